@@ -5,7 +5,7 @@ import { PreflightError } from '../errors/index.js';
 import type { UploadProgress } from '../uploading/upload-options.js';
 import { UsageError } from './errors.js';
 import type { Session } from './session.js';
-import type { ShownProgress } from './terminal.js';
+import { bytesShown, type ShownProgress } from './terminal.js';
 
 /** A reference of the command line, or of a row of a batch: a public URL, a file on this machine, or else the id of an upload. */
 export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
@@ -65,7 +65,7 @@ export async function sendingFiles<T>(
     return await call(({ sentBytes, totalBytes }) => {
       const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
       progress ??= session.terminal.progress(`Uploading ${what}`);
-      progress.bytes(sentBytes, totalBytes);
+      progress.show(...bytesShown(sentBytes, totalBytes));
     });
   } catch (error) {
     // The library knows only the field.

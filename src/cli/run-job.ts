@@ -13,7 +13,7 @@ import { UsageError } from './errors.js';
 import { type GivenParams, sendingFiles } from './references.js';
 import type { Session } from './session.js';
 import { saveTo, tryTarget } from './target.js';
-import { megabytes, type ShownProgress } from './terminal.js';
+import { megabytes, minutes, type ShownProgress } from './terminal.js';
 
 /** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
 export type JobMakers = {
@@ -30,16 +30,15 @@ export function checkCall(call: JobCall, params: Fields, extra?: Fields): void {
   CALL_CHECKS[call](params, () => {}, { extra });
 }
 
-interface CommandPlan {
-  readonly call: JobCall;
-  readonly params: GivenParams;
-}
-
 /**
  * Makes a job, waits for it and saves its file. All that can be refused without a call is refused first, then the target
  * is tried: nothing is paid for and then thrown away. Files go to the client by value.
  */
-export async function runJobCommand(session: Session, { call, params }: CommandPlan, flags: JobFlags): Promise<void> {
+export async function runJobCommand(
+  session: Session,
+  { call, params }: { readonly call: JobCall; readonly params: GivenParams },
+  flags: JobFlags,
+): Promise<void> {
   const { terminal } = session;
   if (!flags.wait && flags.out !== undefined) {
     throw new UsageError('--out needs the finished file: leave out --no-wait, or save later with "gen-client wait".');
@@ -87,10 +86,10 @@ export async function waitAndSave(
   wait: (options: WaitOptions, began: (job: Job) => void) => Promise<Job>,
 ): Promise<void> {
   let progress: ShownProgress | undefined;
-  const onUpdate = (job: Job, at?: JobProgress) => {
+  const onUpdate = (job: Job, { etaMs }: Partial<JobProgress> = {}) => {
     session.outcome.job = job;
     progress ??= session.terminal.progress(job.id);
-    progress.state(job.status, at);
+    progress.show(`${job.status}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`, job.status);
   };
   const began = (job: Job) => {
     session.next = { what: `Job ${job.id} goes on. Wait for it`, command: resumeLine(job.id, flags) };

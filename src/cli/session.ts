@@ -1,7 +1,10 @@
+import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { GenClient } from '../client/client.js';
 import type { ClientOptions } from '../client/client-options.js';
 import { GenError } from '../errors/index.js';
+import { reasonOf } from '../runtime/callbacks.js';
 import { systemClock } from '../runtime/clock.js';
 import { startDeadline } from '../runtime/deadline.js';
 import type { Hooks } from '../transport/hooks.js';
@@ -21,6 +24,15 @@ export interface Machine extends OutputStreams {
 /** A variable of the environment that is set and not blank. */
 export function variable({ env }: Machine, ...names: readonly string[]): string | undefined {
   return names.map((name) => env[name]?.trim()).find(Boolean);
+}
+
+/** A file, or standard input for `-`. */
+export async function readInput(path: string, { stdin }: Machine): Promise<Uint8Array> {
+  try {
+    return path === '-' ? await buffer(stdin) : await readFile(path);
+  } catch (cause) {
+    throw new UsageError(`"${path}" cannot be read: ${reasonOf(cause)}`, { cause });
+  }
 }
 
 export interface Session {

@@ -10,6 +10,7 @@ import type { Job } from '../schemas/job.js';
 import { quote } from '../schemas/show.js';
 import { type NextStep, UsageError } from './errors.js';
 import type { Session } from './session.js';
+import { bytesShown } from './terminal.js';
 
 type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
 
@@ -95,7 +96,7 @@ export async function saveTo(
       return await saveOutput(client, job, out, {
         signal: session.signal,
         overwrite: force === true,
-        onProgress: ({ receivedBytes, totalBytes }) => progress.bytes(receivedBytes, totalBytes),
+        onProgress: ({ receivedBytes, totalBytes }) => progress.show(...bytesShown(receivedBytes, totalBytes)),
       });
     }
   } catch (error) {

@@ -1,59 +1,40 @@
 import type { Writable } from 'node:stream';
-import type { JobProgress } from '../rules/read-order.js';
 import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 
+/** A line that shows how far something has come. */
 export interface ShownProgress {
-  /** Bytes moved, of how many where that is known. */
-  bytes(done: number, total: number | undefined): void;
-  /** Things done, of how many, and what else is worth knowing. */
-  count(done: number, total: number, text: string): void;
-  /** A state, and how long the job may still take where that can be estimated. */
-  state(text: string, progress?: JobProgress): void;
+  /** Shows a text. A log has one line for each step. */
+  show(text: string, step: string | number): void;
   /** Lets something else write to the terminal, and shows the line again below it. */
   aside(write: () => void): void;
   /** Takes the line away; nothing moves afterwards. */
   stop(): void;
 }
 
-/** Shows a text. A log has one line for each step. */
-interface ProgressLine extends Pick<ShownProgress, 'aside' | 'stop'> {
-  show(text: string, step: string): void;
-}
+const NO_LINE: ShownProgress = { show() {}, aside: (write) => write(), stop() {} };
 
-function createProgress({ show, aside, stop }: ProgressLine): ShownProgress {
-  return {
-    bytes(done, total) {
-      // Quarters and tenths, so that a log stays short.
-      if (total)
-        show(`${Math.floor((100 * done) / total)}% of ${megabytes(total)}`, `${Math.floor((4 * done) / total)}`);
-      else show(megabytes(done), '');
-    },
-    count: (done, total, text) => show(`${done}/${total}${text}`, `${Math.floor((10 * done) / total)}`),
-    state: (text, { etaMs } = { etaMs: undefined, share: undefined }) =>
-      show(`${plainText(text)}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`, text),
-    aside,
-    stop,
-  };
-}
-
-const NO_LINE: ProgressLine = { show() {}, aside: (write) => write(), stop() {} };
-
-function logged(note: (text: string) => void): ProgressLine {
-  let last: string | undefined;
-  const show = (text: string, step: string) => {
+function logged(note: (text: string) => void): ShownProgress {
+  let last: string | number | undefined;
+  const show = (text: string, step: string | number) => {
     if (step !== last) note(text);
     last = step;
   };
   return { ...NO_LINE, show };
 }
 
+/** Bytes moved, of how many where that is known. The steps are quarters, so that a log stays short. */
+export function bytesShown(done: number, total: number | undefined): [text: string, step: number] {
+  if (!total) return [megabytes(done), 0];
+  return [`${Math.floor((100 * done) / total)}% of ${megabytes(total)}`, Math.floor((4 * done) / total)];
+}
+
 const ERASE = '\r\u001b[K';
 const REDRAW_MS = 200;
 
 /** One line of a terminal that is written again and again, with the time that has passed. */
-function redrawn(label: string, stream: OutputStreams['stderr']): ProgressLine {
+function redrawn(label: string, stream: OutputStreams['stderr']): ShownProgress {
   const begun = systemClock.now();
   let shown = 'starting';
   const draw = () => {
@@ -64,7 +45,7 @@ function redrawn(label: string, stream: OutputStreams['stderr']): ProgressLine {
   const timer = setInterval(draw, REDRAW_MS);
   return {
     show(text) {
-      shown = text;
+      shown = plainText(text);
     },
     aside(write) {
       stream.write(ERASE);
@@ -78,7 +59,8 @@ function redrawn(label: string, stream: OutputStreams['stderr']): ProgressLine {
   };
 }
 
-function minutes(ms: number): string {
+/** A time as `1:05`. */
+export function minutes(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }
@@ -156,11 +138,8 @@ export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { 
     stream: (body, signal) => pour(body, stdout, signal),
     note,
     progress(label) {
-      if (isJson) return createProgress(NO_LINE);
-      const isWatched = stderr.isTTY === true;
-      return createProgress(
-        isWatched ? redrawn(plainText(label), stderr) : logged((text) => note(`${label}: ${text}`)),
-      );
+      if (isJson) return NO_LINE;
+      return stderr.isTTY === true ? redrawn(plainText(label), stderr) : logged((text) => note(`${label}: ${text}`));
     },
   };
 }

@@ -203,7 +203,7 @@ describe('files on the way to a job', () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('are deleted when the create is refused (once they stayed on the service)', async () => {
+  it('are deleted when the create is refused', async () => {
     const { code } = await cli('video', 'a', '--image', 'fox.png', '--webhook', 'http://8.8.8.8/hook');
     expect(code).toBe(2);
     expect(deletions()).toBe(1);
@@ -217,7 +217,7 @@ describe('files on the way to a job', () => {
 });
 
 describe('upload', () => {
-  it('takes the type, the kind and the name where the file does not tell them (once it could not be uploaded at all)', async () => {
+  it('takes the type, the kind and the name where the file does not tell them', async () => {
     const flags = ['--mime-type', 'video/x-odd', '--type', 'VIDEO', '--name', 'odd.mov'];
     expect((await cli('upload', 'notes.xyz', ...flags)).code).toBe(0);
     const { body } = sandbox.requests.find(({ path }) => path === '/v1/uploads') ?? {};

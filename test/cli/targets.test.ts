@@ -12,7 +12,7 @@ const inFolder = (name: string) => join(place.folder, name);
 const createJob = async (prompt = 'a fox') =>
   JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
 
-describe('a target that cannot take the file is refused before anything is paid (once it was paid for, then lost)', () => {
+describe('a target that cannot take the file is refused before anything is paid', () => {
   it.each([
     [['--out', 'plain.txt/x.mp4'], '--out: no file can be made in "plain.txt": ENOTDIR'],
     [['--out', '/proc/x.mp4'], '--out: no file can be made in "/proc"'],
@@ -37,7 +37,7 @@ describe('a target that cannot take the file is refused before anything is paid 
 });
 
 describe('--out dir/', () => {
-  it('makes the directory (once a file took its name)', async () => {
+  it('makes the directory', async () => {
     const { code, stdout } = await cli('image', 'a fox', '--out', 'new/deep/', ...QUICK);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/new\/deep\/job_\w+\.png/) });
     expect(readdirSync(inFolder('new/deep'))).toEqual([expect.stringMatching(/^job_\w+\.png$/)]);

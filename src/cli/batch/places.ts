@@ -155,11 +155,12 @@ function refuseExisting(
  * UsageError that lists them.
  */
 export async function refuseTaken(
-  rows: readonly Row[],
+  all: readonly Row[],
   { out, force, destination }: BatchPlaces,
   { records, signal }: { readonly records: RowRecords; readonly signal: AbortSignal },
 ): Promise<void> {
   const names = out === undefined ? [] : readdirSync(out);
+  const rows = all.filter((row) => records.isUnpaid(row));
   const faults: string[] = [];
   for (const row of rows) {
     const { id, line } = row;

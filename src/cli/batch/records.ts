@@ -67,6 +67,12 @@ export class RowRecords {
     return { key, jobId: create?.jobId, mayHaveJob: create?.phase === 'sent' };
   }
 
+  /** Whether a row has to be paid for, as far as is known. */
+  isUnpaid(row: Keyed): boolean {
+    const { job, jobId } = this.standing(row);
+    return job === undefined && jobId === undefined;
+  }
+
   /** Tokens that all rows have cost, or may cost. */
   spentTokens(): number {
     return [...this.#known.records.values()].reduce((sum, record) => sum + costOf(record), 0);

@@ -1,20 +1,18 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { Command, InvalidArgumentError } from 'commander';
-import { type FileStore, fileStore } from '../../adapters/node/index.js';
-import { reasonOf } from '../../runtime/callbacks.js';
+import { fileStore } from '../../adapters/node/index.js';
 import { quote } from '../../schemas/show.js';
 import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
 import { readRecords } from '../batch/records.js';
 import { reportLines, resultLine, Tally } from '../batch/report.js';
-import { type PromptsFile, type Row, readRows, STDIN } from '../batch/rows.js';
+import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
 import { UnsentCreates } from '../batch/unsent.js';
 import { doing, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
-import type { Session } from '../session.js';
+import { readInput, type Session } from '../session.js';
 import { makeDirectory, tryDirectory } from '../target.js';
 
 interface BatchFlags extends WaitFlags {
@@ -73,78 +71,52 @@ function parseName(text: string): string {
 }
 
 async function batch(session: Session, path: string, flags: BatchFlags): Promise<void> {
+  const { terminal, signal } = session;
   // A base URL that is missing concerns all rows.
   session.client();
-  const file = await readFile(session, path, flags.name);
+  const file = await readPrompts(session, path, flags.name);
   const rows = await readRows(file, flags.run);
   const places = await placesOf(session, flags);
   const folder = flags.out ?? (flags.name === undefined ? dirname(path) : '.');
   const store = fileStore(join(folder, `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`));
   try {
-    await runRows(session, { flags, path, rows, places, store });
+    const unsent = new UnsentCreates();
+    const client = session.client({ store, hooks: unsent.hooks });
+    const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
+    await refuseTaken(rows, places, { records, signal });
+    session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
+    const tally = new Tally();
+    const progress = terminal.progress(`Batch ${flags.name ?? basename(path)}`);
+    const onResult = (result: RowResult) => {
+      tally.add(result);
+      const report = tally.report();
+      session.outcome = { report };
+      progress.aside(() => tell(session, result));
+      const { failed, tokens } = report;
+      const done = `${report.rows}/${rows.length}  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`;
+      // Tenths, so that a log stays short.
+      progress.show(done, Math.floor((10 * report.rows) / rows.length));
+    };
+    const { maxTokens } = flags;
+    const concurrency = Math.max(1, flags.concurrency);
+    const plan = { rows, client, records, unsent, places, maxTokens, concurrency, wait: waitOptions(session, flags) };
+    const stopped = await runBatch(session, { ...plan, onResult }).finally(progress.stop);
+    const report = tally.report();
+    terminal.result({ report }, reportLines(report));
+    sayWhatIsLeft(session, tally, { stopped, command: commandOf(path, flags) });
   } finally {
     await store.close();
   }
 }
 
 /** The prompts. A pipe has another name in every run, and the keys of the rows are made from the name. */
-async function readFile({ machine }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
-  try {
-    if (path !== STDIN && statSync(path).isFile()) {
-      return { path, name: name ?? basename(path), bytes: readFileSync(path) };
-    }
-    if (name !== undefined) {
-      return { path, name, bytes: path === STDIN ? await buffer(machine.stdin) : readFileSync(path) };
-    }
-  } catch (cause) {
-    throw new UsageError(`"${path}" cannot be read: ${reasonOf(cause)}`, { cause });
+async function readPrompts({ machine }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
+  const stats = path === STDIN ? undefined : statSync(path, { throwIfNoEntry: false });
+  if (name === undefined && (path === STDIN || stats?.isFile() === false)) {
+    const why = 'so that the same command finds its rows again';
+    throw new UsageError(`"${path}" is not a regular file. Name the batch with --name, ${why}.`);
   }
-  const why = 'so that the same command finds its rows again';
-  throw new UsageError(`"${path}" is not a regular file. Name the batch with --name, ${why}.`);
-}
-
-interface OpenedBatch {
-  readonly flags: BatchFlags;
-  readonly path: string;
-  readonly rows: readonly Row[];
-  readonly places: BatchPlaces;
-  readonly store: FileStore;
-}
-
-async function runRows(session: Session, { flags, path, rows, places, store }: OpenedBatch): Promise<void> {
-  const { terminal } = session;
-  const unsent = new UnsentCreates();
-  const client = session.client({ store, hooks: unsent.hooks });
-  const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
-  const unpaid = rows.filter((row) => {
-    const { job, jobId } = records.standing(row);
-    return job === undefined && jobId === undefined;
-  });
-  await refuseTaken(unpaid, places, { records, signal: session.signal });
-  session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
-  const tally = new Tally();
-  const progress = terminal.progress(`Batch ${flags.name ?? basename(path)}`);
-  progress.count(0, rows.length, '');
-  const onResult = (result: RowResult) => {
-    tally.add(result);
-    const report = tally.report();
-    session.outcome = { report };
-    progress.aside(() => tell(session, result));
-    const { failed, tokens } = report;
-    progress.count(report.rows, rows.length, `  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`);
-  };
-  const { maxTokens } = flags;
-  const concurrency = Math.max(1, flags.concurrency);
-  const plan = { rows, client, records, unsent, places, maxTokens, concurrency, wait: waitOptions(session, flags) };
-  try {
-    const stopped = await runBatch(session, { ...plan, onResult });
-    progress.stop();
-    const report = tally.report();
-    terminal.result({ report }, reportLines(report));
-    sayWhatIsLeft(session, tally, { stopped, command: commandOf(path, flags) });
-  } finally {
-    progress.stop();
-  }
+  return { path, name: name ?? basename(path), bytes: await readInput(path, machine) };
 }
 
 async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<BatchPlaces> {

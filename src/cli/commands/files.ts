@@ -9,7 +9,7 @@ import { UsageError } from '../errors.js';
 import { referenceIn } from '../references.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
-import { megabytes } from '../terminal.js';
+import { bytesShown, megabytes } from '../terminal.js';
 
 interface UploadFlags {
   readonly mimeType?: string;
@@ -55,7 +55,7 @@ async function uploadWithProgress(session: Session, path: string, options: FileO
     return await session.client().uploads.upload(fromPath(path), {
       ...options,
       signal: session.signal,
-      onProgress: ({ sentBytes, totalBytes }) => progress.bytes(sentBytes, totalBytes),
+      onProgress: ({ sentBytes, totalBytes }) => progress.show(...bytesShown(sentBytes, totalBytes)),
     });
   } finally {
     progress.stop();

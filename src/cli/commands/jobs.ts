@@ -9,7 +9,7 @@ import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { asTheyEnd } from '../../waiting/job-iterables.js';
 import { addWaitFlags, doing, type OpenSession, withExamples } from '../command.js';
-import { EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
+import { asUsage, EXIT, errorDocument, messageOf, sentenceOf } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
@@ -125,7 +125,7 @@ function existingStore(path: string) {
   try {
     return readFileStore(path);
   } catch (cause) {
-    throw new UsageError(messageOf(cause), { cause });
+    return asUsage(cause);
   }
 }
 

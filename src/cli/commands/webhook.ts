@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { serve } from '../../sandbox/http/serve.js';
 import { isFields } from '../../schemas/envelope.js';
@@ -11,7 +9,7 @@ import {
 } from '../../webhooks/index.js';
 import { doing, type OpenSession, parseNumber, parsePort, withExamples } from '../command.js';
 import { asUsage, UsageError } from '../errors.js';
-import { type Machine, variable } from '../session.js';
+import { type Machine, readInput, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
 
 interface ListenFlags {
@@ -91,17 +89,6 @@ function secretOrRefuse(machine: Machine): string {
   const secret = variable(machine, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;
   throw new UsageError('GEN_WEBHOOK_SECRET is not set. Put the signing secret there; the console shows it.');
-}
-
-async function readInput(path: string, { stdin }: Machine): Promise<Uint8Array> {
-  if (path === '-') return buffer(stdin);
-  try {
-    return await readFile(path);
-  } catch (cause) {
-    throw new UsageError(`"${path}" cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    });
-  }
 }
 
 function describeEvent({ type, id, data }: WebhookEvent): string {
