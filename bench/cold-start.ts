@@ -4,7 +4,7 @@ import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Figures, interleaved, ratio, spread, table, told, versionOf } from './frame.js';
+import { type Figures, interleaved, ratio, spread, table, told, verdict, versionOf } from './frame.js';
 
 const execute = promisify(execFile);
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -111,13 +111,7 @@ function rowsOf(figures: Figures, base: string): string[][] {
   ]);
 }
 
-function verdict(figures: Figures, base: string, most: number, words: string): string {
-  const own = ratio(figures, OWN, base).median;
-  const ahead = PEERS.filter((name) => ratio(figures, name, OWN).median < 1);
-  const missed = own > most ? ', which misses it' : '';
-  const told = ahead.length > 0 ? `Ahead of this SDK: ${ahead.join(', ')}.` : 'No peer is ahead.';
-  return `Target: at most ${most} times ${words}; measured ${own.toFixed(2)}${missed}. ${told}`;
-}
+const TOLD = { own: OWN, peers: PEERS };
 
 /** The section of bench/README.md. */
 export async function run(): Promise<string> {
@@ -129,10 +123,10 @@ export async function run(): Promise<string> {
     '### Import and first answer',
     'The import, the client, and one JSON answer of a local server.',
     table(['client', 'version', 'import and first answer, ms', `times ${BARE}`], rowsOf(answers, BARE)),
-    verdict(answers, BARE, MOST_TIMES_FETCH, 'a bare fetch'),
+    verdict(answers, { ...TOLD, base: BARE, most: MOST_TIMES_FETCH, words: 'a bare fetch' }),
     '### Import alone',
     table(['package', 'version', 'import, ms', `times ${BASE}`], rowsOf(imports, BASE)),
-    verdict(imports, BASE, MOST_TIMES_BASE, 'the two packages it stands on'),
+    verdict(imports, { ...TOLD, base: BASE, most: MOST_TIMES_BASE, words: 'the two packages it stands on' }),
     `The first touch of \`fetch\`, \`Request\` or \`FormData\`, even \`typeof\`, loads Node's own fetch, which takes ${told(ratio(imports, FETCH, OWN))} times what the ESM entry takes. This SDK and ky touch them when they are loaded; other peers pay for it at their first request.`,
   ].join('\n\n');
 }

@@ -1,17 +1,16 @@
 // Uploads and downloads of 200 MB, each transfer in a fresh process so that its peak memory is its own.
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Figures, interleaved, ratio, spread, table, told, versionOf } from './frame.js';
+import { type Figures, interleaved, ratio, serve, spread, table, told, versionOf } from './frame.js';
 
 const execute = promisify(execFile);
 const LIMITED = { timeout: 30_000, killSignal: 'SIGKILL' } as const;
-const at = (file: string) => fileURLToPath(new URL(`./files/${file}.mjs`, import.meta.url));
+const TRANSFER = fileURLToPath(new URL('./files/transfer.mjs', import.meta.url));
 const MB = 1_000_000;
 const SIZE = 200 * MB;
 const ROUNDS = 7;
@@ -42,16 +41,13 @@ interface Transfers {
 
 /** Runs every way of one direction in interleaved rounds. */
 async function transfers(ways: readonly string[], rounds: number, path: (way: string) => string): Promise<Transfers> {
-  const server = spawn(process.execPath, [at('server'), String(SIZE)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const server = await serve('./files/server.mjs', String(SIZE));
   const cpu = new Map<string, number[]>(ways.map((way) => [way, []]));
   const grown = new Map<string, number[]>(ways.map((way) => [way, []]));
   try {
-    const [url] = (await once(server.stdout, 'data')) as [Buffer];
     const measure = async (way: string) => {
       const file = path(way);
-      const told = execute(process.execPath, [at('transfer'), way, url.toString().trim(), file], LIMITED);
+      const told = execute(process.execPath, [TRANSFER, way, server.url, file], LIMITED);
       // A child that has told its figure and does not end is ended; one that has told nothing fails the run.
       const { stdout } = await told.catch((error: { stdout?: string }) => ({ stdout: error.stdout || '' }));
       const { ms, cpuMs, grownBytes } = JSON.parse(stdout) as { ms: number; cpuMs: number; grownBytes: number };
@@ -62,7 +58,7 @@ async function transfers(ways: readonly string[], rounds: number, path: (way: st
     const candidates = ways.map((name) => ({ name, measure: () => measure(name) }));
     return { times: await interleaved(candidates, { rounds, warmups: 1 }), cpu, grown };
   } finally {
-    server.kill();
+    server.end();
   }
 }
 

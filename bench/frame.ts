@@ -1,8 +1,10 @@
 // What all benchmarks share: interleaved rounds, paired ratios, tables, and the peers' packages.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { arch, cpus, platform, totalmem } from 'node:os';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -65,6 +67,29 @@ export function told({ median, low, high }: Spread, digits = 2): string {
 export function table(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |`;
   return [line(columns), line(columns.map((_, at) => (at === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
+}
+
+/** What is promised of `own`, what was measured, and which of `peers` are ahead. */
+export function verdict(
+  figures: Figures,
+  { own, base, most, words, peers }: Record<'own' | 'base' | 'words', string> & { most: number; peers: string[] },
+): string {
+  const { median } = ratio(figures, own, base);
+  const ahead = peers.filter((name) => ratio(figures, name, own).median < 1);
+  const missed = median > most ? ', which misses it' : '';
+  const others = ahead.length > 0 ? `Ahead of this SDK: ${ahead.join(', ')}.` : 'No peer is ahead.';
+  return `Target: at most ${most} times ${words}; measured ${median.toFixed(2)}${missed}. ${others}`;
+}
+
+/** Starts a server in a process of its own; it writes its URL. */
+export async function serve(
+  file: string,
+  ...args: string[]
+): Promise<{ readonly url: string; readonly end: () => void }> {
+  const program = fileURLToPath(new URL(file, import.meta.url));
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [url] = (await once(child.stdout, 'data')) as [Buffer];
+  return { url: url.toString().trim(), end: () => void child.kill() };
 }
 
 const PEERS = new URL('./peers/', import.meta.url);

@@ -1,8 +1,8 @@
 // What a call costs beside a bare fetch: one after the other, and 50 at a time, against a server in a process of its own.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { collectGarbage, type Figures, interleaved, ratio, spread, table, told } from './frame.js';
-import { bare, type Caller, kyAlone, own, peers } from './requests/candidates.js';
+import { collectGarbage, type Figures, interleaved, ratio, spread, table, told, verdict } from './frame.js';
+import { bare, type Caller, kyAlone, peers as othersAt, own } from './requests/candidates.js';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
 /** Calls a round: enough for a collection of garbage or two in each. */
@@ -76,7 +76,7 @@ export async function run(): Promise<string> {
   const server = fork(fileURLToPath(new URL('requests/server.ts', import.meta.url)));
   const port = await new Promise<unknown>((resolve) => server.once('message', resolve));
   const base = `http://127.0.0.1:${port}`;
-  const callers = [bare(base), bare(base, 'manual'), await own(base), kyAlone(base), ...(await peers(base))];
+  const callers = [bare(base), bare(base, 'manual'), await own(base), kyAlone(base), ...(await othersAt(base))];
   const measured: Measured[] = [];
   for (const mode of MODES) measured.push(await measureMode(mode, callers));
   server.disconnect();
@@ -84,6 +84,7 @@ export async function run(): Promise<string> {
 }
 
 function report(measured: readonly Measured[], callers: readonly Caller[]): string {
+  const peers = callers.flatMap(({ name }) => (name.startsWith(BASE) || name.startsWith(OWN) ? [] : [name]));
   const sections = measured.map(({ mode, wall, cpu }) => {
     const rows = callers.map(({ name }) => [
       name,
@@ -93,21 +94,11 @@ function report(measured: readonly Measured[], callers: readonly Caller[]): stri
       told(ratio(cpu, name, BASE)),
     ]);
     const columns = ['client', 'wall, µs', 'times bare fetch', 'CPU, µs', 'times bare fetch'];
-    return `### ${mode.title}\n\n${table(columns, rows)}\n\n${verdict(mode, wall, callers)}`;
+    return `### ${mode.title}\n\n${table(columns, rows)}\n\n${verdict(wall, { own: OWN, base: BASE, most: mode.most, words: 'a bare fetch', peers })}`;
   });
   return [
     '## Requests',
     `One call until its JSON is there: a poll of a job, and a create with its idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} calls one after the other, and of ${PARALLEL} at ${AT_ONCE} at a time, after ${WARMUP} calls of each. All clients run with their defaults.`,
     ...sections,
   ].join('\n\n');
-}
-
-function verdict({ most }: Mode, wall: Figures, callers: readonly Caller[]): string {
-  const { median } = ratio(wall, OWN, BASE);
-  const target = `Target: at most ${most} times a bare fetch; measured ${median.toFixed(2)}${median > most ? ', which misses it' : ''}.`;
-  const hands = ['bare fetch', OWN];
-  const ahead = callers
-    .map(({ name }) => name)
-    .filter((name) => !hands.some((hand) => name.startsWith(hand)) && ratio(wall, name, OWN).median < 1);
-  return `${target} ${ahead.length > 0 ? `Ahead of this SDK: ${ahead.join(', ')}.` : 'No peer is ahead.'}`;
 }

@@ -1,13 +1,12 @@
 // A finished file of 200 MB from the service to a store that speaks S3, each copy in a fresh process.
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Figures, interleaved, ratio, spread, table, told, versionOf } from './frame.js';
+import { type Figures, interleaved, ratio, serve, spread, table, told, versionOf } from './frame.js';
 import { bundleSize, OWN_PROGRAMS } from './size.js';
 
 const execute = promisify(execFile);
-const at = (file: string) => fileURLToPath(new URL(`./${file}.mjs`, import.meta.url));
+const COPY = fileURLToPath(new URL('./storage/copy.mjs', import.meta.url));
 const MB = 1_000_000;
 const SIZE = 200 * MB;
 const ROUNDS = 5;
@@ -28,18 +27,12 @@ interface Copies {
   readonly requests: ReadonlyMap<string, number>;
 }
 
-async function serve(file: string, ...args: string[]): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [at(file), ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [url] = (await once(child.stdout, 'data')) as [Buffer];
-  return { child, url: url.toString().trim() };
-}
-
 async function measureCopies(): Promise<Copies> {
-  const [service, store] = await Promise.all([serve('files/server', String(SIZE)), serve('storage/sink')]);
+  const [service, store] = await Promise.all([serve('./files/server.mjs', String(SIZE)), serve('./storage/sink.mjs')]);
   const grown = new Map<string, number[]>(WAYS.map((way) => [way, []]));
   const requests = new Map<string, number>();
   const measure = async (way: string) => {
-    const { stdout } = await execute(process.execPath, [at('storage/copy'), way, service.url, store.url]);
+    const { stdout } = await execute(process.execPath, [COPY, way, service.url, store.url]);
     const figures = JSON.parse(stdout) as Told;
     grown.get(way)?.push(figures.grownBytes / MB);
     requests.set(way, figures.requests);
@@ -49,8 +42,8 @@ async function measureCopies(): Promise<Copies> {
     const candidates = WAYS.map((name) => ({ name, measure: () => measure(name) }));
     return { times: await interleaved(candidates, { rounds: ROUNDS, warmups: 1 }), grown, requests };
   } finally {
-    service.child.kill();
-    store.child.kill();
+    service.end();
+    store.end();
   }
 }
 

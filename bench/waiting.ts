@@ -1,6 +1,7 @@
 import { type Figures, type Load, measure } from '../test/waiting/measure.js';
 import { OPENAI, peer, REPLICATE, RUNWAY } from '../test/waiting/peers.js';
 import { roundRobin } from '../test/waiting/round-robin.js';
+import { table } from './frame.js';
 import { lifted } from './lifted.js';
 import { optimum } from './optimum.js';
 
@@ -40,82 +41,82 @@ const WEBHOOKS: readonly (Row & { readonly load: Load })[] = [
   { name: 'all delivered, not verified', count: 500, runs: 12, load: { ...BY_WEBHOOK, webhooks: 1, verified: false } },
 ];
 
-/** The section "waiting" of bench/README.md. Only the last table is timed: the others are a simulation on a held clock and come out the same each time. */
+/** The section of bench/README.md. Only the table of lifted waits is timed: the others are a simulation on a held clock and come out the same each time. */
 export async function run(): Promise<string> {
-  const rows: string[] = [];
-  for (const row of [...BURSTS, ...STEADY, ...LONGER]) rows.push(await rowOf(row));
-  const hooks: string[] = [];
-  for (const row of BURSTS.filter(({ count }) => count <= 500)) hooks.push(await hooksOf(row));
-  const events: string[] = [];
-  for (const row of WEBHOOKS) events.push(await eventsOf(row));
-  const lifted: string[] = [];
-  for (const count of [1_000, 3_000, 10_000]) lifted.push(await liftedOf(count));
-  const others: string[] = [];
-  for (const policy of [OPENAI, RUNWAY, REPLICATE])
-    for (const count of [1, 20, 100, 500] as const) {
-      const { failed, refused, polls, meanLateMs } = await peer(count, policy);
-      const late = failed === count ? '–' : seconds(meanLateMs);
-      others.push(`| ${policy.name} | ${count} | ${count - failed} | ${failed} | ${polls} | ${refused} | ${late} |`);
-    }
-  return `## Waiting
-
-A burst is accepted at one moment and waited for together; in steady traffic 20 jobs are accepted a minute. The service takes 120 reads in any minute, of which the waits use 105. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), a tenth long ones (120-600 s). "Late" is from a job's end to its promise.
-
-Plain round robin reads the same jobs in turn at the same pace. The optimum is a lower bound for **every** poller with that budget, even one that knows how the lengths are spread. Beyond about 200 jobs the budget sets how late an end is noticed: reading 5,000 jobs once takes 48 minutes.
-
-| load | 429s | polls | late: mean | p95 | worst | round robin: mean | p95 | worst | optimum, mean |
-|---|---|---|---|---|---|---|---|---|---|
-${rows.join('\n')}
-
-With webhooks, all of them or nine tenths delivered:
-
-| load | polls | late, mean | a tenth lost: late, mean |
-|---|---|---|---|
-${hooks.join('\n')}
-
-500 videos of one to four minutes, each webhook delivered at the end of its job. An event that is not verified has the job read.
-
-| webhooks | reads | late: mean | p95 | worst |
-|---|---|---|---|---|
-${events.join('\n')}
-
-Waits with \`rateLimit: 'off'\` and a fetch in the same process that answers at once, measured over 22 s. "Wanted" is one read per wait in 11 s. Bytes are of the heap.
-
-| waits | reads a second | wanted | CPU per read | longest stall of the event loop | bytes per wait |
-|---|---|---|---|---|---|
-${lifted.join('\n')}
-
-The same bursts on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read more often than the service asks for.
-
-| policy | jobs | results | errors | polls | 429s | late, mean (of the results) |
-|---|---|---|---|---|---|---|
-${others.join('\n')}`;
+  const late = ['late: mean', 'p95', 'worst'];
+  const bursts = BURSTS.filter(({ count }) => count <= 500);
+  const policies = [OPENAI, RUNWAY, REPLICATE].flatMap((policy) =>
+    [1, 20, 100, 500].map((count) => ({ policy, count })),
+  );
+  return [
+    '## Waiting',
+    'A burst is accepted at one moment and waited for together; in steady traffic 20 jobs are accepted a minute. The service takes 120 reads in any minute, of which the waits use 105. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), a tenth long ones (120-600 s). "Late" is from a job\'s end to its promise.',
+    'Plain round robin reads the same jobs in turn at the same pace. The optimum is a lower bound for **every** poller with that budget, even one that knows how the lengths are spread. Beyond about 200 jobs the budget sets how late an end is noticed: reading 5,000 jobs once takes 48 minutes.',
+    table(
+      ['load', '429s', 'polls', ...late, 'round robin: mean', 'p95', 'worst', 'optimum, mean'],
+      await rowsOf([...BURSTS, ...STEADY, ...LONGER], loadRow),
+    ),
+    'With webhooks, all of them or nine tenths delivered:',
+    table(['load', 'polls', 'late, mean', 'a tenth lost: late, mean'], await rowsOf(bursts, hooksRow)),
+    '500 videos of one to four minutes, each webhook delivered at the end of its job. An event that is not verified has the job read.',
+    table(['webhooks', 'reads', ...late], await rowsOf(WEBHOOKS, eventsRow)),
+    'Waits with `rateLimit: \'off\'` and a fetch in the same process that answers at once, measured over 22 s. "Wanted" is one read per wait in 11 s. Bytes are of the heap.',
+    table(
+      ['waits', 'reads a second', 'wanted', 'CPU per read', 'longest stall of the event loop', 'bytes per wait'],
+      await rowsOf([1_000, 3_000, 10_000], liftedRow),
+    ),
+    'The same bursts on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read more often than the service asks for.',
+    table(
+      ['policy', 'jobs', 'results', 'errors', 'polls', '429s', 'late, mean (of the results)'],
+      await rowsOf(policies, peerRow),
+    ),
+  ].join('\n\n');
 }
 
-async function rowOf({ name, count, runs, load = {} }: Row): Promise<string> {
+type Cells = readonly (string | number)[];
+
+/** The rows of a table, measured one after the other. */
+async function rowsOf<T>(subjects: readonly T[], rowOf: (subject: T) => Promise<Cells>): Promise<Cells[]> {
+  const rows: Cells[] = [];
+  for (const subject of subjects) rows.push(await rowOf(subject));
+  return rows;
+}
+
+async function loadRow({ name, count, runs, load = {} }: Row): Promise<Cells> {
   const ours = await average(runs, (seed) => measure(count, { ...load, seed }));
   const plain = await average(runs, (seed) => roundRobin(count, { ...load, seed }));
   const best = Object.keys(load).length === 0 ? seconds(optimum(count)) : '–';
-  const cells = [ours, plain].map((of) => [of.meanLateMs, of.p95LateMs, of.worstLateMs].map(seconds).join(' | '));
-  return `| ${name} | ${ours.refused} | ${Math.round(ours.polls)} | ${cells.join(' | ')} | ${best} |`;
+  const late = [ours, plain].flatMap((of) => [of.meanLateMs, of.p95LateMs, of.worstLateMs].map(seconds));
+  return [name, ours.refused, Math.round(ours.polls), ...late, best];
 }
 
-async function hooksOf({ name, count, runs }: Row): Promise<string> {
+async function hooksRow({ name, count, runs }: Row): Promise<Cells> {
   const all = await average(runs, (seed) => measure(count, { seed, webhooks: 1 }));
   const lossy = await average(runs, (seed) => measure(count, { seed, webhooks: 0.9 }));
-  return `| ${name} | ${Math.round(all.polls)} | ${seconds(all.meanLateMs)} | ${seconds(lossy.meanLateMs)} |`;
+  return [name, Math.round(all.polls), seconds(all.meanLateMs), seconds(lossy.meanLateMs)];
 }
 
-async function eventsOf({ name, count, runs, load }: Row & { readonly load: Load }): Promise<string> {
+async function eventsRow({ name, count, runs, load }: Row & { readonly load: Load }): Promise<Cells> {
   const mean = await average(runs, (seed) => measure(count, { ...load, seed }));
   const late = [mean.meanLateMs, mean.p95LateMs, mean.worstLateMs].map((ms) => `${(ms / 1000).toFixed(1)} s`);
-  return `| ${name} | ${Math.round(mean.polls)} | ${late.join(' | ')} |`;
+  return [name, Math.round(mean.polls), ...late];
 }
 
-async function liftedOf(count: number): Promise<string> {
+async function liftedRow(count: number): Promise<Cells> {
   const { readsPerS, cpuPerReadMs, stallMs, bytes } = await lifted(count);
-  const wanted = Math.round(count / 11);
-  return `| ${count} | ${Math.round(readsPerS)} | ${wanted} | ${cpuPerReadMs.toFixed(2)} ms | ${Math.round(stallMs)} ms | ${Math.round(bytes)} |`;
+  const times = [`${cpuPerReadMs.toFixed(2)} ms`, `${Math.round(stallMs)} ms`];
+  return [count, Math.round(readsPerS), Math.round(count / 11), ...times, Math.round(bytes)];
+}
+
+async function peerRow({
+  policy,
+  count,
+}: {
+  readonly policy: Parameters<typeof peer>[1];
+  readonly count: number;
+}): Promise<Cells> {
+  const { failed, refused, polls, meanLateMs } = await peer(count, policy);
+  return [policy.name, count, count - failed, failed, polls, refused, failed === count ? '–' : seconds(meanLateMs)];
 }
 
 /** Means over the seeds; of the refusals the sum, and of the worst the worst. */
