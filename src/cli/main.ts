@@ -54,8 +54,12 @@ export async function main(words: readonly string[], machine: Machine): Promise<
     await createProgram(open, machine, terminal).parseAsync(words, { from: 'user' });
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
-    if (signal.aborted && session) return interrupted(terminal, session);
-    return reportFailure(terminal, error, session);
+    if (!signal.aborted || !session) return reportFailure(terminal, error, session);
+    const message = sentenceOf(session.next ?? { what: 'Nothing was created.' });
+    const interruption = { name: 'Interrupted', message, code: 'interrupted' };
+    if (terminal.isJson) terminal.result({ ...session.outcome, error: interruption }, []);
+    else terminal.note(`Interrupted. ${message}`);
+    return EXIT.interrupted;
   }
 }
 
@@ -92,14 +96,6 @@ function commandName(command: Command): string {
 function asksForJson(words: readonly string[]): boolean {
   const end = words.indexOf('--');
   return words.slice(0, end === -1 ? undefined : end).includes('--json');
-}
-
-function interrupted(terminal: Terminal, { next = { what: 'Nothing was created.' }, outcome }: Session): number {
-  const message = sentenceOf(next);
-  if (terminal.isJson)
-    terminal.result({ ...outcome, error: { name: 'Interrupted', message, code: 'interrupted' } }, []);
-  else terminal.note(`Interrupted. ${message}`);
-  return EXIT.interrupted;
 }
 
 function reportFailure(terminal: Terminal, error: unknown, session: Session | undefined): number {

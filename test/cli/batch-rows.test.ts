@@ -27,7 +27,7 @@ const refusal = async (text: string | Uint8Array, name?: string) => {
 const BAD_ID = 'id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.';
 const NO_CALL = 'does not exist. Use one of images, videos, videoEdits, characters.';
 const BAD_KEY = 'idempotency_key must be a string of 1 to 255 printable ASCII characters';
-const NO_URL = 'takes files and upload ids. URLs go into the field for URLs.';
+const NO_URL = 'is a URL, which goes into the field for URLs.';
 const NO_FILE = 'Give a file, a URL or an upload id. Paths are relative to the prompts file.';
 
 describe('a row is refused', () => {
@@ -42,7 +42,10 @@ describe('a row is refused', () => {
     [{ params: { idempotency_key: 4711, prompt: 'a' } }, BAD_KEY],
     [{ params: ['a fox'] }, 'params must be an object'],
     [7, 'not a JSON object'],
-    [{ prompt: 'a', first_frame_upload_id: 'HTTPS://x.test/a.png' }, `first_frame_upload_id ${NO_URL}`],
+    [
+      { prompt: 'a', first_frame_upload_id: 'HTTPS://x.test/a.png' },
+      `first_frame_upload_id: "HTTPS://x.test/a.png" ${NO_URL}`,
+    ],
     [{ prompt: 'a', reference_image_upload_ids: ['upload_1', 'http://x.test/a.png'] }, NO_URL],
     [
       { prompt: 'a', first_frame_upload_id: 'shots/none' },

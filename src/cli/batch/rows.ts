@@ -153,25 +153,22 @@ function withSources(
   params: Fields,
   { folder, sources }: { readonly folder: string; readonly sources: Sources },
 ): Fields {
-  const sourceOf = (field: string, item: unknown) => {
-    if (typeof item !== 'string') return item;
-    const { kind, path } = fileOrId(item, field, folder);
-    if (kind === 'upload') return item;
+  const sourceOf = (text: string) => {
+    const { kind, path } = referenceIn(text, folder);
+    if (kind === 'url') throw new UsageError(`"${text}" is a URL, which goes into the field for URLs.`);
+    if (kind === 'upload') return text;
     const source = sources.get(path) ?? fromPath(path);
     sources.set(path, source);
     return source;
   };
-  return mapItems(params, (item, field) => (isUploadField(field) ? sourceOf(field, item) : item));
-}
-
-function fileOrId(text: string, field: string, folder: string) {
-  try {
-    const reference = referenceIn(text, folder);
-    if (reference.kind !== 'url') return reference;
-  } catch (cause) {
-    throw new UsageError(`${field}: ${reasonOf(cause)} Paths are relative to the prompts file.`, { cause });
-  }
-  throw new UsageError(`${field} takes files and upload ids. URLs go into the field for URLs.`);
+  return mapItems(params, (item, field) => {
+    if (typeof item !== 'string' || !isUploadField(field)) return item;
+    try {
+      return sourceOf(item);
+    } catch (cause) {
+      throw new UsageError(`${field}: ${reasonOf(cause)} Paths are relative to the prompts file.`, { cause });
+    }
+  });
 }
 
 /** The params with every value changed, and every item of the lists in them. */

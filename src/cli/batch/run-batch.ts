@@ -1,13 +1,10 @@
 import type { GenClient } from '../../client/client.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import {
-  AuthenticationError,
   ConnectionError,
   DownloadError,
   GenError,
-  InsufficientBalanceError,
   NotFoundError,
-  PermissionDeniedError,
   ServerError,
   StorageError,
   UploadError,
@@ -22,7 +19,7 @@ import type { Budget } from '../../schemas/budget.js';
 import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
 import { memoryStore } from '../../store/store.js';
 import { jobErrorOf } from '../../waiting/wait.js';
-import { EXIT, errorDocument } from '../errors.js';
+import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
@@ -71,11 +68,11 @@ export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
 
 /** Whether every other row would fail in the same way: a wrong key, no balance, a service that is away. */
 function isSystemic(error: unknown): boolean {
-  if (UploadError.isInstance(error)) return isSystemic(error.cause);
+  const cause = UploadError.isInstance(error) ? error.cause : error;
   return (
-    [AuthenticationError, PermissionDeniedError, InsufficientBalanceError].some((type) => type.isInstance(error)) ||
-    (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') ||
-    (ServerError.isInstance(error) && error.code === 'dispatch_disabled')
+    exitCodeOf(cause) === EXIT.account ||
+    (ConnectionError.isInstance(cause) && fateOf(cause) === 'unsent') ||
+    (ServerError.isInstance(cause) && cause.code === 'dispatch_disabled')
   );
 }
 
