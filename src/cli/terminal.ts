@@ -82,13 +82,11 @@ function plainText(value: unknown): string {
 /** JSON on one line in which no character can steer a terminal. */
 function plainJson(value: unknown): string {
   const json = JSON.stringify(value) ?? 'null';
-  return json.replace(UNSAFE, (char) =>
-    [...char].flatMap((one) => Array.from({ length: one.length }, (_, at) => escapeUnit(one.charCodeAt(at)))).join(''),
-  );
+  return json.replace(UNSAFE, (char) => char.split('').map(escapeUnit).join(''));
 }
 
-function escapeUnit(unit: number): string {
-  return `\\u${unit.toString(16).padStart(4, '0')}`;
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** Where a command writes: results on stdout, everything else on stderr. */
@@ -145,21 +143,10 @@ export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { 
 }
 
 async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: AbortSignal): Promise<void> {
-  const reader = body.getReader();
-  let isGone = false;
-  const leave = () => {
-    isGone = true;
-  };
-  stdout.once('close', leave).once('error', leave);
-  try {
-    for (let piece = await reader.read(); !piece.done && !isGone; piece = await reader.read()) {
-      // Called back when the bytes are written, or can no longer be.
-      const { value } = piece;
-      await abortable(new Promise<void>((resolve) => stdout.write(value, () => resolve())), signal);
-    }
-  } finally {
-    reader.cancel().catch(() => undefined);
-    stdout.off('close', leave).off('error', leave);
+  for await (const bytes of body) {
+    // Called back when the bytes are written, or can no longer be because the reader has gone.
+    const failure = await abortable(new Promise((resolve) => stdout.write(bytes, resolve)), signal);
+    if (failure) return;
   }
 }
 

@@ -87,35 +87,16 @@ describe('video', () => {
 
 describe('the other commands', () => {
   it('image makes an image', async () => {
-    const { code } = await cli(
-      'image',
-      'a fox',
-      '-m',
-      'svc-image-pro',
-      '-r',
-      '21:9',
-      '-i',
-      'fox.png',
-      '-o',
-      'out.png',
-      ...QUICK,
-    );
+    const flags = '-m svc-image-pro -r 21:9 -i fox.png -o out.png'.split(' ');
+    const { code } = await cli('image', 'a fox', ...flags, ...QUICK);
     expect(code).toBe(0);
     expect(readFileSync(join(place.folder, 'out.png')).subarray(1, 4).toString()).toBe('PNG');
     expect(sent('/v1/images')).toMatchObject({ ratio: '21:9', reference_upload_ids: [expect.any(String)] });
   });
 
   it('edit uploads the clip and edits it', async () => {
-    const { code, stderr } = await cli(
-      'edit',
-      'clip.mp4',
-      'make it snow',
-      '--mode',
-      'restyle',
-      '-o',
-      'snow.mp4',
-      ...QUICK,
-    );
+    const words = ['clip.mp4', 'make it snow', '--mode', 'restyle', '-o', 'snow.mp4'];
+    const { code, stderr } = await cli('edit', ...words, ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(sent('/v1/uploads').upload_type).toBe('VIDEO');
     expect(sent('/v1/video-edits')).toEqual({

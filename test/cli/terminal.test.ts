@@ -35,6 +35,13 @@ const shell = (line: string) =>
 const saved = () => readdirSync(folder, { recursive: true }).filter((name) => /\.(mp4|png)$/.test(String(name)));
 
 describe('a reader that closes early ends nothing that is paid for', () => {
+  it('of stdout, while a file streams to it', async () => {
+    expect((await shell('gen-client video "a fox" --poll 100ms --out - 2>/dev/null | head -c 1')).stdout).toHaveLength(
+      1,
+    );
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
   it('of stderr, while a job runs', async () => {
     await shell('gen-client video "a fox" --poll 100ms --out a.mp4 2>&1 | head -1');
     expect(saved()).toEqual(['a.mp4']);
