@@ -113,7 +113,8 @@ function adviseHttps(params: Fields, warn: (message: string) => void): void {
 /** Hosts of this machine, which only a tunnel makes public. */
 const LOOPBACK = /^https:\/\/(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])([:/?#]|$)/i;
 
-function isOutOfReach(url: unknown): boolean {
+/** Whether the service cannot call a URL, as far as its text tells. */
+export function isOutOfReach(url: unknown): boolean {
   return typeof url === 'string' && (!/^https:/i.test(url) || LOOPBACK.test(url));
 }
 

@@ -23,9 +23,9 @@ import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
-import { type BatchPlaces, type Placed, placedBefore, placeFile } from './places.js';
 import type { RowRecords } from './records.js';
 import type { Row } from './rows.js';
+import { type BatchTarget, type Placed, placedBefore, placeFile } from './target.js';
 import type { UnsentCreates } from './unsent.js';
 
 export interface RowResult extends Placed {
@@ -51,7 +51,7 @@ export interface BatchPlan {
   readonly records: RowRecords;
   /** Told by the client of each request. */
   readonly unsent: UnsentCreates;
-  readonly places: BatchPlaces;
+  readonly target: BatchTarget;
   readonly maxTokens: number | undefined;
   readonly concurrency: number;
   readonly wait: { readonly timeoutMs?: number | false | undefined; readonly pollIntervalMs?: number | undefined };
@@ -154,9 +154,9 @@ class BatchRun {
   async #row(row: Row): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
-    const { places, records } = this.#plan;
+    const { target, records } = this.#plan;
     try {
-      const placed = placedBefore(records.of(row), places);
+      const placed = placedBefore(records.of(row), target);
       const job = await this.#jobOf(row);
       if (job === undefined) return;
       if (job.status !== 'completed') await this.#failed(row, job);
@@ -219,15 +219,15 @@ class BatchRun {
   }
 
   async #place(row: Row, job: Job): Promise<void> {
-    const { client, places, records } = this.#plan;
+    const { client, target, records } = this.#plan;
     const { signal } = this.#session;
     try {
-      const placed = await placeFile(job, { client, records, signal, row, ...places });
+      const placed = await placeFile(job, { client, records, signal, row, ...target });
       this.#end({ row, status: 'completed', job, ...placed });
     } catch (error) {
       signal.throwIfAborted();
       if (isTargetAway(error)) this.#stop(error);
-      const next = downloadLine(job.id, { out: places.out });
+      const next = downloadLine(job.id, { out: target.out });
       this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
     }
   }
@@ -245,7 +245,7 @@ class BatchRun {
       this.#lose({ row, status: 'pending', job, error: errorDocument(error) }, EXIT.service);
       return;
     }
-    const next = id === undefined ? {} : { next: resumeLine(id, { out: this.#plan.places.out }) };
+    const next = id === undefined ? {} : { next: resumeLine(id, { out: this.#plan.target.out }) };
     this.#lose({ row, status: 'failed', error: errorDocument(error), ...next });
   }
 

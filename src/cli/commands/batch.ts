@@ -3,11 +3,11 @@ import { basename, dirname, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileStore } from '../../adapters/node/index.js';
 import { quote } from '../../schemas/show.js';
-import { type BatchPlaces, refuseTaken, storeAt, tryStore } from '../batch/places.js';
 import { readRecords } from '../batch/records.js';
 import { reportLines, resultLine, Tally } from '../batch/report.js';
 import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
+import { type BatchTarget, refuseTaken, storeAt, tryStore } from '../batch/target.js';
 import { UnsentCreates } from '../batch/unsent.js';
 import { doing, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
@@ -76,14 +76,14 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   session.client();
   const file = await readPrompts(session, path, flags.name);
   const rows = await readRows(file, flags.run);
-  const places = await placesOf(session, flags);
+  const target = await targetOf(session, flags);
   const folder = flags.out ?? (flags.name === undefined ? dirname(path) : '.');
   const store = fileStore(join(folder, `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`));
   try {
     const unsent = new UnsentCreates();
     const client = session.client({ store, hooks: unsent.hooks });
     const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
-    await refuseTaken(rows, places, { records, signal });
+    await refuseTaken(rows, target, { records, signal });
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
     const tally = new Tally();
     const progress = terminal.progress(`Batch ${flags.name ?? basename(path)}`);
@@ -99,7 +99,7 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     };
     const { maxTokens } = flags;
     const concurrency = Math.max(1, flags.concurrency);
-    const plan = { rows, client, records, unsent, places, maxTokens, concurrency, wait: waitOptions(session, flags) };
+    const plan = { rows, client, records, unsent, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
     const stopped = await runBatch(session, { ...plan, onResult }).finally(progress.stop);
     const report = tally.report();
     terminal.result({ report }, reportLines(report));
@@ -119,7 +119,7 @@ async function readPrompts({ machine }: Session, path: string, name: string | un
   return { path, name: name ?? basename(path), bytes: await readInput(path, machine) };
 }
 
-async function placesOf(session: Session, { out, dest, force }: BatchFlags): Promise<BatchPlaces> {
+async function targetOf(session: Session, { out, dest, force }: BatchFlags): Promise<BatchTarget> {
   if (out === undefined && dest === undefined) {
     throw new UsageError('Where do the files go? Pass --out dir/, or --dest s3://bucket/prefix/.');
   }

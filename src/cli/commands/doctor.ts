@@ -12,6 +12,7 @@ import {
 } from '../../errors/index.js';
 import { isRateLimited } from '../../rules/fate.js';
 import { WEBHOOK_TOLERANCE_S as WINDOW_S } from '../../rules/limits.js';
+import { isOutOfReach } from '../../rules/preflight.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { Fields } from '../../schemas/envelope.js';
 import { signWebhook } from '../../webhooks/index.js';
@@ -237,14 +238,6 @@ async function checkWebhook(url: string, { machine, signal }: Session): Promise<
   const taken = [isTaken(forged) ? 'a forged event' : [], isTaken(old) ? 'an event of 301 s ago' : []].flat();
   if (taken.length > 0) return says('failed', `The receiver also takes ${taken.join(' and ')}. Verify events.`, facts);
   const message = `A signed event was answered with ${status} in ${facts.durationMs} ms; a forged and an old one were refused.`;
-  if (isPublic(url)) return says('ok', message, facts);
+  if (!isOutOfReach(url)) return says('ok', message, facts);
   return says('warning', `${message} The service itself needs a public https URL.`, facts);
-}
-
-/** Whether the service can reach it, as far as the name tells. */
-function isPublic(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
-  const isPrivate =
-    /^(localhost|.*\.(local|internal|localhost)|127\..*|10\..*|192\.168\..*|169\.254\..*|172\.(1[6-9]|2\d|3[01])\..*|\[.*\])$/;
-  return protocol === 'https:' && !isPrivate.test(hostname);
 }

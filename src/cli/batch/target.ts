@@ -19,7 +19,7 @@ import { answerWithin, type Machine, variable } from '../session.js';
 import type { RowRecord, RowRecords } from './records.js';
 import { MOST_FAULTS, type Row } from './rows.js';
 
-export interface BatchPlaces {
+export interface BatchTarget {
   readonly out: string | undefined;
   /** Whether a file of another content is replaced. */
   readonly force: boolean;
@@ -106,7 +106,7 @@ async function refusalOf(request: Promise<unknown>): Promise<StorageError | unde
 /** Where the file of a row is, as its record says, if that is where this run wants it. Nobody is asked. */
 export function placedBefore(
   { isStored, path, url }: RowRecord,
-  { out, destination }: BatchPlaces,
+  { out, destination }: BatchTarget,
 ): Placed | undefined {
   const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
   const file =
@@ -117,7 +117,7 @@ export function placedBefore(
   return { ...(file && { file }), ...(url !== undefined && { stored: { url } }) };
 }
 
-interface PlacingOptions extends BatchPlaces {
+interface PlacingOptions extends BatchTarget {
   readonly client: GenClient;
   readonly records: RowRecords;
   readonly signal: AbortSignal;
@@ -132,7 +132,7 @@ export async function placeFile(job: Job, { client, records, signal, row, ...to 
   const store = to.destination?.(name);
   const overwrite = to.force || (path !== undefined && records.of(row).path === path);
   if (path !== undefined) refuseExisting(path, { jobId: job.id, overwrite });
-  // What a crash leaves in these places belongs to the job.
+  // What a crash leaves there belongs to the job.
   await records.note(row, { job, path, url: store?.url });
   const file = path === undefined ? undefined : await saveOutput(client, job, path, { signal, overwrite });
   const stored = store && (await copyOutput(client, job, store.destination, { signal, overwrite: to.force }));
@@ -156,7 +156,7 @@ function refuseExisting(
  */
 export async function refuseTaken(
   all: readonly Row[],
-  { out, force, destination }: BatchPlaces,
+  { out, force, destination }: BatchTarget,
   { records, signal }: { readonly records: RowRecords; readonly signal: AbortSignal },
 ): Promise<void> {
   const names = out === undefined ? [] : readdirSync(out);
