@@ -43,18 +43,16 @@ function changesOf(statement: ts.Statement): Change[] {
   return [{ start, end: statement.getEnd(), made }];
 }
 
+const RUNS: readonly ts.SyntaxKind[] = [
+  ...[ts.SyntaxKind.CallExpression, ts.SyntaxKind.NewExpression, ts.SyntaxKind.BinaryExpression],
+  ...[ts.SyntaxKind.PropertyAccessExpression, ts.SyntaxKind.ElementAccessExpression],
+  ...[ts.SyntaxKind.SpreadAssignment, ts.SyntaxKind.SpreadElement],
+];
+
 /** Whether evaluating an expression may run code, as a call and a getter do. The body of a function waits for its own call. */
 function mayRun(node: ts.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
-  const runs =
-    ts.isCallExpression(node) ||
-    ts.isNewExpression(node) ||
-    ts.isPropertyAccessExpression(node) ||
-    ts.isElementAccessExpression(node) ||
-    ts.isBinaryExpression(node) ||
-    ts.isSpreadAssignment(node) ||
-    ts.isSpreadElement(node);
-  return runs || (ts.forEachChild(node, mayRun) ?? false);
+  return RUNS.includes(node.kind) || (ts.forEachChild(node, mayRun) ?? false);
 }
 
 /** A doc comment before a member stays in the build otherwise; the declarations have it. Its lines stay, so that maps hold. */
