@@ -35,7 +35,7 @@ export interface Sandbox extends SandboxService {
    */
   client(options?: GenClientOptions): GenClient;
   /**
-   * An independent copy: jobs, money, uploads, characters, keys, faults, outcomes, prices, logs, random numbers and the time are
+   * An independent copy: jobs, money, uploads, characters, keys, faults, outcomes, logs, random numbers and the time are
    * the same at first, and then each goes on by itself. Keys and secrets of the one work on the other. The copy has its own
    * `baseUrl`, so that clients of the two do not share limits. Requests and deliveries under way stay with the original.
    */

@@ -8,20 +8,12 @@ import { createApp, createHandler } from './http/handle-request.js';
 import { createFetch, type Handle } from './http/network.js';
 import { addKey, credit, MAIN_ACCOUNT, openAccount, tokensFor } from './service/accounts.js';
 import { finishJob, isFinished, runEvent } from './service/engine.js';
-import { viewSandboxJob } from './service/view-job.js';
 import { delivered, sendEvent } from './service/webhooks.js';
 import { checkFault } from './world/faults.js';
-import {
-  checkAdvance,
-  checkDispatch,
-  checkPrices,
-  type SandboxOptions,
-  type Settings,
-  settingsOf,
-} from './world/options.js';
+import { checkAdvance, checkDispatch, type SandboxOptions, type Settings, settingsOf } from './world/options.js';
 import { checkOutcome, endOf } from './world/outcomes.js';
 import { freshSeed, secretText } from './world/random.js';
-import { type Account, createState, overwriteState, type StoredJob } from './world/state.js';
+import { type Account, createState, type StoredJob, viewSandboxJob } from './world/state.js';
 import { createWorld, type World } from './world/world.js';
 
 /** What stays the same through a reset, and in a copy. */
@@ -70,7 +62,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
   const service: SandboxService = {
     ...identity,
     baseUrl: settings.baseUrl,
-    fetch: createFetch(handle, { activity, onSandboxClock: false }),
+    fetch: createFetch(handle, activity, false),
     handle: (request) => handle(request, { signal: request.signal }),
     listen: async (options = {}) => {
       const { checkListen, serve } = await import('./http/serve.js');
@@ -82,7 +74,8 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       return state.dispatch;
     },
     set dispatch(dispatch) {
-      state.dispatch = checkDispatch(dispatch);
+      checkDispatch(dispatch);
+      state.dispatch = dispatch;
     },
     ...accountControls(world),
     ...jobControls(world),
@@ -100,8 +93,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       return [...state.jobs.values()].map(viewSandboxJob);
     },
     reset() {
-      overwriteState(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
-      world.prices = settings.prices;
+      Object.assign(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
       openFirstAccount(world, identity);
       timeline.restart();
     },
@@ -112,7 +104,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       hasClients = true;
       return timeline.clock;
     },
-    clientFetch: createFetch(handle, { activity, onSandboxClock: true }),
+    clientFetch: createFetch(handle, activity, true),
     step: () => timeline.step(),
     fork: () => assemble(copyOf(world), identity),
   };
@@ -154,8 +146,8 @@ function timeControls(world: World, settled: () => Promise<void>) {
   return {
     now: () => timeline.now(),
     advance(ms) {
-      checkAdvance(ms, timeline.now());
-      const moved = last.then(() => timeline.advance(checkAdvance(ms, timeline.now()), settled));
+      checkAdvance(ms);
+      const moved = last.then(() => timeline.advance(ms, settled));
       last = moved.catch(() => {});
       return moved;
     },
@@ -163,8 +155,7 @@ function timeControls(world: World, settled: () => Promise<void>) {
   } satisfies Partial<SandboxService>;
 }
 
-function ruleControls(world: World) {
-  const { state, settings } = world;
+function ruleControls({ state }: World) {
   return {
     outcomes: {
       next: (outcome) => void state.outcomes.push(checkOutcome('outcomes.next', outcome)),
@@ -184,9 +175,6 @@ function ruleControls(world: World) {
       },
       clear: () => void state.faults.splice(0),
       list: () => state.faults.map((fault) => ({ ...fault })),
-    },
-    setPrices(prices) {
-      world.prices = checkPrices('setPrices', prices) ?? settings.prices;
     },
   } satisfies Partial<SandboxService>;
 }

@@ -138,9 +138,10 @@ describe('a budget', () => {
   });
 
   test('reserves anew where a create is settled at another quote, and learns it', async () => {
-    const run = spender({ maxTokens: 100 });
+    let price = 10;
+    const run = spender({ maxTokens: 100 }, { prices: () => price });
     await run.client.videos.create(VIDEO);
-    run.sandbox.setPrices(25);
+    price = 25;
     await run.client.videos.create(VIDEO);
     expect(await spent(run)).toEqual({ spentTokens: 35, reservedTokens: 0 });
     expect(run.client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 25, basis: 'learned' });
@@ -148,9 +149,10 @@ describe('a budget', () => {
 
   test('passes its limit by one job at most when prices rise under many creates at once', async () => {
     for (const risen of [20, 35, 400]) {
-      const { sandbox, client, budget } = spender({ maxTokens: 200 });
+      let price = 10;
+      const { sandbox, client, budget } = spender({ maxTokens: 200 }, { prices: () => price });
       await client.videos.create(VIDEO);
-      sandbox.setPrices(risen);
+      price = risen;
       await Promise.allSettled(Array.from({ length: 40 }, () => client.videos.create(VIDEO)));
       const total = sandbox.jobs.reduce((sum, job) => sum + (job.quotedTokenCost ?? 0), 0);
       expect((await budget.usage()).spentTokens).toBe(total);
@@ -375,6 +377,7 @@ describe('createBudget', () => {
 
   test('tells once when the balance of the account falls under a limit, and again after it was above', async () => {
     const low: number[] = [];
+    let price = 10;
     const { sandbox, client } = spender(
       {
         maxTokens: 1_000,
@@ -384,14 +387,14 @@ describe('createBudget', () => {
           throw new Error('the pager is away');
         },
       },
-      { balanceTokens: 80 },
+      { balanceTokens: 80, prices: () => price },
     );
     for (let count = 0; count < 4; count++) await client.videos.create(VIDEO);
     expect(low).toEqual([50]);
     sandbox.topUp(20);
     await client.videos.create(VIDEO);
     expect(low).toEqual([50]);
-    sandbox.setPrices(400);
+    price = 400;
     await client.videos.create(VIDEO);
     expect(low).toEqual([50, 30]);
   });

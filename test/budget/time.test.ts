@@ -82,11 +82,12 @@ describe('a period that ends while creates are under way', () => {
 
 describe('a reservation', () => {
   test('lives as long as its call queues in its lane, so that a price that rises meanwhile is met by one job', async () => {
-    const { sandbox, client } = heldSpender({ maxTokens: 1_000 }, { limits: 'documented' });
+    let price = 10;
+    const { sandbox, client } = heldSpender({ maxTokens: 1_000 }, { limits: 'documented', prices: () => price });
     await client.videos.create(VIDEO);
     const calls = Promise.allSettled(Array.from({ length: 120 }, () => client.videos.create(VIDEO)));
     await sandbox.advance(58_000);
-    sandbox.setPrices(30);
+    price = 30;
     await sandbox.advance(30 * 60_000);
     await calls;
     const charged = sandbox.jobs.reduce((sum, { quotedTokenCost = 0 }) => sum + quotedTokenCost, 0);

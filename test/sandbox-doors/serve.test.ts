@@ -119,11 +119,6 @@ it('tells the base URL with the path prefix of the sandbox', async () => {
   await server.close();
 });
 
-it('says so when the host is no address of this machine', async () => {
-  const attempt = serve(() => new Response(), { port: 0, host: '203.0.113.7' });
-  await expect(attempt).rejects.toThrow('203.0.113.7 is not an address of this machine.');
-});
-
 it('writes an IPv6 host as a URL needs it', async () => {
   const server = await serve(() => new Response('six'), { port: 0, host: '::1' });
   expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);

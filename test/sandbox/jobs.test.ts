@@ -165,15 +165,6 @@ test('a timer that waits to send a webhook does not hold the process', async () 
   client.sandbox.reset();
 });
 
-test('durations may be ranges', async () => {
-  const client = setUp({ jobDurationMs: [1000, 9000] });
-  for (let at = 0; at < 5; at++) await client.create('/v1/videos');
-  await client.sandbox.advance(10_000);
-  const took = client.sandbox.jobs.map((job) => Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? ''));
-  expect(Math.min(...took)).toBeGreaterThanOrEqual(1000);
-  expect(Math.max(...took)).toBeLessThanOrEqual(9000);
-});
-
 test.each(jobErrors)('a prompt can ask for the job error $code', async ({ code }) => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', { prompt: `a fox [fail:${code}]` });

@@ -3,7 +3,6 @@ import type { Listening, ListenOptions } from '../http/serve.js';
 import type { KeyOptions } from '../service/accounts.js';
 import type { ArmedFault, FaultRule } from '../world/faults.js';
 import type { Outcome } from '../world/outcomes.js';
-import type { Prices } from '../world/prices.js';
 import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/state.js';
 
 /** Chooses an account. */
@@ -36,7 +35,7 @@ export interface SandboxService {
   now(): number;
   /**
    * Moves the time on by `ms` milliseconds. What is due happens in order: events of jobs, webhooks, which are awaited, and timers
-   * of `sandbox.client()`, whose requests are awaited. Throws a GenError for a time that the clock cannot reach.
+   * of `sandbox.client()`, whose requests are awaited. Throws a GenError for what is no time, and beyond 100 years.
    */
   advance(ms: number): Promise<void>;
   /** Resolves when no webhook delivery is under way. */
@@ -72,15 +71,6 @@ export interface SandboxService {
   };
   /** Whether creates are dispatched; `disabled` answers 503 dispatch_disabled. Can be set. */
   dispatch: 'enabled' | 'disabled';
-  /**
-   * Sets what jobs cost from now on; without an argument, what `createSandbox` was given. Jobs that exist keep their price. Throws
-   * a GenError that names a wrong or unknown field.
-   *
-   * @example
-   * sandbox.setPrices([{ model: 'svc-video-pro', resolution: '1080p', tokens: 90 }]);
-   */
-  setPrices(prices?: Prices): void;
-
   /** Makes a key. Throws a GenError that names a wrong or unknown option. */
   createKey(options?: KeyOptions): string;
   /** From now on the key answers 401. Returns whether there was one. */
@@ -106,7 +96,7 @@ export interface SandboxService {
   ledger(choice?: AccountChoice): LedgerView;
 
   /**
-   * Starts over: jobs, files, further keys and accounts, faults, outcomes, prices and logs are gone. The time and the first key
+   * Starts over: jobs, files, further keys and accounts, faults, outcomes and logs are gone. The time and the first key
    * stay. With a `seed` in the options the ids repeat.
    */
   reset(): void;

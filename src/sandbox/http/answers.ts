@@ -1,5 +1,5 @@
 import { reasonOf } from '../../runtime/callbacks.js';
-import { type FileSpec, fileTitle } from '../media/index.js';
+import type { FileSpec } from '../media/index.js';
 import { Refusal, type RefusalDetails } from '../service/request.js';
 import { hashOf } from '../world/random.js';
 import type { StoredJob } from '../world/state.js';
@@ -39,30 +39,27 @@ export interface ServedFile {
   readonly contentType: string;
   /** Strong, with its quotes: other content has another one, also after a reset that repeats the ids. */
   readonly etag: string;
-  readonly modifiedAt: number;
 }
 
 /** The file of a completed job. */
 export function servedFile({ renderFile }: World, job: StoredJob): ServedFile {
   const spec: FileSpec = { ...job.media, label: job.modelId, prompt: job.prompt };
-  const etag = `"${job.id}-${hashOf(fileTitle(spec)).toString(36)}"`;
-  return { ...renderFile(spec), etag, modifiedAt: job.completedAt ?? job.createdAt };
+  const etag = `"${job.id}-${hashOf(JSON.stringify(spec)).toString(36)}"`;
+  return { ...renderFile(spec), etag };
 }
 
-/** Answers GET and HEAD for a file: 200, 206, 304 or 416, by Range, If-Range and If-None-Match (RFC 9110). */
+/** Answers GET and HEAD for a file: 200, 206 or 416, by Range and If-Range (RFC 9110). */
 export function serveFile(request: Request, file: ServedFile): Response {
   const { bytes } = file;
   const headers = new Headers({
     'content-type': file.contentType,
     'accept-ranges': 'bytes',
     etag: file.etag,
-    'last-modified': new Date(file.modifiedAt).toUTCString(),
     'cache-control': 'private, no-store',
   });
-  const known = request.headers.get('if-none-match');
-  if (known !== null && listsEtag(known, file.etag)) return new Response(null, { status: 304, headers });
   // A range is for GET only, and only while the file is the one that the caller has begun.
-  const range = request.method === 'GET' && isSameFile(request, file) ? request.headers.get('range') : null;
+  const isSame = (request.headers.get('if-range') ?? file.etag) === file.etag;
+  const range = request.method === 'GET' && isSame ? request.headers.get('range') : null;
   const part = range === null ? undefined : parseRange(range, bytes.length);
   if (part === 'unsatisfiable') {
     headers.set('content-range', `bytes */${bytes.length}`);
@@ -78,21 +75,10 @@ export function serveFile(request: Request, file: ServedFile): Response {
 
 /** The first byte and the one after the last; undefined for a header to be ignored, such as one with several ranges. */
 function parseRange(header: string, size: number): [number, number] | 'unsatisfiable' | undefined {
-  const match = /^bytes=(\d*)-(\d*)$/.exec(header.trim());
-  const [, first = '', last = ''] = match ?? [];
-  if (first === '' && last === '') return undefined;
-  if (first === '') return Number(last) === 0 ? 'unsatisfiable' : [Math.max(0, size - Number(last)), size];
-  const from = Number(first);
-  if (last !== '' && Number(last) < from) return undefined;
-  return from >= size ? 'unsatisfiable' : [from, last === '' ? size : Math.min(Number(last) + 1, size)];
-}
-
-function isSameFile(request: Request, file: ServedFile): boolean {
-  const condition = request.headers.get('if-range');
-  if (condition === null || condition === file.etag) return true;
-  return condition === new Date(file.modifiedAt).toUTCString();
-}
-
-function listsEtag(header: string, etag: string): boolean {
-  return header.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag);
+  const match = /^bytes=(\d+)-(\d*)$/.exec(header.trim());
+  if (match === null) return undefined;
+  const [, from, last] = match.map(Number) as [number, number, number];
+  if (match[2] === '') return from >= size ? 'unsatisfiable' : [from, size];
+  if (last < from) return undefined;
+  return from >= size ? 'unsatisfiable' : [from, Math.min(last + 1, size)];
 }

@@ -3,7 +3,6 @@ import type { Lane } from '../../rules/limits.js';
 import { readUpTo } from '../../runtime/bytes.js';
 import { authenticate, type Caller, countRequest } from '../service/accounts.js';
 import { Refusal, type RequestFields, readFields } from '../service/request.js';
-import type { UploadBody } from '../service/uploads.js';
 import { MAX_BODY_BYTES, type Scope } from '../world/choices.js';
 import type { World } from '../world/world.js';
 
@@ -29,13 +28,6 @@ export function fieldsIn(context: Context): RequestFields {
   return readFields(envOf(context).body);
 }
 
-/** The body of a PUT. */
-export function uploadBody(context: Context): UploadBody {
-  const length = context.req.header('content-length');
-  const { body: stream } = context.req.raw;
-  return { stream, length: length === undefined ? undefined : Number(length), onChunk: envOf(context).onChunk };
-}
-
 /** What an endpoint demands of its caller. */
 export interface Access {
   readonly scope?: Scope;
@@ -56,16 +48,6 @@ export function admit(world: World, context: Context, { scope, lane }: Access): 
   return caller;
 }
 
-/** Something that is created once for each key. */
-interface Creation<T> {
-  readonly caller: Caller;
-  /** Each kind has keys of its own. */
-  readonly kind: 'job' | 'character' | 'upload';
-  /** Where those that exist are found by id. */
-  readonly known: ReadonlyMap<string, T>;
-  readonly create: (fields: RequestFields) => T;
-}
-
 /**
  * Creates something once for each key: a repeated key gives what the first call created, whatever its body says (spec:
  * Authentication, rule 6). A refusal uses up no key, and the key of something that was deleted is free again.
@@ -73,7 +55,18 @@ interface Creation<T> {
 export function createOnce<T extends { readonly id: string }>(
   { state }: World,
   context: Context,
-  { caller, kind, known, create }: Creation<T>,
+  {
+    caller,
+    kind,
+    known,
+    create,
+  }: {
+    readonly caller: Caller;
+    /** Each kind has keys of its own. */
+    readonly kind: 'job' | 'character' | 'upload';
+    readonly known: ReadonlyMap<string, T>;
+    readonly create: (fields: RequestFields) => T;
+  },
 ): { item: T; headers: Record<string, string> } {
   const fields = fieldsIn(context);
   const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
@@ -97,14 +90,7 @@ export function prefixOf(baseUrl: string): string {
  */
 export async function readPostBody(request: Request): Promise<string | Refusal> {
   if (request.method !== 'POST') return '';
-  const length = request.headers.get('content-length');
-  if (Number(length) > MAX_BODY_BYTES) return postTooLarge();
-  // A server that knows the length reads the text without making a stream of it.
-  if (length !== null) return request.text();
   const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES);
-  return end === 'whole' ? new TextDecoder().decode(bytes) : postTooLarge();
-}
-
-function postTooLarge(): Refusal {
+  if (end === 'whole') return new TextDecoder().decode(bytes);
   return new Refusal('request_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes. Send files as uploads.`);
 }

@@ -7,8 +7,15 @@ import type { World } from '../world/world.js';
 import { answerTo, errorResponse } from './answers.js';
 import { envOf, prefixOf, type RequestEnv, readPostBody } from './caller.js';
 import { ConnectionDropped, type Handle, spoilBody } from './network.js';
-import { catalogRoutes, characterRoutes, createRoutes, jobRoutes } from './routes.js';
-import { corsHeaders, storageRoutes, uploadRoutes } from './upload-routes.js';
+import {
+  catalogRoutes,
+  characterRoutes,
+  corsHeaders,
+  createRoutes,
+  jobRoutes,
+  storageRoutes,
+  uploadRoutes,
+} from './routes.js';
 
 type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 
@@ -19,8 +26,7 @@ const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
 
 /** Handles requests as a server does: runs what is due, applies faults, keeps the log. */
 export function createHandler(world: World, app: Hono): Handle {
-  const { timeline, settings, activity } = world;
-  const { storage } = settings;
+  const { timeline, activity } = world;
   return async (request, { signal, onSandboxClock = false } = {}) => {
     timeline.catchUp();
     const record = openRecord(world, request);
@@ -52,7 +58,7 @@ export function createHandler(world: World, app: Hono): Handle {
       timeline.catchUp();
       record.status = response.status;
       response.headers.set('x-request-id', record.id);
-      if (storage.hasCors && record.path.startsWith('/storage/')) {
+      if (world.settings.storage.hasCors && record.path.startsWith('/storage/')) {
         for (const [name, value] of Object.entries(corsHeaders(request))) response.headers.set(name, value);
       }
       return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;

@@ -54,22 +54,13 @@ export async function spoilBody(response: Response, how: 'truncate' | 'stall'): 
 
 // The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
 
-/** What a wire belongs to. */
-export interface WireOptions {
-  readonly activity: Activity;
-  /** Whether its clients take their time from the sandbox's clock. */
-  readonly onSandboxClock: boolean;
-}
-
 /** Makes a `fetch` of a handler, with aborts and dropped connections as a client sees them. */
-export function createFetch(handle: Handle, { activity, onSandboxClock }: WireOptions): typeof fetch {
+export function createFetch(handle: Handle, activity: Activity, onSandboxClock: boolean): typeof fetch {
   return async (input, init) => {
     const given = input instanceof Request ? input : undefined;
     const signal = init?.signal ?? given?.signal;
     // The signal stays outside, because a Request would leave a listener on it.
     const request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
-    if (/[^\d]/.test(request.headers.get('content-length') ?? ''))
-      throw new TypeError('fetch failed: invalid content-length header');
     const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
     return Object.defineProperty(cutBody(response, activity, signal), 'url', { value: request.url });
   };

@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../errors/codes.js';
+import { signatureOf } from '../../webhooks/signature.js';
 import {
   charactersOf,
   checkCharacters,
@@ -19,29 +20,32 @@ import {
 import { isFinished, startJob } from '../service/engine.js';
 import { checkUploads } from '../service/references.js';
 import { Refusal, type RequestFields } from '../service/request.js';
-import { viewJob } from '../service/view-job.js';
+import {
+  completeUpload,
+  createUpload,
+  deleteUpload,
+  directUrlExpiry,
+  findUpload,
+  receiveBytes,
+  requiredHeaders,
+  viewUpload,
+} from '../service/uploads.js';
 import { DEFAULTS, MAX_PROMPT_CHARS, VOICES } from '../world/choices.js';
-import type { StoredJob } from '../world/state.js';
+import { type StoredJob, viewJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { servedFile, serveFile, succeed } from './answers.js';
-import { type Access, admit, createOnce, fieldsIn } from './caller.js';
+import { type Access, admit, createOnce, envOf, fieldsIn } from './caller.js';
 
 /** POST /v1/images, /v1/videos, /v1/video-edits. */
 export function createRoutes(world: World): Hono {
-  return new Hono()
-    .post('/v1/images', (context) =>
-      createJob(world, context, { scope: 'images:create', lane: 'images.create', read: readImageOrder }),
-    )
-    .post('/v1/videos', (context) => {
-      return createJob(world, context, { scope: 'videos:create', lane: 'videos.create', read: readVideoOrder });
-    })
-    .post('/v1/video-edits', (context) => {
-      return createJob(world, context, {
-        scope: 'video_edits:create',
-        lane: 'videoEdits.create',
-        read: (fields) => readEditOrder(fields),
-      });
-    });
+  const creates: Readonly<Record<string, Create>> = {
+    '/v1/images': { scope: 'images:create', lane: 'images.create', read: readImageOrder },
+    '/v1/videos': { scope: 'videos:create', lane: 'videos.create', read: readVideoOrder },
+    '/v1/video-edits': { scope: 'video_edits:create', lane: 'videoEdits.create', read: (body) => readEditOrder(body) },
+  };
+  const app = new Hono();
+  for (const [path, create] of Object.entries(creates)) app.post(path, (context) => createJob(world, context, create));
+  return app;
 }
 
 /** POST, GET and DELETE /v1/characters. */
@@ -171,12 +175,116 @@ function createJob(world: World, context: Context, { read, ...access }: Create):
   const create = (fields: RequestFields): StoredJob => {
     const order = read(fields);
     checkUploads(world, caller.account.id, order.references);
-    const characters = fields.texts('character_ids').map(({ value }) => value);
-    checkCharacters(world, caller, characters);
+    checkCharacters(world, caller, fields.texts('character_ids'));
     return startJob(world, caller, order);
   };
   const { item: job, headers } = createOnce(world, context, { caller, kind: 'job', known: world.state.jobs, create });
   const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
   const warnings = job.warnings.length === 0 ? {} : { warnings: job.warnings };
   return succeed({ job: viewJob(job, caller.baseUrl), ...money, ...warnings }, headers);
+}
+
+/** POST and PUT /v1/uploads, POST /v1/uploads/complete, DELETE /v1/uploads/{upload_id}. */
+export function uploadRoutes(world: World): Hono {
+  return new Hono()
+    .post('/v1/uploads', async (context) => {
+      const caller = admit(world, context, { scope: 'uploads:create', lane: 'uploads.create' });
+      const { item: upload, headers } = createOnce(world, context, {
+        caller,
+        kind: 'upload',
+        known: world.state.uploads,
+        create: (fields) => createUpload(world, caller.account.id, fields),
+      });
+      const expiresAt = directUrlExpiry(upload);
+      const record = {
+        ...viewUpload(upload),
+        direct_upload_url: `${storageRoot(world, caller.baseUrl)}/storage/uploads/${upload.id}?expires=${expiresAt}&signature=${await sign(world, upload.id, expiresAt)}`,
+        method: 'PUT',
+        headers: requiredHeaders(upload),
+        expires_at: new Date(expiresAt).toISOString(),
+      };
+      return succeed(record, headers);
+    })
+    .put('/v1/uploads', async (context) => {
+      const { account } = admit(world, context, { scope: 'uploads:create', lane: 'uploads.put' });
+      const upload = findUpload(world, account.id, context.req.query('upload_id'));
+      await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
+      return succeed({ upload_id: upload.id, received_bytes: upload.receivedBytes });
+    })
+    .post('/v1/uploads/complete', (context) => {
+      const { account } = admit(world, context, { scope: 'uploads:create' });
+      const upload = findUpload(world, account.id, fieldsIn(context).text('upload_id'));
+      completeUpload(world, upload);
+      return succeed(viewUpload(upload));
+    })
+    .delete('/v1/uploads/:id', (context) => {
+      const { account } = admit(world, context, { scope: 'uploads:delete', lane: 'uploads.delete' });
+      const upload = findUpload(world, account.id, context.req.param('id'));
+      deleteUpload(world, upload);
+      return succeed({ upload_id: upload.id, deleted: true });
+    });
+}
+
+/** Where direct upload URLs lead: signed links that work without a key. */
+export function storageRoutes(world: World): Hono {
+  const app = new Hono();
+  if (world.settings.storage.hasCors) app.options('/storage/*', () => new Response(null, { status: 204 }));
+  return app.put('/storage/uploads/:id', async (context) => {
+    const id = context.req.param('id');
+    await checkLink(world, context, id);
+    const upload = world.state.uploads.get(id);
+    if (upload === undefined) throw new Refusal('storage_denied', 'This upload was deleted.');
+    for (const [name, value] of Object.entries(requiredHeaders(upload))) {
+      if (context.req.header(name) === value) continue;
+      throw new Refusal('storage_denied', `The header ${name} must be exactly "${value}".`);
+    }
+    await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
+    return new Response(null, { status: 200, headers: { etag: `"${id}"` } });
+  });
+}
+
+/**
+ * The headers with which storage lets the pages of any origin in, as a bucket for browser uploads does. The links themselves
+ * are the permission.
+ */
+export function corsHeaders({ method, headers }: Request): Record<string, string> {
+  const shared = {
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': 'etag, retry-after',
+  };
+  if (method !== 'OPTIONS') return shared;
+  return {
+    ...shared,
+    'access-control-allow-methods': 'PUT',
+    'access-control-allow-headers': headers.get('access-control-request-headers') ?? '*',
+    'access-control-allow-private-network': 'true',
+    'access-control-max-age': '600',
+    vary: 'access-control-request-headers',
+  };
+}
+
+/** Checks the link by which a request came. Throws `storage_denied` or `storage_url_expired`. */
+async function checkLink(world: World, { req }: Context, id: string): Promise<void> {
+  const expiresAt = Number(req.query('expires'));
+  if (req.query('signature') !== (await sign(world, id, expiresAt))) {
+    throw new Refusal('storage_denied', 'The signature of this storage link does not match.');
+  }
+  if (world.timeline.now() >= expiresAt) throw new Refusal('storage_url_expired', 'This storage link has expired.');
+  // Object storage takes a bearer key for a second way to sign in, and refuses it.
+  if (world.settings.storage.isOtherOrigin && req.header('authorization') !== undefined) {
+    const message = 'A signed link takes no Authorization header. Send the API key to the API only.';
+    throw new Refusal('storage_denied', message);
+  }
+}
+
+/** The API's own origin, or another one as object storage has it: `localhost` for 127.0.0.1, else `storage.<host>`. */
+function storageRoot({ settings }: World, baseUrl: string): string {
+  if (!settings.storage.isOtherOrigin) return baseUrl;
+  const url = new URL(baseUrl);
+  url.hostname = url.hostname === '127.0.0.1' ? 'localhost' : `storage.${url.hostname}`;
+  return url.href.replace(/\/$/, '');
+}
+
+async function sign({ storageSecret }: World, id: string, expiresAt: number): Promise<string> {
+  return (await signatureOf(storageSecret, String(expiresAt), id)).slice(0, 40);
 }

@@ -5,8 +5,9 @@ import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
-import { checkOptions, must, text } from '../../rules/options.js';
+import { checkOptions, text } from '../../rules/options.js';
 import { systemClock } from '../../runtime/clock.js';
+import { whole } from '../world/options.js';
 import { ConnectionDropped } from './network.js';
 
 type Fetch = (request: Request) => Response | Promise<Response>;
@@ -35,7 +36,8 @@ export async function serve(
       return cuttable(await fetch(request), socket, call.outgoing as ServerResponse);
     } catch (error) {
       if (!(error instanceof ConnectionDropped)) return errorAnswer(error);
-      reset(socket);
+      // Runtimes with an imitation of node:http may lack the reset.
+      (socket.resetAndDestroy ?? socket.destroy).call(socket);
       return new Response(null, ANSWERED);
     }
   };
@@ -56,13 +58,9 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 }
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
-  const reasons: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is in use. Choose another; port 0 takes any free one.`,
-    EACCES: `Port ${port} on ${host} is not allowed for this user. Choose a port above 1023.`,
-    EADDRNOTAVAIL: `${host} is not an address of this machine.`,
-    ENOTFOUND: `The host ${host} is unknown.`,
-  };
-  return new GenError(reasons[cause.code ?? ''] ?? `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
+  const isTaken = cause.code === 'EADDRINUSE';
+  const taken = `Port ${port} on ${host} is in use. Choose another; port 0 takes any free one.`;
+  return new GenError(isTaken ? taken : `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
 }
 
 /** The same answer, except that a body which fails closes the socket: what was sent before arrives, the rest does not. */
@@ -92,12 +90,6 @@ function cuttable(response: Response, socket: Socket, outgoing: ServerResponse):
 function errorAnswer(error: unknown): Response {
   const message = error instanceof Error ? error.message : String(error);
   return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
-}
-
-function reset(socket: Socket): void {
-  // Runtimes with an imitation of node:http may lack the reset.
-  if (typeof socket.resetAndDestroy === 'function') socket.resetAndDestroy();
-  else socket.destroy();
 }
 
 /** Closes a server. */
@@ -140,10 +132,7 @@ export interface Listening {
 
 const serveSchema = z.strictObject(
   {
-    port: must(
-      'a whole number from 0 to 65535',
-      (value) => typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65_535,
-    ),
+    port: whole('a whole number from 0 to 65535', 0, 65_535),
     host: text,
   },
   'an object',

@@ -1,17 +1,26 @@
 import { encode } from 'fast-png';
 import { type Color, writeMp4 } from './video.js';
 
-/** What decides how a file looks. */
-export interface FileSpec {
+/** A picture or a video of a size. */
+export interface MediaSpec {
   readonly kind: 'image' | 'video';
-  readonly aspectRatio: string;
-  readonly resolution: string;
-  readonly durationS: number;
+  /** Pixels; even for video. */
+  readonly width: number;
+  /** Pixels; even for video. */
+  readonly height: number;
+  /** The length of a video in seconds. @default 5 */
+  readonly durationS?: number;
   /** Picks the colours. */
   readonly seed: number;
   /** Written into the file with the prompt: the job's model. */
   readonly label: string;
   readonly prompt: string;
+}
+
+/** What decides how a file looks, as a create names it. */
+export interface FileSpec extends Omit<MediaSpec, 'width' | 'height'> {
+  readonly aspectRatio: string;
+  readonly resolution: string;
 }
 
 /** The file of a spec: always the same bytes. */
@@ -25,29 +34,13 @@ const KEPT_FILES = 200;
 export function createMediaCache(): RenderFile {
   const kept = new Map<string, Uint8Array<ArrayBuffer>>();
   return (spec) => {
-    const name = fileTitle(spec);
+    const name = JSON.stringify(spec);
     const bytes = kept.get(name) ?? renderMedia({ ...spec, ...dimensionsFor(spec) });
     kept.set(name, bytes);
     const [oldest = name] = kept.keys();
     if (kept.size > KEPT_FILES) kept.delete(oldest);
     return { bytes, contentType: spec.kind === 'image' ? 'image/png' : 'video/mp4' };
   };
-}
-
-/** A text that only this file has. */
-export function fileTitle({ kind, aspectRatio, resolution, durationS, seed, label, prompt }: FileSpec): string {
-  return JSON.stringify([kind, aspectRatio, resolution, durationS, seed, label, prompt]);
-}
-
-/** A picture or a video of a size. */
-export interface MediaSpec extends Pick<FileSpec, 'seed' | 'label' | 'prompt'> {
-  readonly kind: 'image' | 'video';
-  /** Pixels; even for video. */
-  readonly width: number;
-  /** Pixels; even for video. */
-  readonly height: number;
-  /** The length of a video in seconds. @default 5 */
-  readonly durationS?: number;
 }
 
 /**
@@ -91,15 +84,6 @@ function toRgb({ y, cb, cr }: Color): [number, number, number] {
   return [part(luma + 0.7874 * red), part(luma - 0.0937 * blue - 0.2341 * red), part(luma + 0.9278 * blue)];
 }
 
-/** What decides the size of a picture: kind, ratio and resolution, as a create names them. */
-export interface DimensionsRequest {
-  readonly kind: 'image' | 'video';
-  /** For example `16:9`. @default 16:9 for video, 1:1 for images; so for `adaptive` and for what is not a ratio */
-  readonly aspectRatio?: string | undefined;
-  /** `480p` to `4k` for video, `standard` or `high` for images. @default the smallest; so for an unknown one */
-  readonly resolution?: string | undefined;
-}
-
 /** Short side in pixels by video resolution. */
 const SHORT_SIDES: Readonly<Record<string, number>> = { '480p': 480, '720p': 720, '1080p': 1080, '4k': 2160 };
 /** The longest side that every player decodes. */
@@ -107,29 +91,24 @@ const LONGEST_SIDE = 4096;
 /** The side of a square image. Other ratios have the same area. */
 const IMAGE_SIDES: Readonly<Record<string, number>> = { standard: 1024, high: 2048 };
 
-/** Width and height in pixels of what the sandbox makes; both even for video. */
-export function dimensionsFor({ kind, aspectRatio, resolution }: DimensionsRequest): { width: number; height: number } {
-  const [across, down] = parseRatio(aspectRatio) ?? (kind === 'image' ? [1, 1] : [16, 9]);
+/** Width and height in pixels of what the sandbox makes; both even for video. A ratio that is none is the usual one. */
+export function dimensionsFor({
+  kind,
+  aspectRatio = '',
+  resolution = '',
+}: Pick<MediaSpec, 'kind'> & { readonly [K in 'aspectRatio' | 'resolution']?: string | undefined }) {
+  const usual = kind === 'image' ? '1:1' : '16:9';
+  const [across = 1, down = 1] = (/^\d+:\d+$/.test(aspectRatio) ? aspectRatio : usual).split(':').map(Number);
   if (kind === 'video') {
-    const short = SHORT_SIDES[resolution ?? ''] ?? 480;
+    const short = SHORT_SIDES[resolution] ?? 480;
     const unit = Math.min(short / Math.min(across, down), LONGEST_SIDE / Math.max(across, down));
     return { width: even(across * unit), height: even(down * unit) };
   }
-  const side = IMAGE_SIDES[resolution ?? ''] ?? 1024;
-  const unit = side / Math.sqrt(across * down);
   // A whole number of units keeps the ratio exact.
-  const whole = Number.isInteger(across) && Number.isInteger(down) ? Math.max(1, Math.round(unit)) : unit;
-  return { width: Math.round(across * whole), height: Math.round(down * whole) };
+  const unit = Math.round((IMAGE_SIDES[resolution] ?? 1024) / Math.sqrt(across * down));
+  return { width: across * unit, height: down * unit };
 }
 
 function even(length: number): number {
-  return Math.max(16, 2 * Math.round(length / 2));
-}
-
-/** Both sides of a ratio; undefined for anything else, and beyond eight to one. */
-function parseRatio(ratio: string | undefined): [number, number] | undefined {
-  const match = /^(\d{1,4}(?:\.\d{1,4})?):(\d{1,4}(?:\.\d{1,4})?)$/.exec(ratio ?? '');
-  const across = Number(match?.[1]);
-  const down = Number(match?.[2]);
-  return across / down <= 8 && down / across <= 8 ? [across, down] : undefined;
+  return 2 * Math.round(length / 2);
 }

@@ -1,9 +1,8 @@
 import * as z from 'zod/mini';
-import { GenError } from '../../errors/index.js';
 import { type Lane, USD_PER_TOKEN } from '../../rules/limits.js';
-import { checkOptions, flag, must, text } from '../../rules/options.js';
-import { didYouMean, show } from '../../schemas/show.js';
+import { checkOptions, flag, required, text } from '../../rules/options.js';
 import { SCOPES, type Scope } from '../world/choices.js';
+import { isFrom } from '../world/options.js';
 import { MOST_TOKENS } from '../world/prices.js';
 import { secretText } from '../world/random.js';
 import type { Account, LedgerEntry } from '../world/state.js';
@@ -24,20 +23,13 @@ export interface KeyOptions {
 }
 
 const keySchema = z.strictObject(
-  { scopes: must('a list of scopes', (value) => Array.isArray(value)), account: text, suspended: flag },
+  {
+    scopes: z.optional(z.array(z.enum(SCOPES, `one of ${SCOPES.join(', ')}`), 'a list of scopes')),
+    account: text,
+    suspended: flag,
+  },
   'an object',
 );
-
-/** The options of a new key, checked. Throws a GenError that names a wrong or unknown option, or an unknown scope. */
-function checkKeyOptions(given: unknown): KeyOptions {
-  checkOptions('createKey', keySchema, given);
-  const options = { ...(given as KeyOptions) };
-  for (const scope of options.scopes ?? []) {
-    if (SCOPES.some((known) => known === scope)) continue;
-    throw new GenError(`scopes has no scope ${show(scope)}. ${didYouMean(String(scope), SCOPES)}`);
-  }
-  return options;
-}
 
 /** Who makes a request. */
 export interface Caller {
@@ -66,7 +58,8 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
 
 /** Makes a key. Throws a GenError for a wrong or unknown option. */
 export function addKey(world: World, options: KeyOptions, key = secretText('sk_sandbox')): string {
-  const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = checkKeyOptions(options);
+  checkOptions('createKey', keySchema, options);
+  const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = options;
   const scopes = SCOPES.filter((scope) => named.includes(scope));
   const { id } = openAccount(world, account);
   world.state.keys.set(key, { account: id, scopes, isSuspended: options.suspended ?? false, isRevoked: false });
@@ -124,7 +117,11 @@ function tokenIn(authorization: string | null | undefined): string | undefined {
 
 /** The smallest top-up in dollars. */
 const LEAST_TOP_UP_USD = 20;
-const MOST_TOP_UP_USD = MOST_TOKENS * USD_PER_TOKEN;
+const topUpSchema = z.strictObject({
+  usd: required(`a number of dollars, ${LEAST_TOP_UP_USD} or more`, (value) =>
+    isFrom(value, LEAST_TOP_UP_USD, MOST_TOKENS * USD_PER_TOKEN),
+  ),
+});
 
 /** Tokens that move for a job. */
 export interface Movement {
@@ -142,13 +139,9 @@ export function credit(account: Account, at: number, { type, tokens }: Pick<Ledg
 }
 
 /** The whole tokens that `usd` dollars buy. Throws a GenError below 20 dollars. */
-export function tokensFor(usd: unknown): number {
-  if (typeof usd === 'number' && usd >= LEAST_TOP_UP_USD && usd <= MOST_TOP_UP_USD) {
-    return Math.floor(Math.round(usd * 100) / (USD_PER_TOKEN * 100));
-  }
-  throw new GenError(
-    `usd must be a number from ${LEAST_TOP_UP_USD} to ${MOST_TOP_UP_USD}, not ${show(usd)}: top-ups start at ${LEAST_TOP_UP_USD} USD.`,
-  );
+export function tokensFor(usd: number): number {
+  checkOptions('topUp', topUpSchema, { usd });
+  return Math.floor(Math.round(usd * 100) / (USD_PER_TOKEN * 100));
 }
 
 /** Reserves the quote for a job. Throws `insufficient_balance`, with the billing page, where too little is free. */

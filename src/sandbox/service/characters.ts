@@ -21,7 +21,7 @@ export function registerCharacter(world: World, account: string, fields: Request
     throw failedReview(`The image must be of a supported format and at least ${CHARACTER_WIDTH} px wide.`);
   }
   const passes = !upload.fileName.includes(REVIEW_WORDS.rejected);
-  const reviewMs = world.settings.characterReviewMs;
+  const { character: reviewMs = 0 } = world.settings.review;
   if (!passes && reviewMs === 0) throw failedReview('The image was declined.');
   const now = world.timeline.now();
   const id = randomId(world.random, 'char');

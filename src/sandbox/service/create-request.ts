@@ -10,10 +10,9 @@ import {
   contentReferences,
   contentText,
   isPrivateHost,
-  listedReferences,
   type Reference,
   referenceItems,
-  singleReferences,
+  referencesIn,
 } from './references.js';
 import { Refusal, RequestFields } from './request.js';
 
@@ -46,14 +45,20 @@ const IMAGES = ['reference_upload_ids', 'reference_image_urls', 'referenceImageU
 const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
 const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
 const VIDEO_FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
+/** Fields of which the document gives the values. */
+const DOCUMENTED_VALUES: Readonly<Record<string, readonly string[]>> = {
+  response_format: ['url'],
+  intent: ['video_edit'],
+  video_reference_mode: ['strict'],
+  edit_mode: ['transform', 'restyle', 'extend'],
+};
 
 /** Checks POST /v1/images. Throws the code of the first rule that is broken, as the other readers do. */
 export function readImageOrder(fields: RequestFields): Order {
-  checkPlainFields(fields, ['watermark'], ['safety_identifier', 'response_format']);
-  requireValue(fields, 'response_format', ['url']);
+  checkPlainFields(fields, ['watermark', 'safety_identifier', 'response_format']);
   const model = readModel(fields, 'image', DEFAULTS.imageModel);
   const prompt = readPrompt(fields, 'image');
-  const references = [...listedReferences(fields, 'image', IMAGES), ...referenceItems(fields)];
+  const references = [...referencesIn(fields, 'image', IMAGES), ...referenceItems(fields)];
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const order = imageOrder(fields, { ...model, prompt }, 'ratio');
   return { ...order, call: 'images', references, end: personMatchEnd(prompt, hasReferences) };
@@ -61,7 +66,7 @@ export function readImageOrder(fields: RequestFields): Order {
 
 /** Checks POST /v1/characters in prompt mode. */
 export function readCharacterOrder(fields: RequestFields): Order {
-  checkPlainFields(fields, [], []);
+  checkPlainFields(fields, []);
   const mode = fields.text('mode') ?? 'prompt';
   if (mode !== 'prompt') throw new Refusal('invalid_request', `mode must be register or prompt, not ${show(mode)}.`);
   if (!fields.text('name')?.trim()) throw new Refusal('invalid_request', 'name must be a non-empty string.');
@@ -71,7 +76,7 @@ export function readCharacterOrder(fields: RequestFields): Order {
     const message = 'The prompt asks to match a real person. Describe a fictional character.';
     throw new Refusal('character_prompt_unsafe', message);
   }
-  const references = listedReferences(fields, 'portrait', ['reference_upload_ids']);
+  const references = referencesIn(fields, 'portrait', ['reference_upload_ids']);
   const order = imageOrder(fields, { ...model, prompt }, 'aspect_ratio');
   return { ...order, call: 'characters', references };
 }
@@ -79,16 +84,14 @@ export function readCharacterOrder(fields: RequestFields): Order {
 /** Checks POST /v1/videos, where `intent: video_edit` makes an edit. */
 export function readVideoOrder(fields: RequestFields): Order {
   if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
-  checkPlainFields(fields, VIDEO_FLAGS, ['safety_identifier']);
-  requireValue(fields, 'intent', ['video_edit']);
-  requireValue(fields, 'video_reference_mode', ['strict']);
+  checkPlainFields(fields, [...VIDEO_FLAGS, 'safety_identifier', 'intent', 'video_reference_mode']);
   const model = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
   const prompt = readPrompt(fields, 'video', contentText(fields));
   const references = [
-    ...singleReferences(fields, 'frame', FRAME_FIELDS),
-    ...listedReferences(fields, 'image', REFERENCE_IMAGE_FIELDS),
-    ...listedReferences(fields, 'clip', CLIPS),
-    ...listedReferences(fields, 'audio', AUDIOS),
+    ...referencesIn(fields, 'frame', FRAME_FIELDS),
+    ...referencesIn(fields, 'image', REFERENCE_IMAGE_FIELDS),
+    ...referencesIn(fields, 'clip', CLIPS),
+    ...referencesIn(fields, 'audio', AUDIOS),
     ...contentReferences(fields),
   ];
   checkKinds(references);
@@ -104,8 +107,7 @@ export function readVideoOrder(fields: RequestFields): Order {
 
 /** Checks POST /v1/video-edits. */
 export function readEditOrder(fields: RequestFields, fallback?: string): Order {
-  checkPlainFields(fields, VIDEO_FLAGS, ['safety_identifier']);
-  requireValue(fields, 'edit_mode', ['transform', 'restyle', 'extend']);
+  checkPlainFields(fields, [...VIDEO_FLAGS, 'safety_identifier', 'edit_mode']);
   const alias = fields.raw('model') ?? fallback;
   const row = typeof alias === 'string' ? modelCapabilities(alias) : undefined;
   if (!row?.edits || typeof alias !== 'string') {
@@ -127,8 +129,8 @@ export function readEditOrder(fields: RequestFields, fallback?: string): Order {
   }
   const references = [
     source,
-    ...listedReferences(fields, 'image', REFERENCE_IMAGE_FIELDS),
-    ...listedReferences(fields, 'audio', AUDIOS),
+    ...referencesIn(fields, 'image', REFERENCE_IMAGE_FIELDS),
+    ...referencesIn(fields, 'audio', AUDIOS),
     ...content.filter(({ role }) => role === 'audio'),
   ];
   const order = videoOrder(fields, { alias, row, prompt }, 'adaptive');
@@ -138,7 +140,7 @@ export function readEditOrder(fields: RequestFields, fallback?: string): Order {
 /** The one source of an edit. A clip in `content` is a source. */
 function readEditSource(fields: RequestFields, content: readonly Reference[]): Reference {
   const clips = content.filter(({ role }) => role === 'clip').map((clip): Reference => ({ ...clip, role: 'source' }));
-  const [source, second] = [...singleReferences(fields, 'source', EDIT_SOURCE_FIELDS), ...clips];
+  const [source, second] = [...referencesIn(fields, 'source', EDIT_SOURCE_FIELDS), ...clips];
   if (source === undefined) {
     throw new Refusal('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
   }
@@ -227,19 +229,17 @@ function readWebhookUrl(fields: RequestFields): string | null {
   throw new Refusal('invalid_request', message);
 }
 
-/** Checks the fields that change nothing here: flags are true or false, texts are not empty. */
-function checkPlainFields(fields: RequestFields, flags: readonly string[], texts: readonly string[]): void {
-  for (const name of flags) fields.flag(name);
-  for (const name of [...texts, 'idempotency_key']) {
-    if (fields.text(name) === '') throw new Refusal('invalid_request', `${name} must not be an empty string.`);
+/** Checks fields that change nothing here: a flag, one of the documented values, or a text that is not empty. */
+function checkPlainFields(fields: RequestFields, names: readonly string[]): void {
+  for (const name of [...names, 'idempotency_key']) {
+    if (VIDEO_FLAGS.includes(name)) fields.flag(name);
+    else {
+      const [value, allowed] = [fields.text(name), DOCUMENTED_VALUES[name]];
+      if (value === undefined || (allowed ? allowed.includes(value) : value !== '')) continue;
+      const wanted = allowed?.join(', ') ?? 'a non-empty string';
+      throw new Refusal('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
+    }
   }
-}
-
-/** Refuses a field that has another value than the documented ones. */
-function requireValue(fields: RequestFields, name: string, allowed: readonly string[]): void {
-  const value = fields.text(name);
-  if (value === undefined || allowed.includes(value)) return;
-  throw new Refusal('invalid_request', `${name} must be ${allowed.join(', ')} or left out, not ${show(value)}.`);
 }
 
 /** The caller's seed. Throws `invalid_request` for what is not an integer. */

@@ -1,4 +1,5 @@
 import { DISPATCH_STALL_MS, OUTPUT_TTL_MS, QUEUED_SHARE, STALE_AFTER_MS } from '../world/choices.js';
+import { DEFAULT_DURATION_MS } from '../world/options.js';
 import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from '../world/outcomes.js';
 import { sandboxPrice } from '../world/prices.js';
 import { hashOf, randomId } from '../world/random.js';
@@ -53,7 +54,7 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
   const { call, modelId: model, media, audio = false } = order;
   const { kind, startsAs } = CALLS[call];
   const { resolution, durationS: duration } = media;
-  const cost = sandboxPrice({ call, model, resolution, duration, audio }, world.prices);
+  const cost = sandboxPrice({ call, model, resolution, duration, audio }, world.settings.prices);
   const id = randomId(random, 'job');
   const now = timeline.now();
   reserve(account, { at: now, jobId: id, quoted: cost }, baseUrl);
@@ -138,7 +139,7 @@ function countUses({ state }: World, job: StoredJob, change: 1 | -1): void {
 /** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
 function planJob(world: World, caller: Caller, order: Order): PlannedJob {
   const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order) };
-  const prepared = prepare(world, caller, { order, clipsFail: outcome.clipsFail === true });
+  const prepared = prepare(world, caller, order);
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
   if (prepared.end) return { ...plain, end: prepared.end, afterMs: 0 };
   const end = order.end ?? endOf(outcome);
@@ -165,24 +166,20 @@ function takeOutcome({ state }: World, { call }: Order): Outcome {
 }
 
 function draw({ settings, random }: World, { call }: Order): number {
-  const duration = settings.durations[CALLS[call].kind];
+  const duration = settings.durations[CALLS[call].kind] ?? DEFAULT_DURATION_MS;
   if (typeof duration === 'number') return duration;
   const [least, most] = duration;
   return Math.round(least + random() * (most - least));
 }
 
 /** Prepares the references: an end where one of them fails, a warning where the job continues without its clips. */
-function prepare(
-  world: World,
-  caller: Caller,
-  { order, clipsFail }: { order: Order; clipsFail: boolean },
-): { end?: PlannedEnd; warnings: readonly string[] } {
+function prepare(world: World, caller: Caller, order: Order): { end?: PlannedEnd; warnings: readonly string[] } {
   // All are looked at: a URL that is under review is new from its first use on.
   const problems = order.references.map((reference) => problemOf(world, caller.account.id, reference));
   let warnings: readonly string[] = [];
   for (const [at, { role }] of order.references.entries()) {
     const isClip = role === 'clip';
-    const problem: Problem | undefined = clipsFail && isClip ? { code: 'reference_asset_failed' } : problems[at];
+    const problem = problems[at];
     if (problem === undefined) continue;
     if (!isClip || order.isStrict || problem.code === 'reference_asset_pending') {
       return { end: endFor(caller, order, problem), warnings: [] };

@@ -1,7 +1,7 @@
 import { isUploadField } from '../../rules/fields.js';
 import { isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
-import { MAX_REFERENCES, REVIEW_WORDS } from '../world/choices.js';
+import { REVIEW_WORDS } from '../world/choices.js';
 import type { World } from '../world/world.js';
 import { itemFields, Refusal, type RequestFields } from './request.js';
 import { isWideEnough } from './uploads.js';
@@ -40,18 +40,11 @@ const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly a
   audio_url: { role: 'reference_audio', as: 'audio' },
 };
 
-/** The references in fields that hold lists of upload ids or of URLs. */
-export function listedReferences(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
-  const found = fields.texts(...names).map(({ field, value }) => referenceIn(role, field, value));
-  if (found.length <= MAX_REFERENCES) return found;
-  throw new Refusal('invalid_request', `${found[0]?.field ?? role} may have at most ${MAX_REFERENCES} references.`);
-}
-
-/** The references in fields that hold one upload id or one URL. */
-export function singleReferences(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
+/** The references in fields that hold upload ids or URLs. A field whose name ends with `s` holds a list. */
+export function referencesIn(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
   return names.flatMap((field) => {
-    const value = fields.text(field);
-    return value === undefined ? [] : referenceIn(role, field, value);
+    const values = field.endsWith('s') ? fields.texts(field) : [fields.text(field) ?? []].flat();
+    return values.map((value) => referenceIn(role, field, value));
   });
 }
 
@@ -124,10 +117,10 @@ export function problemOf(world: World, account: string, { role, uploadId, url }
   if (name.includes(REVIEW_WORDS.realPerson)) return { code: 'reference_rejected' };
   const isTooSmall = upload !== undefined && role === 'portrait' && !isWideEnough(upload.head);
   if (name.includes(REVIEW_WORDS.broken) || isTooSmall) return { code: 'reference_asset_failed' };
-  const { assetReviewMs } = world.settings;
-  if (assetReviewMs === 0) return undefined;
+  const { asset: reviewMs = 0 } = world.settings.review;
+  if (reviewMs === 0) return undefined;
   const newSince = upload ? (upload.readyAt ?? 0) : firstSeen(world, account, url);
-  const leftMs = newSince + assetReviewMs - world.timeline.now();
+  const leftMs = newSince + reviewMs - world.timeline.now();
   return leftMs > 0 ? { code: 'reference_asset_pending', leftMs } : undefined;
 }
 

@@ -70,9 +70,12 @@ export class RequestFields {
     return undefined;
   }
 
-  /** Everything under any of the names, each a list of texts. */
-  texts(...names: readonly string[]): { field: string; value: string }[] {
-    return names.flatMap((field) => this.list(field).map((value) => ({ field, value: textItem(field, value) })));
+  /** A list of texts, empty when missing. */
+  texts(name: string): string[] {
+    return this.list(name).map((value) => {
+      if (typeof value !== 'string') throw wrongType(name, 'a list of strings', value);
+      return value;
+    });
   }
 
   /** A list, empty when missing. */
@@ -99,23 +102,11 @@ export function itemFields(list: string, item: unknown): RequestFields {
 
 /** The fields of a JSON body. An empty body has none; what is not a JSON object is refused. */
 export function readFields(text: string): RequestFields {
-  if (text.trim() === '') return new RequestFields({});
-  const value = parseBody(text);
-  if (!isFields(value)) throw new Refusal('invalid_request', 'The body must be a JSON object.');
-  return new RequestFields(value);
-}
-
-function parseBody(text: string): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
-    throw new Refusal('invalid_request', 'The body is not valid JSON.');
-  }
-}
-
-function textItem(name: string, value: unknown): string {
-  if (typeof value !== 'string') throw wrongType(name, 'a list of strings', value);
-  return value;
+    const value: unknown = JSON.parse(text.trim() || '{}');
+    if (isFields(value)) return new RequestFields(value);
+  } catch {}
+  throw new Refusal('invalid_request', 'The body must be a JSON object.');
 }
 
 function wrongType(name: string, wanted: string, value: unknown): Refusal {

@@ -56,24 +56,15 @@ export function findUpload({ state }: World, account: string, id: string | undef
   return upload;
 }
 
-/** The body of a PUT. */
-export interface UploadBody {
-  readonly stream: ReadableStream<Uint8Array> | null;
-  /** The Content-Length header, if any. */
-  readonly length: number | undefined;
-  /** Called for each chunk. */
-  readonly onChunk: () => void;
-}
-
-/**
- * Takes the bytes of step 2 without keeping them: their number, and the first few. Stops at the size limit of the type, and
- * reads nothing where the length already says that there are too many.
- */
-export async function receiveBytes(upload: StoredUpload, { stream, length, onChunk }: UploadBody): Promise<void> {
+/** Takes the bytes of step 2 without keeping them: their number, and the first few. Stops at the size limit of the type. */
+export async function receiveBytes(
+  upload: StoredUpload,
+  stream: ReadableStream<Uint8Array> | null,
+  onChunk: () => void,
+): Promise<void> {
   if (upload.readyAt !== null) {
     throw new Refusal('upload_completed', `${upload.id} was completed. Create another upload for other bytes.`);
   }
-  if (length !== undefined) checkSize(upload.uploadType, length);
   const head = new Uint8Array(Math.min(IMAGE_HEADER_BYTES, upload.fileSize));
   let size = 0;
   const reader = stream?.getReader();

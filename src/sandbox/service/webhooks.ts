@@ -2,10 +2,8 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { signatureOf, WEBHOOK_HEADERS } from '../../webhooks/signature.js';
 import { DELIVERY_DELAYS_MS, DELIVERY_TIMEOUT_MS, EVENT_OBJECT } from '../world/choices.js';
 import { deadline, realNow } from '../world/real-time.js';
-import type { DeliveryRecord } from '../world/state.js';
-import { keepLatest, type StoredJob } from '../world/state.js';
+import { type DeliveryRecord, keepLatest, outputUrl, type StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { outputUrl } from './view-job.js';
 
 /** Sends the event of a job that has just ended, as often as its outcome says. */
 export function deliverEvent(world: World, job: StoredJob, at: number): void {
@@ -49,9 +47,8 @@ async function attemptDelivery(
   const secret = state.accounts.get(job.account)?.webhookSecret ?? '';
   const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
   const values = [eventId, type, job.id, stamp, signature];
-  const signed = WEBHOOK_HEADERS.map((name, index) => [name, values[index] ?? ''] as const);
-  const named = Object.fromEntries(signed);
-  const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...named };
+  const signed = Object.fromEntries(WEBHOOK_HEADERS.map((name, index) => [name, values[index] ?? '']));
+  const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...signed };
   const answer = await postEvent(settings.webhookFetch, url, { headers, body });
   // After a reset the job is gone, and this attempt leaves no trace.
   if (state.jobs.get(job.id) !== job) return;

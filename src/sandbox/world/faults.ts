@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, flag, must, text } from '../../rules/options.js';
-import { isFrom, period, whole, within } from './options.js';
+import { duration, isFrom, whole, within } from './options.js';
 import type { RandomSource } from './random.js';
 
 /** Which requests a fault applies to. What is left out matches every request. */
@@ -60,27 +60,23 @@ export interface ArmedFault {
 /** The fields of a rule that do something. */
 const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
 
-/** The largest Retry-After that a fault may have, in seconds. */
-const MOST_RETRY_AFTER_S = 1e9;
-const LONGEST_PATTERN = 1000;
-
-const matchSchema = z.strictObject({
-  method: text,
-  path: must(
-    `a path such as /v1/jobs/*, of at most ${LONGEST_PATTERN} characters, or a RegExp`,
-    (value) =>
-      value instanceof RegExp || (typeof value === 'string' && value !== '' && value.length <= LONGEST_PATTERN),
-  ),
-  nth: whole('a whole number, 1 or more', 1),
-});
 const faultSchema = z.strictObject(
   {
-    match: z.optional(matchSchema),
+    match: z.optional(
+      z.strictObject({
+        method: text,
+        path: must(
+          'a path such as /v1/jobs/*, or a RegExp',
+          (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
+        ),
+        nth: whole('a whole number, 1 or more', 1),
+      }),
+    ),
     status: whole('a whole number from 400 to 599', 400, 599),
     code: text,
-    retryAfterS: within('a number of seconds, 0 or more', 0, MOST_RETRY_AFTER_S),
+    retryAfterS: within('a number of seconds, 0 or more', 0, 1e9),
     commit: flag,
-    latencyMs: period,
+    latencyMs: duration,
     reset: flag,
     commitThenDrop: flag,
     truncate: flag,
@@ -122,26 +118,17 @@ export function faultFor(
 
 function matchesRequest({ match }: FaultRule, request: { method: string; path: string }): boolean {
   if (match?.method !== undefined && match.method.toUpperCase() !== request.method) return false;
-  if (match?.path === undefined) return true;
-  if (typeof match.path === 'string') return fits(match.path, request.path);
+  const { path } = match ?? {};
+  if (path === undefined) return true;
+  if (typeof path === 'string') return new RegExp(`^${expressionFor(path)}$`).test(request.path);
   // Without the flags that make `test` remember where it stopped.
-  return new RegExp(match.path.source, match.path.flags.replace(/[gy]/g, '')).test(request.path);
+  return new RegExp(path.source, path.flags.replace(/[gy]/g, '')).test(request.path);
 }
 
-/**
- * Whether a whole path fits a pattern. What stands between two `*` is looked for once, from left to right: one regular
- * expression for the whole of `*a*a*a` would backtrack for ever.
- */
-function fits(pattern: string, path: string): boolean {
-  const parts = pattern.split(/\*+/);
-  let rest = path;
-  for (const [at, part] of parts.entries()) {
-    const source = part.replace(/(?:\{\w+\})+|(?<=\/):\w+|[^\w/]/g, (text) =>
-      text.length > 1 ? '[^/]+' : `\\${text}`,
-    );
-    const found = new RegExp(`${at === 0 ? '^' : ''}${source}${at === parts.length - 1 ? '$' : ''}`).exec(rest);
-    if (found === null) return false;
-    rest = rest.slice(found.index + found[0].length);
-  }
-  return true;
+/** `{job_id}` and `:id` are a segment, `*` is anything. */
+function expressionFor(path: string): string {
+  return path.replace(/\*+|\{\w+\}|(?<=\/):\w+|[^\w/]/g, (part) => {
+    if (part.startsWith('*')) return '.*';
+    return part.length > 1 ? '[^/]+' : `\\${part}`;
+  });
 }

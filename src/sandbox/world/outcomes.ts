@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 import type { JOB_ERRORS } from '../../errors/codes.js';
 import { checkOptions, flag, must, oneOf, optional, text } from '../../rules/options.js';
-import { LONGEST_MS } from './choices.js';
-import { duration, tokens, whole } from './options.js';
+import { isFields } from '../../schemas/envelope.js';
+import { duration, LONGEST_MS, tokens, whole } from './options.js';
 
 /** How a job ends, and what happens on the way. */
 export interface Outcome {
@@ -21,8 +21,6 @@ export interface Outcome {
    * strict mode. @default false
    */
   readonly stall?: boolean | undefined;
-  /** The job's video clip references fail: the fallback applies, or in strict mode the job fails. @default false */
-  readonly clipsFail?: boolean | undefined;
   /** Tokens charged on completion, at most the quote; the rest is released. @default the quote */
   readonly finalTokenCost?: number | undefined;
   /** How often the job's webhook is delivered: 0 loses it, 2 sends it twice. @default 1 */
@@ -36,10 +34,9 @@ const outcomeSchema = z.strictObject(
     status: oneOf('completed', 'failed', 'canceled', 'blocked'),
     errorCode: text,
     errorMessage: optional(z.string('a string')),
-    errorData: must('a JSON object', isJsonObject),
+    errorData: must('a JSON object', isFields),
     durationMs: duration,
     stall: flag,
-    clipsFail: flag,
     finalTokenCost: tokens,
     webhookCopies: whole('a whole number from 0 to 100', 0, 100),
     kind: oneOf('image', 'video', 'edit'),
@@ -50,18 +47,6 @@ const outcomeSchema = z.strictObject(
 export function checkOutcome(owner: string, given: unknown): Outcome {
   checkOptions(owner, outcomeSchema, given);
   return structuredClone({ ...(given as Outcome) });
-}
-
-/** What becomes JSON and can be copied into a fork. */
-function isJsonObject(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  try {
-    JSON.stringify(value);
-    structuredClone(value);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** The end that is planned for a job. */
@@ -77,17 +62,14 @@ export interface PlannedEnd {
 const TIME_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /**
- * What a prompt says about its job: `[fail:code]`, `[canceled]`, `[blocked]`, `[slow:60s]`, `[stall]`, `[clips-fail]`.
+ * What a prompt says about its job: `[fail:code]`, `[canceled]`, `[blocked]`, `[slow:60s]`, `[stall]`.
  * A time beyond 100 years counts as 100 years.
  */
 export function outcomeIn(prompt: string): Outcome {
   const found: { -readonly [K in keyof Outcome]: Outcome[K] } = {};
-  for (const [, word = '', value = ''] of prompt.matchAll(
-    /\[(fail|canceled|blocked|slow|stall|clips-fail)(?::([\w.-]+))?\]/g,
-  )) {
+  for (const [, word, value = ''] of prompt.matchAll(/\[(fail|canceled|blocked|slow|stall)(?::([\w.-]+))?\]/g)) {
     if (word === 'canceled' || word === 'blocked') found.status = word;
     if (word === 'stall') found.stall = true;
-    if (word === 'clips-fail') found.clipsFail = true;
     if (word === 'fail') Object.assign(found, { status: 'failed', errorCode: value || 'generation_failed' });
     const time = word === 'slow' ? /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(value) : null;
     if (time) found.durationMs = Math.min(Number(time[1]) * (TIME_UNITS[time[2] ?? 's'] ?? 1000), LONGEST_MS);

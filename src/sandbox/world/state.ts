@@ -159,20 +159,6 @@ export function createState(seed: number, dispatch: State['dispatch']): State {
   };
 }
 
-/** Makes `state` equal to `other`, in place: its maps and lists stay the ones that others hold. */
-export function overwriteState(state: State, other: State): void {
-  for (const [name, value] of Object.entries(other)) {
-    const held: unknown = Reflect.get(state, name);
-    if (held instanceof Map && value instanceof Map) {
-      held.clear();
-      for (const [key, item] of value) held.set(key, item);
-    } else if (Array.isArray(held) && Array.isArray(value)) {
-      held.length = 0;
-      for (const item of value) held.push(item);
-    } else Object.assign(state, { [name]: value });
-  }
-}
-
 /** Adds to a log, and removes the oldest entries once it is a tenth over its limit. */
 export function keepLatest<T>(log: T[], entry: T): void {
   log.push(entry);
@@ -284,4 +270,39 @@ export interface SandboxJob extends Job {
   prompt: string;
   /** The ids of the uploads that it refers to. */
   uploadIds: readonly string[];
+}
+
+/** The output link of a completed job; null for any other. */
+export function outputUrl(job: StoredJob, baseUrl: string): string | null {
+  return job.status === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/output` : null;
+}
+
+/** A job as GET /v1/jobs/{job_id} shows it, with links below `baseUrl`. */
+export function viewJob(job: StoredJob, baseUrl: string) {
+  return {
+    id: job.id,
+    mediaType: job.media.kind,
+    modelId: job.modelId,
+    status: job.status,
+    quotedTokenCost: job.quotedTokenCost,
+    finalTokenCost: job.finalTokenCost,
+    providerOutputUrl: outputUrl(job, baseUrl),
+    ...(job.outputExpiresAt === null ? {} : { providerOutputExpiresAt: iso(job.outputExpiresAt) }),
+    errorCode: job.errorCode,
+    errorMessage: job.errorMessage,
+    ...(job.errorCode === null ? {} : { errorData: job.errorData }),
+    createdAt: iso(job.createdAt),
+    completedAt: job.completedAt === null ? null : iso(job.completedAt),
+    ...(job.warnings.length > 0 ? { warnings: job.warnings } : {}),
+  };
+}
+
+/** A job as `sandbox.jobs` shows it. */
+export function viewSandboxJob(job: StoredJob): SandboxJob {
+  const { account, kind, prompt, uploadIds } = job;
+  return { ...viewJob(job, job.baseUrl), account, kind, prompt, uploadIds };
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString();
 }

@@ -1,6 +1,5 @@
 import type { Clock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
-import { LATEST } from './choices.js';
 import type { Activity } from './real-time.js';
 import { afterReal, realNow, standstill } from './real-time.js';
 import type { DueEvent, DueTask, State } from './state.js';
@@ -57,7 +56,7 @@ export class Timeline {
   now(): number {
     const { isManual, speed } = this.#options;
     if (isManual) return this.#base;
-    return Math.min(Math.floor(this.#base + (realNow() - this.#realBase) * speed), LATEST);
+    return Math.floor(this.#base + (realNow() - this.#realBase) * speed);
   }
 
   /** Whether no time passes on the real clock, because a test has faked Date alone. */

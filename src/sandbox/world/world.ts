@@ -1,6 +1,5 @@
 import { createMediaCache, type RenderFile } from '../media/index.js';
 import type { Settings } from './options.js';
-import type { Prices } from './prices.js';
 import { createRandom, freshSeed, type RandomSource, secretText } from './random.js';
 import { Activity } from './real-time.js';
 import { createState, type DueEvent, type State } from './state.js';
@@ -18,8 +17,6 @@ export interface World {
   readonly inFlight: Set<Promise<void>>;
   /** Signs storage links. */
   readonly storageSecret: string;
-  /** What jobs cost from now on. */
-  prices: Prices | undefined;
 }
 
 /** Makes a world: an empty one, or an independent copy of another at this moment. `run` does what is due for a job. */
@@ -45,7 +42,6 @@ export function createWorld(settings: Settings, run: (world: World, event: DueEv
     renderFile: origin?.renderFile ?? createMediaCache(),
     inFlight: new Set(),
     storageSecret: origin?.storageSecret ?? secretText('storage'),
-    prices: origin ? origin.prices : settings.prices,
   };
   return world;
 }

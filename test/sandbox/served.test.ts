@@ -1,0 +1,92 @@
+// What the in-process fetch and a served sandbox have to stand: prefixes, aborts, large bodies, many requests and jobs.
+import { getEventListeners } from 'node:events';
+import { request } from 'node:http';
+import { expect, test } from 'vitest';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { setUp } from './plain-client.js';
+
+const MB = 1024 * 1024;
+
+test('fetch works unbound, with a Request, and under a path prefix', async () => {
+  const { fetch, baseUrl, apiKey } = setUp({ baseUrl: 'https://gen.example/api/' }).sandbox;
+  expect(baseUrl).toBe('https://gen.example/api');
+  const upload = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 1, upload_type: 'VIDEO' };
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const init = { method: 'POST', headers, body: JSON.stringify(upload) };
+  const { data } = await (await fetch(new Request(`${baseUrl}/v1/uploads`, init))).json();
+  expect(data.direct_upload_url).toMatch(/^https:\/\/gen\.example\/api\/storage\//);
+  expect((await fetch(data.direct_upload_url, { method: 'PUT', headers: data.headers, body: 'x' })).status).toBe(200);
+  expect((await fetch('https://gen.example/v1/models')).status).toBe(404);
+});
+
+test('an abort rejects with the signal’s own reason, and no listener stays on the signal', async () => {
+  const { fetch, baseUrl } = setUp().sandbox;
+  const gone = AbortSignal.abort(new Error('gone'));
+  await expect(fetch(`${baseUrl}/v1/models`, { signal: gone })).rejects.toThrow('gone');
+  const { signal } = new AbortController();
+  await (await fetch(`${baseUrl}/v1/models`, { signal })).text();
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
+
+test('two calls of advance at once add up', async () => {
+  const { sandbox } = setUp();
+  const start = sandbox.now();
+  await Promise.all([sandbox.advance(1000), sandbox.advance(500)]);
+  expect(sandbox.now() - start).toBe(1500);
+});
+
+test('the log keeps the latest requests', async () => {
+  const { sandbox } = setUp();
+  const { fetch, baseUrl } = sandbox;
+  for (let at = 0; at < 11_002; at++) await fetch(`${baseUrl}/v1/models?at=${at}`, { method: 'HEAD' });
+  expect([sandbox.requests.length < 11_000, sandbox.requests.at(-1)?.query]).toEqual([true, '?at=11001']);
+});
+
+test('a JSON body of more than 1 MiB is refused before the key is looked at', async () => {
+  const nobody = setUp().as('');
+  expect(await nobody.code('POST', '/v1/videos', 'x'.repeat(MB + 1))).toBe('request_too_large');
+  expect(await nobody.code('POST', '/v1/videos', 'x'.repeat(MB))).toBe('invalid_api_key');
+  expect((await nobody.call('POST', '/_sandbox/outcomes', 'x'.repeat(MB + 1))).status).toBe(413);
+});
+
+test.each([undefined, 600 * MB])('a body of %s bytes over a port is not read to its end', async (length) => {
+  const server = await createSandbox().listen();
+  const headers = { 'content-type': 'text/plain', ...(length === undefined ? {} : { 'content-length': length }) };
+  let sent = 0;
+  const status = await new Promise((resolve, reject) => {
+    const { port } = new URL(server.url);
+    const call = request({ port, path: '/v1/videos', method: 'POST', headers }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+      call.destroy();
+    });
+    call.on('error', (error) => (sent > 0 ? resolve(413) : reject(error)));
+    const chunk = Buffer.alloc(MB);
+    const pump = () => {
+      while (!call.destroyed && sent < 600 && call.write(chunk)) sent += 1;
+      if (!call.destroyed && sent < 600) call.once('drain', pump);
+    };
+    pump();
+  });
+  expect([status, sent < 60]).toEqual([413, true]);
+  expect((await fetch(`${server.url}/v1/models`)).status).toBe(200);
+  await server.close();
+});
+
+test('with 20,000 jobs, what the page asks for takes milliseconds (once, a tenth of a second)', async () => {
+  const client = setUp({ balanceTokens: 1e9 });
+  const { fetch, baseUrl, apiKey } = client.sandbox;
+  const body = JSON.stringify({ prompt: 'a fox at dawn' });
+  const init = { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body };
+  for (let at = 0; at < 200; at++)
+    await Promise.all(Array.from({ length: 100 }, () => fetch(`${baseUrl}/v1/images`, init)));
+  await client.sandbox.advance(1000);
+  const took: number[] = [];
+  for (let at = 0; at < 10; at++) {
+    const started = performance.now();
+    expect((await client.call('GET', '/_sandbox/state')).body.jobs).toHaveLength(100);
+    took.push(performance.now() - started);
+  }
+  // On a busy machine any one of them may be held up.
+  expect(Math.min(...took)).toBeLessThan(25);
+});
