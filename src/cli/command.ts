@@ -3,9 +3,11 @@ import type { GlobalFlags, Session } from './session.js';
 
 export type OpenSession = (flags: GlobalFlags) => Session;
 
-type CommandWork<Flags> = (session: Session, words: readonly string[], flags: Flags) => Promise<void>;
-
-export function doing<Flags extends object>(command: Command, open: OpenSession, work: CommandWork<Flags>): Command {
+export function doing<Flags extends object>(
+  command: Command,
+  open: OpenSession,
+  work: (session: Session, words: readonly string[], flags: Flags) => Promise<void>,
+): Command {
   return command.action(async () => {
     const flags = command.optsWithGlobals<Flags & GlobalFlags>();
     await work(open(flags), command.args, flags);

@@ -11,12 +11,6 @@ import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
 import { bytesShown, megabytes } from '../terminal.js';
 
-interface UploadFlags {
-  readonly mimeType?: string;
-  readonly type?: UploadType;
-  readonly name?: string;
-}
-
 export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
     .description('Upload files for use as references or sources; prints their upload ids.')
@@ -29,24 +23,28 @@ export function uploadCommand(open: OpenSession): Command {
     'upload clip.bin --mime-type video/mp4',
     'upload a.png b.png --json | jq -r ".uploads[].upload_id"',
   ]);
-  return doing<UploadFlags>(command, open, async (session, files, flags) => {
-    for (const file of files) {
-      if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
-    }
-    const uploads: (Upload & { readonly file: string })[] = [];
-    session.outcome = { uploads };
-    const options = { mimeType: flags.mimeType, uploadType: flags.type, filename: flags.name };
-    for (const file of files) {
-      const upload = await uploadWithProgress(session, file, options).catch((error: unknown) => {
-        session.terminal.note(`"${file}" was not uploaded.`);
-        throw error;
-      });
-      uploads.push({ file, ...upload });
-      session.terminal.print([`${upload.upload_id}  ${file}`]);
-      session.next = { what: `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}` };
-    }
-    if (session.terminal.isJson) session.terminal.result({ uploads }, []);
-  });
+  return doing<{ mimeType?: string; type?: UploadType; name?: string }>(
+    command,
+    open,
+    async (session, files, flags) => {
+      for (const file of files) {
+        if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
+      }
+      const uploads: (Upload & { readonly file: string })[] = [];
+      session.outcome = { uploads };
+      const options = { mimeType: flags.mimeType, uploadType: flags.type, filename: flags.name };
+      for (const file of files) {
+        const upload = await uploadWithProgress(session, file, options).catch((error: unknown) => {
+          session.terminal.note(`"${file}" was not uploaded.`);
+          throw error;
+        });
+        uploads.push({ file, ...upload });
+        session.terminal.print([`${upload.upload_id}  ${file}`]);
+        session.next = { what: `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}` };
+      }
+      if (session.terminal.isJson) session.terminal.result({ uploads }, []);
+    },
+  );
 }
 
 async function uploadWithProgress(session: Session, path: string, options: FileOptions): Promise<Upload> {

@@ -12,17 +12,6 @@ import { asUsage, UsageError } from '../errors.js';
 import { type Machine, readInput, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
 
-interface ListenFlags {
-  readonly port: number;
-  readonly host: string;
-}
-
-interface VerifyFlags {
-  readonly signature: string;
-  readonly tolerance?: number;
-  readonly now?: number;
-}
-
 export function webhookCommand(open: OpenSession): Command {
   const command = new Command('webhook').description('Receive or check signed events. Needs GEN_WEBHOOK_SECRET.');
   command.addCommand(listenCommand(open)).addCommand(verifyCommand(open));
@@ -39,7 +28,7 @@ function listenCommand(open: OpenSession): Command {
     'webhook listen --json | jq -c .event.type',
     'video "a fox" --webhook https://your-tunnel.example/hook --no-wait',
   ]);
-  return doing<ListenFlags>(command, open, async (session, _, { port, host }) => {
+  return doing<{ port: number; host: string }>(command, open, async (session, _, { port, host }) => {
     const { terminal } = session;
     const handler = createWebhookHandler({
       secret: secretOrRefuse(session.machine),
@@ -70,18 +59,23 @@ function verifyCommand(open: OpenSession): Command {
     'webhook verify body.json --signature "t=1760000000,v1=5257a8…"',
     'webhook verify - --signature "$SIGNATURE" --now 1760000000 < body.json',
   ]);
-  return doing<VerifyFlags>(command, open, async ({ terminal, machine }, [path = ''], flags) => {
-    const { signature, tolerance, now } = flags;
-    const event = await verifyWebhook(
-      { body: await readInput(path, machine), headers: { 'X-Service-Signature': signature } },
-      {
-        secret: secretOrRefuse(machine),
-        toleranceSeconds: tolerance,
-        now: now === undefined ? undefined : () => now * 1000,
-      },
-    );
-    terminal.result({ event }, [`verified  ${describeEvent(event)}`]);
-  });
+  return doing<{ signature: string; tolerance?: number; now?: number }>(
+    command,
+    open,
+    async (session, [path = ''], flags) => {
+      const { terminal, machine } = session;
+      const { signature, tolerance, now } = flags;
+      const event = await verifyWebhook(
+        { body: await readInput(path, machine), headers: { 'X-Service-Signature': signature } },
+        {
+          secret: secretOrRefuse(machine),
+          toleranceSeconds: tolerance,
+          now: now === undefined ? undefined : () => now * 1000,
+        },
+      );
+      terminal.result({ event }, [`verified  ${describeEvent(event)}`]);
+    },
+  );
 }
 
 /** The secret comes from the environment only: what stands on a command line is seen by everyone on the machine. */
