@@ -1,7 +1,7 @@
 // What is in the queue already: records of a newer version, and orders that have ended.
 
 import { GenError } from 'gen-client';
-import { createGenQueue } from 'gen-client/bullmq';
+import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
 import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -142,6 +142,24 @@ describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
     await ended();
     const { prompt: made } = JSON.parse(sandbox.requests.find(({ method }) => method === 'POST')?.body ?? '{}');
     expect(queued.map(({ value }) => value.data.params.prompt)).toEqual([made]);
+  });
+
+  it('in another queue of the account fails where its params are others: no order gets the film of another one', async () => {
+    const { client, connection, name, queue, work, ended, sandbox } = open();
+    const posters = createGenQueue(connection, { name: `${name}-posters` });
+    const failures: unknown[] = [];
+    const onFailed = (error: unknown) => void failures.push(error);
+    const worker = createGenWorker(connection, client, { name: `${name}-posters`, pollIntervalMs: 40, onFailed });
+    try {
+      await queue.videos.create({ prompt }, { jobId: 'order-1' });
+      work();
+      await ended();
+      await posters.videos.create({ prompt: 'a poster' }, { jobId: 'order-1' });
+      await expect.poll(() => failures, { timeout: 10_000 }).toEqual([reused('')]);
+      expect(sandbox.jobs.map((job) => job.prompt)).toEqual([prompt]);
+    } finally {
+      await Promise.all([worker.close(), posters.close()]);
+    }
   });
 
   it('takes the same call with the same file once more', async () => {
