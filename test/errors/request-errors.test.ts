@@ -179,6 +179,43 @@ describe('a refusal that is not the service’s envelope', () => {
     expect((await refused(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
   });
 
+  it.each<[unknown, string, string]>([
+    [{ error: { code: 'a_code', message: 'Nearest.' }, message: 'Root.' }, 'a_code', 'Nearest.'],
+    [{ error: { data: { message: 'In data.' } }, message: 'Root.' }, 'http_409', 'In data.'],
+    [{ message: 'Root.', data: { error: { message: 'Inner.' }, message: 'Data.' } }, 'http_409', 'Root.'],
+    [{ data: { error: { message: 'Inner.' }, message: 'Data.' } }, 'http_409', 'Inner.'],
+    [{ data: { message: 'Data.' }, errors: [{ message: 'Listed.' }] }, 'http_409', 'Data.'],
+    [
+      { errors: [{ message: 'Listed.' }, { message: 'Second.' }], detail: { message: 'Detail.' } },
+      'http_409',
+      'Listed.',
+    ],
+    [{ errors: { message: 'Not a list.' } }, 'http_409', 'Not a list.'],
+    [{ detail: { message: 'Detail.' } }, 'http_409', 'Detail.'],
+    [[{ message: 'First.' }, { message: 'Second.' }], 'http_409', 'First.'],
+    [
+      { code: 'first_code', type: 'prompt_too_long', message: 'A documented code wins.' },
+      'prompt_too_long',
+      'A documented code wins.',
+    ],
+    [{ code: 'new_code', detail: 'prompt_too_long', message: 'Also there.' }, 'prompt_too_long', 'Also there.'],
+    [{ errorCode: 'second', error_code: 'third', message: 'In this order.' }, 'second', 'In this order.'],
+    [{ error: 'second', code: 'first', message: 'In this order.' }, 'first', 'In this order.'],
+    [{ code: 'Not a code!', message: 'No code.' }, 'http_409', 'No code.'],
+    [{ code: '7_is_none', message: 'No code.' }, 'http_409', 'No code.'],
+    [{ code: 'x'.repeat(80), message: 'As long as may be.' }, 'x'.repeat(80), 'As long as may be.'],
+    [{ code: 'x'.repeat(81), message: 'Too long.' }, 'http_409', 'Too long.'],
+    [{ code: 'With.Dots-1', message: 'A code.' }, 'With.Dots-1', 'A code.'],
+    [{ code: 'a_code', message: 'word' }, 'a_code', 'word'],
+    [{ code: 'a_code', errorMessage: 'word' }, 'a_code', 'word'],
+    [{ code: 'a_code', error_message: 'word' }, 'a_code', 'word'],
+    [{ code: 'a_code', msg: 'word' }, 'a_code', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict.`],
+    [{ code: 'toString', message: 'Of no object.' }, 'toString', 'Of no object.'],
+  ])('%j has the code %s and the message %s', async (body, code, message) => {
+    const error = await refused(JSON.stringify(body), { status: 409, statusText: 'Conflict' });
+    expect([error.code, error.message]).toEqual([code, message]);
+  });
+
   it('keeps an unknown code', async () => {
     const error = await refused(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
       status: 400,

@@ -50,6 +50,19 @@ function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
 }
 
 describe('a trace of a job', () => {
+  test('of a create that its key answers with a known job ends the trace of the first one', async () => {
+    const { ended } = listen();
+    const answers = ['processing', 'processing', 'completed'];
+    const fetch = async () => json({ data: { job: { id: 'same_1', status: answers.shift() ?? 'completed' } } });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch });
+    await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'k' });
+    expect(ended).toEqual([]);
+    await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'k' });
+    expect(ended).toHaveLength(1);
+    for (let read = 0; read < 2; read++) await client.jobs.get('same_1');
+    expect(ended.map(({ jobId }) => jobId)).toEqual(['same_1', 'same_1']);
+  });
+
   test('is ended for the oldest of more than 1,000 jobs that are open', async () => {
     const { started, ended } = listen();
     const { client } = open();

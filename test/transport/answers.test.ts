@@ -1,13 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  type APIError,
-  BadRequestError,
-  ConflictError,
-  InsufficientBalanceError,
-  RateLimitError,
-  ResponseError,
-} from '../../src/index.js';
-import { BASE_URL, created, json, rejection, stubbed } from './support.js';
+import { readConfig } from '../../src/client/config.js';
+import { type APIError, BadRequestError, RateLimitError, ResponseError } from '../../src/index.js';
+import { createTransport } from '../../src/transport/create-transport.js';
+import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
 
@@ -16,94 +11,27 @@ async function refusedWith(body: unknown, init: ResponseInit = { status: 400 }):
   return (await rejection(stubbed(answer, { maxRetries: 0 }).client.images.create(PROMPT))) as APIError;
 }
 
-describe('the code of a refusal is found in', () => {
-  const code = 'prompt_too_long';
-  const message = 'Too long.';
-  it.each<[string, unknown]>([
-    ['error.code', { error: { code, message } }],
-    ['error.code, under success', { success: false, error: { code, message } }],
-    ['error as a string', { error: code, message }],
-    ['code', { code, message }],
-    ['data.code', { success: false, data: { code, message } }],
-    ['data.error.code', { data: { error: { code, message } } }],
-    ['data.error as a string', { data: { error: code }, message }],
-    ['errors[0].code', { errors: [{ code, message }] }],
-    ['errors[0] as a string', { errors: [code], message }],
-    ['errorCode', { errorCode: code, errorMessage: message }],
-    ['error_code', { error_code: code, error_message: message }],
-    ['error.type', { error: { type: code, message } }],
-    ['detail', { detail: code, message }],
-    ['detail.code', { detail: { code, message } }],
-    ['detail[0].code', { detail: [{ code, message }] }],
-    ['code, beside a phrase in error', { error: 'Bad Request', code, message, statusCode: 400 }],
-    ['error.code, beside a number in code', { code: 400, error: { code, message } }],
-    ['a list', [{ error: { code, message } }]],
-  ])('%s', async (_place, body) => {
-    expect(await refusedWith(body)).toMatchObject({ code, message, status: 400, recovery: 'change_request' });
-  });
-
-  it('the message, when that is all there is', async () => {
-    expect(await refusedWith({ message: code })).toMatchObject({ code, message: code });
-    expect(await refusedWith(JSON.stringify(code))).toMatchObject({ code });
-  });
-});
-
-describe('a refusal without a code', () => {
-  it.each<[string, string, ResponseInit]>([
-    ['empty', '', { status: 404 }],
-    ['HTML', '<!doctype html><h1>Not found</h1>', { status: 404 }],
-    ['a number', '17', { status: 404 }],
-    ['null', 'null', { status: 404 }],
-    ['a list', '[]', { status: 404 }],
-  ])('falls back to its status: %s', async (_what, body, init) => {
-    const error = await refusedWith(body, { ...init, statusText: 'Not Found' });
-    expect(error).toMatchObject({ name: 'NotFoundError', code: 'http_404', recovery: 'change_request' });
-    expect(error.message).toContain('404 Not Found');
-    expect(error.message).not.toContain('<');
-  });
-
-  it('shows a plain text, cut to a bearable length', async () => {
-    const error = await refusedWith(`upstream says ${'no '.repeat(1_000)}`, { status: 400 });
-    expect(error.message).toContain('upstream says no');
-    expect(error.message.length).toBeLessThan(450);
-  });
-});
-
 describe('what a refusal says beside its code', () => {
-  it.each<[string, unknown, Record<string, string>]>([
-    ['the header', {}, { 'retry-after': '7' }],
-    ['the body', { retry_after: 7 }, {}],
-    ['data', { code: 'character_pending', data: { retry_after: '7' } }, {}],
-    ['error', { error: { code: 'character_pending', retry_after: 7 } }, {}],
-    ['error.data', { error: { code: 'character_pending', data: { retry_after: 7 } } }, {}],
-  ])('retryAfterMs comes from %s', async (_place, body, headers) => {
-    const error = await refusedWith(body, { status: 409, headers });
-    expect(error).toBeInstanceOf(ConflictError);
-    expect(error.retryAfterMs).toBe(7_000);
-  });
-
-  it.each<[string, unknown]>([
-    ['data', { code: 'insufficient_balance', data: { top_up_url: 'https://x/development?section=billing' } }],
-    ['error', { error: { code: 'insufficient_balance', top_up_url: 'https://x/development?section=billing' } }],
-    [
-      'error.data',
-      { error: { code: 'insufficient_balance', data: { top_up_url: 'https://x/development?section=billing' } } },
-    ],
-  ])('topUpUrl comes from %s', async (_place, body) => {
-    const error = await refusedWith(body, { status: 402 });
-    expect(error).toBeInstanceOf(InsufficientBalanceError);
-    expect(error).toMatchObject({ topUpUrl: 'https://x/development?section=billing', recovery: 'top_up' });
-    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ topUpUrl: expect.any(String) });
-  });
-
   it.each<[string, unknown, Record<string, string>]>([
     ['x-request-id', {}, { 'x-request-id': 'r1' }],
     ['x-service-request-id', {}, { 'x-service-request-id': 'r1' }],
     ['request-id', {}, { 'request-id': 'r1' }],
     ['cf-ray', {}, { 'cf-ray': 'r1' }],
     ['the body', { request_id: 'r1' }, {}],
+    ['data.error of the body', { data: { error: { requestId: 'r1' } } }, {}],
+    ['the header before the body', { request_id: 'r2' }, { 'x-request-id': 'r1' }],
   ])('requestId comes from %s', async (_place, body, headers) => {
     expect(await refusedWith(body, { status: 400, headers })).toMatchObject({ requestId: 'r1' });
+  });
+
+  it.each<[string, string, unknown]>([
+    ['its data', '{"code":"x","data":{"have":1}}', { have: 1 }],
+    ['itself where it has no data', '{"code":"x"}', { code: 'x' }],
+    ['its text where it is not JSON', 'upstream is away', 'upstream is away'],
+    ['nothing of markup', '<html>upstream</html>', undefined],
+    ['nothing where it is empty', '', undefined],
+  ])('the data of a body is %s', async (_, body, data) => {
+    expect(await refusedWith(body)).toMatchObject({ data });
   });
 
   it('stands in its JSON form, with the cause by name and message, and without headers or stack', async () => {
@@ -175,9 +103,36 @@ describe('an answer', () => {
   });
 });
 
-it.each(['message', 'errorMessage', 'error_message'])('a %s of one word is the message', async (name) => {
-  const error = await refusedWith({ error: { code: 'upload_in_use', [name]: 'Busy' } }, { status: 409 });
-  expect(error).toMatchObject({ code: 'upload_in_use', message: 'Busy' });
+describe('an answer of another shape', () => {
+  it('is a ResponseError by each way to its data', async () => {
+    const { client } = stubbed(() => json({ success: true, data: {} }));
+    const made = () => client.jobs.get('job_1');
+    const expected = { name: 'ResponseError', method: 'GET', url: `${BASE_URL}/v1/jobs/job_1`, attempts: 1 };
+    expect(await rejection(made())).toMatchObject(expected);
+    expect(await rejection(made().withResponse())).toMatchObject(expected);
+  });
+
+  it('to an upload is not asked for: its Response is had by each way', async () => {
+    const fetch = async () => new Response('stored', { headers: { 'x-request-id': 'r1' } });
+    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
+    const target = { name: 'put', url: 'https://storage.test/put', headers: {}, repeatable: true, body: () => 'x' };
+    expect(await (await transport.transfer(target).asResponse()).text()).toBe('stored');
+    const { data, response, ...meta } = await transport.transfer(target).withResponse();
+    expect(meta).toEqual({ requestId: 'r1', attempts: 1 });
+    expect(data).toBe(response);
+    expect(await data.text()).toBe('stored');
+  });
+
+  it('as a stream is what the reader makes of it, and its Response beside it', async () => {
+    const fetch = async () => new Response('file', { headers: { 'x-a': '1' } });
+    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
+    const request = { name: 'open', method: 'GET', path: '/v1/x' } as const;
+    const { data, response } = await transport.open({ ...request, read: ({ status }) => status }).withResponse();
+    expect([data, response.headers.get('x-a'), await response.text()]).toEqual([200, '1', 'file']);
+    const own = new Response('mine');
+    const replaced = await transport.open({ ...request, read: () => own }).withResponse();
+    expect([replaced.data, replaced.response]).toEqual([own, own]);
+  });
 });
 
 describe('unhandled rejections', () => {

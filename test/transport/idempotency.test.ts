@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GenError, idempotencyKeyFrom } from '../../src/index.js';
-import { created, json, stubbed } from './support.js';
+import { created, json, rejection, stubbed } from './support.js';
 
+const PROMPT = { prompt: 'a fox at dawn' };
 const part = fc.oneof(fc.string({ unit: 'binary' }), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }));
 
 describe('idempotencyKeyFrom', () => {
@@ -51,5 +52,48 @@ describe('idempotencyKeyFrom', () => {
     [[{}], 'idempotencyKeyFrom takes strings and finite numbers, not an object.'],
   ])('refuses %j, which makes no stable key', (parts, message) => {
     expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(new GenError(message));
+  });
+});
+
+describe('an idempotency key', () => {
+  it.each<[unknown, string]>([
+    ['', '""'],
+    [' x', '" x"'],
+    ['x ', '"x "'],
+    ['ä', '"ä"'],
+    ['a\tb', '"a\\tb"'],
+    ['x'.repeat(256), `"${'x'.repeat(60)}…"`],
+    [7, '7'],
+    [null, 'null'],
+    [{}, 'an object'],
+  ])('%j in the params is refused by its name, which the body has', async (key, shown) => {
+    const { client, seen } = stubbed(() => json(created()));
+    const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. idempotencyKeyFrom() makes one from your own ids.`;
+    expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({
+      name: 'GenError',
+      message: `idempotency_key ${message}`,
+    });
+    expect(await rejection(client.videos.create(PROMPT, { idempotencyKey: key as string }))).toMatchObject({
+      name: 'GenError',
+      message: expect.stringMatching(/^idempotencyKey must be /),
+    });
+    expect(seen).toEqual([]);
+  });
+
+  it.each(['x', 'a b', '~', '!', 'x'.repeat(255)])('%j is sent as it is', async (idempotencyKey) => {
+    const { client, seen } = stubbed(() => json(created()));
+    await client.videos.create(PROMPT, { idempotencyKey });
+    expect(seen[0]?.headers['idempotency-key']).toBe(idempotencyKey);
+  });
+
+  it('of the options counts before that of the params', async () => {
+    const { client, seen } = stubbed(() => json(created()));
+    await client.videos.create({ ...PROMPT, idempotency_key: 'of-params' }, { idempotencyKey: 'of-options' });
+    expect(seen[0]?.headers['idempotency-key']).toBe('of-options');
+  });
+
+  it('made of long ids is readable for 128 characters, and ends in the hash of the whole', () => {
+    expect(idempotencyKeyFrom('x'.repeat(500))).toMatch(/^x{128}-[0-9a-f]{64}$/);
+    expect(idempotencyKeyFrom('a  b', 'c/d', 1.5)).toMatch(/^a_b-c_d-1\.5-[0-9a-f]{64}$/);
   });
 });

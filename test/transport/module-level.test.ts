@@ -128,5 +128,11 @@ describe('a key that travels without encryption', () => {
     'http://127.0.0.1:4010',
     'http://127.1.2.3',
     'http://[::1]:4010',
+    'https://127.0.0.1.evil.test',
   ])('%s gives none', async (baseUrl) => expect(await warned(baseUrl)).toEqual([]));
+
+  it.each(['http://10.127.0.1', 'http://notlocalhost', 'http://localhost.evil.test', 'http://[::2]'])(
+    '%s gives one',
+    async (baseUrl) => expect(await warned(baseUrl)).toHaveLength(1),
+  );
 });

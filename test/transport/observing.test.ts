@@ -72,27 +72,6 @@ describe('hooks', () => {
     await made;
     expect(durations).toEqual([250]);
   });
-
-  it('that throw, or reject, change nothing', async () => {
-    const bad = () => {
-      throw new Error('a hook fails');
-    };
-    const worse = async () => bad();
-    const unhandled = vi.fn();
-    process.on('unhandledRejection', unhandled);
-    const { client } = stubbed(failThenLimitThenWork, {
-      hooks: { onRequest: bad, onResponse: worse, onRetry: bad, onWait: worse },
-      logger: { error: bad, warn: bad, info: bad, debug: bad },
-      logLevel: 'debug',
-    });
-    const made = client.images.create(PROMPT);
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(await made).toMatchObject({ job: { id: 'job_1' } });
-    vi.useRealTimers();
-    await new Promise(setImmediate);
-    process.off('unhandledRejection', unhandled);
-    expect(unhandled).not.toHaveBeenCalled();
-  });
 });
 
 describe('the logger', () => {
@@ -153,21 +132,5 @@ describe('the logger', () => {
     await vi.advanceTimersByTimeAsync(10_000);
     await made;
     for (const name of Object.keys(hooks)) expect(lines).toContain(`warn gen-client: hooks.${name} failed: no disk`);
-  });
-
-  it('is told how long a call waits, and for what', async () => {
-    const { logger, lines } = recorder();
-    const { client } = stubbed(failThenLimitThenWork, { logger, logLevel: 'info' });
-    const made = client.videos.create(PROMPT);
-    await vi.advanceTimersByTimeAsync(10_000);
-    await made;
-    expect(lines.join('\n')).toMatch(/^info .*waiting \d+ ms \(videos\.create, (pause|limit)\)$/m);
-  });
-
-  it('hears of guidance that is not refused, as a warning', async () => {
-    const { logger, lines } = recorder();
-    const { client } = stubbed(() => json(created()), { logger });
-    await client.videos.create({ ...PROMPT, first_frame_url: 'https://x/y.png', camera_fixed: true });
-    expect(lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
   });
 });

@@ -18,7 +18,7 @@ describe('what is sent again', () => {
     return outcome;
   }
 
-  it.each([408, 500, 502, 503, 504])(
+  it.each([408, 500, 502, 503, 504, 520, 521, 522, 523, 524])(
     'a create that was answered with %i goes out again under the same key',
     async (status) => {
       const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
@@ -90,25 +90,6 @@ describe('what is sent again', () => {
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({ thrown: { attempts: 1 } });
     expect(await settle(client.videos.create(PROMPT, { maxRetries: 2 }))).toMatchObject({ thrown: { attempts: 3 } });
     expect(seen).toHaveLength(4);
-  });
-
-  it('the wait between attempts doubles, varies and has a cap', async () => {
-    const at: number[] = [];
-    const { client } = stubbed(
-      () => {
-        at.push(Date.now());
-        return json({}, { status: 500 });
-      },
-      { maxRetries: 7 },
-    );
-    await settle(client.images.create(PROMPT));
-    const waits = at.slice(1).map((time, index) => time - (at[index] ?? 0));
-    expect(waits).toHaveLength(7);
-    waits.forEach((wait, index) => {
-      const full = Math.min(500 * 2 ** index, 8_000);
-      expect(wait).toBeGreaterThanOrEqual(full / 2);
-      expect(wait).toBeLessThanOrEqual(full + 2);
-    });
   });
 
   it('an attempt that times out is repeated, and the last one is a TimeoutError with the key', async () => {
@@ -187,12 +168,5 @@ describe('the key', () => {
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ idempotencyKey: 'order-3' });
     expect(seen.map((request) => request.headers['idempotency-key'])).toEqual(['order-1', 'order-2', 'order-3']);
-  });
-
-  it('is on a POST through client.request too, and on no GET', async () => {
-    const { client, seen } = stubbed(() => json({ data: { ok: true } }));
-    expect(await client.request({ method: 'POST', path: '/v1/speech', body: { text: 'hi' } })).toEqual({ ok: true });
-    await client.request({ method: 'GET', path: '/v1/voices' });
-    expect(seen.map((request) => 'idempotency-key' in request.headers)).toEqual([true, false]);
   });
 });

@@ -1,7 +1,8 @@
 import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, it, test } from 'vitest';
 import { outlivingStore } from '../support/outliving-store.js';
+import { created, json, stubbed } from './support.js';
 
 const REUSED = { name: 'PreflightError', code: 'idempotency_key_reused', param: 'idempotencyKey' };
 let sandbox = createSandbox();
@@ -57,4 +58,40 @@ test('createAndWait counts as a first call, and another account does not', async
   await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   client = sandbox.client({ apiKey: sandbox.createKey({ account: 'other' }) });
   expect(await warningsOf({ prompt: 'a whale' }, 'order-1')).toEqual([]);
+});
+
+describe('a key that is used again', () => {
+  const isRefused = async (first: object, second: object) => {
+    const { client } = stubbed(() => json(created()), { preflight: false });
+    await client.videos.create({ prompt: 'a fox', ...first }, { idempotencyKey: 'k' });
+    const again = client.videos.create({ prompt: 'a fox', ...second }, { idempotencyKey: 'k' });
+    return again.then(
+      () => false,
+      ({ code }) => code === 'idempotency_key_reused',
+    );
+  };
+
+  it.each<[string, object, object, boolean]>([
+    ['another value', { seed: 1 }, { seed: 2 }, true],
+    ['a field more', {}, { seed: 1 }, true],
+    ['a nested value', { a: { b: [1] } }, { a: { b: [2] } }, true],
+    ['a list in another order', { a: [1, 2] }, { a: [2, 1] }, true],
+    ['fields in another order', { a: 1, b: 2, c: 3 }, { c: 3, b: 2, a: 1 }, false],
+    ['nested fields in another order', { a: { b: 1, c: 2 } }, { a: { c: 2, b: 1 } }, false],
+    ['another upload', { first_frame_upload_id: 'upl_1' }, { first_frame_upload_id: 'upl_2' }, false],
+    ['a key in the body', {}, { idempotency_key: 'k' }, false],
+    ['a field that ends as the key does', { my_idempotency_key: 'a' }, { my_idempotency_key: 'b' }, true],
+  ])('for %s: %j and %j, is refused: %s', async (_, first, second, expected) => {
+    expect(await isRefused(first, second)).toBe(expected);
+  });
+
+  it('is forgotten after a thousand others, so that memory is bounded', async () => {
+    const { client } = stubbed(() => json(created()), { rateLimit: 'off' });
+    const create = (idempotencyKey: string, prompt: string) => client.videos.create({ prompt }, { idempotencyKey });
+    await create('first', 'a');
+    for (let at = 0; at < 999; at++) await create(`other-${at}`, 'a');
+    await expect(create('first', 'b')).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+    for (let at = 0; at < 1_000; at++) await create(`more-${at}`, 'a');
+    await create('first', 'b');
+  });
 });

@@ -1,5 +1,3 @@
-// What budgets, hooks and traces are told of the jobs that answers and webhooks show.
-import { tracingChannel } from 'node:diagnostics_channel';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,10 +5,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { createBudget, type JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import type { JobTrace, RequestTrace } from '../../src/transport/events.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';
-import { virtualClock } from '../waiting/virtual-clock.js';
 import { created, json, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
@@ -142,38 +138,6 @@ describe('hooks.onJob', () => {
     ).toStrictEqual([{ phase: 'final', jobId: 'job_1', chargedTokens: 0, status: 'failed' }]);
   });
 
-  it('is not called for a job that still runs, nor a second time for one that has ended', async () => {
-    const running = { id: 'job_1', status: 'processing' };
-    const steps = [() => answer(running), () => answer(done), () => answer(done)];
-    const events = await eventsOf(steps, async (client) => {
-      for (let read = 0; read < 3; read++) await client.jobs.get('job_1');
-    });
-    expect(events.map(({ phase }) => phase)).toEqual(['final']);
-  });
-
-  it('keeps the namespace, the key and the label of the create until the end', async () => {
-    const events = await eventsOf(
-      [() => json(created()), () => answer({ ...done, mediaType: 'video' })],
-      async (client) => {
-        await client.images.create(PROMPT, { idempotencyKey: 'k', label: 'user-7' });
-        await client.jobs.get('job_1');
-      },
-    );
-    const same = {
-      jobId: 'job_1',
-      call: 'images',
-      idempotencyKey: 'k',
-      label: 'user-7',
-      quotedTokens: 4,
-      balanceTokens: 96,
-    };
-    expect(events).toMatchObject([
-      { phase: 'accepted', ...same, status: 'processing' },
-      { phase: 'final', ...same, status: 'completed', waitedMs: expect.any(Number) },
-    ]);
-    expect(events[0]).not.toHaveProperty('waitedMs');
-  });
-
   it('tells of a job that ended at once both phases, in this order', async () => {
     const events = await eventsOf(
       () => answer(done),
@@ -196,75 +160,5 @@ describe('hooks.onJob', () => {
     await saveOutput(client, job, `${folder}/`);
     expect(events.at(-1)).toMatchObject({ phase: 'stored', jobId: job.id, status: 'completed' });
     expect(events.filter(({ phase }) => phase === 'stored')).toHaveLength(1);
-  });
-});
-
-describe('the traces of jobs', () => {
-  // What is remembered of jobs belongs to the process, or to a clock of one's own.
-  const ownTime = () => ({ [Symbol.for('gen-client.clock')]: virtualClock() });
-
-  /** Counts the ends on the channel of the jobs. */
-  function ends() {
-    const ids: (string | undefined)[] = [];
-    const nothing = () => {};
-    const subscribers = {
-      start: nothing,
-      end: nothing,
-      asyncStart: nothing,
-      error: nothing,
-      asyncEnd: (message: unknown) => void ids.push((message as JobTrace).jobId),
-    };
-    const channel = tracingChannel('gen-client:job');
-    channel.subscribe(subscribers);
-    stops.push(() => channel.unsubscribe(subscribers));
-    return ids;
-  }
-
-  it('of more than a thousand open jobs end with the oldest, so that memory is bounded', async () => {
-    let made = 0;
-    const ids = ends();
-    const { client } = stubbed(() => json(created(`trace_${++made}`)), { rateLimit: 'off', ...ownTime() });
-    const create = (count: number) => Promise.all(Array.from({ length: count }, () => client.videos.create(PROMPT)));
-    await create(1_000);
-    const before = ids.length;
-    await create(2);
-    expect(ids.length - before).toBe(2);
-    expect(ids.slice(before).every((id) => id !== 'trace_1001' && id !== 'trace_1002')).toBe(true);
-  });
-
-  it('of a create that its key answers with a known job end the trace of the first one', async () => {
-    const ids = ends();
-    const { client } = stubbed(
-      [
-        () => json(created('same_1')),
-        () => json(created('same_1')),
-        () => answer({ id: 'same_1', status: 'completed' }),
-      ],
-      ownTime(),
-    );
-    await client.videos.create(PROMPT, { idempotencyKey: 'k' });
-    expect(ids).toEqual([]);
-    await client.videos.create(PROMPT, { idempotencyKey: 'k' });
-    expect(ids).toEqual(['same_1']);
-    await client.jobs.get('same_1');
-    await client.jobs.get('same_1');
-    expect(ids).toEqual(['same_1', 'same_1']);
-  });
-
-  it('tell of a call how often it was sent, and how long it has waited for its rate limit', async () => {
-    const traces = new Set<RequestTrace>();
-    const note = (message: unknown) => void traces.add(message as RequestTrace);
-    const channel = tracingChannel('gen-client:request');
-    const subscribers = { start: note, end: note, asyncStart: note, asyncEnd: note, error: note };
-    channel.subscribe(subscribers);
-    stops.push(() => channel.unsubscribe(subscribers));
-    const limited = () => json({}, { status: 429, headers: { 'retry-after': '2' } });
-    const clock = { ...virtualClock(), random: { next: () => 0, uuid: () => 'id' } };
-    const options = { rateLimit: 'off', [Symbol.for('gen-client.clock')]: clock } as const;
-    const { client } = stubbed([limited, () => json(created('told_1'))], options);
-    await clock.until(client.videos.create(PROMPT));
-    const [trace] = [...traces];
-    expect(traces.size).toBe(1);
-    expect(trace).toMatchObject({ name: 'videos.create', path: '/v1/videos', attempts: 2, laneWaitMs: 2_000 });
   });
 });
