@@ -29,15 +29,6 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     ]);
   });
 
-  it('makes as many retries as its options say', async () => {
-    const { client, seen } = stubbed(() => json({}, { status: 500 }));
-    expect(await rejection(Promise.resolve(call(client, { prompt: 'x' }, { maxRetries: 0 })))).toMatchObject({
-      status: 500,
-      attempts: 1,
-    });
-    expect(seen).toHaveLength(1);
-  });
-
   it('sends what the checks refuse where its options turn them off', async () => {
     const { client, seen } = stubbed(answer);
     const params = { prompt: 'x', duration: 3_600 };
@@ -51,14 +42,6 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     const budget = createBudget({ maxTokens: 1_000 });
     await call(client, { prompt: 'x' }, { budget });
     expect(await budget.usage()).toMatchObject({ spentTokens: 7 });
-  });
-
-  it('ends with the reason of its signal', async () => {
-    const { client, seen } = stubbed(answer);
-    expect(
-      await rejection(Promise.resolve(call(client, { prompt: 'x' }, { signal: AbortSignal.abort('enough') }))),
-    ).toBe('enough');
-    expect(seen).toEqual([]);
   });
 
   it('has its label in the events of the job, and not in what is sent', async () => {

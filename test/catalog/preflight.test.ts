@@ -17,27 +17,11 @@ function create(client: GenClient, call: Call, params: unknown, options?: object
 
 describe('before any call, the service’s own code is given for', () => {
   it.each<[name: string, call: Call, params: unknown, code: string, param: string]>([
-    ['nothing at all', 'videos', undefined, 'prompt_required', 'prompt'],
     ['an image without a prompt', 'images', { ratio: '1:1' }, 'prompt_required', 'prompt'],
     [
       'a duration the default model lacks',
       'videos',
       { prompt: 'x', duration: 12 },
-      'duration_not_supported',
-      'duration',
-    ],
-    ['a duration as text', 'videos', { prompt: 'x', duration: '5' }, 'duration_not_supported', 'duration'],
-    [
-      'an edit by intent with a model outside the three',
-      'videos',
-      { intent: 'video_edit', model: 'svc-video-gen-2-5', prompt: 'x', video: 'https://a.test/a.mp4' },
-      'video_edit_model_not_supported',
-      'model',
-    ],
-    [
-      'an edit by intent with a duration the default model lacks',
-      'videos',
-      { intent: 'video_edit', prompt: 'x', video: 'https://a.test/a.mp4', duration: 15 },
       'duration_not_supported',
       'duration',
     ],
@@ -109,47 +93,6 @@ describe('the model table, value by value', () => {
 
 describe('left to the service is', () => {
   const video = 'https://a.test/a.mp4';
-  it.each<[name: string, call: Call, params: Params]>([
-    [
-      'an unknown alias with any value',
-      'videos',
-      { model: 'svc-video-next', prompt: 'x', duration: 77, resolution: '8k' },
-    ],
-    ['an alias that is a name of Object', 'videos', { model: 'constructor', prompt: 'x', duration: 77 }],
-    ['an image without a model in any ratio', 'images', { prompt: 'x', ratio: '2:1', resolution: 'huge' }],
-    ['any ratio of a video', 'videos', { prompt: 'x', aspect_ratio: '2:1' }],
-    ['a video whose ratio has the other name', 'videos', { prompt: 'x', ratio: '2:1' }],
-    ['null where nothing is meant', 'videos', { prompt: 'x', duration: null, first_frame_url: null }],
-    [
-      'first and last frame with clips and audio',
-      'videos',
-      {
-        ...{ prompt: 'x', first_frame_upload_id: 'a', last_frame_upload_id: 'b' },
-        ...{ reference_video_upload_ids: ['c'], reference_audio_upload_ids: ['d'] },
-      },
-    ],
-    [
-      'an edit by intent whose source may be among content',
-      'videos',
-      {
-        intent: 'video_edit',
-        content: [
-          { type: 'text', text: 'x' },
-          { type: 'video_url', video_url: { url: video }, role: 'reference_video' },
-        ],
-      },
-    ],
-    [
-      'an edit from two sources',
-      'videoEdits',
-      { model: 'svc-video-pro', prompt: 'x', video, source_video_upload_id: 'u' },
-    ],
-  ])('%s', async (_name, call, params) => {
-    const { client, seen } = stubbed(() => json(created()));
-    await create(client, call, params);
-    expect(seen).toHaveLength(1);
-  });
-
   it('everything with `preflight: false`, of the call or of the client', async () => {
     const { client, seen } = stubbed(() => json(created()));
     await create(client, 'videos', { duration: 7, aspectRatio: '16:9' }, { preflight: false });

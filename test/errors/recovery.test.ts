@@ -78,40 +78,6 @@ describe('every error says what to do', () => {
   });
 });
 
-describe('toHttp says whom an error concerns', () => {
-  const refused = (status: number, code: string) => new gen.APIError('no', { ...api, status, code });
-  test.each([
-    ['caller', 400, new gen.PreflightError('no', { code: 'prompt_required', param: 'prompt' })],
-    ['caller', 404, refused(404, 'job_not_found')],
-    ['app', 402, refused(402, 'insufficient_balance')],
-    ['app', 502, refused(401, 'invalid_api_key')],
-    ['app', 502, refused(403, 'scope_missing')],
-    ['service', 429, refused(429, 'rate_limited')],
-    ['service', 502, refused(503, 'dispatch_disabled')],
-    ['service', 502, new gen.ConnectionError('no')],
-    ['service', 504, new gen.TimeoutError('no')],
-    ['caller', 422, new gen.JobFailedError('no', { job })],
-    ['service', 502, new gen.JobFailedError('no', { job: { ...job, errorCode: 'generation_timeout' } })],
-    [
-      'caller',
-      402,
-      new gen.BudgetExceededError('no', {
-        estimateTokens: 1,
-        leftTokens: 0,
-        resetsAt: null,
-        scope: 'a',
-        reason: 'spent',
-      }),
-    ],
-    ['app', 500, new gen.GenError('baseUrl is missing')],
-    ['app', 500, new TypeError('a defect of the app')],
-    ['caller', 400, new gen.WebhookVerificationError('no', { reason: 'signature_mismatch' })],
-    ['app', 500, new gen.WebhookVerificationError('no', { reason: 'secret_missing' })],
-  ] as const)('%s, answered with %i: %s', (fault, status, error) => {
-    expect(gen.toHttp(error)).toMatchObject({ fault, status });
-  });
-});
-
 describe('undocumented fields of a result', () => {
   it('are read with extra, as unknown', () => {
     const seen = { ...job, queue_position: 3 };

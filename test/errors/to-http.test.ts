@@ -37,6 +37,8 @@ describe('every documented refusal', () => {
     '%s (%i) is answered with %i',
     async (code, status, expected) => {
       const { status: answered, message, ...answer } = toHttp(await refusal(code, status));
+      const own = { 401: 'app', 402: 'app', 403: 'app', 429: 'service', 500: 'service', 503: 'service' };
+      expect(answer.fault).toBe(Reflect.get(own, status) ?? 'caller');
       expect(answered).toBe(expected);
       expect(answer.code).toBe(status === 401 || status === 403 ? 'service_error' : code);
       expect(message).not.toBe('');
@@ -84,18 +86,31 @@ describe('jobs', () => {
   });
 });
 
-test.each<[string, unknown, number, string]>([
+test.each<[string, unknown, number, string, string]>([
   [
     'bad input',
     new gen.PreflightError('duration: 7 is not offered.', { code: 'duration_not_supported', param: 'duration' }),
     400,
     'duration_not_supported',
+    'caller',
   ],
-  ['a connection that broke', new gen.ConnectionError(`POST ${INTERNAL} failed`), 502, 'service_error'],
-  ['an answer of another shape', new gen.ResponseError(`GET ${INTERNAL} failed`), 502, 'service_error'],
-  ['a time-out of a call', new gen.TimeoutError(`POST ${INTERNAL} gave nothing`), 504, 'timeout'],
-  ['a time-out of a wait', new gen.WaitTimeoutError('late', { jobId: 'job_1', timeoutMs: 1 }), 504, 'timeout'],
-  ['a budget', Object.assign(new gen.GenError('Over budget.'), { code: 'budget_exceeded' }), 402, 'budget_exceeded'],
+  ['a connection that broke', new gen.ConnectionError(`POST ${INTERNAL} failed`), 502, 'service_error', 'service'],
+  ['an answer of another shape', new gen.ResponseError(`GET ${INTERNAL} failed`), 502, 'service_error', 'service'],
+  ['a time-out of a call', new gen.TimeoutError(`POST ${INTERNAL} gave nothing`), 504, 'timeout', 'service'],
+  [
+    'a time-out of a wait',
+    new gen.WaitTimeoutError('late', { jobId: 'job_1', timeoutMs: 1 }),
+    504,
+    'timeout',
+    'service',
+  ],
+  [
+    'a budget',
+    Object.assign(new gen.GenError('Over budget.'), { code: 'budget_exceeded' }),
+    402,
+    'budget_exceeded',
+    'caller',
+  ],
   [
     'a file that is too large',
     new gen.UploadError('x', {
@@ -104,51 +119,58 @@ test.each<[string, unknown, number, string]>([
     }),
     400,
     'upload_too_large',
+    'caller',
   ],
   [
     'a source that broke off',
     new gen.UploadError('It ended early.', { step: 'put', cause: new RangeError('x') }),
     400,
     'upload_invalid',
+    'caller',
   ],
   [
     'an upload that the service did not take',
     new gen.UploadError('x', { step: 'put', cause: new gen.ConnectionError('x') }),
     502,
     'service_error',
+    'service',
   ],
   [
     'a file that is not finished',
     new gen.DownloadError('x', { jobId: 'job_1', code: 'job_not_finished' }),
     409,
     'job_not_finished',
+    'caller',
   ],
   [
     'a file that has expired',
     new gen.DownloadError('x', { jobId: 'job_1', code: 'output_expired' }),
     404,
     'output_expired',
+    'caller',
   ],
-  ['a store', new gen.StorageError('x', { code: 'SlowDown', store: 's3' }), 502, 'storage_error'],
+  ['a store', new gen.StorageError('x', { code: 'SlowDown', store: 's3' }), 502, 'storage_error', 'app'],
   [
     'a forged webhook',
     new gen.WebhookVerificationError('x', { reason: 'signature_mismatch' }),
     400,
     'signature_mismatch',
+    'caller',
   ],
   [
     'a receiver without a secret',
     new gen.WebhookVerificationError('x', { reason: 'secret_missing' }),
     500,
     'internal_error',
+    'app',
   ],
-  ['a client without a base URL', new gen.GenError('baseUrl is missing.'), 500, 'internal_error'],
-  ['a bug', new TypeError(`${SECRET} is undefined`), 500, 'internal_error'],
-  ['an abort', new DOMException('stop', 'AbortError'), 500, 'internal_error'],
-  ['nothing', undefined, 500, 'internal_error'],
-])('%s', (_, error, status, code) => {
+  ['a client without a base URL', new gen.GenError('baseUrl is missing.'), 500, 'internal_error', 'app'],
+  ['a bug', new TypeError(`${SECRET} is undefined`), 500, 'internal_error', 'app'],
+  ['an abort', new DOMException('stop', 'AbortError'), 500, 'internal_error', 'app'],
+  ['nothing', undefined, 500, 'internal_error', 'app'],
+])('%s', (_, error, status, code, fault) => {
   const answer = toHttp(error);
-  expect(answer).toMatchObject({ status, code });
+  expect(answer).toMatchObject({ status, code, fault });
   expect(answer.message).toMatch(/\S.*\.$|^too large$|^x$/);
   expect(JSON.stringify(answer)).not.toMatch(/internal\.example|sk-live/);
 });

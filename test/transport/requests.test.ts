@@ -71,19 +71,6 @@ describe('a call of the service', () => {
     expect(seen[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
   });
 
-  it.each<[RawRequest['query'], string]>([
-    [undefined, ''],
-    [{}, ''],
-    [{ page: undefined }, ''],
-    [{ page: 2, none: undefined }, '?page=2'],
-    [{ page: 2, none: null as never }, '?page=2'],
-    [{ all: false, name: '' }, '?all=false&name='],
-  ])('has of the query %j what is neither undefined nor null', async (query, search) => {
-    const { client, seen } = stubbed(() => json({}));
-    await client.request({ method: 'GET', path: '/v1/x', query });
-    expect(seen[0]?.url).toBe(`${BASE_URL}/v1/x${search}`);
-  });
-
   it.each(['/v1/a..b', '/v1/.well-known', '/v1/..a', '/v1/x?next=/../y', '/v1/x#/../y', '/v1/%2e%2ex'])(
     'to the path %j is sent as it is',
     async (path) => {
