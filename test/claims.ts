@@ -131,8 +131,8 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       'doubles from half a second to eight, with jitter',
-      'test/transport/retries.test.ts',
-      'the wait between attempts doubles, varies and has a cap',
+      'test/rules/tables.test.ts',
+      'after %i failures is %i ms',
     ],
   ],
   'docs/budgets.md': [
