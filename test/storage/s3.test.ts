@@ -330,7 +330,9 @@ describe('what the store refuses', () => {
 
   it('a store that cannot be reached', async () => {
     await store.close();
-    expect(await failure(copy({}, { retries: 1 }))).toMatchObject({ code: 'unreachable', status: undefined });
+    const error = await failure(copy({}, { retries: 1 }));
+    expect(error).toMatchObject({ code: 'unreachable' });
+    expect(error).not.toHaveProperty('status', expect.anything());
     store = await S3Double.start();
   });
 });
