@@ -129,11 +129,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/transport/deadlines.test.ts',
       'neither success nor failure leaves a timer or a listener behind',
     ],
-    [
-      'doubles from half a second to eight, with jitter',
-      'test/rules/tables.test.ts',
-      'after %i failures is %i ms',
-    ],
+    ['doubles from half a second to eight, with jitter', 'test/rules/tables.test.ts', 'after %i failures is %i ms'],
   ],
   'docs/budgets.md': [
     [
