@@ -74,11 +74,6 @@ interface MockedService {
   readonly fetch: (request: Request) => Promise<Response>;
 }
 
-interface Execution {
-  readonly request: Request;
-  readonly requestId: string;
-}
-
 /**
  * msw handlers that answer every call below the sandbox's base URL with the sandbox.
  * Use `setupServer(...sandboxHandlers(sandbox))` in Node, `setupWorker(...sandboxHandlers(sandbox))` in a browser (msw 3).
@@ -105,7 +100,7 @@ function createMswHandler({ baseUrl, fetch }: MockedService) {
     async test({ request }: { request: Request }) {
       return isOurs(request.url);
     },
-    async run({ request, requestId }: Execution) {
+    async run({ request, requestId }: { readonly request: Request; readonly requestId: string }) {
       if (!isOurs(request.url)) return null;
       handler.isUsed = true;
       // A copy, because msw's own listeners may still read the request.

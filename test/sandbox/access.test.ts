@@ -24,13 +24,6 @@ test('a key does what its scopes say and nothing else', async () => {
   expect((await client.call('GET', `/v1/jobs/${job.id}`)).status).toBe(200);
 });
 
-test('a suspended key gets 403 account_not_active, whatever its scopes', async () => {
-  const client = setUp();
-  const suspended = client.as(client.sandbox.createKey({ suspended: true, scopes: [] }));
-  expect(await suspended.code('GET', '/v1/voices')).toBe('account_not_active');
-  expect((await client.call('GET', '/v1/voices')).status).toBe(200);
-});
-
 test('an account has its own balance and jobs, which another account cannot see', async () => {
   const client = setUp({ balanceTokens: 100 });
   const { sandbox } = client;

@@ -99,14 +99,3 @@ test('a create answers with the quote and with what is left after reserving it',
   expect(data.balance_tokens).toBe(100 - data.quoted_token_cost);
   expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: data.quoted_token_cost, spentTokens: 0 });
 });
-
-test.each(['[fail:generation_failed]', '[canceled]', '[blocked]'])(
-  'a job that ends as %s gives its tokens back',
-  async (word) => {
-    const client = setUp({ balanceTokens: 100 });
-    const { id } = await client.create('/v1/videos', { prompt: `a fox ${word}` });
-    await client.sandbox.advance(3000);
-    expect(await client.job(id)).toMatchObject({ finalTokenCost: 0 });
-    expect(client.sandbox.ledger()).toMatchObject({ balanceTokens: 100, reservedTokens: 0, spentTokens: 0 });
-  },
-);

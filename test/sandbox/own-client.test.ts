@@ -58,13 +58,6 @@ test('jobDurationMs: 0 ends a job before its create is answered, so its wait nee
   expect(sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /v1/videos']);
 });
 
-test('with jobDurationMs: 0 a failed job rejects at once, too', async () => {
-  const sandbox = createSandbox({ jobDurationMs: 0 });
-  sandbox.outcomes.next({ errorCode: 'generation_rejected' });
-  const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
-  await expect(app(client)).rejects.toMatchObject({ code: 'generation_rejected' });
-});
-
 test('under fake timers a wait follows them, through processing', async () => {
   vi.useFakeTimers();
   const sandbox = createSandbox();

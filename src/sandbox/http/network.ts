@@ -1,12 +1,8 @@
 import { onAbort } from '../../runtime/deadline.js';
 import type { Activity } from '../world/real-time.js';
 
-// What a fault does to a request. `sandbox.handle(request)` is the view of a server:
-// - reset, commitThenDrop: `handle` rejects with a ConnectionDropped. The server closes the socket without an answer.
-// - truncate: the Response states its full Content-Length, and its body fails half-way with a ConnectionDropped.
-// - stall: the body of the Response stops half-way and never ends.
-// - latencyMs: `handle` resolves late.
-// `sandbox.fetch` is the view of a client: it makes a ConnectionDropped the TypeError with which a real fetch rejects.
+// What a fault does to a request. For a server, reset and commitThenDrop reject with a ConnectionDropped, truncate fails the body
+// with one half-way, and stall never ends it. `sandbox.fetch` makes of it the TypeError with which a real fetch rejects.
 
 /** How a request came. */
 export interface RequestArrival {
