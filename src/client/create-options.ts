@@ -34,7 +34,6 @@ export interface CreateOptions
   readonly cleanup?: 'after-job' | undefined;
 }
 
-/** The options of a create. */
 export const CREATE_CALL_OPTIONS = z.extend(option.REQUEST_OPTIONS, {
   onUploadProgress: option.callback,
   label: option.text,

@@ -31,7 +31,6 @@ const ROUTES: Readonly<Record<JobCall, CreateRoute>> = {
   characters: { path: '/v1/characters', lane: 'characters.create', check: checkCharacter },
 };
 
-/** The request of a create. */
 export function createRequest(call: JobCall, body: unknown): JsonRequest<CreatedJob> {
   const decode = (answer: unknown, context: DecodeContext): CreatedJob => {
     const job = decodeJob(answer, context);
@@ -51,7 +50,6 @@ function shows({ job, quoted_token_cost, balance_tokens, warnings }: CreatedJob)
   return { job, quotedTokens: quoted_token_cost, balanceTokens: balance_tokens, warnings };
 }
 
-/** The files in the body of a create. */
 export function filesInBody(uploads: UploadSteps, { name, body }: JsonRequest<unknown>): BodyFiles | undefined {
   return filesIn(uploads, body, name.startsWith('characters.') ? 'character' : undefined);
 }

@@ -25,7 +25,6 @@ export interface Creating {
   ): Promise<FinalJob<Throws>>;
 }
 
-/** Makes the calls of one namespace. */
 export function createNamespace(maker: JobMaker, call: JobCall): Creating {
   const createAndWait: Creating['createAndWait'] = (body, options) => {
     const site = callSite(createAndWait);

@@ -122,7 +122,6 @@ export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps
 
 const ignore = () => {};
 
-/** The uploads of the account that this process knows. */
 async function uploadMemory(transport: Transport): Promise<UploadMemory> {
   const account = await transport.account();
   return account.shared('uploads', () => new UploadMemory(transport.clock.perRequest !== true));

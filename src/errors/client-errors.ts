@@ -19,7 +19,6 @@ export class PreflightError extends GenError {
   }
 }
 
-/** What is known of a call that got no usable answer. */
 type CallDetails = Details<CallError, never, 'method' | 'url' | 'idempotencyKey' | 'attempts'>;
 
 /** A call that got no usable answer: what was sent, how often, and under which key. */

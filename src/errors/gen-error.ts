@@ -80,7 +80,6 @@ export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED)
 /** Whether an earlier attempt of the call may have reached the service, so that the error does not say what became of it. */
 export const mayHaveArrived = (error: Error): boolean => MAY_HAVE_ARRIVED in error;
 
-/** Marks an error that another try may not meet. */
 export const markPassing = (error: Error): void => mark(error, MAY_PASS);
 
 /** Whether another try may not meet the error. */
@@ -104,7 +103,6 @@ export async function atCaller<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Where a call was made. */
 export interface CallSite {
   readonly stack?: string;
 }

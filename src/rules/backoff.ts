@@ -6,7 +6,6 @@ export interface Backoff {
   readonly mostMs: number;
 }
 
-/** The pauses of a file that is being fetched or copied. */
 export const FILE_BACKOFF: Backoff = { firstMs: 250, mostMs: 8_000 };
 
 /** More doublings than this exceed every bound. */

@@ -5,24 +5,20 @@ import { type Fields, isFields, isObject } from '../schemas/envelope.js';
 import { mediaTypeOfName } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
 
-/** A call with documented fields. */
 export type FieldsCall = 'images' | 'videos' | 'videoEdits' | 'characters' | 'registration';
 
 /** Every create takes these: where the event goes, and the key. */
 const EVERY_CREATE = ['webhook_url', 'callback_url', 'idempotency_key'] as const;
 
-/** The fields of a first and a last frame. */
 export const FRAME_FIELDS = [
   'first_frame_url',
   'first_frame_upload_id',
   'last_frame_url',
   'last_frame_upload_id',
 ] as const;
-/** The fields of a video's reference images. */
 export const REFERENCE_IMAGE_FIELDS = [
   ...['reference_image_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'],
 ] as const;
-/** The fields of the video that an edit starts from. */
 export const EDIT_SOURCE_FIELDS = ['source_video_upload_id', 'video', 'source_video_url'] as const;
 
 /** The fields of each call. `content` stands in for a prompt on an edit too. */
@@ -51,7 +47,6 @@ export const DOCUMENTED_FIELDS = {
   registration: ['mode', 'name', 'upload_id', 'idempotency_key'],
 } as const satisfies Readonly<Record<FieldsCall, readonly string[]>>;
 
-/** What a message calls a call. */
 const nameOf = (call: FieldsCall) => (call === 'registration' ? 'characters.register' : `${call}.create`);
 
 /**

@@ -52,7 +52,6 @@ export function failsAgain(error: GenError): boolean {
 
 /** Refusals that are about the job and not about the account: a page may see them as they are. */
 const OF_THE_JOB: readonly number[] = [404, 409, 410];
-/** What a page is answered when a job has no file. */
 const WITHOUT_FILE: Readonly<Record<string, number>> = {
   output_expired: 410,
   job_not_finished: 409,
@@ -90,7 +89,6 @@ export function fileRefusal(error: unknown): 'gone' | 'askJob' | undefined {
   return FILE_REFUSALS.includes(error.status) ? 'askJob' : undefined;
 }
 
-/** Whether there is no such file. */
 export function isMissing(status: number): boolean {
   return status === 404;
 }

@@ -44,7 +44,6 @@ function whatItIs(issue: z.core.$ZodIssue, value: unknown): string {
   return `, not ${hides === 'texts' || issue.code !== 'custom' ? showKind(value) : show(value)}`;
 }
 
-/** The path as one writes it. */
 function pathOf(path: readonly PropertyKey[]): string {
   const parts = path.map((key) => (String(key).includes('.') ? `['${String(key)}']` : `.${String(key)}`));
   return parts.join('').replace(/^\./, '');
@@ -73,7 +72,6 @@ function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core.
   return next === undefined ? {} : shapeAt(next, rest);
 }
 
-/** The error for an option that does not exist. */
 export function unknownOption(owner: string, name: string, known: readonly string[]): GenError {
   return new GenError(noSuchOption(owner, name, known));
 }
@@ -123,14 +121,12 @@ export const count = must<number>(
 
 export const flag = must<boolean>('true or false', (value) => typeof value === 'boolean');
 
-/** A text with something in it. */
 export const text = must<string>('a non-empty string', isText);
 
 /** A secret that `fits`, where it is given. No message shows it. */
 export const secret = (what: string, fits: (value: unknown) => boolean) =>
   z.optional(z.custom<string>(fits, { error: what, params: { hides: 'everything' } }));
 
-/** A function. */
 export const callback = z.optional(
   requiredObject<(...args: never[]) => unknown>('a function', (value) => typeof value === 'function'),
 );
@@ -155,13 +151,11 @@ export const headers = z.optional(
   ),
 );
 
-/** One of some strings. */
 export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
   must<T[number]>(`one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`, (value) =>
     allowed.some((one) => one === value),
   );
 
-/** An object with these methods. */
 export const methods = <T>(...names: readonly string[]) =>
   z.optional(requiredObject<T>(withMethods(names), (value) => hasMethods(value, names)));
 

@@ -56,12 +56,10 @@ function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
 }
 
-/** Throws the PreflightError of `param`. */
 function refuseParam(code: RequestErrorCode, param: string, problem: string): never {
   throw new PreflightError(`${param}: ${problem}`, { code, param });
 }
 
-/** The first of the parameters that says something. */
 function firstGiven(params: Fields, names: readonly string[]): string | undefined {
   for (const name of names) if (isGiven(params[name])) return name;
   return undefined;
@@ -130,7 +128,6 @@ function aliases(passes: (row: ModelCapabilities) => boolean): string {
     .join(', ');
 }
 
-/** The items of `content`. */
 function contentOf(params: Fields): Fields[] {
   return [params.content].flat().filter(isFields);
 }

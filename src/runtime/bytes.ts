@@ -1,4 +1,3 @@
-/** The chunks as one piece. */
 export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const joined = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0));
   let at = 0;

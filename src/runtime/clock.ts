@@ -65,7 +65,6 @@ export const systemClock: Clock = {
   },
 };
 
-/** A clock that never runs backwards. */
 export interface SteadyClock extends Clock {
   /** The clock underneath: its time is the wall's, and it is the same object for all who were given it. */
   readonly wall: Clock;
@@ -122,7 +121,6 @@ export interface Random {
 /** Bytes that nobody can guess, for a cipher: not chance that a simulation may choose. */
 export const secretBytes = (size: number): Uint8Array<ArrayBuffer> => crypto.getRandomValues(new Uint8Array(size));
 
-/** The runtime's own randomness. */
 export const systemRandom: Random = {
   next: () => Math.random(),
   uuid: () => crypto.randomUUID(),

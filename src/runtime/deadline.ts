@@ -83,7 +83,6 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
-/** What a deadline is made with. */
 export interface DeadlineOptions {
   readonly clock: Clock;
   /** Milliseconds from now; `Infinity` for no limit. */

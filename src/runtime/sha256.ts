@@ -20,7 +20,6 @@ interface NodeCrypto {
   createHash(name: string): { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
 }
 
-/** The digest stream of Cloudflare Workers. */
 interface Digesting {
   readonly DigestStream?: new (name: string) => WritableStream & { readonly digest: Promise<ArrayBuffer> };
 }

@@ -52,5 +52,4 @@ export interface Budget {
   scoped(scope: string): Budget;
 }
 
-/** How a budget stands. */
 export type BudgetUsage = Awaited<ReturnType<Budget['usage']>>;

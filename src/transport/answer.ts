@@ -16,7 +16,6 @@ const MOST_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Of a refusal as much is read as its message needs. */
 const MOST_ERROR_BYTES = 64 * 1024;
 
-/** A response that was read. */
 interface Read {
   readonly response: Response;
   readonly text: string;
@@ -98,14 +97,12 @@ async function readWhole(attempt: Attempt, response: Response) {
   throw apiRefusal(attempt, { response, text });
 }
 
-/** The APIError of a refusal. */
 function apiRefusal({ call, secret }: Attempt, { response, text }: Read): APIError {
   const { status, statusText, headers } = response;
   const now = call.core.config.clock.wall.now();
   return decodeError({ status, statusText, headers, text }, { ...detailsOf(call), secret, now });
 }
 
-/** The error for an answer that is not JSON. */
 function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
   const type = response.headers.get('content-type') ?? 'no content type';
   const what = text === '' ? 'an empty body' : `a body that is not JSON (${type}, ${text.length} characters)`;
@@ -113,13 +110,11 @@ function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
   return new ResponseError(message, detailsOf(call));
 }
 
-/** The error for an answer that was not read to its end. */
 function answerTooLarge(call: Call<unknown>, response: Response): ResponseError {
   const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${MOST_ANSWER_BYTES} bytes`;
   return new ResponseError(message, detailsOf(call));
 }
 
-/** What the hooks are passed about a response. */
 function tellSize(told: ToldResponse, text: string, value: unknown): void {
   told.receivedBytes = new TextEncoder().encode(text).length;
   const data = unwrap(value);
@@ -141,7 +136,6 @@ export function withText({ status, statusText, headers, url }: Response, text: s
   return withUrl(new Response(hasNoBody(status) ? null : text, { status, statusText, headers }), url);
 }
 
-/** How a streamed body is watched. */
 interface StreamOptions {
   readonly deadline: Deadline;
   /** Milliseconds that one read may take. */
@@ -164,7 +158,6 @@ function streamed(response: Response, options: StreamOptions): Response {
   return withUrl(new Response(sized, { status, statusText, headers }), url);
 }
 
-/** A body under a deadline. */
 function watched(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
   { deadline, idleMs, broken }: StreamOptions,

@@ -36,9 +36,7 @@ export interface Core {
   limitsOf(account: ClientAccount): RateLimits;
   /** What all clients of the account share. May ask a key function. */
   account(): Promise<ClientAccount>;
-  /** What the service tells of its models. */
   models(options: RequestOptions): Promise<ModelList>;
-  /** Writes a warning to the logger. */
   warn(message: string): void;
 }
 
@@ -47,7 +45,6 @@ export type Observer = { readonly [Hook in keyof Hooks]-?: NonNullable<Hooks[Hoo
   warn(message: string): void;
 };
 
-/** What all requests of one client have in common. */
 export interface Http {
   /** For the service, and nobody else. */
   readonly headers: Readonly<Record<string, string>>;
@@ -59,7 +56,6 @@ export interface Http {
 
 /** Tells of the jobs of one client. */
 export interface JobTeller {
-  /** The answer of a call shows a job. */
   seen(call: Call<unknown>, shown: ShownJob): Promise<void>;
   /** A verified webhook says that a job has ended. */
   announced(job: Job): void;
@@ -99,10 +95,8 @@ export interface Call<T> {
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly idempotencyKey: string | undefined;
-  /** Whether the body can be sent again. */
   readonly repeatable: boolean;
   readonly options: RequestOptions;
-  /** The caller's label for a create. */
   readonly label: string | undefined;
   readonly kind: CallRequest<T>;
   /** The body of a JSON call. The caller may change it once the call waits. */
@@ -130,7 +124,6 @@ export type CallRequest<T> =
   | { readonly type: 'stream'; readonly request: StreamRequest<unknown>; readonly read: (response: Response) => T }
   | { readonly type: 'transfer'; readonly request: TransferRequest; readonly read: (response: Response) => T };
 
-/** Where the attempts of a call stand. */
 export interface Turn {
   /** The number of the attempt; 0 before the first. */
   readonly number: number;
@@ -138,7 +131,6 @@ export interface Turn {
   readonly failures: number;
   /** What the attempt before this one failed with, a 429 included. */
   readonly error?: Error | undefined;
-  /** The slot of its lane. */
   readonly slot?: Slot | undefined;
   /** The key of this attempt, where it had to be asked for before it was known whose limits count. */
   readonly secret?: string | undefined;
@@ -154,7 +146,6 @@ export interface Slot {
   end(): void;
 }
 
-/** An attempt that is being sent or read. */
 export interface Attempt {
   readonly call: Call<unknown>;
   readonly deadline: Deadline;
@@ -164,7 +155,6 @@ export interface Attempt {
   readonly told: ToldResponse | undefined;
 }
 
-/** What reading a response adds to its event. */
 export interface ToldResponse {
   receivedBytes?: number;
   quotedTokens?: number | undefined;
@@ -173,7 +163,6 @@ export interface ToldResponse {
 /** The data of an answer, or why it has none. The response is there in both cases. */
 export type Decoded<T> = { readonly data: T } | { readonly failure: unknown };
 
-/** What a call came to. */
 export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
   readonly response: Response;
   /** The body, where it was read: the response is made again from it for a caller who asks for the response. */
@@ -181,7 +170,6 @@ export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
   readonly decoded: Decoded<T>;
 }
 
-/** Carries the call on to the layers below. */
 export type Next<T> = (call: Call<T>) => Promise<Answer<T>>;
 
 /** One layer of the pipeline: a function around the layers below it. */
@@ -268,7 +256,6 @@ export function requestEvent({ method, path, lane, idempotencyKey, trace, turn }
   return { callId, method, path, lane, attempt: turn.number, laneWaitMs, idempotencyKey };
 }
 
-/** What an error tells of the call. */
 export function detailsOf({ method, url, idempotencyKey, turn }: Call<unknown>) {
   return { method, url, idempotencyKey, attempts: turn.number };
 }

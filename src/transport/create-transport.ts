@@ -21,13 +21,11 @@ import type { JsonRequest, RequestPromise, ResponseMeta, StreamRequest, Transpor
 export interface ClientTransport extends Transport, Pick<Core, 'limits' | 'limitsOf' | 'warn'> {
   /** What is notified of jobs. */
   readonly jobs: JobTeller;
-  /** The ledger of the client's store. */
   ledger(): Ledger | undefined;
   /** Where waits are traced, while somebody listens. */
   waits(): TraceChannel | undefined;
 }
 
-/** The transport of one client. */
 export function createTransport(config: Config): ClientTransport {
   const core = createCore(config);
   const same = (response: Response) => response;

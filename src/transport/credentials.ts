@@ -20,11 +20,9 @@ export interface Credentials {
   account(): ClientAccount | undefined;
   /** The rate limits of the calls, as far as they are known without asking a key function. */
   limits(): RateLimits | undefined;
-  /** The rate limits of an account. */
   limitsOf(account: ClientAccount): RateLimits;
 }
 
-/** The call that needs the key. */
 interface KeyUse {
   readonly method: string;
   /** For messages, without its query. */

@@ -12,7 +12,6 @@ export interface RefusedRequest {
   readonly text: string;
 }
 
-/** The call that was refused. */
 export interface RefusedCall {
   readonly method: string;
   readonly url: string;

@@ -39,7 +39,6 @@ export interface JobTrace {
   readonly call: JobCall;
   /** The body of the create. It may hold what must not be shown. */
   readonly params: unknown;
-  /** The `label` of the call. */
   readonly label?: string | undefined;
   /** Where the same call also waits for the job: settles when that call is over, whichever way. */
   readonly waits?: Promise<unknown> | undefined;
@@ -47,7 +46,6 @@ export interface JobTrace {
   jobId?: string | undefined;
   /** The last event of the job. */
   event?: JobEvent | undefined;
-  /** What the create failed with. */
   error?: unknown;
 }
 
@@ -59,21 +57,16 @@ export interface RequestTrace {
   readonly name: string;
   /** The path below the base URL, without its query; undefined for a direct upload. */
   readonly path: string | undefined;
-  /** The job that the call creates. */
   readonly job?: JobTrace | undefined;
-  /** How many times the request was sent. */
   attempts: number;
   /** Milliseconds that the call has waited for its rate limit. */
   laneWaitMs: number;
-  /** What the call failed with. */
   error?: unknown;
 }
 
 /** What the channel `gen-client:wait` traces. */
 export interface WaitTrace {
-  /** The job that is waited for. */
   readonly jobId: string;
-  /** What the wait ended with. */
   error?: unknown;
 }
 

@@ -125,7 +125,6 @@ const EVERY_HOOK: Readonly<Record<keyof Hooks, true>> = {
   onJob: true,
   onWait: true,
 };
-/** The names of all hooks. */
 export const HOOKS: readonly string[] = Object.keys(EVERY_HOOK);
 
 /** The levels, each including those before it. */

@@ -20,7 +20,6 @@ const SLOWEST_BYTES_PER_MS = 100;
 /** ky carries the request; everything else about a call is done by the layers. */
 const KY_OPTIONS = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 
-/** What the requests of one client have in common. */
 export function createHttp({ headers }: Config): Http {
   return {
     headers: { ...(!isBrowser() && { 'user-agent': `gen-client/${VERSION}` }), ...headers },
@@ -38,7 +37,6 @@ function takesNoStore(): boolean {
   }
 }
 
-/** One request of an attempt. */
 interface SentRequest {
   /** Headers that the response depends on, such as a range. Only these are sent to another origin. */
   readonly headers: Readonly<Record<string, string>>;
@@ -187,7 +185,6 @@ export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attem
   return deadline.signal.aborted ? deadline.signal.reason : connectionError(error.cause, call, secret);
 }
 
-/** What a broken connection becomes. */
 export function connectionError(thrown: unknown, call: Call<unknown>, secret: string | undefined): ConnectionError {
   const scrub = scrubber(secret, call.target);
   const cause = scrubCause(thrown, scrub);
@@ -202,7 +199,6 @@ function innermostMessage(error: Error, depth = 0): string {
   return cause instanceof Error && depth < MOST_CAUSES ? innermostMessage(cause, depth + 1) : message || name;
 }
 
-/** Redirects followed in one attempt. */
 const MOST_REDIRECTS = 5;
 
 /** Where a redirect of `asked` leads. Throws the APIError of one that is not followed. */

@@ -57,7 +57,6 @@ export type Warn = (message: string) => void;
 /** A path, or a function that makes it when the call begins. The call rejects with whatever that function throws. */
 export type RequestPath = string | (() => string);
 
-/** What every request says of itself. */
 interface RequestBase {
   /** The method as users call it, for example `videos.create`. */
   readonly name: string;
@@ -67,26 +66,20 @@ interface RequestBase {
   readonly lane?: Lane | undefined;
 }
 
-/** The files in the body of a call. */
 export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'outline' | 'forget'> {
-  /** Called when the call has succeeded. */
   done?(): void;
   /** Awaited before the call rejects with `error`. `wasSent` says whether a request may have reached the service. */
   failed?(error: unknown, wasSent: boolean): Promise<void>;
 }
 
-/** A job that an answer shows. */
 export interface ShownJob {
   readonly job: Job;
-  /** Tokens that the answer to a create quotes. */
   readonly quotedTokens?: number | undefined;
   /** Tokens left, in the answer to a create. */
   readonly balanceTokens?: number | undefined;
-  /** What a create was warned of. */
   readonly warnings?: readonly string[] | undefined;
 }
 
-/** A JSON call. */
 export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
@@ -97,13 +90,10 @@ export interface JsonRequest<T> extends RequestBase {
   readonly call?: JobCall;
   /** Where the same call also waits for the job: settles when that call is over. */
   readonly waits?: Promise<unknown> | undefined;
-  /** The run that the create belongs to. */
   readonly run?: RunOfCreates | undefined;
-  /** The job that the result shows. */
   shows?(data: T): ShownJob;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
   readonly statusWhenDone?: number;
-  /** Works without a key. */
   readonly isPublic?: boolean;
   /** Rejects with a RateLimitError where another call would wait for its rate limit. */
   readonly neverWaits?: boolean;
@@ -138,7 +128,6 @@ export interface TransferRequest {
   readonly lane?: Lane | undefined;
 }
 
-/** A call that stores the finished file of a job. */
 export interface StoringCall {
   /** The function as users call it, for example `saveOutput`. */
   readonly name: string;
@@ -161,6 +150,5 @@ export interface Transport {
   account(): Promise<ClientAccount>;
   /** Where the calls take their chance. */
   readonly random: Random;
-  /** The client's clock. */
   readonly clock: Clock;
 }

@@ -60,7 +60,6 @@ export class SpanRecorder {
     this.#capturePrompt = capturePrompt;
   }
 
-  /** A job is about to be created. */
   jobStarted(job: JobTrace): void {
     const { call, params } = job;
     const { model, prompt }: Record<string, unknown> = isFields(params) ? params : {};
@@ -83,7 +82,6 @@ export class SpanRecorder {
     this.#endJob(job);
   }
 
-  /** A call begins. */
   requestStarted(request: RequestTrace): void {
     const { job, path } = request;
     if (job) {
@@ -99,7 +97,6 @@ export class SpanRecorder {
     this.#calls.set(request, this.#about(name, jobId));
   }
 
-  /** A call has ended. */
   requestEnded(request: RequestTrace): void {
     const { job, path, attempts, laneWaitMs, error } = request;
     const span = this.#calls.get(request);
@@ -116,14 +113,12 @@ export class SpanRecorder {
     span.end();
   }
 
-  /** A wait begins. */
   waitStarted(wait: WaitTrace): void {
     const span = this.#about('wait', wait.jobId);
     this.#calls.set(wait, span);
     this.#waited.set(wait.jobId, (this.#waited.get(wait.jobId) ?? new Set()).add(span));
   }
 
-  /** A wait has ended. */
   waitEnded(wait: WaitTrace): void {
     const span = this.#calls.get(wait);
     if (!span) return;
@@ -144,7 +139,6 @@ export class SpanRecorder {
     for (const span of spans) span.setAttributes(jobAttributes(event)).end();
   }
 
-  /** Ends the spans of calls that are pending. */
   stop(): void {
     for (const end of this.#pending) end();
   }

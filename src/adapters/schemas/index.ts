@@ -65,7 +65,6 @@ function jsonRules({ rows, fallback, lists }: ParamsRules, fields: readonly stri
 /** The rules of each schema, for those that are picked from it. */
 const RULES = new WeakMap<z.ZodObject, ParamsRules>();
 
-/** A strict object with the rules of preflight. */
 function paramsSchema<S extends z.ZodRawShape>(shape: S, of: ParamsRules): z.ZodObject<S, z.core.$strict> {
   const schema = z
     .strictObject(shape)

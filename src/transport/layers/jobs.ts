@@ -35,7 +35,6 @@ const MEMORY = 'job-memory/1';
 
 type TellerCore = Pick<Core, 'config' | 'credentials' | 'clock' | 'channels' | 'observer' | 'warn'>;
 
-/** Makes the teller of one client. */
 export function createJobTeller(core: TellerCore): JobTeller {
   const { credentials } = core;
   return {
@@ -79,7 +78,6 @@ function logOf({ credentials }: TellerCore): JobLog | undefined {
   return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
 }
 
-/** Those who are notified of a job. */
 function listeners(core: TellerCore): JobListeners {
   const { clock } = core;
   return {

@@ -8,12 +8,10 @@ import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
 import { waitsInLane } from './lane.js';
 
-/** The pauses between two attempts. */
 const RETRY = { firstMs: 500, mostMs: 8_000 };
 /** A call stops waiting for 429s that name a time after this many times `maxRetryAfterMs` in all: it must come to an end. */
 const MOST_WAITS = 10;
 
-/** How the attempts of a call have gone. */
 interface RetryProgress {
   turn: Turn;
   /** How often and how long the call has waited for 429s; the count starts again after another failure. */
