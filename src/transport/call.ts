@@ -7,7 +7,6 @@ import type { Clock } from '../runtime/clock.js';
 import type { Deadline } from '../runtime/deadline.js';
 import type { PricedCall } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';
-import type { ModelList } from '../schemas/lists.js';
 import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../store/account.js';
 import type { RateLimits } from '../store/rate-limits.js';
@@ -36,7 +35,6 @@ export interface Core {
   limitsOf(account: ClientAccount): RateLimits;
   /** What all clients of the account share. May ask a key function. */
   account(): Promise<ClientAccount>;
-  models(options: RequestOptions): Promise<ModelList>;
   warn(message: string): void;
 }
 

@@ -2,8 +2,6 @@ import { seenFromCallerOf } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
 import type { Ledger } from '../ledger/ledger.js';
 import { startDeadline } from '../runtime/deadline.js';
-import { listIn } from '../schemas/envelope.js';
-import type { ModelList } from '../schemas/lists.js';
 import type { ClientAccount } from '../store/account.js';
 import { withText } from './answer.js';
 import type { Answer, Core, JobTeller } from './call.js';
@@ -15,7 +13,7 @@ import { createObserver } from './layers/events.js';
 import { createJobTeller } from './layers/jobs.js';
 import { ledgerIn } from './layers/ledger.js';
 import { runCall } from './pipeline.js';
-import type { JsonRequest, RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
+import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
 /** The port, and what the client itself needs. */
 export interface ClientTransport extends Transport, Pick<Core, 'limits' | 'limitsOf' | 'warn'> {
@@ -62,25 +60,15 @@ function createCore(config: Config): Core {
   const warn = (message: string) => observer()?.warn(message);
   const credentials = createCredentials(config, warn);
   const seen = { config, clock, credentials, observer, channels, warn };
-  const core: Core = {
+  return {
     ...seen,
     http: createHttp(config),
     jobs: createJobTeller(seen),
     limits: credentials.limits,
     limitsOf: credentials.limitsOf,
     account: async () => (config.asksAccount ? undefined : credentials.account()) ?? askAccount(seen),
-    models: (options) => requestPromise(runCall(core, { type: 'json', request: MODEL_LIST }, options)),
   };
-  return core;
 }
-
-const MODEL_LIST: JsonRequest<ModelList> = {
-  name: 'models.list',
-  method: 'GET',
-  path: '/v1/models',
-  isPublic: true,
-  decode: (body) => ({ models: listIn(body, 'models') }),
-};
 
 function lazy<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;

@@ -12,6 +12,7 @@ import {
 } from '@opentelemetry/api';
 import { modelCapabilities } from '../../catalog.js';
 import { systemClock } from '../../runtime/clock.js';
+import { keepLast } from '../../runtime/keep-last.js';
 import { sha256Of } from '../../runtime/sha256.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
@@ -155,7 +156,7 @@ export class SpanRecorder {
     span.setAttribute('gen_client.job.id', job.jobId);
     generate.span.addLink(jobLink(job.jobId));
     generate.created = () => span.end(now);
-    this.#remember(job.jobId, generate.span.spanContext());
+    keepLast(this.#contexts, job.jobId, generate.span.spanContext(), REMEMBERED_SPANS);
     const end = () => {
       this.#pending.delete(end);
       this.#endJob(job);
@@ -183,13 +184,6 @@ export class SpanRecorder {
   #about(name: string, jobId: string): Span {
     const attributes = { 'gen_client.job.id': jobId };
     return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#contexts.get(jobId)));
-  }
-
-  #remember(jobId: string, spanContext: SpanContext): void {
-    this.#contexts.delete(jobId);
-    this.#contexts.set(jobId, spanContext);
-    const [oldest] = this.#contexts.keys();
-    if (this.#contexts.size > REMEMBERED_SPANS && oldest !== undefined) this.#contexts.delete(oldest);
   }
 }
 
