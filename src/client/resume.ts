@@ -1,10 +1,10 @@
 // What a crash has left: the creates of the store that no call works on.
 import { withKey } from '../errors/gen-error.js';
 import { GenError, NotFoundError, TimeoutError } from '../errors/index.js';
-import { keysOf } from '../ledger/draft.js';
 import type { Ledger } from '../ledger/ledger.js';
 import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
-import { type CreateEntry, type CreatePhase, entryId, type LedgerDraft } from '../rules/ledger-entry.js';
+import { keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
+import { type CreateEntry, type CreatePhase, entryId } from '../rules/ledger-entry.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
 import { abortable, startDeadline } from '../runtime/deadline.js';

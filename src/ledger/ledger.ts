@@ -1,12 +1,12 @@
 // The driver of the ledger on one store: collects what the calls of this process say, and makes it one step of the rules.
 import { backoff } from '../rules/backoff.js';
 import { type OpenAsk, type OpenReply, openCreate, openKnown } from '../rules/ledger.js';
+import { createKey, INDEX_KEYS, keysOf, LedgerDraft, type LedgerProcess, Unread } from '../rules/ledger-draft.js';
 import { type CreateEntry, HOLD_MS } from '../rules/ledger-entry.js';
 import { type Clock, clockOf, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, sleep } from '../runtime/deadline.js';
 import { boundedStore, isInProcess, isSetupError, openingOf, type Store, updateGroup } from '../store/store.js';
-import { createKey, INDEX_KEYS, keysOf, type LedgerProcess, StoredDraft, Unread } from './draft.js';
-import { OpenQueue } from './open-queue.js';
+import { createOpenQueue, type OpenQueue } from './open-queue.js';
 
 const GROUP = 'ledger';
 /** Calls that share one step. More of them would hold the event loop for too long. */
@@ -23,12 +23,12 @@ const NOTE_PAUSE = { firstMs: 250, mostMs: 8_000 } as const;
 const MOST_MISSED = 1_000;
 
 /** What a call wants of the ledger. It may run several times. */
-type Rule<T> = (draft: StoredDraft) => T;
+type Rule<T> = (draft: LedgerDraft) => T;
 
 interface Pending {
   /** The values that it surely reads. */
   readonly keys: readonly string[];
-  readonly run: (draft: StoredDraft) => void;
+  readonly run: (draft: LedgerDraft) => void;
   readonly settle: () => void;
   readonly fail: (error: unknown) => void;
   /** Of a fact: until when it keeps the process alive and its caller waiting. Undefined for what is only asked. */
@@ -51,7 +51,7 @@ export class Ledger {
   readonly #uuid: string;
   readonly #queue: Pending[] = [];
   /** Facts that the store has missed. The next step begins with them. */
-  #missed: readonly Pending[] = [];
+  #missed: Pending[] = [];
   #failures = 0;
   /** When each fact was told that the store does not have, the oldest first: in real time, because an answer waits for it. */
   readonly #owed = new Map<Pending, number>();
@@ -72,7 +72,7 @@ export class Ledger {
     this.outlives = !isInProcess(store);
     this.clock = clock;
     this.#uuid = randomOf(clock).uuid();
-    this.#open = new OpenQueue({ ask: (rule, keys) => this.ask(rule, { keys }), clock, isShared: this.outlives });
+    this.#open = createOpenQueue({ ask: (rule, keys) => this.ask(rule, { keys }), clock, isShared: this.outlives });
   }
 
   get #process(): LedgerProcess {
@@ -139,7 +139,7 @@ export class Ledger {
   #ask<T>(rule: Rule<T>, keys: readonly string[], untilMs: number | undefined): Promise<T> {
     let result: { readonly value: T } | undefined;
     return new Promise<T>((resolve, reject) => {
-      const run = (draft: StoredDraft) => {
+      const run = (draft: LedgerDraft) => {
         result = { value: rule(draft) };
       };
       const settle = () => (result ? resolve(result.value) : undefined);
@@ -153,9 +153,9 @@ export class Ledger {
     readonly isAlive: (holder: string) => boolean;
   }> {
     const seen = await this.#read(INDEX_KEYS);
-    const ids = new StoredDraft(new Set(INDEX_KEYS), seen, this.#process).ids();
+    const ids = new LedgerDraft(new Set(INDEX_KEYS), seen, this.#process).ids();
     const keys = ['holders', ...ids.map(createKey)];
-    const draft = new StoredDraft(new Set(keys), await this.#read(keys), this.#process);
+    const draft = new LedgerDraft(new Set(keys), await this.#read(keys), this.#process);
     const entries = ids.flatMap((id) => draft.entry(id) ?? []);
     return { entries: entries.sort((a, b) => a.atMs - b.atMs), isAlive: draft.isAlive };
   }
@@ -182,7 +182,7 @@ export class Ledger {
     // The calls of one moment come together.
     await Promise.resolve();
     while (this.#queue.length > 0) {
-      await this.#step([...this.#takeMissed(), ...this.#queue.splice(0, MOST_PER_STEP)]);
+      await this.#step([...this.#missed.splice(0), ...this.#queue.splice(0, MOST_PER_STEP)]);
       if (this.#queue.length > 0) await nextTurn();
     }
     this.#isRunning = false;
@@ -201,26 +201,19 @@ export class Ledger {
     }
   }
 
-  #takeMissed(): readonly Pending[] {
-    const missed = this.#missed;
-    this.#missed = [];
-    return missed;
-  }
-
   /** What was asked fails. Facts are told with the next step, or after a while. */
   #failed(pending: readonly Pending[], error: unknown): void {
     const nowMs = this.clock.now();
     const facts = isSetupError(error) ? [] : pending.filter(({ untilMs }) => untilMs !== undefined);
     for (const it of pending) if (!facts.includes(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
-    const missed = [...this.#missed, ...facts];
-    this.#missed = missed.slice(-MOST_MISSED);
+    this.#missed = [...this.#missed, ...facts].slice(-MOST_MISSED);
     for (const it of pending) if (!this.#missed.includes(it)) this.#owed.delete(it);
     if (this.#missed.length === 0) return;
     this.#failures += 1;
     const again = () => {
       this.#retry = undefined;
       // In their order: the end of a job means nothing before its create.
-      const missed = this.#takeMissed();
+      const missed = this.#missed.splice(0);
       if (this.clock.perRequest) return void this.#step(missed);
       this.#queue.unshift(...missed);
       void this.#run();
@@ -249,7 +242,7 @@ export class Ledger {
     const where = { store: this.#store, group: GROUP, clock: this.clock, random: randomOf(this.clock) };
     for (;;) {
       const missing = await updateGroup(where, [...keys], (seen) => {
-        const draft = new StoredDraft(keys, seen, this.#process);
+        const draft = new LedgerDraft(keys, seen, this.#process);
         if (this.#isHeld && draft.hasLapsed()) for (const by of this.#flying) this.#lapsed.add(by);
         const unread = pending.flatMap(({ run }) => unreadOf(() => run(draft)));
         if (unread.length > 0) return { changes: {}, result: unread };

@@ -1,6 +1,6 @@
-// The entries of the ledger, and what a rule sees of it.
+// The entries of the ledger.
 import type { JobCall } from '../schemas/job.js';
-import type { BudgetState, BudgetTerms, ExpectedPrice } from './budget.js';
+import type { BudgetTerms, ExpectedPrice } from './budget.js';
 import { DAY_MS } from './limits.js';
 import type { JobRunState, RunRules } from './run-state.js';
 
@@ -56,29 +56,6 @@ export interface CreateEntry extends ExpectedPrice {
 export interface DoneEntry {
   readonly jobId?: string | undefined;
   readonly digest?: string | undefined;
-}
-
-/** The ledger as a rule reads and changes it. */
-export interface LedgerDraft {
-  /** The store's time. */
-  readonly nowMs: number;
-  /** Whether the process of a call lives. */
-  isAlive(holder: string): boolean;
-  /** Whether the process has counted as alive ever since the call began, so that nobody has had what it holds. */
-  isHeld(call: string): boolean;
-  entry(id: string): CreateEntry | undefined;
-  /** What is left of an entry that has done its work. */
-  done(id: string): DoneEntry | undefined;
-  /** Undefined removes the entry. */
-  put(id: string, entry: CreateEntry | undefined, done?: DoneEntry): void;
-  budget(name: string): BudgetState;
-  putBudget(terms: BudgetTerms, state: BudgetState): void;
-  /** The entry of a job. */
-  jobEntry(jobId: string): string | undefined;
-  putJob(jobId: string, id: string | undefined): void;
-  /** What a create of the account costs. */
-  price(of: Pick<CreateEntry, 'account' | 'priceClass'>): number | undefined;
-  learnPrice(of: Pick<CreateEntry, 'account' | 'priceClass'>, tokens: number): void;
 }
 
 /** A process counts as alive for so long after it has last said so. */

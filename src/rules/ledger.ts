@@ -13,7 +13,8 @@ import {
   withShare,
   withSpent,
 } from './budget.js';
-import { type CreateEntry, entryId, type LedgerDraft, processOf } from './ledger-entry.js';
+import type { LedgerDraft } from './ledger-draft.js';
+import { type CreateEntry, entryId, processOf } from './ledger-entry.js';
 import { type JobRunState, originsOf } from './run-state.js';
 
 /** A create that asks to be noted, on behalf of a call. */
@@ -35,13 +36,11 @@ export type OpenReply =
   | { readonly outcome: 'noted'; readonly id: string }
   /** Another call has used the key for something else. */
   | { readonly outcome: 'reused'; readonly jobId: string | undefined }
-  /** A living process has reserved what is missing. */
-  | { readonly outcome: 'busy'; readonly budget: BudgetTerms }
   | BudgetRefused;
 
 /** A budget stands in the way; `unpriced` where it refuses unknown prices. */
 export interface BudgetRefused {
-  readonly outcome: Exclude<Admission, 'room' | 'busy'> | 'unpriced';
+  readonly outcome: Exclude<Admission, 'room'> | 'unpriced';
   readonly budget: BudgetTerms;
   readonly standing: BudgetStanding;
   readonly tokens: number | null;
@@ -52,12 +51,10 @@ export function openKnown(draft: LedgerDraft, { id: asked, by, entry }: OpenAsk)
   const id = knownId(draft, asked, entry);
   const done = draft.done(id);
   const known = draft.entry(id);
-  const digest = known ? known.digest : done?.digest;
+  const { digest, jobId } = known ?? done ?? {};
   const differs = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
   // A run sends its later creates under keys and models of its own.
-  if (differs && entry.sentKey === entry.key) {
-    return { outcome: 'reused', jobId: known ? known.jobId : done?.jobId };
-  }
+  if (differs && entry.sentKey === entry.key) return { outcome: 'reused', jobId };
   if (!done && !(known && isUnderWay(draft, known, entry.sentKey))) return undefined;
   if (known) replace(draft, id, { ...known, holders: withHolder(draft, known, by) });
   return { outcome: 'noted', id };
@@ -73,17 +70,27 @@ export function openCreate(draft: LedgerDraft, ask: OpenAsk): OpenReply {
   const learned = entry.teaches ? draft.price(entry) : undefined;
   const { tokens, isSure } = learned === undefined ? entry : { tokens: learned, isSure: true };
   const { isAside: _, ...before } = known ?? entry;
-  for (const [at, budget] of before.budgets.entries()) {
-    const standing = standingOf(draft.budget(budgetName(budget)), budget, draft.nowMs, draft.isAlive);
-    const admission = admissionOf(standing, budget.maxTokens, { tokens, isSure });
-    if (tokens === null && refusesUnknown[at]) return { outcome: 'unpriced', budget, standing, tokens };
-    if (admission === 'busy') return { outcome: admission, budget };
-    if (admission !== 'room') return { outcome: admission, budget, standing, tokens };
-  }
+  const refused = refusalOf(draft, { ...before, tokens, isSure }, refusesUnknown);
+  if (refused) return refused;
   const { params, sentKey } = entry;
   const holders = withHolder(draft, known, by);
   replace(draft, id, { ...before, tokens, isSure, phase: 'open', sentKey, params: params ?? before.params, holders });
   return { outcome: 'noted', id };
+}
+
+/** The first budget that has no room for a create; undefined where all have. */
+function refusalOf(
+  draft: LedgerDraft,
+  { budgets, tokens, isSure }: CreateEntry,
+  refusesUnknown: readonly boolean[] = [],
+): BudgetRefused | undefined {
+  for (const [at, budget] of budgets.entries()) {
+    const standing = standingOf(draft.budget(budgetName(budget)), budget, draft.nowMs, draft.isAlive);
+    const admission = admissionOf(standing, budget.maxTokens, { tokens, isSure });
+    const outcome = tokens === null && refusesUnknown[at] ? 'unpriced' : admission;
+    if (outcome !== 'room') return { outcome, budget, standing, tokens };
+  }
+  return undefined;
 }
 
 /** The calls that work on a create, and one more, which comes first. */
@@ -119,18 +126,13 @@ export function noteSent(draft: LedgerDraft, { id, by, params, sentKey }: SentCr
   const entry = draft.entry(id);
   if (!entry) return draft.done(id) !== undefined;
   if (!entry.holders.includes(by)) return false;
-  if (entry.phase === 'open' && !draft.isHeld(by) && !hasRoomAgain(draft, id, entry)) return false;
+  if (entry.phase === 'open' && !draft.isHeld(by)) {
+    // Its process was taken for dead: meanwhile others may have had its share.
+    replace(draft, id, { ...entry, isAside: true });
+    if (refusalOf(draft, entry)) return false;
+  }
   if (!isAnswered(entry)) replace(draft, id, { ...entry, phase: 'sent', sentKey, params: params ?? entry.params });
   return true;
-}
-
-/** Whether a create still has room whose process was taken for dead: meanwhile others may have had its share. */
-function hasRoomAgain(draft: LedgerDraft, id: string, entry: CreateEntry): boolean {
-  replace(draft, id, { ...entry, isAside: true });
-  return entry.budgets.every((budget) => {
-    const standing = standingOf(draft.budget(budgetName(budget)), budget, draft.nowMs, draft.isAlive);
-    return admissionOf(standing, budget.maxTokens, entry) === 'room';
-  });
 }
 
 /** The files of the create are uploaded. */

@@ -56,10 +56,11 @@ export interface RateLimitReply {
   readonly granted: readonly string[];
   /** How many others are before the first call that still waits. */
   readonly ahead: number;
-  /** Milliseconds until that call may go, as far as is known; 0 when the next turn may bring more at once. */
+  /**
+   * Milliseconds until that call may go; 0 when the next turn may bring more at once. Where that depends on calls under way,
+   * at least so long.
+   */
   readonly waitMs: number;
-  /** Whether `waitMs` is the time of a slot or of a pause. Otherwise the answer to a call under way decides. */
-  readonly isKnown: boolean;
   /** Whether the state has to be written. */
   readonly isChanged: boolean;
 }
@@ -100,7 +101,7 @@ export function takeTurn(state: RateLimitState, turn: RateLimitTurn, limit: Lane
   for (const id of taken) hold(state, id, limit, nowMs + turn.leaseMs);
   const isMoved = waiting.length > 0;
   const left = isMoved || isServed ? others : ahead;
-  const { waitMs, isKnown } = waitOf(state, { limit, nowMs, ahead: left, isTold: turn.placeMs === 'told' });
+  const waitMs = waitOf(state, { limit, nowMs, ahead: left, isTold: turn.placeMs === 'told' });
   const [sureMs, spareMs] = turn.placeMs === 'told' ? [waitMs, LATE.keptMs] : [0, turn.placeMs];
   // Nobody queues for a limit without a number: only a pause holds its calls up.
   const stays = !isServed && limit.limit < Number.POSITIVE_INFINITY;
@@ -108,7 +109,7 @@ export function takeTurn(state: RateLimitState, turn: RateLimitTurn, limit: Lane
   const isChanged = [...before, isQueued, taken.length > 0 && isHeld(state, limit)].includes(true);
   if (isChanged) state.seenMs = nowMs;
   const isDone = isServed && tried.length === tries.length;
-  return { granted: [...again, ...taken], ahead: left, waitMs: isDone ? 0 : waitMs, isKnown, isChanged };
+  return { granted: [...again, ...taken], ahead: left, waitMs: isDone ? 0 : waitMs, isChanged };
 }
 
 /** How a limit stands for a call with `ahead` others before it. */
@@ -119,8 +120,6 @@ export interface RateLimitLook {
   readonly pausedMs: number;
   /** Milliseconds until the call may go. */
   readonly waitMs: number;
-  /** Whether `waitMs` is the time of a slot or of a pause. Otherwise the answer to a call under way decides. */
-  readonly isKnown: boolean;
 }
 
 /** Looks at a limit without taking a turn. */
@@ -128,7 +127,7 @@ export function lookAt(state: RateLimitState, limit: LaneLimit, nowMs: number, a
   tidy(state, nowMs);
   const free = freeSlots(state, limit, nowMs);
   const pausedMs = Math.max(0, state.pausedUntilMs - nowMs);
-  return { free, pausedMs, ...waitOf(state, { limit, nowMs, ahead, isTold: false }) };
+  return { free, pausedMs, waitMs: waitOf(state, { limit, nowMs, ahead, isTold: false }) };
 }
 
 /** Forgets what is over. Returns whether the clock was set back: what was so far away is then still as far away. */
@@ -251,20 +250,15 @@ interface Waiting {
 }
 
 /** How long a call waits that has `ahead` others before it: where that depends on calls under way, at least so long. */
-function waitOf(state: RateLimitState, { limit, nowMs, ahead, isTold }: Waiting) {
+function waitOf(state: RateLimitState, { limit, nowMs, ahead, isTold }: Waiting): number {
   const pauseMs = Math.max(0, state.pausedUntilMs - nowMs);
-  const isPaused = pauseMs > 0;
-  if (limit.limit === Number.POSITIVE_INFINITY) {
-    const isTrying = !isPaused && state.trial !== undefined && state.trial !== '';
-    return { waitMs: isTrying ? TRIAL_MS : pauseMs, isKnown: !isTrying };
-  }
+  if (limit.limit === Number.POSITIVE_INFINITY) return pauseMs === 0 && state.trial ? TRIAL_MS : pauseMs;
   const { resting, open } = state;
   const short = ahead - (limit.limit - open.size - resting.length);
-  if (short < 0) return { waitMs: pauseMs, isKnown: true };
+  if (short < 0) return pauseMs;
   const restMs = restMsOf(limit);
   const windows = Math.floor(short / limit.limit);
-  const freeMs = resting[short % limit.limit];
   const lateMs = isTold ? (windows + 1) * (limit.windowMs * LATE.share + LATE.ms) : 0;
-  const slotMs = (freeMs ?? nowMs + restMs) - nowMs + windows * restMs + lateMs;
-  return { waitMs: Math.max(pauseMs, slotMs), isKnown: isPaused || freeMs !== undefined };
+  const slotMs = (resting[short % limit.limit] ?? nowMs + restMs) - nowMs + windows * restMs + lateMs;
+  return Math.max(pauseMs, slotMs);
 }

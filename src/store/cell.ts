@@ -2,7 +2,7 @@ import { newRateLimit, type RateLimitState } from '../rules/rate-limit.js';
 import { decodeRateLimit, encodeRateLimit } from '../rules/rate-limit-record.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
-import { isSetupError, type Store, type StoreGroup, setupError, updateGroup } from './store.js';
+import { isSetupError, type StoreGroup, setupError, updateGroup } from './store.js';
 
 /** When the state is changed. */
 export interface ChangeTime {
@@ -22,8 +22,6 @@ export type Change<T> = (
 
 /** The state of a rate limit: in the memory of this process, or in a store that processes share. */
 export interface Cell {
-  /** How often the store was asked. */
-  readonly asked: number;
   /** Shows the state as far as this process knows it. */
   look<T>(see: (state: RateLimitState, nowMs: number) => T): T;
   update<T>(change: Change<T>): T | Promise<T>;
@@ -34,7 +32,6 @@ export function memoryCell(clock: Clock): Cell {
   const state = newRateLimit();
   const time = () => ({ nowMs: clock.now(), askedMs: clock.now(), isAlone: false });
   return {
-    asked: 0,
     look: (see) => see(state, clock.now()),
     update: (change) => change(state, time()).result,
   };
@@ -45,35 +42,18 @@ const KEY = 'limit';
 
 /** A state in a store. While that is away, this process goes on from what it knows. */
 export function storedCell(where: StoreGroup, outage: Outage): Cell {
-  const { store, group, clock } = where;
+  const { group, clock } = where;
   let known = newRateLimit();
   /** By how much the store's clock is ahead. */
   let aheadMs = 0;
-  let asked = 0;
   const alone = <T>(change: Change<T>) =>
     change(known, { nowMs: clock.now() + aheadMs, askedMs: clock.now(), isAlone: true }).result;
   return {
-    get asked() {
-      return asked;
-    },
     look: (see) => see(known, clock.now() + aheadMs),
     async update(change) {
       if (clock.now() < outage.untilMs) return alone(change);
-      let askedMs = 0;
-      const counted: Store = {
-        timeoutMs: store.timeoutMs,
-        read: (...given) => {
-          asked++;
-          askedMs = clock.now();
-          return store.read(...given);
-        },
-        write: (...given) => {
-          asked++;
-          return store.write(...given);
-        },
-      };
       try {
-        const [state, ahead, result] = await updateGroup({ ...where, store: counted }, [KEY], ({ values, nowMs }) => {
+        const [state, ahead, result] = await updateGroup(where, [KEY], ({ values, nowMs }, askedMs) => {
           const stored = decodeRateLimit(values[KEY]);
           if (stored === undefined) {
             throw setupError(`The store has something else under "${group}". Give gen-client a prefix of its own.`);

@@ -18,7 +18,7 @@ export interface LineOptions<Ask, Grant> {
   readonly isShared: boolean;
   /** Takes a turn at the state, for the calls that wait, oldest first, and for those that do not. */
   readonly turn: (
-    asks: readonly Ask[],
+    asks: Iterable<Ask>,
     tries: readonly Ask[],
   ) => TurnOutcome<Ask, Grant> | Promise<TurnOutcome<Ask, Grant>>;
   /** Takes a grant whose call has gone. */
@@ -38,9 +38,6 @@ interface Waiter<T> {
   readonly resolve: (value: T) => void;
   readonly reject: (reason: unknown) => void;
 }
-
-/** Calls in one turn at most. */
-const MOST_ASKS = 100;
 
 /**
  * The calls of this process that wait for their turn at some state, first come, first served. One turn at a time carries all
@@ -85,7 +82,7 @@ export class Line<Ask, Grant> {
         const inContext = callerContext();
         this.#untold.set(ask, (place) => inContext(() => onWait(place)));
       }
-      if (this.#waiting.size === 1) this.#start();
+      if (this.#waiting.size === 1) this.serveSoon();
       else if (!this.#isPlanned && !this.#isTurning) this.#tell();
     });
   }
@@ -94,7 +91,7 @@ export class Line<Ask, Grant> {
   try(ask: Ask): Promise<Grant | number> {
     return new Promise((resolve, reject) => {
       this.#trying.set(ask, { resolve, reject });
-      this.#start();
+      this.serveSoon();
     });
   }
 
@@ -106,10 +103,9 @@ export class Line<Ask, Grant> {
     this.#stopRest = undefined;
     this.#isTurning = true;
     this.#isDue = false;
-    const asks = firstOf(this.#waiting.keys(), MOST_ASKS);
     const tries = [...this.#trying.keys()];
     try {
-      const outcome = this.#options.turn(asks, tries);
+      const outcome = this.#options.turn(this.#waiting.keys(), tries);
       if (outcome instanceof Promise) {
         outcome.then(
           (late) => this.#settle(tries, late),
@@ -121,7 +117,8 @@ export class Line<Ask, Grant> {
     }
   }
 
-  #start(): void {
+  /** Takes a turn together with the other calls of this moment. */
+  serveSoon(): void {
     if (!this.#options.isShared) this.serve();
     if (!this.#options.isShared || this.#isPlanned) return;
     this.#isPlanned = true;
@@ -169,13 +166,4 @@ export class Line<Ask, Grant> {
     this.#untold.clear();
     for (const tell of untold) tell(place++);
   }
-}
-
-function firstOf<T>(all: Iterable<T>, most: number): T[] {
-  const first: T[] = [];
-  for (const it of all) {
-    if (first.length === most) break;
-    first.push(it);
-  }
-  return first;
 }

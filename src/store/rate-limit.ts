@@ -55,6 +55,8 @@ const ASK_MS = 500;
 const MOST_ASKS_SAVED = 4;
 /** Processes that wait for the same slot do not come in the same millisecond. */
 const APART_MS = 10;
+/** Calls in one turn at most. */
+const MOST_ASKS = 100;
 /** Answers are told together, a hundredth of the window and at most this long after the first. */
 const MOST_TELL_MS = 250;
 
@@ -78,10 +80,10 @@ interface TurnResult {
   readonly held: ReadonlySet<string>;
   readonly ahead: number;
   readonly waitMs: number;
-  readonly isKnown: boolean;
   /** Milliseconds until a run has its slot. */
   readonly runWaitMs: ReadonlyMap<string, number>;
   readonly isAlone: boolean;
+  readonly isChanged: boolean;
 }
 
 /**
@@ -112,7 +114,7 @@ export class RateLimit {
     this.#line = new Line({
       clock,
       isShared: outage !== undefined,
-      turn: (asks, tries) => this.#turn(asks, tries),
+      turn: (asks, tries) => this.#turn(firstOf(asks), tries),
       giveBack: (release) => release('unused'),
       left: () => this.#line.serve(),
     });
@@ -171,7 +173,6 @@ export class RateLimit {
     this.#timer?.stop();
     this.#timer = undefined;
     const { cell } = this.#options;
-    const before = cell.asked;
     let told: readonly News[] = [];
     const result = cell.update((state, time) => {
       told = time.isAlone ? this.#news : [...this.#late, ...this.#news];
@@ -181,7 +182,7 @@ export class RateLimit {
       const known = new Set(told);
       this.#news = this.#news.filter((it) => !known.has(it));
       this.#late = taken.isAlone ? this.#recent([...this.#late, ...told]) : [];
-      return this.#outcome([...asks, ...tries], taken, cell.asked - before);
+      return this.#outcome([...asks, ...tries], taken);
     };
     if (!(result instanceof Promise)) return settle(result);
     const failed = (error: unknown) => {
@@ -222,34 +223,34 @@ export class RateLimit {
       isChanged ||= place.isChanged;
     }
     const held = new Set([...granted].filter((id) => state.open.has(id)));
-    const { ahead, waitMs, isKnown } = reply;
-    return { isChanged, result: { granted, held, ahead, waitMs, isKnown, runWaitMs, isAlone } };
+    const { ahead, waitMs } = reply;
+    return { isChanged, result: { granted, held, ahead, waitMs, runWaitMs, isAlone, isChanged } };
   }
 
-  #outcome(asks: readonly Ask[], result: TurnResult, asked: number): Outcome {
-    const { granted, held, waitMs, runWaitMs, isAlone } = result;
+  #outcome(asks: readonly Ask[], result: TurnResult): Outcome {
+    const { granted, held, waitMs, runWaitMs, isAlone, isChanged } = result;
     const grants = new Map<Ask, Release>();
     for (const ask of asks) {
       if (isAlone) this.#options.outage?.warn(ask.warn);
       if (granted.has(ask.id)) grants.set(ask, held.has(ask.id) ? this.#slot(ask.id) : () => {});
     }
     const nowMs = this.#options.clock.now();
-    // A turn is a read and a write. Where others were faster, it is no more for that.
-    const paidMs = Math.min(asked, 2) * ASK_MS;
+    // A turn is a read, and a write where it changes something. Where others were faster, it is no more for that.
+    const paidMs = isAlone ? 0 : isChanged ? 2 * ASK_MS : ASK_MS;
     if (granted.size === 0) this.#paidMs = Math.max(this.#paidMs, nowMs - MOST_ASKS_SAVED * ASK_MS) + paidMs;
     this.#plan();
     return { grants, waitMsOf: ({ id }) => runWaitMs.get(id) ?? waitMs, restMs: this.#restMs(result, nowMs) };
   }
 
   /** How long the calls that wait rest until the next turn. */
-  #restMs({ ahead, waitMs, isKnown, isAlone }: TurnResult, nowMs: number): number {
+  #restMs({ ahead, waitMs, isAlone }: TurnResult, nowMs: number): number {
     const { outage, clock, random } = this.#options;
     if (outage === undefined) {
       // A run that is in front may never come.
       const mostMs = clock.perRequest ? LOOK_AGAIN_MS : ahead > 0 ? MOST_REST_MS : Number.POSITIVE_INFINITY;
-      return Math.min(isKnown ? waitMs : Number.POSITIVE_INFINITY, mostMs);
+      return Math.min(waitMs, mostMs);
     }
-    if (isAlone) return Math.min(isKnown ? waitMs : MOST_REST_MS, outage.untilMs - nowMs);
+    if (isAlone) return Math.min(waitMs, outage.untilMs - nowMs);
     return Math.max(Math.min(waitMs, MOST_REST_MS) + random.next() * APART_MS, this.#paidMs - nowMs);
   }
 
@@ -301,6 +302,16 @@ export class RateLimit {
       'pausedUntilMs' in it ? it.pausedUntilMs > this.#options.clock.now() : it.atMs > sinceMs,
     );
   }
+}
+
+/** Those that one turn is taken for: a queue may be long. */
+function firstOf(asks: Iterable<Ask>): Ask[] {
+  const first: Ask[] = [];
+  for (const ask of asks) {
+    if (first.length === MOST_ASKS) break;
+    first.push(ask);
+  }
+  return first;
 }
 
 type Outcome = TurnOutcome<Ask, Release>;

@@ -29,20 +29,21 @@ const MOST_LOST_SWAP_MS = 250;
 
 /**
  * Reads the keys, lets the rule decide, and swaps; again from the read while another process was faster. The rule may run
- * several times, so it must be pure. An abort ends the loop before the next read. A store that fails or does not answer in
+ * several times, so it must be pure; `askedMs` is when the read began, by the clock of the process. An abort ends the loop before the next read. A store that fails or does not answer in
  * time rejects with a ConnectionError.
  */
 export async function updateGroup<T>(
   { store, group, clock, random }: StoreGroup,
   keys: readonly string[],
-  rule: (seen: StoredValues) => Decision<T>,
+  rule: (seen: StoredValues, askedMs: number) => Decision<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   const bounded = boundedStore(store, clock);
   for (let lost = 0; ; lost++) {
     signal?.throwIfAborted();
+    const askedMs = clock.now();
     const seen = await bounded.read(group, keys);
-    const { changes, result } = rule(seen);
+    const { changes, result } = rule(seen, askedMs);
     if (Object.keys(changes).length === 0) return result;
     if (await bounded.write(group, seen.version, changes)) return result;
     const mostMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MOST_LOST_SWAP_MS);

@@ -48,9 +48,9 @@ export function shortenKey(key: string): string {
   return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }
 
-/** A short text in the place of a key, where it only has to be told from others. */
-export function digestOfKey(key: string): string {
-  return sha256Of(key).slice(0, 16);
+/** A short text in the place of a long one, where it only has to be told from others. */
+export function digestOfKey(text: string): string {
+  return sha256Of(text).slice(0, 16);
 }
 
 function checkPart(part: unknown): string | number {
@@ -72,7 +72,7 @@ export function digestOf(name: string, params: object): string | undefined {
     return Object.fromEntries(counted.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
   try {
-    return sha256Of(name + JSON.stringify(params, sorted));
+    return digestOfKey(name + JSON.stringify(params, sorted));
   } catch {
     return undefined; // The call refuses what cannot be written as JSON, with an error that says so.
   }

@@ -1,7 +1,8 @@
 // A create that is noted in the ledger: by its call, and by the run that its call belongs to.
-import { keysOf } from '../ledger/draft.js';
+
 import type { Ledger } from '../ledger/ledger.js';
 import { closeRun, noteRun } from '../rules/ledger.js';
+import { keysOf } from '../rules/ledger-draft.js';
 import type { CreateEntry } from '../rules/ledger-entry.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
 

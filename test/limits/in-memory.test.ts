@@ -234,16 +234,6 @@ describe.each([
   });
 });
 
-it('a call that waits for the answers of others sets no timer', async () => {
-  const { clock, take } = setup(1);
-  const release = await take();
-  const waiting = take();
-  await settle();
-  expect(clock.timers).toBe(0);
-  release();
-  await clock.until(waiting);
-});
-
 it('a queue of 20,000 calls is filled and emptied without a scan of the queue', async () => {
   const { clock, take, limits } = setup(1);
   const hold = await take();

@@ -10,8 +10,8 @@ import {
   withSpent,
 } from '../../src/rules/budget.js';
 import * as rule from '../../src/rules/ledger.js';
-import type { CreateEntry, DoneEntry, LedgerDraft } from '../../src/rules/ledger-entry.js';
-import { processOf } from '../../src/rules/ledger-entry.js';
+import { LedgerDraft } from '../../src/rules/ledger-draft.js';
+import { type CreateEntry, processOf } from '../../src/rules/ledger-entry.js';
 
 const TERMS = { scope: 'a', per: 'total', maxTokens: 100 } as const;
 
@@ -61,33 +61,20 @@ const RULES = {
   retryMs: null,
 };
 
-/** A ledger in plain maps. */
+/** A ledger in which a test says who lives. */
+class Draft extends LedgerDraft {
+  readonly living = new Set(['one', 'two']);
+
+  constructor() {
+    super({ has: () => true }, { nowMs: 1, values: {} }, { id: 'one', opening: undefined, lapsed: new Set() });
+  }
+
+  override isAlive = (holder: string) => this.living.has(holder.includes('#') ? processOf(holder) : holder);
+}
+
 function ledger() {
-  const entries = new Map<string, CreateEntry>();
-  const dones = new Map<string, DoneEntry>();
-  const budgets = new Map<string, BudgetState>();
-  const jobs = new Map<string, string>();
-  const prices = new Map<string, number>();
-  const living = new Set(['one', 'two']);
-  const draft: LedgerDraft = {
-    nowMs: 1,
-    isAlive: (holder) => living.has(holder.includes('#') ? processOf(holder) : holder),
-    isHeld: () => true,
-    entry: (id) => entries.get(id),
-    done: (id) => dones.get(id),
-    put(id, entry, done) {
-      entries.delete(id);
-      dones.delete(id);
-      if (entry) entries.set(id, entry);
-      else if (done) dones.set(id, done);
-    },
-    budget: (name) => budgets.get(name) ?? EMPTY_BUDGET,
-    putBudget: (terms, state) => void budgets.set(budgetName(terms), state),
-    jobEntry: (jobId) => jobs.get(jobId),
-    putJob: (jobId, id) => void (id === undefined ? jobs.delete(jobId) : jobs.set(jobId, id)),
-    price: ({ priceClass }) => prices.get(priceClass),
-    learnPrice: ({ priceClass }, tokens) => void prices.set(priceClass, tokens),
-  };
+  const draft = new Draft();
+  const { living } = draft;
   const id = 'account/k';
   const open = (by: string, more: Partial<CreateEntry> = {}) => {
     const entry: CreateEntry = {
@@ -114,7 +101,7 @@ function ledger() {
     const { spentTokens, reservedTokens } = standingOf(draft.budget(budgetName(TERMS)), TERMS, 1, draft.isAlive);
     return [spentTokens, reservedTokens];
   };
-  return { draft, id, living, open, accept, usage, entry: () => entries.get(id), done: () => dones.get(id) };
+  return { draft, id, living, open, accept, usage, entry: () => draft.entry(id), done: () => draft.done(id) };
 }
 
 describe('an entry', () => {

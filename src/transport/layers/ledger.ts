@@ -1,10 +1,10 @@
 import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError, PreflightError } from '../../errors/index.js';
 import { budgetRefusal, type ClientHome, countingOf } from '../../ledger/counting-budget.js';
-import { keysOf } from '../../ledger/draft.js';
 import { type Ledger, ledgerOf } from '../../ledger/ledger.js';
 import { outcomeUnderKey } from '../../rules/fate.js';
 import { acceptCreate, failCreate, noteParams, noteSent } from '../../rules/ledger.js';
+import { keysOf } from '../../rules/ledger-draft.js';
 import { type CreateEntry, entryId } from '../../rules/ledger-entry.js';
 import { priceOf } from '../../rules/price.js';
 import { reasonOf } from '../../runtime/callbacks.js';
@@ -150,8 +150,8 @@ async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, no
     const isAgain = held !== undefined || noted.digest !== undefined;
     const reply = await ledger.open({ id: create.id, by, entry: asked, refusesUnknown, isAgain }, call.signal);
     if (reply.outcome === 'reused') throw reuseError(call, reply.jobId);
-    if (reply.outcome !== 'noted' && reply.outcome !== 'busy') throw await budgetRefusal(ledger, reply);
-    const opened = reply.outcome === 'noted' ? { ...create, id: reply.id } : create;
+    if (reply.outcome !== 'noted') throw await budgetRefusal(ledger, reply);
+    const opened = { ...create, id: reply.id };
     if (run && !held) run.opened.push(opened);
     return opened;
   } catch (cause) {
@@ -214,7 +214,7 @@ async function noteSentIn(
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
   if (isMine) return;
-  const message = `${call.name}: this process was taken for dead and another one has the create or its share of the budget, so it was not sent here. Call again with its key.`;
+  const message = `${call.name} was not sent: the store had not heard from this process for 30 s, and another process now has this create or its share of the budget. Call again with the same key.`;
   throw new GenError(message, { recovery: 'retry' });
 }
 

@@ -1,16 +1,6 @@
-// The values of the ledger in a store: read for a step, changed by its rules, and written in one swap.
-import { type BudgetState, type BudgetTerms, budgetName, EMPTY_BUDGET, keptMs } from '../rules/budget.js';
-import {
-  type CreateEntry,
-  DONE_KEPT_MS,
-  type DoneEntry,
-  ENTRY_KEPT_MS,
-  HOLD_MS,
-  type LedgerDraft,
-  processOf,
-} from '../rules/ledger-entry.js';
-import { keepLast } from '../runtime/keep-last.js';
-import type { StoreChanges, StoredValues } from '../store/port.js';
+// The values of the ledger in a store: read for a step, changed by its rules, and written in one swap. Pure.
+import { type BudgetState, type BudgetTerms, budgetName, EMPTY_BUDGET, keptMs } from './budget.js';
+import { type CreateEntry, DONE_KEPT_MS, type DoneEntry, ENTRY_KEPT_MS, HOLD_MS, processOf } from './ledger-entry.js';
 
 /** The index of the entries is split, so that a step writes little of it. */
 const INDEX_PARTS = 1024;
@@ -21,13 +11,10 @@ const HOLDERS = 'holders';
 /** The keys of the whole index. */
 export const INDEX_KEYS: readonly string[] = Array.from({ length: INDEX_PARTS }, (_, part) => `index/${part}`);
 
-/** Where an entry is kept. */
 export const createKey = (id: string): string => `create/${id}`;
 
-/** Where the prices of an account are kept. */
 const pricesKey = (account: string): string => `prices/${account}`;
 
-/** Where a budget is kept. */
 const budgetKey = (terms: Pick<BudgetTerms, 'scope' | 'per'>): string => `budget/${budgetName(terms)}`;
 
 /** The part of the index that lists an entry. */
@@ -61,22 +48,29 @@ export interface LedgerProcess {
 
 type Stored = { readonly entry: CreateEntry } | { readonly done: DoneEntry };
 
-/** A draft on the values that were read. */
-export class StoredDraft implements LedgerDraft {
+/** The ledger as a rule reads and changes it. */
+export class LedgerDraft {
+  /** The store's time. */
   readonly nowMs: number;
-  readonly #read: ReadonlySet<string>;
+  readonly #read: Pick<ReadonlySet<string>, 'has'>;
   readonly #seen: Readonly<Record<string, string>>;
   readonly #process: LedgerProcess;
   readonly #values = new Map<string, unknown>();
   readonly #ttlMs = new Map<string, number>();
 
-  constructor(read: ReadonlySet<string>, { nowMs, values }: StoredValues, process: LedgerProcess) {
+  /** `read` are the keys that `values` were read for. */
+  constructor(
+    read: Pick<ReadonlySet<string>, 'has'>,
+    { nowMs, values }: { readonly nowMs: number; readonly values: Readonly<Record<string, string>> },
+    process: LedgerProcess,
+  ) {
     this.nowMs = nowMs;
     this.#read = read;
     this.#seen = values;
     this.#process = process;
   }
 
+  /** Whether the process of a call lives. */
   isAlive = (holder: string): boolean => {
     const process = holder.includes('#') ? processOf(holder) : holder;
     const { id, opening } = this.#process;
@@ -85,6 +79,7 @@ export class StoredDraft implements LedgerDraft {
     return (this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0) > this.nowMs;
   };
 
+  /** Whether the process has counted as alive ever since the call began, so that nobody has had what it holds. */
   isHeld(call: string): boolean {
     return !this.#process.lapsed.has(call);
   }
@@ -111,11 +106,13 @@ export class StoredDraft implements LedgerDraft {
     return stored && 'entry' in stored ? stored.entry : undefined;
   }
 
+  /** What is left of an entry that has done its work. */
   done(id: string): DoneEntry | undefined {
     const stored = this.#get<Stored>(createKey(id));
     return stored && 'done' in stored ? stored.done : undefined;
   }
 
+  /** Undefined removes the entry. */
   put(id: string, entry: CreateEntry | undefined, done?: DoneEntry): void {
     const wasListed = this.entry(id) !== undefined;
     if (entry) this.#set(createKey(id), { entry }, ENTRY_KEPT_MS);
@@ -139,6 +136,7 @@ export class StoredDraft implements LedgerDraft {
     this.#set(budgetKey(terms), state, keptMs(terms.per));
   }
 
+  /** The entry of a job. */
   jobEntry(jobId: string): string | undefined {
     return this.#get<string>(`job/${jobId}`);
   }
@@ -147,6 +145,7 @@ export class StoredDraft implements LedgerDraft {
     this.#set(`job/${jobId}`, id, ENTRY_KEPT_MS);
   }
 
+  /** What a create of the account costs. */
   price({ account, priceClass }: Pick<CreateEntry, 'account' | 'priceClass'>): number | undefined {
     return this.#get<Record<string, number>>(pricesKey(account))?.[priceClass];
   }
@@ -154,9 +153,9 @@ export class StoredDraft implements LedgerDraft {
   learnPrice(of: Pick<CreateEntry, 'account' | 'priceClass'>, tokens: number): void {
     if (this.price(of) === tokens) return;
     const key = pricesKey(of.account);
-    const prices = new Map(Object.entries(this.#get<Record<string, number>>(key) ?? {}));
-    keepLast(prices, of.priceClass, tokens, MOST_PRICES);
-    this.#set(key, Object.fromEntries(prices), ENTRY_KEPT_MS);
+    const { [of.priceClass]: _, ...others } = this.#get<Record<string, number>>(key) ?? {};
+    const kept = Object.entries(others).slice(1 - MOST_PRICES);
+    this.#set(key, { ...Object.fromEntries(kept), [of.priceClass]: tokens }, ENTRY_KEPT_MS);
   }
 
   /** Every id of the index. */
@@ -165,7 +164,7 @@ export class StoredDraft implements LedgerDraft {
   }
 
   /** What the rules have changed. */
-  changes(): StoreChanges {
+  changes(): Record<string, { readonly value: string; readonly ttlMs: number } | null> {
     const changed = [...this.#ttlMs].flatMap(([key, ttlMs]) => {
       const value = this.#values.get(key);
       const text = value === undefined ? undefined : JSON.stringify(value);
