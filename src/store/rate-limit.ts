@@ -14,7 +14,7 @@ import type { Cell, ChangeTime, Outage } from './cell.js';
 import { Line, type TurnOutcome } from './line.js';
 
 /** Told once for each call that has to wait for a rate limit. */
-export interface LaneWait {
+export interface RateLimitWait {
   readonly lane: string;
   /** Milliseconds that the call will wait, as far as is known now. */
   readonly waitMs: number;
@@ -31,7 +31,7 @@ export type Release = (outcome?: 'unused' | 'accepted') => void;
 export interface RateLimitedCall {
   readonly signal?: AbortSignal | undefined;
   /** Called once when the call has to wait. */
-  readonly onWait?: ((wait: LaneWait) => void) | undefined;
+  readonly onWait?: ((wait: RateLimitWait) => void) | undefined;
   /** Writes to the logger of the call's client. */
   readonly warn: (message: string) => void;
 }
@@ -150,7 +150,7 @@ export class RateLimit {
     return cell.look((state, nowMs) => lookAt(state, limit, nowMs, ahead));
   }
 
-  #waitAt(place: number): LaneWait {
+  #waitAt(place: number): RateLimitWait {
     const { cell, name } = this.#options;
     const others = cell.look(({ line }) => line.findIndex(([who]) => who === this.#who));
     const ahead = Math.max(0, others) + place;

@@ -9,8 +9,8 @@ import { checked } from './layers/checks.js';
 import { observed } from './layers/events.js';
 import { withFiles } from './layers/files.js';
 import { jobsSeen } from './layers/jobs.js';
-import { inLane } from './layers/lane.js';
 import { noted, opened } from './layers/ledger.js';
+import { rateLimited } from './layers/rate-limit.js';
 import { retried } from './layers/retry.js';
 
 /** A layer, or nothing where nobody asked for it. */
@@ -31,7 +31,7 @@ function layersOf({ core, kind, lane }: Call<unknown>): readonly Optional[] {
     creates && opened,
     request?.files && withFiles,
     retried,
-    lane !== undefined && config.rateLimit !== 'off' && inLane,
+    lane !== undefined && config.rateLimit !== 'off' && rateLimited,
     creates && noted,
   ];
 }

@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LaneWait } from '../../src/store/rate-limit.js';
+import type { RateLimitWait } from '../../src/store/rate-limit.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { settle } from '../waiting/virtual-clock.js';
@@ -156,8 +156,8 @@ describe.each([
 
   it('tells each call once what it waits for', async () => {
     const { clock, take } = setup(1, perRequest);
-    const seen: LaneWait[] = [];
-    const tell = (wait: LaneWait) => void seen.push(wait);
+    const seen: RateLimitWait[] = [];
+    const tell = (wait: RateLimitWait) => void seen.push(wait);
     (await take(undefined, tell))();
     void take(undefined, tell);
     void take(undefined, tell);
@@ -214,7 +214,7 @@ describe.each([
   it('tells a call that waits for a pause so', async () => {
     const { clock, take, limits } = setup(1, perRequest);
     limits.pause(LANE, 3000);
-    const seen: LaneWait[] = [];
+    const seen: RateLimitWait[] = [];
     const through = take(undefined, (wait) => seen.push(wait));
     expect(seen).toMatchObject([{ lane: LANE, queued: 1, reason: 'pause' }]);
     await clock.until(through);

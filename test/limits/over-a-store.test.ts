@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { LaneLimit } from '../../src/rules/limits.js';
-import type { LaneWait } from '../../src/store/rate-limit.js';
+import type { RateLimitWait } from '../../src/store/rate-limit.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
@@ -243,8 +243,8 @@ describe('limits over a store', () => {
   it('say once to each call that it waits, how long, behind how many and why', async () => {
     const { clock, process } = world({ limit: 1, windowMs: 60_000 });
     const [one, other] = [process(), process()];
-    const waits: LaneWait[] = [];
-    const note = (wait: LaneWait) => void waits.push(wait);
+    const waits: RateLimitWait[] = [];
+    const note = (wait: RateLimitWait) => void waits.push(wait);
     (await clock.until(one.take(undefined, note)))();
     await clock.advance(2_000);
     const first = other.take(undefined, note);

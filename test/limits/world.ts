@@ -1,7 +1,7 @@
 // Processes that share the rate limits of one account over a store, on a clock that the test holds.
 import type { LaneLimit } from '../../src/rules/limits.js';
 import type { Random } from '../../src/runtime/clock.js';
-import type { LaneWait, Release } from '../../src/store/rate-limit.js';
+import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
 import { RateLimits } from '../../src/store/rate-limits.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { seeded } from '../support/seeded.js';
@@ -30,7 +30,7 @@ export interface ProcessOptions {
 /** One process. */
 export interface LimitedProcess {
   readonly limits: RateLimits;
-  take(signal?: AbortSignal, onWait?: (wait: LaneWait) => void): Promise<Release>;
+  take(signal?: AbortSignal, onWait?: (wait: RateLimitWait) => void): Promise<Release>;
   try(run?: string): Promise<Release | number>;
 }
 

@@ -3,8 +3,8 @@ import { derivedKey } from '../../rules/run-state.js';
 import type { Answer, Call, Layer, Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
 import type { RequestFiles } from '../transport.js';
-import { requireRoom } from './lane.js';
 import { noteUploads } from './ledger.js';
+import { requireRoom } from './rate-limit.js';
 
 /** Uploads the files of the body, and puts the ids of the uploads in their place. */
 export const withFiles: Layer = async (call, next) => {

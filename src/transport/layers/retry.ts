@@ -6,7 +6,7 @@ import { backoff, noEarlier, spread } from '../../rules/backoff.js';
 import { fateOf, isRateLimited, isTransient } from '../../rules/fate.js';
 import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
-import { waitsInLane } from './lane.js';
+import { waitsForRateLimit } from './rate-limit.js';
 
 const RETRY = { firstMs: 500, mostMs: 8_000 };
 /** A call stops waiting for 429s that name a time after this many times `maxRetryAfterMs` in all: it must come to an end. */
@@ -76,8 +76,8 @@ async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: numbe
   if (call.neverWaits || progress.waitedMs + waitMs > mostMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;
-  // The lane is paused for everyone on it, for no longer than was asked.
-  if (askedMs !== undefined && askedMs >= pauseMs && waitsInLane(call)) return true;
+  // The rate limit is paused for everyone, for no longer than was asked.
+  if (askedMs !== undefined && askedMs >= pauseMs && waitsForRateLimit(call)) return true;
   // Never earlier than asked, and not all at once.
   const delayMs = noEarlier(waitMs, random.next());
   core.observer()?.onWait({ callId: trace?.callId ?? '', lane, waitMs: delayMs, queued: 0, reason: 'pause' });

@@ -1,28 +1,28 @@
 import { RateLimitError } from '../../errors/index.js';
 import { isRateLimited } from '../../rules/fate.js';
 import { abortable } from '../../runtime/deadline.js';
-import type { LaneWait, Release } from '../../store/rate-limit.js';
+import type { RateLimitWait, Release } from '../../store/rate-limit.js';
 import type { RateLimits } from '../../store/rate-limits.js';
 import type { Call, Layer, Slot } from '../call.js';
 import { digestOfKey } from '../idempotency.js';
 import { askLogin } from './attempt.js';
 
-/** How long a 429 that does not say how long pauses its lane. */
+/** How long a 429 that does not say how long pauses its rate limit. */
 const UNSTATED_PAUSE_MS = 1_000;
 
 /** How long a key that a function gave is used without asking again. */
 const KEY_FRESH_MS = 1_000;
 
-/** Whether the call waits for its lane. */
-export function waitsInLane({ lane, core: { config } }: Call<unknown>): boolean {
+/** Whether the call waits for its rate limit. */
+export function waitsForRateLimit({ lane, core: { config } }: Call<unknown>): boolean {
   return lane !== undefined && config.rateLimit === 'wait';
 }
 
 /**
- * Takes a slot of the call's lane before the attempt, and releases it when the headers of the response have come: the
- * window of a slot begins there. A 429 pauses the lane before its slot is given to the next call.
+ * Takes a slot of the call's rate limit before the attempt, and releases it when the headers of the response have come: the
+ * window of a slot begins there. A 429 pauses the rate limit before its slot is given to the next call.
  */
-export const inLane: Layer = async (call, next) => {
+export const rateLimited: Layer = async (call, next) => {
   const { core } = call;
   // Whose limits count is not known before a key function has been asked.
   const login = core.config.asksAccount ? await askLogin(call) : undefined;
@@ -44,14 +44,14 @@ export const inLane: Layer = async (call, next) => {
   try {
     return await next({ ...call, turn: { ...call.turn, secret, slot } });
   } catch (error) {
-    pauseLane(limits, call, error);
+    pauseLimit(limits, call, error);
     throw error;
   } finally {
     slot.end();
   }
 };
 
-/** Throws a RateLimitError where the lane of a call that never waits is full. Takes no slot. */
+/** Throws a RateLimitError where the rate limit of a call that never waits is full. Takes no slot. */
 export async function requireRoom(call: Call<unknown>): Promise<void> {
   const { core, lane } = call;
   if (lane === undefined || core.config.rateLimit === 'off') return;
@@ -64,7 +64,7 @@ async function waitForSlot(limits: RateLimits, { core, lane = '', signal, trace 
   const { warn, clock } = core;
   const startMs = clock.now();
   let waits = false;
-  const onWait = (wait: LaneWait) => {
+  const onWait = (wait: RateLimitWait) => {
     waits = true;
     core.observer()?.onWait({ callId: trace?.callId ?? '', ...wait });
   };
@@ -79,8 +79,8 @@ async function waitForSlot(limits: RateLimits, { core, lane = '', signal, trace 
   }
 }
 
-/** Pauses the lane for everyone on it, unless the 429 asks for more than a call would wait: then each call gets its own. */
-function pauseLane(limits: RateLimits, { core, lane }: Call<unknown>, error: unknown): void {
+/** Pauses the rate limit for everyone, unless the 429 asks for more than a call would wait: then each call gets its own. */
+function pauseLimit(limits: RateLimits, { core, lane }: Call<unknown>, error: unknown): void {
   if (lane === undefined || !isRateLimited(error)) return;
   const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
   if (retryAfterMs <= core.config.maxRetryAfterMs) limits.pause(lane, retryAfterMs);
