@@ -9,9 +9,8 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
 
   it('wait for the next period when they are over it', async () => {
     const budget = createBudget({ maxTokens: 25, per: 2_000 });
-    const { sandbox, queue, work, ended } = open({ prices: 10, client: { budget } });
-    const failures: unknown[] = [];
-    work({ timeoutMs: 500, onFailed: (error) => void failures.push(error) });
+    const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
+    work({ timeoutMs: 500 });
     for (let at = 0; at < 5; at++) await queue.videos.create(PARAMS, { jobId: `order-${at}` });
     await expect.poll(() => sandbox.jobs.length).toBe(2);
     await ended(5);
@@ -24,10 +23,9 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     'wait for seconds, and not for the next period, while one of them has lost its answer at a price never seen (%s)',
     async (per) => {
       const budget = createBudget({ maxTokens: 100_000, per });
-      const { sandbox, queue, work, ended } = open({ prices: 10, client: { budget } });
+      const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
       sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
-      const failures: unknown[] = [];
-      work({ retryDelayMs: 100, onFailed: (error) => void failures.push(error) });
+      work({ retryDelayMs: 100 });
       for (let at = 0; at < 6; at++) await queue.videos.create(PARAMS, { jobId: `order-${at}` });
       await ended(6);
       expect(failures).toEqual([]);
@@ -38,9 +36,8 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
 
   it('fail with its error where there is no next period', async () => {
     const budget = createBudget({ maxTokens: 15 });
-    const { sandbox, queue, work, ended } = open({ prices: 10, client: { budget } });
-    const failures: unknown[] = [];
-    work({ onFailed: (error) => void failures.push(error) });
+    const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
+    work();
     for (let at = 0; at < 2; at++) await queue.videos.create(PARAMS, { jobId: `order-${at}` });
     await ended(2);
     expect(failures).toMatchObject([{ name: 'BudgetExceededError', code: 'budget_exceeded' }]);
@@ -73,9 +70,8 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
   });
 
   it('fail with the fix where the worker has no budget for the scope', async () => {
-    const { sandbox, queue, work, ended } = open();
-    const failures: unknown[] = [];
-    work({ onFailed: (error) => void failures.push(error) });
+    const { sandbox, queue, work, ended, failures } = open();
+    work();
     await queue.videos.create(PARAMS, { budgetScope: 'fox' });
     await ended();
     expect(failures).toMatchObject([{ message: expect.stringContaining('createBudget'), recovery: 'fix_setup' }]);

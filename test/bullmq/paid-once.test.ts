@@ -39,8 +39,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     ],
     ['nothing at all', undefined],
   ])('when onCompleted throws a %s (regression: an error of this package ended the call)', async (_, reason) => {
-    const { sandbox, queue, work, ended } = open();
-    const failures: unknown[] = [];
+    const { sandbox, queue, work, ended, failures } = open();
     let calls = 0;
     work({
       retryDelayMs: 20,
@@ -48,7 +47,6 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
         calls++;
         if (calls < 3) throw reason;
       },
-      onFailed: (error) => void failures.push(error),
     });
     await queue.videos.create({ prompt });
     await ended();
@@ -85,12 +83,11 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
   });
 
   it('when its time is over before its next create: that one is not paid', async () => {
-    const { sandbox, queue, work, ended, keys } = open();
+    const { sandbox, queue, work, ended, keys, asleep, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
-    const failures: unknown[] = [];
-    work({ timeoutMs: 1500, onFailed: (error) => void failures.push(error) });
+    work({ timeoutMs: 1500 });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await asleep();
     await queue.queue.pause();
     await new Promise((resolve) => setTimeout(resolve, 1600));
     await queue.queue.resume();
@@ -155,13 +152,13 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
   });
 
   it('when an operator has it tried again after a time-out: it goes on with its job, with time anew', async () => {
-    const { sandbox, queue, work, ended, record } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const { sandbox, queue, work, ended, record, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     work({ timeoutMs: 200 });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'WaitTimeoutError' });
     await (await record('order-1')).retry();
-    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await asleep();
     await sandbox.advance(1000);
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);

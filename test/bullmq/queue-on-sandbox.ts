@@ -1,4 +1,4 @@
-import { type ClientOptions, GenClient } from 'gen-client';
+import { type ClientOptions, GenClient, type GenError } from 'gen-client';
 import {
   createGenQueue,
   createGenWorker,
@@ -16,6 +16,8 @@ type Fetch = typeof globalThis.fetch;
 /** What a test asks of its queue beside the sandbox's own options. */
 export interface QueueSetup extends SandboxOptions {
   readonly client?: ClientOptions;
+  /** Another queue on the same service. */
+  readonly sandbox?: Sandbox;
   /** Stands between client and sandbox. */
   readonly wrap?: (fetch: Fetch) => Fetch;
 }
@@ -27,8 +29,12 @@ export interface QueueOnSandbox {
   readonly queue: GenQueue;
   readonly name: string;
   readonly connection: { readonly host: string; readonly port: number };
-  /** Starts a worker; it closes with the test. */
+  /** Starts a worker; it closes with the test. Failures are told to `failures`. */
   readonly work: (options?: GenWorkerOptions) => GenWorker;
+  /** The errors that `onFailed` was called with. */
+  readonly failures: readonly GenError[];
+  /** Resolves when so many calls are asleep. */
+  readonly asleep: (count?: number) => Promise<void>;
   /** Resolves when so many calls have ended, however they ended. */
   readonly ended: (count?: number) => Promise<void>;
   /** The record of a call. */
@@ -55,15 +61,16 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
 
   return {
     redis: () => redis,
-    open({ client: clientOptions, wrap = (fetch: Fetch) => fetch, ...options }: QueueSetup = {}) {
+    open({ client: clientOptions, wrap = (fetch: Fetch) => fetch, sandbox: same, ...options }: QueueSetup = {}) {
       names += 1;
       const connection = { host: '127.0.0.1', port: redis.port };
       const name = `calls-${names}`;
-      const sandbox = createSandbox({ jobDurationMs: 30, limits: 'off', ...options });
+      const sandbox = same ?? createSandbox({ jobDurationMs: 30, limits: 'off', ...options });
       const { apiKey, baseUrl } = sandbox;
       const fetch = wrap(sandbox.fetch);
       const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', ...clientOptions });
       const queue = createGenQueue(connection, { name });
+      const failures: GenError[] = [];
       opened.push(queue);
       return {
         sandbox,
@@ -71,8 +78,11 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
         queue,
         name,
         connection,
+        failures,
+        asleep: (count = 1) => expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(count),
         work(more = {}) {
-          const worker = createGenWorker(connection, client, { name, pollIntervalMs: 40, ...more });
+          const onFailed = (error: GenError) => void failures.push(error);
+          const worker = createGenWorker(connection, client, { name, pollIntervalMs: 40, onFailed, ...more });
           opened.push(worker);
           return worker;
         },

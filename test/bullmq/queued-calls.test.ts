@@ -1,4 +1,5 @@
 import { JobFailedError, PreflightError } from 'gen-client';
+import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
 import { eventOf, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
@@ -39,10 +40,9 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   });
 
   it('fail with the typed error, kept as data with the queue job', async () => {
-    const { sandbox, queue, work, ended, record } = open();
+    const { sandbox, queue, work, ended, record, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    const failures: unknown[] = [];
-    work({ onFailed: (error) => void failures.push(error) });
+    work();
     await queue.videos.create({ prompt }, { jobId: 'order-19' });
     await ended();
     const failed = await record('order-19');
@@ -54,9 +54,8 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   });
 
   it('are refused before they are queued when the documented rules refuse them', async () => {
-    const { sandbox, queue, work, ended } = open();
-    const failures: unknown[] = [];
-    work({ onFailed: (error) => void failures.push(error) });
+    const { sandbox, queue, work, ended, failures } = open();
+    work();
     const wrong = { prompt, duration: 7 as never };
     await expect(queue.videos.create(wrong)).rejects.toBeInstanceOf(PreflightError);
     await expect(queue.images.create({ prompt: '' })).rejects.toMatchObject({ param: 'prompt' });
@@ -71,18 +70,18 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   });
 
   it('sleep as delayed jobs and not in the worker', async () => {
-    const { queue, work } = open({ jobDurationMs: HOUR_MS });
+    const { queue, work, asleep } = open({ jobDurationMs: HOUR_MS });
     work({ concurrency: 1, pollIntervalMs: HOUR_MS });
     await Promise.all(Array.from({ length: 5 }, () => queue.videos.create({ prompt })));
-    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(5);
+    await asleep(5);
     expect(await queue.queue.getActiveCount()).toBe(0);
   });
 
   it('are woken by a webhook long before their next read', async () => {
-    const { sandbox, queue, work, ended } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
-    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
+    await asleep();
     await sandbox.advance(1000);
     await queue.wake(eventOf(sandbox));
     await ended();
@@ -90,7 +89,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
 
   it('do not lose a webhook that comes while they are being read, and read no more than it asks for', async () => {
     let during: (() => Promise<void>) | undefined;
-    const { sandbox, queue, work, ended } = open({
+    const { sandbox, queue, work, ended, asleep } = open({
       clock: 'manual',
       jobDurationMs: 1000,
       wrap: (fetch) => async (input, init) => {
@@ -107,7 +106,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     };
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
-    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
+    await asleep();
     await queue.wake(eventOf(sandbox));
     await ended();
     expect(sandbox.requests.filter((request) => request.method === 'GET')).toHaveLength(2);
@@ -183,9 +182,8 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   });
 
   it('fail after timeoutMs with the job on the error, which goes on at the service', async () => {
-    const { sandbox, queue, work, ended } = open({ jobDurationMs: HOUR_MS });
-    const failures: unknown[] = [];
-    work({ timeoutMs: 100, onFailed: (error) => void failures.push(error) });
+    const { sandbox, queue, work, ended, failures } = open({ jobDurationMs: HOUR_MS });
+    work({ timeoutMs: 100 });
     await queue.videos.create({ prompt });
     await ended();
     const [job] = sandbox.jobs;
@@ -198,23 +196,41 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(job?.status).toBe('processing');
   });
 
-  it.each([['17'], ['a:b'], [''], ['über'], ['x'.repeat(256)], [4711 as never]])(
+  it('leave repeats to the engine: a request that was answered 503 is not sent again before retryDelayMs', async () => {
+    const { sandbox, queue, work, asleep } = open({ client: { maxRetries: 3 } });
+    sandbox.faults.add({ match: { method: 'POST' }, status: 503 });
+    work({ retryDelayMs: HOUR_MS });
+    await queue.images.create({ prompt });
+    await asleep();
+    expect(sandbox.requests).toHaveLength(1);
+  });
+
+  it('are made by a worker with options of the engine, such as autorun: false', async () => {
+    const { queue, sandbox, work } = open();
+    const { worker } = work({ worker: { autorun: false, removeOnComplete: { count: 0 } } });
+    void worker.run();
+    await queue.videos.create({ prompt });
+    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(1);
+  });
+
+  it.each(['', 'a:b', '17', '-17', 17, null, 'delayed', 'über', 'x'.repeat(256)])(
     'refuse the id %j, with the fix',
     async (jobId) => {
       const { queue } = open();
-      await expect(queue.videos.create({ prompt }, { jobId })).rejects.toThrow(/must be/);
-      await expect(queue.videos.create({ prompt, idempotency_key: jobId })).rejects.toThrow(/must be/);
+      await expect(queue.videos.create({ prompt }, { jobId: jobId as never })).rejects.toThrow(/must be/);
+      await expect(queue.videos.create({ prompt, idempotency_key: jobId as never })).rejects.toThrow(/must be/);
+      expect(await queue.queue.getPrioritizedCount()).toBe(0);
     },
   );
 
   it('refuse an option that does not exist, with the nearest that does', async () => {
     const { queue, work, connection } = open();
-    const { createGenQueue } = await import('gen-client/bullmq');
     await expect(queue.videos.create({ prompt }, { job_id: 'a' } as never)).rejects.toThrow(
       'queue.videos.create has no option "job_id". Did you mean "jobId"?',
     );
     expect(() => work({ onComplete: () => {} } as never)).toThrow('Did you mean "onCompleted"?');
-    expect(() => work({ concurrency: 0 })).toThrow('concurrency must be a whole number above 0, not 0.');
+    for (const concurrency of [0, 1.5, Number.POSITIVE_INFINITY, '3'])
+      expect(() => work({ concurrency } as never)).toThrow(/^concurrency must be a whole number above 0, not /);
     expect(() => work({ timeoutMs: -1 })).toThrow('timeoutMs must be a number of milliseconds above 0, not -1.');
     expect(() => createGenQueue(connection, { queue: 'x' } as never)).toThrow('createGenQueue has no option "queue"');
   });

@@ -2,6 +2,8 @@
 
 import { GenError } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
+import { redisStore } from 'gen-client/redis';
+import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -22,17 +24,16 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
       { call, run: { version: 1, step: { type: 'wait', jobId: null, ms: 1, late: null, next: { type: 'review' } } } },
     ],
   ])('%s is left for another worker, costs no call of the service, and is reported once', async (_, newer) => {
-    const { sandbox, queue, work } = open();
+    const { sandbox, queue, work, asleep, failures } = open();
     const errors: string[] = [];
-    const failures: unknown[] = [];
     const data = { params: { prompt }, ...newer } as unknown as GenJobData;
     await queue.queue.add('videos', data, { jobId: 'order-1' });
-    work({ onError: ({ message }) => void errors.push(message), onFailed: (error) => void failures.push(error) });
+    work({ onError: ({ message }) => void errors.push(message) });
     for (let at = 0; at < 3; at++) {
-      await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
+      await asleep();
       await (await queue.queue.getJob('order-1'))?.promote();
     }
-    await expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(1);
+    await asleep();
     expect(errors).toEqual([expect.stringContaining('"order-1" was written by a newer version of gen-client')]);
     expect((await queue.queue.getJob('order-1'))?.data).toEqual(data);
     expect(sandbox.requests).toHaveLength(0);
@@ -102,7 +103,7 @@ describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
     });
 
   it('is refused for another call and for other params, while the first one waits, runs and has ended', async () => {
-    const { sandbox, queue, work, ended, record } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const { sandbox, queue, work, ended, record, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const film = { prompt, duration: 4 } as const;
     await queue.videos.create(film, { jobId: 'order-1' });
     const refusesOthers = async (job: string) => {
@@ -121,7 +122,7 @@ describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
     work();
     await expect.poll(async () => (await record('order-1')).data.jobId, { timeout: 10_000 }).toBeDefined();
     await refusesOthers(` Its job is ${sandbox.jobs[0]?.id}.`);
-    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await asleep();
     await sandbox.advance(1000);
     await ended();
     await refusesOthers(` Its job is ${sandbox.jobs[0]?.id}.`);
@@ -170,6 +171,41 @@ describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
     for (let time = 0; time < 2; time++) await queue.videos.create(film(), { jobId: 'order-1' });
     expect(await queue.queue.getPrioritizedCount()).toBe(1);
   });
+});
+
+describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
+  const { open, redis } = queuesOnSandboxes();
+
+  it.each(['in one process', 'over a store'])(
+    '%s: a call under an id that the other queue has used is refused, and nobody gets the job of another order',
+    async (where) => {
+      const stored = where.endsWith('store');
+      const connections: Redis[] = [];
+      const store = () => {
+        connections.push(new Redis({ host: '127.0.0.1', port: redis().port }));
+        return redisStore(connections.at(-1) as Redis);
+      };
+      const films = open({ clock: 'manual', jobDurationMs: 1000, client: stored ? { store: store() } : {} });
+      const posters = open({ sandbox: films.sandbox, client: stored ? { store: store() } : {} });
+      films.work();
+      posters.work();
+      await films.queue.videos.create({ prompt }, { jobId: 'order-1' });
+      await films.asleep();
+      await posters.queue.images.create({ prompt }, { jobId: 'order-1' });
+      await posters.ended();
+      await films.sandbox.advance(1000);
+      await films.ended();
+      await posters.queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1b' });
+      await posters.asleep();
+      await films.queue.videos.create({ prompt: 'a fox at night' }, { jobId: 'order-1b' });
+      await films.ended(2);
+      const reused = { name: 'PreflightError', code: 'idempotency_key_reused' };
+      expect([films.failures, posters.failures]).toMatchObject([[reused], [reused]]);
+      expect((await posters.record('order-1')).data.failure).toMatchObject(reused);
+      expect(films.sandbox.jobs.map(({ prompt }) => prompt)).toEqual([prompt, 'a fox at noon']);
+      for (const connection of connections) connection.disconnect();
+    },
+  );
 });
 
 describe('a queue that cannot work', () => {

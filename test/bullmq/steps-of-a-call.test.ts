@@ -3,7 +3,6 @@ import { DelayedError, UnrecoverableError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
 import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
-import { BudgetExceededError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
@@ -18,18 +17,19 @@ const RULES = {
 interface Setup {
   readonly data?: Partial<GenJobData>;
   readonly opts?: { readonly priority?: number };
+  readonly stalledCounter?: number;
   /** Parts of the workplace. */
   readonly at?: Readonly<Record<string, unknown>>;
 }
 
 /** A worker with one call on a sandbox, and for how long it puts the call to sleep. */
-function place({ data = {}, at = {}, opts = {} }: Setup = {}) {
+function place({ data = {}, at = {}, opts = {}, stalledCounter = 0 }: Setup = {}) {
   const sandbox = createSandbox({ clock: 'manual', limits: 'off' });
   const whole = sandbox.client({ rateLimit: 'off' });
   const asleepUntil: number[] = [];
   const nothing = async () => {};
   const queueJob = {
-    ...{ id: 'order-1', opts, priority: 0, stalledCounter: 0 },
+    ...{ id: 'order-1', opts, priority: 0, stalledCounter },
     data: { call: 'images', params: { prompt: 'a fox' }, ...data } as GenJobData,
     extendLock: async () => true,
     moveToDelayed: async (until: number) => void asleepUntil.push(until),
@@ -87,27 +87,22 @@ describe('a queued call whose rate limit is full', () => {
   });
 });
 
-describe('a queued call over its budget', () => {
-  const refusing = (resetsAt: string | null) => {
-    const refusal = { scope: 'ann', leftTokens: 1, estimateTokens: 8, resetsAt, reason: 'spent' as const };
-    const create = () => Promise.reject(new BudgetExceededError('over budget', refusal));
-    return { images: { create }, limits: () => ({}) };
-  };
+describe('a call that has failed, and whose worker died before the engine knew', () => {
+  const data = { failure: { name: 'JobFailedError', message: 'The prompt was refused.' }, stalls: 0 };
 
-  it.each([
-    ['until the next period', HOUR_MS, HOUR_MS],
-    ['for a second where that has begun meanwhile', -HOUR_MS, 1_000],
-  ])('sleeps %s, and holds up no other call', async (_, inMs, ms) => {
-    const fullUntil = new Map();
-    const { work, asleep } = place({ at: { client: refusing(new Date(NOW + inMs).toISOString()), fullUntil } });
-    expect(await work()).toBeInstanceOf(DelayedError);
-    expect([asleep(), fullUntil.size]).toEqual([[ms + 500], 0]);
+  it('fails as it has failed, and makes no other job', async () => {
+    const { sandbox, work } = place({ data, stalledCounter: 1 });
+    expect(await work()).toMatchObject({
+      name: 'UnrecoverableError',
+      message: 'JobFailedError: The prompt was refused.',
+    });
+    expect(sandbox.requests).toEqual([]);
   });
 
-  it('fails where the budget has no periods', async () => {
-    const { work, asleep } = place({ at: { client: refusing(null) } });
-    expect(await work()).toMatchObject({ message: 'BudgetExceededError: over budget' });
-    expect(asleep()).toEqual([]);
+  it('goes on where an operator has it tried again', async () => {
+    const { sandbox, work } = place({ data });
+    await work();
+    expect(sandbox.jobs).toHaveLength(1);
   });
 });
 
@@ -120,21 +115,6 @@ describe('a queued call in trouble', () => {
     for (let time = 0; time < 7; time++) expect(await work()).toBeInstanceOf(DelayedError);
     expect(asleep()).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
     expect(queueJob.data.trouble).toEqual({ since: NOW, failures: 7 });
-  });
-
-  it('fails after a day with what its callback threw as the cause, and is tried until then', async () => {
-    let now = NOW;
-    const failures: unknown[] = [];
-    const at = { ...boom, clock: { now: () => now }, onFailed: (error: unknown) => failures.push(error) };
-    const { sandbox, work } = await waiting({ at });
-    await sandbox.advance(HOUR_MS);
-    for (now of [NOW + 1, NOW + DAY_MS]) expect(await work()).toBeInstanceOf(DelayedError);
-    now = NOW + 1 + DAY_MS;
-    expect(await work()).toMatchObject({
-      message: 'GenError: onCompleted failed: S3 is away',
-      cause: { recovery: 'retry', cause: new Error('S3 is away') },
-    });
-    expect(failures).toHaveLength(1);
   });
 
   it('calls onFailed again while it throws, for a day, or until it throws an UnrecoverableError', async () => {

@@ -12,10 +12,9 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
   const { open } = queuesOnSandboxes();
 
   it('uploads its files again, past the attempts of the engine, and fails after timeoutMs with its error', async () => {
-    const { sandbox, queue, work, ended, record } = open({ client: { maxRetries: 0 } });
+    const { sandbox, queue, work, ended, record, failures } = open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 8 });
-    const failures: unknown[] = [];
-    work({ ...QUICK, onFailed: (error) => void failures.push(error) });
+    work(QUICK);
     const params = { prompt, first_frame_upload_id: PNG };
     await queue.videos.create(params, { jobId: 'order-1' });
     await ended();
@@ -25,17 +24,16 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
 
     const other = open({ client: { maxRetries: 0 } });
     other.sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 1_000 });
-    other.work({ ...QUICK, timeoutMs: 200, onFailed: (error) => void failures.push(error) });
+    other.work({ ...QUICK, timeoutMs: 200 });
     await other.queue.videos.create(params, { jobId: 'order-2' });
     await other.ended();
-    expect(failures).toMatchObject([{ name: 'UploadError' }]);
+    expect(other.failures).toMatchObject([{ name: 'UploadError' }]);
     expect((await other.record('order-2')).data.failure).toMatchObject({ name: 'UploadError' });
     expect(other.sandbox.jobs).toHaveLength(0);
   });
 
   it('calls onCompleted again for a day with the same job and without a read, then fails with its error', async () => {
-    const { sandbox, queue, work, ended, record } = open();
-    const failures: unknown[] = [];
+    const { sandbox, queue, work, ended, record, failures } = open();
     const seen: string[] = [];
     work({
       ...QUICK,
@@ -43,7 +41,6 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
         seen.push(job.id);
         throw new Error('S3 is away');
       },
-      onFailed: (error) => void failures.push(error),
     });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => seen.length, { timeout: 10_000 }).toBeGreaterThan(6);
@@ -122,11 +119,11 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
   });
 
   it('reads its running job before queued creates', async () => {
-    const { queue, work, record } = open({ jobDurationMs: DAY_MS });
+    const { queue, work, record, asleep } = open({ jobDurationMs: DAY_MS });
     const worker = work({ pollIntervalMs: 3_600_000 });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(async () => (await record('order-1')).data.jobId, { timeout: 10_000 }).toBeDefined();
-    await expect.poll(() => queue.queue.getDelayedCount()).toBe(1);
+    await asleep();
     await worker.close();
     for (let at = 0; at < 5; at++) await queue.images.create({ prompt }, { jobId: `image-${at}` });
     await (await record('order-1')).promote();

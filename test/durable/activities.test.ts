@@ -66,11 +66,14 @@ it('a create that fails in another way leaves no place', async () => {
   await client.videos.create({ prompt: 'a fox' });
 });
 
-it('a store that is away holds a create back, because it could not be noted', async () => {
-  const away = async () => Promise.reject(new Error('away'));
-  const { activities } = setup({ store: { read: away, write: away, timeoutMs: 20 } });
+it.each<[string, () => Promise<never>]>([
+  ['fails', () => Promise.reject(new TypeError('fetch failed'))],
+  ['never answers', () => new Promise(() => {})],
+])('a store that %s holds a create back, because it could not be noted, and ends no run', async (_, away) => {
+  const { sandbox, activities } = setup({ store: { read: away, write: away, timeoutMs: 20 } });
   const failure = { kind: 'unsent', error: { name: 'ConnectionError' } };
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure });
+  expect(sandbox.jobs).toEqual([]);
 });
 
 it('a store that is set up wrongly fails the run by what to fix', async () => {

@@ -24,16 +24,6 @@ describe('a page that creates a video', () => {
     expect((await file.arrayBuffer()).byteLength).toBe(100);
   });
 
-  it('makes one job, however often the request is repeated', async () => {
-    const app = openApp();
-    const ask = { key: KEY, ask: { prompt: 'a fox' } };
-    const answers = await Promise.all([app.post('videos', ask), app.post('videos', ask), app.post('videos', ask)]);
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(app.sandbox.jobs).toHaveLength(1);
-    await app.post('videos', ask, { user: 'ben' });
-    expect(app.sandbox.jobs).toHaveLength(2);
-  });
-
   it('uploads an image through the proxy and uses it by its ticket', async () => {
     const app = openApp();
     const image = await (await app.client.jobs.output(await app.client.images.createAndWait({ prompt: 'x' }))).bytes();

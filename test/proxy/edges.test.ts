@@ -6,7 +6,6 @@ import { CLOCK, clockOf } from '../../src/runtime/clock.js';
 import { type App, KEY, msUntil, openApp } from './support.js';
 
 const ASK = { prompt: 'a fox' };
-const ANN = { id: 'ann' };
 const createdBody = (app: App) =>
   JSON.parse(app.sandbox.requests.findLast(({ method }) => method === 'POST')?.body ?? '{}') as Record<string, unknown>;
 
@@ -63,31 +62,6 @@ describe('an upload field that the app returns', () => {
   ])('is sent with %s', async (_, value) => {
     expect((await post(value)).status).toBe(200);
   });
-
-  it.each<[string, unknown]>([
-    ['a number', 7],
-    ['an object', { id: 'upl_1' }],
-    ['a list of null', [null]],
-    ['a list of lists', [['upl_1']]],
-    ['a boolean', true],
-  ])('is refused with %s, which a page could have sent', async (_, value) => {
-    expect(await post(value)).toMatchObject({
-      status: 400,
-      body: { code: 'upload_invalid', message: 'An upload field takes tickets of uploads.' },
-    });
-  });
-});
-
-describe('the option url', () => {
-  it.each(['/api/gen', 'app.test', '', 7])('%j is refused, because a link must be whole', (url) => {
-    expect(() => openApp({ url } as never)).toThrow(/^url must be an absolute URL, not /);
-  });
-
-  it.each(['https://app.test/api/gen', 'https://app.test/api/gen/'])('%s begins each link', async (url) => {
-    const app = openApp({ url });
-    expect(await app.proxy.link('job_1', { expiresInMs: 1_000 })).toMatch(/^https:\/\/app\.test\/api\/gen\/file\?t=./);
-    expect(await openApp().proxy.link('job_1', { expiresInMs: 1_000 })).toMatch(/^file\?t=./);
-  });
 });
 
 describe('a service that does not answer', () => {
@@ -101,7 +75,7 @@ describe('a service that does not answer', () => {
     const fetch = () => new Promise<Response>(() => {});
     const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: clockOf(sandbox.client()) } });
     const app = openApp({ client, holdMs: 0 } as never);
-    const ticket = await app.proxy.ticket('job_1', ANN);
+    const ticket = await app.proxy.ticket('job_1', { id: 'ann' });
     const answer = app.post('watch', { ticket, seen });
     expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(10_000);
     expect(await answer).toMatchObject({ status: 200, body: { status, final: false, againMs: 5_000 } });

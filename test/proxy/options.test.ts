@@ -1,11 +1,10 @@
-// Wrong options of a proxy, and bodies at the edge of what it reads.
+// Wrong options of a proxy.
 import { GenError } from 'gen-client';
 import { createGenProxy } from 'gen-client/proxy';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
-import { openApp, SECRET } from './support.js';
+import { SECRET } from './support.js';
 
-const KEY = 'b5f1c0de-0000-4000-8000-000000000001';
 const RIGHT = {
   client: createSandbox().client(),
   secret: SECRET,
@@ -57,31 +56,8 @@ describe('createGenProxy', () => {
     ])
       expect(createGenProxy({ ...RIGHT, ...right } as never)).toBeTypeOf('function');
   });
-});
 
-/** An ask that is nested so deeply: the body and the ask are the first two. */
-const nested = (depth: number) => `${'{"a":'.repeat(depth - 2)}1${'}'.repeat(depth - 2)}`;
-
-describe('a body', () => {
-  it.each<[string, string, string, string]>([
-    ['nested too deeply', nested(15), 'invalid_json', 'The body is nested too deeply.'],
-    ...['__proto__', 'constructor', 'prototype'].map((name): [string, string, string, string] => [
-      `with the field ${name}`,
-      `{"prompt":"a fox","${name}":1}`,
-      'invalid_field',
-      `The field ${name} is not accepted.`,
-    ]),
-  ])('%s is refused', async (_, ask, code, message) => {
-    const { post } = openApp();
-    expect(await post('videos', `{"key":"${KEY}","ask":${ask}}`)).toMatchObject({
-      status: 400,
-      body: { code, message },
-    });
-  });
-
-  it('nested as deeply as is allowed is read', async () => {
-    const { post } = openApp();
-    const ask = `{"prompt":"a fox","more":${nested(13)}}`;
-    expect(await post('videos', `{"key":"${KEY}","ask":${ask}}`)).toMatchObject({ status: 200 });
+  it.each(['/api/gen', 'app.test', '', 7])('refuses %j as url, because a link must be whole', (url) => {
+    expect(() => createGenProxy({ ...RIGHT, url } as never)).toThrow(/^url must be an absolute URL, not /);
   });
 });
