@@ -1,5 +1,4 @@
 import {
-  createProviderRegistry,
   experimental_generateVideo as generateVideo,
   experimental_getVideoStatus as getVideoStatus,
   experimental_startVideo as startVideo,
@@ -34,18 +33,6 @@ describe('experimental_generateVideo', () => {
     ]);
   });
 
-  it('works when the core polls', async () => {
-    const { gen, sandbox } = providerOnSandbox();
-    const { videos } = await generateVideo({
-      model: gen.video('svc-video-fast'),
-      prompt,
-      n: 2,
-      poll: { intervalMs: 10 },
-    });
-    expect(videos.map((video) => boxOf(video.uint8Array))).toEqual([FTYP, FTYP]);
-    expect(sandbox.jobs).toHaveLength(2);
-  });
-
   it('works when the core waits for a webhook', async () => {
     const { gen, sandbox } = providerOnSandbox();
     let arrive: (value: { headers: Record<string, string>; body: string }) => void = () => undefined;
@@ -63,26 +50,6 @@ describe('experimental_generateVideo', () => {
     expect(videos).toHaveLength(1);
     expect(createsOf(sandbox, '/v1/videos')[0]?.webhook_url).toBe('https://example.com/hook');
   });
-
-  it.each([{}, { poll: { intervalMs: 10 } }])(
-    'hands each video of a fan-out its own key, and the same again (%o)',
-    async (how) => {
-      const { gen, sandbox } = providerOnSandbox();
-      const ask = () =>
-        generateVideo({
-          model: gen.video('svc-video-fast'),
-          prompt,
-          n: 3,
-          headers: { 'idempotency-key': 'order-18' },
-          providerOptions: QUICK,
-          ...how,
-        });
-      await ask();
-      expect(sandbox.jobs).toHaveLength(3);
-      await ask();
-      expect(sandbox.jobs).toHaveLength(3);
-    },
-  );
 
   it('pays once however often the connection drops after the service has taken the job', async () => {
     vi.useFakeTimers();
@@ -179,12 +146,5 @@ describe('experimental_startVideo and experimental_getVideoStatus', () => {
     const { gen } = providerOnSandbox();
     const asked = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
     await expect(asked).rejects.toThrow(/experimental_startVideo/);
-  });
-
-  it('are found in a provider registry', async () => {
-    const { gen, sandbox } = providerOnSandbox();
-    const registry = createProviderRegistry({ gen });
-    await startVideo({ model: registry.videoModel('gen:svc-video-mini'), prompt });
-    expect(sandbox.jobs[0]?.modelId).toBe('svc-video-mini');
   });
 });

@@ -17,11 +17,10 @@ describe('providerOptions.gen', () => {
     ['poll_interval_ms', 'Did you mean "pollIntervalMs"?'],
     ['clean_up', 'Did you mean "cleanup"?'],
     ['labels', 'Did you mean "label"?'],
-    ['signal', 'Pass abortSignal beside providerOptions.'],
-    ['headers', 'Pass headers beside providerOptions.'],
-    ['budget', 'createGen({ client })'],
-    ['onUpdate', 'Use the client itself'],
-    ['throwOnFailure', 'A failed job rejects the call.'],
+    ...['signal', 'headers', 'budget', 'onUpdate', 'throwOnFailure'].map((name) => [
+      name,
+      'Use one of idempotencyKey, ',
+    ]),
   ])('refuses %s, which is no field of the service, before anything is sent', async (name, advice) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');

@@ -11,7 +11,7 @@ import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
 import { nearest, noSuchOption } from '../../schemas/show.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
-import { recoverRules } from '../../waiting/wait-options.js';
+import { CREATE_AND_WAIT_OPTIONS, recoverRules } from '../../waiting/wait-options.js';
 
 /** Settings under `providerOptions.gen`: options of the call with the same meaning as everywhere, and fields of the service. */
 export interface GenProviderOptions {
@@ -63,18 +63,8 @@ const PROVIDER_OPTIONS = option.optionsOf({
   label: option.text,
 });
 const OPTION_NAMES = Object.keys(PROVIDER_OPTIONS.shape);
-/** Options of other calls of this package, which would mean nothing to the service. */
-const OF_OTHER_CALLS: ReadonlyMap<string, string> = new Map([
-  ['signal', 'Pass abortSignal beside providerOptions.'],
-  ['abortSignal', 'Pass abortSignal beside providerOptions.'],
-  ['headers', 'Pass headers beside providerOptions.'],
-  ['budget', 'Give the client a budget: createGen({ client }).'],
-  ['onJob', 'Give the client hooks: createGen({ client }).'],
-  ['onCreated', 'providerMetadata.gen names each job.'],
-  ['onUpdate', 'Use the client itself to follow a job.'],
-  ['onUploadProgress', 'Use the client itself to follow an upload.'],
-  ['throwOnFailure', 'A failed job rejects the call.'],
-]);
+/** Options that the AI SDK or the client has, which would mean nothing to the service. */
+const ELSEWHERE: readonly string[] = [...Object.keys(CREATE_AND_WAIT_OPTIONS.shape), 'abortSignal'];
 
 /** Reads `providerOptions.gen`. Throws a GenError that names the option for a misspelt name and for a wrong value. */
 function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ReadProviderOptions {
@@ -106,9 +96,8 @@ export function refuseWaitingOptions({ options }: ReadProviderOptions): void {
 
 /** The name of a field for the service. An option of another call, or a slip in one of ours, must not get there unseen. */
 function checkedField(name: string): string {
-  const instead = OF_OTHER_CALLS.get(name);
-  if (instead !== undefined) throw new GenError(`${NAME} has no option "${name}". ${instead}`);
-  if (nearest(name, OPTION_NAMES) !== undefined) throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
+  if (ELSEWHERE.includes(name) || nearest(name, OPTION_NAMES) !== undefined)
+    throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
   return name;
 }
 
