@@ -62,35 +62,28 @@ export function outputReader({ jobs }: OutputClient, { jobId, clock, signal }: S
 
 /** Does something with the file of a job. Rejects with an error that tells an expired link, or a job without a file, as such. */
 export async function explained<T>(
-  { jobs }: OutputClient,
-  { jobId, clock, signal }: SourceOptions,
-  work: () => Promise<T>,
+  client: { readonly jobs: Pick<OutputClient['jobs'], 'get'> },
+  source: SourceOptions,
+  work: () => PromiseLike<T>,
 ): Promise<T> {
   try {
     return await work();
   } catch (cause) {
-    signal?.throwIfAborted();
-    const job = () => Promise.resolve(jobs.get(jobId, { signal })).catch(() => undefined);
-    throw await explainRefusal({ jobId, cause, job, now: clock.now() });
+    source.signal?.throwIfAborted();
+    throw await refusalOf(client, source, cause);
   }
 }
 
-/** What is known of a download that was refused. */
-interface RefusedDownload {
-  readonly jobId: string;
-  readonly cause: unknown;
-  /** The job, as it stands. */
-  readonly job: () => Promise<Job | undefined>;
-  /** Milliseconds since the epoch. */
-  readonly now: number;
-}
-
-/** The error to throw for a refused download: an expired link and a job without a file have errors of their own. */
-export async function explainRefusal({ jobId, cause, job, now }: RefusedDownload): Promise<unknown> {
+async function refusalOf(
+  { jobs }: { readonly jobs: Pick<OutputClient['jobs'], 'get'> },
+  { jobId, clock, signal }: SourceOptions,
+  cause: unknown,
+): Promise<unknown> {
   const kind = fileRefusal(cause);
   if (kind === undefined || !APIError.isInstance(cause)) return cause;
-  const { providerOutputExpiresAt: expiresAt, status } = (await job()) ?? {};
-  const isPast = Date.parse(expiresAt ?? '') <= now;
+  const job = await Promise.resolve(jobs.get(jobId, { signal })).catch(() => undefined);
+  const { providerOutputExpiresAt: expiresAt, status } = job ?? {};
+  const isPast = Date.parse(expiresAt ?? '') <= clock.now();
   if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
     const at = expiresAt ?? undefined;
     const when = at === undefined ? 'has expired' : `expired at ${at}`;

@@ -128,13 +128,6 @@ describe('a put', () => {
     expect(store.puts).toBe(1);
   });
 
-  it('that resolves without having read the body, while the object of this job is there, has existed', async () => {
-    store.failures.push(async () => {
-      await copyOutput(makeClient(service), 'job_1', store.at('fox.mp4'));
-    });
-    expect(await copy()).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
-  });
-
   it.each([
     [500, 6],
     [403, 1],
@@ -161,13 +154,6 @@ describe('a put', () => {
       throw Object.assign(new Error('gateway'), { status: 502 });
     });
     expect(await failure(copy())).toMatchObject({ code: 'object_exists' });
-  });
-
-  it('is not needed where the store writes the name of the metadata in another case', async () => {
-    const metadata = { 'Gen-Job': 'job_1' };
-    const head = async () => ({ sizeBytes: MOVIE.length, metadata });
-    const { put } = store.at('fox.mp4');
-    expect(await copyOutput(makeClient(service), 'job_1', { head, put })).toMatchObject({ existed: true });
   });
 
   it('is decided by itself where the head is denied', async () => {
@@ -217,12 +203,6 @@ describe('a put', () => {
       existed: false,
     });
   });
-
-  it('that swallows the failure of the file is no success', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [400_000, ...Array(20).fill(0)] });
-    store.failures.push((body) => new Response(body).arrayBuffer().catch(() => undefined));
-    expect(await failure(copy())).toMatchObject({ name: 'DownloadError' });
-  });
 });
 
 describe('what is told and asked', () => {
@@ -241,17 +221,6 @@ describe('what is told and asked', () => {
     );
     expect(told.at(-1)).toBe(MOVIE.length);
     expect(told).toEqual([...told].sort((a, b) => a - b));
-  });
-
-  it('progress that throws or rejects changes nothing', async () => {
-    let told = 0;
-    const onProgress = () => {
-      told += 1;
-      if (told === 1) throw new Error('mine');
-      return Promise.reject(new Error('mine, later'));
-    };
-    expect(await copy({ onProgress })).toMatchObject({ existed: false });
-    expect(told).toBeGreaterThan(1);
   });
 
   it('an abort ends everything at once with its own reason', async () => {
@@ -277,20 +246,6 @@ describe('what is told and asked', () => {
     });
     expect(await failure(copy({ signal: abort.signal }))).toBe('enough');
     expect(store.puts).toBe(1);
-  });
-
-  it('an abort while the store is asked rejects with its reason', async () => {
-    const abort = new AbortController();
-    const { put } = store.at('x');
-    const head = async () => abort.abort('enough') as undefined;
-    const copying = copyOutput(makeClient(service), 'job_1', { head, put }, { signal: abort.signal });
-    expect(await failure(copying)).toBe('enough');
-    expect(gets()).toEqual([]);
-  });
-
-  it('an aborted signal begins nothing', async () => {
-    expect(await failure(copy({ signal: AbortSignal.abort('no') }))).toBe('no');
-    expect(service.seen).toEqual([]);
   });
 
   it('a client of the same shape will do', async () => {

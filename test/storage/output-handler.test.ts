@@ -78,27 +78,6 @@ describe('the file', () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [50_000] });
     expect(await bytes(await serve({}, undefined, range('bytes=1000-199999')))).toEqual(MOVIE.slice(1_000, 200_000));
   });
-
-  it('is not sent again to who has it', async () => {
-    const etag = service.outputs.get('job_1')?.etag ?? '';
-    for (const tags of [etag, `"x", W/${etag}`, '*']) {
-      const answer = await serve({}, undefined, { headers: { 'if-none-match': tags } });
-      expect([answer.status, answer.headers.get('etag'), answer.body]).toEqual([304, etag, null]);
-    }
-    expect((await serve({}, undefined, { headers: { 'if-none-match': '"x"' } })).status).toBe(200);
-  });
-
-  it('is not sent again to who has had it since it changed', async () => {
-    const source = () => ({
-      get: async () =>
-        new Response('x', { headers: { 'last-modified': 'Mon, 02 Nov 2026 10:00:00 GMT', etag: '"1"' } }),
-    });
-    const since = (time: string, more = {}) => ({ headers: { 'if-modified-since': time, ...more } });
-    expect((await serve({ source }, undefined, since('Mon, 02 Nov 2026 10:00:00 GMT'))).status).toBe(304);
-    expect((await serve({ source }, undefined, since('Mon, 02 Nov 2026 09:59:59 GMT'))).status).toBe(200);
-    const both = since('Mon, 02 Nov 2026 10:00:00 GMT', { 'if-none-match': '"2"' });
-    expect((await serve({ source }, undefined, both)).status).toBe(200);
-  });
 });
 
 describe('the name and the way of saving', () => {
@@ -186,16 +165,6 @@ describe('the job of a request', () => {
     expect(await asked('/files/job_1', { jobId: (() => id) as never })).toEqual([]);
   });
 
-  it('a jobId that throws is 500, and onError is called', async () => {
-    const onError = vi.fn();
-    const thrown = new Error('mine');
-    const jobId = () => {
-      throw thrown;
-    };
-    expect((await serve({ jobId, onError })).status).toBe(500);
-    expect(onError).toHaveBeenCalledExactlyOnceWith(thrown, expect.any(Request));
-  });
-
   it('is named in the 404 of a program in development, and never in production', async () => {
     const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
     vi.stubEnv('NODE_ENV', 'development');
@@ -224,16 +193,6 @@ describe('an answer in another form than the file', () => {
       expect(answer.headers.has(name)).toBe(false);
     }
     if (method === 'GET') expect(await bytes(answer)).toEqual(MOVIE);
-  });
-
-  it('an encoded one of the service has no length', async () => {
-    const fetch = async (_url: string | URL | Request, init?: RequestInit) =>
-      init?.method === 'HEAD' || (_url instanceof Request && _url.method === 'HEAD')
-        ? new Response(null, { headers: { 'content-length': `${MOVIE.length}` } })
-        : new Response(MOVIE, { headers: ENCODED });
-    const answer = await serve({ client: makeClient(service, { fetch }) });
-    expect([answer.status, answer.headers.get('content-length')]).toEqual([200, null]);
-    expect(await bytes(answer)).toEqual(MOVIE);
   });
 
   it('a part that was not asked for is never served as the whole', async () => {

@@ -1,8 +1,7 @@
 // The answer to a page as a whole: which headers, which words, which type, under which name.
 import { describe, expect, it, vi } from 'vitest';
-import { fileResponse, plainResponse } from '../../src/adapters/storage/output-response.js';
-import { path } from '../../src/client/endpoint.js';
-import { outputHeaders, outputInfoOf, requireJobId } from '../../src/downloading/output.js';
+import { fileResponse } from '../../src/adapters/storage/output-response.js';
+import { outputHeaders, outputInfoOf } from '../../src/downloading/output.js';
 
 const HEADERS = {
   'content-type': 'video/mp4',
@@ -19,71 +18,6 @@ const serve = (answer: Response, asked: RequestInit = {}, showing: Partial<typeo
   fileResponse(new Request('https://app.test/file', asked), answer, { ...SHOWING, ...showing });
 
 describe('a file is shown', () => {
-  it('with its own headers, none of the service, and nothing that lets a script run', async () => {
-    const answer = await serve(found());
-    expect([answer.status, await answer.text(), Object.fromEntries(answer.headers)]).toEqual([
-      200,
-      '12345',
-      {
-        'accept-ranges': 'bytes',
-        'cache-control': 'private',
-        'content-disposition': 'inline; filename="job_1.mp4"',
-        'content-length': '5',
-        'content-security-policy': 'sandbox',
-        'content-type': 'video/mp4',
-        etag: '"v1"',
-        'last-modified': 'Thu, 01 Jan 2026 00:00:00 GMT',
-        'x-content-type-options': 'nosniff',
-      },
-    ]);
-  });
-
-  it.each([
-    ['video/mp4; codecs="avc1.64001f, mp4a.40.2"', 'video/mp4; codecs="avc1.64001f, mp4a.40.2"'],
-    ['VIDEO/MP4; x=1; Codecs=avc1', 'video/mp4; codecs="avc1"'],
-    ['video/mp4; codecs="a<b"', 'video/mp4'],
-    ['video/mp4; codecs=a; codecs=b', 'video/mp4'],
-    ['video/mp4; codecs=""', 'video/mp4'],
-    ['video/mp4; codecs=a,b,c,d,e,f,g,h', 'video/mp4; codecs="a, b, c, d, e, f, g, h"'],
-    ['video/mp4; codecs=a,b,c,d,e,f,g,h,i', 'video/mp4'],
-    [`video/mp4; codecs=${'a'.repeat(61)}`, 'video/mp4'],
-    ['image/svg+xml', 'application/octet-stream'],
-    ['text/html', 'application/octet-stream'],
-    ['video/unheard-of', 'application/octet-stream'],
-    ['', 'application/octet-stream'],
-  ])('as %j under the type %j, and is saved where that says nothing', async (given, shown) => {
-    const { headers } = await serve(found({ 'content-type': given }));
-    expect(headers.get('content-type')).toBe(shown);
-    expect(headers.get('content-disposition')).toMatch(
-      shown === 'application/octet-stream' ? /^attachment; / : /^inline; /,
-    );
-  });
-
-  it.each([
-    ['fox', false, 'inline; filename="fox.mp4"'],
-    ['fox.mov', true, 'attachment; filename="fox.mov"'],
-    ['füchse.mp4', true, `attachment; filename="f_chse.mp4"; filename*=UTF-8''f%C3%BCchse.mp4`],
-  ])('under the name %s', async (name, isSaved, expected) => {
-    expect((await serve(found(), {}, { name, isSaved })).headers.get('content-disposition')).toBe(expected);
-  });
-
-  it('as a part of itself', async () => {
-    const { status, headers } = await serve(found({ 'content-range': 'bytes 0-4/9' }, 206));
-    expect([status, headers.get('content-range'), headers.get('accept-ranges')]).toEqual([206, 'bytes 0-4/9', 'bytes']);
-    expect((await serve(found({ 'content-range': 'bytes 0-4/9' }))).headers.get('content-range')).toBeNull();
-  });
-
-  it('without length and ranges where it is encoded, and without its bytes to HEAD', async () => {
-    const encoded = await serve(found({ 'content-encoding': 'gzip' }));
-    expect(['content-length', 'accept-ranges', 'etag'].map((name) => encoded.headers.has(name))).toEqual([
-      false,
-      false,
-      true,
-    ]);
-    const head = await serve(found({ 'content-encoding': 'identity' }), { method: 'HEAD' });
-    expect([head.body, head.headers.get('content-length')]).toEqual([null, '5']);
-  });
-
   it.each<[Record<string, string>, number]>([
     [{ 'if-none-match': '"v1"' }, 304],
     [{ 'if-none-match': '"v0", W/"v1"' }, 304],
@@ -100,39 +34,7 @@ describe('a file is shown', () => {
   });
 });
 
-it.each([
-  [404, 'Not found.'],
-  [405, 'Method not allowed.'],
-  [409, 'Not finished yet.'],
-  [410, 'No longer available.'],
-  [416, 'Range not satisfiable.'],
-  [502, 'The file cannot be read at the moment.'],
-])('an answer %i without a file says: %s', async (status, words) => {
-  const answer = plainResponse(status, { 'retry-after': '1' }, ' More.');
-  expect([answer.status, await answer.text(), Object.fromEntries(answer.headers)]).toEqual([
-    status,
-    `${words} More.`,
-    {
-      'cache-control': 'no-store',
-      'content-security-policy': 'sandbox',
-      'content-type': 'text/plain; charset=utf-8',
-      'retry-after': '1',
-      'x-content-type-options': 'nosniff',
-    },
-  ]);
-});
-
 describe('a call on the file of a job', () => {
-  it.each([
-    [{ job: { id: 'job_1' } }, 'save: job is not a job. Pass created.job instead of what the create returned.'],
-    [undefined, 'save: job is undefined. Pass a job or its id.'],
-    ['', 'save: job is "". Pass a job or its id.'],
-    [{ id: 7 }, expect.stringMatching(/^save: job is .+\. Pass a job or its id\.$/)],
-  ])('is refused for %j', (job, message) => {
-    expect(() => requireJobId('save', job)).toThrow(expect.objectContaining({ message }));
-    expect([requireJobId('save', 'job_1'), requireJobId('save', { id: 'job_2' })]).toEqual(['job_1', 'job_2']);
-  });
-
   it.each<[Parameters<typeof outputHeaders>, object]>([
     [[undefined], {}],
     [[{}], {}],
@@ -173,21 +75,6 @@ describe('a call on the file of a job', () => {
     ],
   ])('%j of %i is told as %j', (headers, status, info) => {
     expect(outputInfoOf(new Response(null, { status, headers }))).toMatchObject(info);
-  });
-
-  it.each<[unknown, string]>([
-    ['', 'An id must be a non-empty string, not an empty one.'],
-    [undefined, 'An id must be a non-empty string, not undefined.'],
-    [null, 'An id must be a non-empty string, not null.'],
-    [{ id: 'job_1' }, 'An id must be a non-empty string, not an object: pass its id.'],
-    [Promise.resolve('x'), 'An id must be a non-empty string, not a promise: await it.'],
-    ['..', '".." is not an id.'],
-    ['.', '"." is not an id.'],
-    ['\ud83e', '"\\ud83e" is not an id.'],
-  ])('is refused for the id %j once it begins', (id, message) => {
-    const of = path`/jobs/${id as string}/output`;
-    expect(of).toThrow(message);
-    expect(path`/jobs/${'a/b c'}/output`()).toBe('/jobs/a%2Fb%20c/output');
   });
 });
 

@@ -56,8 +56,6 @@ export class S3Double {
   bucket = 'media';
   /** Whether it closes the connection of a request that it refuses while the body is still on its way. */
   isAbrupt = false;
-  /** How far the store's clock is ahead of this machine. */
-  aheadMs = 0;
   readonly objects = new Map<string, S3Object>();
   readonly seen: S3Seen[] = [];
   readonly faults: S3Fault[] = [];
@@ -100,7 +98,6 @@ export class S3Double {
     const [path = ''] = (request.url ?? '').split('?');
     const seen: S3Seen = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, bytes: 0 };
     this.seen.push(seen);
-    response.setHeader('date', new Date(Date.now() + this.aheadMs).toUTCString());
     const isConditional = request.headers['if-none-match'] !== undefined;
     const at = this.faults.findIndex(
       ({ method, conditional }) => method === seen.method && (conditional !== true || isConditional),
@@ -119,8 +116,7 @@ export class S3Double {
         { location: fault.redirect.location },
       );
     }
-    const now = Date.now() + this.aheadMs;
-    const bad = refusalOf(request, { account: this.account, region: this.region, now });
+    const bad = refusalOf(request, { account: this.account, region: this.region });
     if (bad) return this.#refuse(request, response, bad);
     const [, bucket, ...rest] = path.split('/');
     const key = rest.map(decodeURIComponent).join('/');

@@ -38,7 +38,7 @@ import {
 } from './destination.js';
 
 const CALL = 'copyOutput(client, job, destination)';
-/** Puts that a store may ask to be repeated at once: a redirect that is seen, followed, and a clock that is set. */
+/** Puts that a store may ask to be repeated at once: a redirect that is seen, one that is followed, a condition left out. */
 const MOST_REPEATS = 4;
 const STORE_TIMEOUT_MS = 60_000;
 /** A store that gathers the bytes first is given time for them, after the last one. */

@@ -81,10 +81,7 @@ export function objectJob({ metadata }: StoredObject): string | undefined {
   return Object.entries(metadata ?? {}).find(([name]) => name.toLowerCase() === JOB_METADATA)?.[1];
 }
 
-/**
- * Thrown by a put that is to be repeated at once with a new body: the store has moved, or the signature was made with an old
- * session or a wrong clock. It is not counted as a retry. A request without a body repeats itself.
- */
+/** Thrown by a put that is to be repeated at once with a new body: the store has moved. It is not counted as a retry. */
 export class RepeatRequest extends StorageError {}
 
 /** Thrown by a put whose answer does not prove that the object is stored. One look at the object decides. */

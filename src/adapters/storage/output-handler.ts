@@ -2,7 +2,7 @@ import { isDevelopment } from '../../client/config.js';
 import type { OutputInfo } from '../../downloading/output.js';
 import type { RestOfOutput } from '../../downloading/output-reader.js';
 import {
-  explainRefusal,
+  explained,
   type OutputCallOptions,
   type OutputClient,
   requireOutputClient,
@@ -74,17 +74,6 @@ const HANDLER_OPTIONS = optionsOf({
   onError: callback,
 });
 
-/** Checks the options of `createOutputHandler`. Without `authorize` everybody could see every file. */
-function checkOutputHandlerOptions(options: OutputHandlerOptions): void {
-  checkOptions('createOutputHandler', HANDLER_OPTIONS, options);
-  requireOutputClient('createOutputHandler({ client, authorize })', options?.client);
-  if (options.authorize === undefined) {
-    throw new GenError(
-      'createOutputHandler needs authorize: a function (request, jobId) that returns true where the request may see the file. Without it everybody could see every file.',
-    );
-  }
-}
-
 /** A part of a path that looks like a job's id, without the extension that a player may want to see. */
 const JOB_ID = /^(job_[\w-]+)(?:\.\w{1,5})?$/;
 /** How long a source may take until the head of its answer is there. After that the service is read. */
@@ -106,7 +95,13 @@ export type OutputHandler = (request: Request) => Promise<Response>;
  * });
  */
 export function createOutputHandler(options: OutputHandlerOptions): OutputHandler {
-  checkOutputHandlerOptions(options);
+  checkOptions('createOutputHandler', HANDLER_OPTIONS, options);
+  requireOutputClient('createOutputHandler({ client, authorize })', options?.client);
+  if (options.authorize === undefined) {
+    throw new GenError(
+      'createOutputHandler needs authorize: a function (request, jobId) that returns true where the request may see the file. Without it everybody could see every file.',
+    );
+  }
   return async (request) => {
     const mistake = handlerMistake('The output handler', request);
     if (mistake) {
@@ -225,7 +220,8 @@ class Handling {
   }
 
   async #file(jobId: string): Promise<Response> {
-    const { jobs } = this.#options.client;
+    const { client } = this.#options;
+    const { jobs } = client;
     const { range, ifRange, signal } = this.#asked();
     try {
       if (this.#isHead) return headOf(await jobs.outputInfo(jobId, { signal }));
@@ -241,9 +237,9 @@ class Handling {
       if (APIError.isInstance(cause) && isUnsatisfiable(cause.status))
         return new Response(null, { status: cause.status, headers: cause.headers });
       // Only the job tells why it has no file, unless the service has said it.
-      const isTold = saysWhyNoFile(cause);
-      const job = async () => (isTold ? undefined : jobs.get(jobId, { signal }));
-      throw isTold ? cause : await explainRefusal({ jobId, cause, job, now: clockOf(this.#options.client).now() });
+      if (saysWhyNoFile(cause)) throw cause;
+      const source = { jobId, clock: clockOf(client), signal };
+      return explained(client, source, () => Promise.reject(cause));
     }
   }
 

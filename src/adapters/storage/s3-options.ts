@@ -25,14 +25,9 @@ export interface S3Options {
   readonly endpoint?: string | URL | undefined;
   /** The bucket's region. @default 'us-east-1' */
   readonly region?: string | undefined;
-  /**
-   * The credentials, or a function that gives them. The function is asked for each request, so that a rotated key is picked
-   * up, and again when the store says that the session has expired.
-   */
+  /** The credentials, or a function that gives them: it is asked for each request, so that a rotated key is picked up. */
   readonly credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>);
-  /**
-   * Further headers of the put, such as `cache-control` or `x-amz-storage-class`. @default none
-   */
+  /** Further headers of the put, such as `cache-control` or `x-amz-storage-class`. @default none */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
@@ -63,7 +58,7 @@ export function checkS3Options(options: S3Options): void {
   if (endpoint !== undefined && !isEndpoint(endpoint)) {
     throw new GenError('endpoint must be an absolute http(s) URL without credentials, query and hash.');
   }
-  checkEndpoint(options);
+  refuseBucketIn(options);
   try {
     new Headers(headers);
   } catch {
@@ -72,7 +67,7 @@ export function checkS3Options(options: S3Options): void {
 }
 
 /** Refuses an endpoint that names the bucket, as the consoles of some stores show it: the key would get the name, too. */
-function checkEndpoint({ endpoint, bucket }: S3Options): void {
+function refuseBucketIn({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);
   const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);

@@ -10,7 +10,6 @@ import {
   type StoreAnswer,
 } from '../../rules/object-storage.js';
 import { bodyOfLength, readUpTo } from '../../runtime/bytes.js';
-import { systemClock } from '../../runtime/clock.js';
 import { isNode } from '../../runtime/platform.js';
 import {
   type OutputDestination,
@@ -37,7 +36,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
   return {
     store: 's3',
     async head({ signal }) {
-      const found = await repeating(() => sender.look(signal));
+      const found = await sender.look(signal);
       return found && objectOf(found);
     },
     async put(body, put) {
@@ -50,24 +49,10 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
     },
     async get({ method, range, ifRange, signal }) {
       const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
-      return repeating(async () => {
-        const response = await sender.ask(method, headers, signal);
-        if (response.ok || isUnsatisfiable(response.status)) return response;
-        return sender.refuse(response);
-      });
+      const response = await sender.ask(method, headers, signal);
+      return response.ok || isUnsatisfiable(response.status) ? response : sender.refuse(response);
     },
   };
-}
-
-/** Asks again at once where the store has told how: each reason to repeat a request without a body comes once. */
-async function repeating<T>(ask: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await ask();
-    } catch (reason) {
-      if (!(reason instanceof RepeatRequest)) throw reason;
-    }
-  }
 }
 
 function objectOf({ headers }: Response): StoredObject {
@@ -86,25 +71,18 @@ function objectOf({ headers }: Response): StoredObject {
 const DEFAULT_REGION = 'us-east-1';
 /** Bytes of an error's body that are read. */
 const MOST_S3_ERROR_BYTES = 16_384;
-const EXPIRED = /^(ExpiredToken|ExpiredTokenException|TokenRefreshRequired)$/;
 const HINTS: Readonly<Record<string, string>> = {
   SignatureDoesNotMatch: ' Check secretAccessKey.',
   InvalidAccessKeyId: ' Check accessKeyId.',
   RequestTimeTooSkewed: ' Set the clock of this machine.',
 };
 
-/**
- * Sends signed requests for one object. It remembers what the store has told: where the object really is, and what time it
- * is there.
- */
+/** Sends signed requests for one object. It remembers what the store has told: where the object is, and what it may be asked. */
 class S3Sender {
   readonly #options: S3Options;
   readonly #keys = new Map<string, ArrayBuffer>();
   #url: string;
   #isMoved = false;
-  #isRenewed = false;
-  /** How far the store's clock is ahead of this one, in milliseconds. */
-  #aheadMs: number | undefined;
   /** Whether the next put must show where it is redirected to, at the price of a copy in memory. */
   #showsRedirect = false;
   /** Whether these credentials may ask for the object. */
@@ -208,15 +186,6 @@ class S3Sender {
   }
 
   #fail({ headers }: Response, { status, code, message, region: named }: S3Refusal): never {
-    const storeTime = Date.parse(headers.get('date') ?? '');
-    if (code === 'RequestTimeTooSkewed' && this.#aheadMs === undefined && !Number.isNaN(storeTime)) {
-      this.#aheadMs = storeTime - systemClock.now();
-      throw this.#repeat('has another time', status);
-    }
-    if (EXPIRED.test(code) && !this.#isRenewed && typeof this.#options.credentials === 'function') {
-      this.#isRenewed = true;
-      throw this.#repeat('refuses an expired session', status);
-    }
     const region = named ?? headers.get('x-amz-bucket-region') ?? undefined;
     const isElsewhere = region !== undefined && region !== (this.#options.region ?? DEFAULT_REGION);
     const hint = isElsewhere ? ` Pass region: "${region}".` : (HINTS[code] ?? '');
@@ -229,7 +198,6 @@ class S3Sender {
     unsigned: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     const { region = DEFAULT_REGION, fetch = globalThis.fetch } = this.#options;
-    const time = new Date(systemClock.now() + (this.#aheadMs ?? 0)).toISOString();
     const { accessKeyId, secretAccessKey, sessionToken } = await this.#credentials();
     const signer = new AwsV4Signer({
       method: init.method ?? 'GET',
@@ -241,7 +209,6 @@ class S3Sender {
       service: 's3',
       region,
       cache: this.#keys,
-      datetime: time.replace(/[:-]|\.\d{3}/g, ''),
     });
     const signed = await signer.sign();
     for (const [name, value] of Object.entries(unsigned)) signed.headers.set(name, value);
