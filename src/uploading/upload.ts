@@ -1,5 +1,5 @@
 import { PreflightError, UploadError } from '../errors/index.js';
-import { isExpiredUrl, leftByCreate, leftByDeletion } from '../rules/files.js';
+import { leftByCreate, leftByDeletion } from '../rules/files.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
@@ -46,9 +46,13 @@ export async function uploadFile(steps: UploadSteps, file: DescribedFile, option
   const run: UploadRun = { steps, file, options, call: { signal, timeoutMs, maxRetries, headers } };
   try {
     signal?.throwIfAborted();
-    const first = await announceUpload(run, options.idempotencyKey);
-    const upload = (await put(run, first, true)) ? first : await renewed(run, first);
+    const { idempotencyKey } = options;
+    const upload = await orFail(run, { step: 'create', uploadId: undefined }, () =>
+      steps.create(file.params, { ...run.call, idempotencyKey }),
+    );
     const { upload_id: uploadId } = upload;
+    await orFail(run, { step: 'put', uploadId }, async () => steps.put(putRequest(steps, upload, file), run.call));
+    file.finish();
     const completed = await orFail(run, { step: 'complete', uploadId }, () => steps.complete(uploadId, run.call));
     return { ...file.params, ...completed };
   } finally {
@@ -110,33 +114,6 @@ function headersToSend(returned: Readonly<Record<string, string>>): Record<strin
     headers[key] = value;
   }
   return headers;
-}
-
-function announceUpload(run: UploadRun, idempotencyKey: string | undefined): Promise<CreatedUpload> {
-  const options = { ...run.call, idempotencyKey };
-  return orFail(run, { step: 'create', uploadId: undefined }, () => run.steps.create(run.file.params, options));
-}
-
-/** False when the URL has expired and the content can be sent to a new one. */
-async function put(run: UploadRun, upload: CreatedUpload, mayRenew: boolean): Promise<boolean> {
-  const { steps, file, call } = run;
-  try {
-    await steps.put(putRequest(steps, upload, file), call);
-    file.finish();
-    return true;
-  } catch (cause) {
-    if (mayRenew && file.repeatable && isExpiredUrl(cause) && !call.signal?.aborted) return false;
-    throw await uploadFailure(run, { step: 'put', cause, uploadId: upload.upload_id });
-  }
-}
-
-/** Replaces an upload whose URL has expired by a new one, and sends the bytes there. */
-async function renewed(run: UploadRun, expired: CreatedUpload): Promise<CreatedUpload> {
-  const { idempotencyKey, cleanup } = run.options;
-  if (cleanup !== false) await remove(run, expired.upload_id);
-  const upload = await announceUpload(run, idempotencyKey === undefined ? undefined : `${idempotencyKey}:1`);
-  await put(run, upload, false);
-  return upload;
 }
 
 async function orFail<T>(run: UploadRun, at: Omit<Failure, 'cause'>, work: () => PromiseLike<T>): Promise<T> {

@@ -270,12 +270,6 @@ describe("cleanup: 'after-job'", () => {
     expect(await left(sandbox)).toBe(4);
   });
 
-  it('a deletion that is refused changes nothing', async () => {
-    const { client, sandbox } = start();
-    sandbox.faults.add({ match: { method: 'DELETE' }, status: 409, code: 'upload_in_use', times: 2 });
-    expect(await run(client)).toMatchObject({ status: 'completed' });
-  });
-
   it('is an option of createAndWait alone', async () => {
     const { client, log } = start();
     await expect(client.videos.create(params(), { cleanup: 'after-job' } as never)).rejects.toThrow(

@@ -66,45 +66,6 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     expect(refused).not.toHaveProperty('uploadIds');
   });
 
-  it('the uploads of the other files end at once when one is refused', async () => {
-    const { sandbox } = start();
-    const ended: unknown[] = [];
-    let begun = () => {};
-    const putBegun = new Promise<void>((resolve) => {
-      begun = resolve;
-    });
-    let creates = 0;
-    const fetch = async (url: string, init: RequestInit) => {
-      if (init.method !== 'PUT') {
-        if (url.endsWith('/v1/uploads') && init.method === 'POST' && ++creates === 2) {
-          await putBegun;
-          return Response.json({ error: { code: 'upload_invalid', message: 'No.' } }, { status: 400 });
-        }
-        return sandbox.fetch(new Request(url, init));
-      }
-      return new Promise<Response>((_, reject) => {
-        begun();
-        init.signal?.addEventListener('abort', () => {
-          ended.push(init.signal?.reason);
-          reject(init.signal?.reason);
-        });
-      });
-    };
-    const client = sandbox.client({ fetch, maxRetries: 0 });
-    const params = { prompt, first_frame_upload_id: png(), last_frame_upload_id: png() };
-    await expect(client.videos.create(params)).rejects.toMatchObject({ step: 'create' });
-    // Not by its own time limit, which passes at once on the sandbox's clock.
-    expect(ended).toEqual([expect.objectContaining({ name: 'UploadError', step: 'create' })]);
-  });
-
-  it('an answer that was lost leaves them: the job may exist', async () => {
-    const { sandbox } = start();
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
-    const client = sandbox.client({ maxRetries: 0 });
-    await expect(client.videos.create({ prompt, first_frame_upload_id: png() })).rejects.toThrow();
-    expect(await left(sandbox)).toBe(1);
-  });
-
   it('a register that is refused', async () => {
     const { sandbox } = start();
     sandbox.faults.add({

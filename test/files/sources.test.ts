@@ -112,46 +112,6 @@ describe('a source is recognised', () => {
     expect(source).toMatchObject(expected);
     expect(await contentOf(source)).toEqual([...BYTES]);
   });
-
-  it.each([
-    [65_536 * 2 + 1, [65_536, 65_536, 1]],
-    [65_536 * 2, [65_536, 65_536]],
-  ])('and given in pieces of 64 KiB where it is in memory: %i bytes', async (bytes, expected) => {
-    const source = recogniseSource(new Uint8Array(bytes));
-    const sizes: number[] = [];
-    for (let it = source.open(), next = await it.next(); !next.done; next = await it.next())
-      sizes.push(next.value.length);
-    expect(sizes).toEqual(expected);
-  });
-
-  it('where a stream is no async iterable, as in some browsers', async () => {
-    const stream = new Blob([BYTES]).stream();
-    const source = recogniseSource({ locked: false, getReader: () => stream.getReader() });
-    expect(source.kind).toBe('a ReadableStream');
-    expect(await contentOf(source)).toEqual([...BYTES]);
-  });
-
-  it('where there is no shared memory, as in most pages', () => {
-    vi.stubGlobal('SharedArrayBuffer', undefined);
-    expect(recogniseSource(new Blob([BYTES]))).toMatchObject({ kind: 'a Blob', sizeBytes: 5 });
-  });
-
-  it('and let go of when it is not read to its end', async () => {
-    const cancel = vi.fn();
-    const stream = new ReadableStream({ pull: (it) => it.enqueue(BYTES.slice()), cancel });
-    const content = recogniseSource(stream).open();
-    await content.next();
-    expect(await content.return?.()).toEqual({ done: true, value: undefined });
-    expect(cancel).toHaveBeenCalledOnce();
-    await expect(
-      recogniseSource({ [Symbol.asyncIterator]: () => ({ next() {} }) })
-        .open()
-        .return?.(),
-    ).resolves.toEqual({
-      done: true,
-      value: undefined,
-    });
-  });
 });
 
 describe('a source is refused', () => {
@@ -300,13 +260,6 @@ describe('what the service is told of a file', () => {
   ])('%o with %j: %j', async (given, options, expected) => {
     expect((await describeFile(given, options)).params).toMatchObject(expected);
   });
-
-  it('ends a source that is read once where the file is refused', async () => {
-    const cancel = vi.fn();
-    const stream = new ReadableStream({ pull: (it) => it.enqueue(BYTES.slice()), cancel });
-    await expect(describeFile(stream, { sizeBytes: 5_000 })).rejects.toThrow('The first bytes do not tell');
-    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
-  });
 });
 
 describe('the body of an upload', () => {
@@ -333,16 +286,6 @@ describe('the body of an upload', () => {
     expect([moved.mock.calls.length, file.failure()]).toEqual([3, undefined]);
   });
 
-  it('that a runtime stops asking for at its last byte is whole when it has arrived', async () => {
-    const { file, stream, sent } = await open(5, pieces(piece(5)));
-    await stream.getReader().read();
-    file.finish();
-    expect(sent).toEqual([
-      [0, 5],
-      [5, 5],
-    ]);
-  });
-
   it.each([
     [6, [2, 3], 'The content ended after 5 of 6 bytes.'],
     [4, [2, 3], 'The content is longer than the 4 bytes announced.'],
@@ -355,27 +298,6 @@ describe('the body of an upload', () => {
     expect(file.failure()).toEqual({ reason: new RangeError(message) });
     expect(ended).toHaveBeenCalledOnce();
     await expect(file.body(() => {})).rejects.toThrow(message);
-  });
-
-  it('ends its content when it is not sent, also one that cannot be ended', async () => {
-    const content = pieces(piece(1));
-    const ended = vi.spyOn(content, 'return').mockRejectedValue(new Error('no'));
-    (await open(5, content)).file.discard();
-    await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
-    (await open(5, { next: async () => ({ done: true, value: undefined }) })).file.discard();
-  });
-
-  it('ends what a function gave for it, and does not call a function for nothing', async () => {
-    const content = pieces(piece(1));
-    const ended = vi.spyOn(content, 'return');
-    const factory = vi.fn(() => content);
-    const file = openFile(factory, { sizeBytes: 5 });
-    file.discard();
-    expect(factory).not.toHaveBeenCalled();
-    await file.body(() => {});
-    file.discard();
-    await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
-    expect(factory).toHaveBeenCalledOnce();
   });
 
   it.each([
@@ -400,58 +322,11 @@ describe('the body of an upload', () => {
 });
 
 describe('of a file whose type is to be found out', () => {
-  const spied = (name?: string, type = '') => {
-    const stream = vi.fn(() => new Blob([PNG]).stream());
-    return { source: { name, type, size: 64, stream }, stream };
-  };
-
-  it.each<[string | undefined, string, FileOptions]>([
-    ['fox.png', '', {}],
-    [undefined, 'image/png', {}],
-    [undefined, 'video/mp4', {}],
-    [undefined, '', { mimeType: 'image/png' }],
-    [undefined, '', { filename: 'fox.mp4' }],
-  ])('nothing is read where its name (%j), its type (%j) or the options (%j) tell it', async (name, type, options) => {
-    const { source, stream } = spied(name, type);
-    await describeFile(source, options);
-    expect(stream).not.toHaveBeenCalled();
-  });
-
-  it('nothing is read for a character where it is no image', async () => {
-    const { source, stream } = spied('fox.mp4');
-    await expect(describeFile(source, { purpose: 'character' })).rejects.toThrow('this file is VIDEO');
-    expect(stream).not.toHaveBeenCalled();
-  });
-
   it('the width is found behind the first kilobytes', async () => {
     const preview = new Uint8Array(20_000);
     const head = [0xff, 0xd8, 0xff, 0xe0, preview.length >> 8, preview.length & 0xff];
     const frame = [0xff, 0xc0, 0, 11, 8, 1, 44, 1, 43];
     const jpeg = new Blob([Uint8Array.from(head), preview.subarray(2), Uint8Array.from(frame)]);
     await expect(describeFile(jpeg, { purpose: 'character' })).rejects.toThrow('The image is 299 px wide.');
-  });
-
-  it('an image without a readable width is taken for a character', async () => {
-    const { params } = await describeFile(new Blob([BYTES], { type: 'image/png' }), { purpose: 'character' });
-    expect(params.upload_type).toBe('IMAGE');
-  });
-
-  it('what can be read again is let go of at once, and opened anew when it is sent', async () => {
-    const given = [pieces(PNG), pieces(PNG)];
-    const [ended, kept] = given.map((content) => vi.spyOn(content, 'return'));
-    const open = vi.fn(() => given.shift() ?? pieces<Uint8Array<ArrayBuffer>>());
-    const file = await describeFile(open, { sizeBytes: 64 });
-    await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
-    expect(await new Response((await file.body(() => {})) as ReadableStream).bytes()).toEqual(PNG);
-    expect([open.mock.calls.length, kept?.mock.calls.length]).toEqual([2, 0]);
-  });
-
-  it('no more is waited for than what tells it', async () => {
-    const first = new Uint8Array(4_100);
-    first.set(PNG);
-    let asked = 0;
-    const next = () => (++asked === 1 ? Promise.resolve({ done: false, value: first }) : new Promise<never>(() => {}));
-    const file = await describeFile({ [Symbol.asyncIterator]: () => ({ next }) }, { sizeBytes: 9_000 });
-    expect([file.params.mime_type, asked]).toEqual(['image/png', 1]);
   });
 });

@@ -80,14 +80,6 @@ describe('every source arrives whole, with its length and the signed headers', (
   });
 });
 
-it('reads a Response of a real server, its size and type included', async () => {
-  service.addOutput('job_1', { body: PNG, contentType: 'image/png' });
-  const response = await fetch(`${service.storageUrl}/outputs/job_1`);
-  const upload = await makeClient(service).uploads.upload(response);
-  expect(upload).toMatchObject({ mime_type: 'image/png', file_size: PNG.length });
-  expect(service.uploads.get('up_1')?.sha256).toBe(hash(PNG));
-});
-
 it('keeps the API key from storage and sends exactly the headers that were returned', async () => {
   await makeClient(service, { headers: { 'x-mine': 'for the service only' } }).uploads.upload(new Blob([PNG]));
   const put = service.seen.find(({ at }) => at === 'storage');
@@ -188,28 +180,6 @@ describe('what is refused before a byte moves', () => {
     expect(service.log).toEqual([]);
     await uploads.upload(new Blob([PNG]), { purpose: 'character' });
     expect(service.uploads.get('up_1')?.sha256).toBe(hash(PNG));
-  });
-
-  it('a video, when it is meant for a character', async () => {
-    const video = new Blob([PNG], { type: 'video/mp4' });
-    await expect(makeClient(service).uploads.upload(video, { purpose: 'character' })).rejects.toThrow(
-      'A character needs an image, and this file is VIDEO.',
-    );
-    expect(service.log).toEqual([]);
-  });
-
-  it.each(['filename', 'mimeType', 'uploadType'])('a %s that is not a string', async (name) => {
-    const upload = makeClient(service).uploads.upload(new Blob([PNG]), { [name]: 5 });
-    await expect(upload).rejects.toThrow(`${name} must be a string, not 5.`);
-    const told = { filename: 'fox.png', mimeType: 'image/png', uploadType: 'IMAGE' } as const;
-    await makeClient(service).uploads.upload(new Blob([PNG]), told);
-    expect(service.uploads.get('up_1')?.params).toMatchObject({ file_name: 'fox.png', upload_type: 'IMAGE' });
-  });
-
-  it('a file that is not there', async () => {
-    const missing = makeClient(service).uploads.upload(fromPath(join(directory, 'missing.png')));
-    await expect(missing).rejects.toMatchObject({ name: 'UploadError', step: 'prepare', left: 'nothing' });
-    await expect(missing).rejects.toThrow('missing.png');
   });
 
   it.each([

@@ -369,19 +369,4 @@ describe('the step of an upload that failed', () => {
   ])('%s ends in the same way again: %s', (_, error, again) => {
     expect(files.failsAgain(error)).toBe(again);
   });
-
-  it.each<[string, unknown, boolean]>([
-    ['410', refused(410), true],
-    ['an empty 403', refused(403), true],
-    ['a 403 of an empty object', refused(403, { data: {} }), true],
-    ['a 403 that says something', refused(403, { data: 'AccessDenied' }), false],
-    ['a 400 by its body', refused(400, { data: { message: 'Request has Expired' } }), true],
-    ['a 401 by its code', refused(401, { code: 'expired_token' }), true],
-    ['a 403 by its text', refused(403, { data: 'not within the time frame' }), true],
-    ['an empty 400', refused(400), false],
-    ['a 404 that says it', refused(404, { data: 'expired' }), false],
-    ['another error', new PreflightError('expired', { code: 'http_400', param: 'x' }), false],
-  ])('%s says that its URL has expired: %s', (_, error, expected) => {
-    expect(files.isExpiredUrl(error)).toBe(expected);
-  });
 });
