@@ -37,7 +37,7 @@ export interface OutputReading {
   readonly jobId: string;
   /** Asks for the file, or for what is left of it; resolves with the head of the answer. */
   readonly open: (signal: AbortSignal, rest?: RestOfOutput) => PromiseLike<Response>;
-  /** Asks what is known of the file, where the answer does not tell its size. */
+  /** Asks for the size of the file, where the answer does not tell it. */
   readonly info: (signal: AbortSignal) => PromiseLike<Pick<OutputInfo, 'sizeBytes'>>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
@@ -51,8 +51,6 @@ interface Connection {
   readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   /** Bytes that were read only to look at them. */
   peeked: Uint8Array<ArrayBuffer> | undefined;
-  /** Bytes to throw away, because they were given before: the service has ignored the range. */
-  skip: number;
 }
 
 /**
@@ -183,13 +181,11 @@ export class OutputReader {
     const response = await this.#open(rest);
     if (response === undefined) return;
     const answer = await this.#answerOf(response);
-    const skip = this.#continuation(response, { answer, rest });
-    if (skip !== undefined) {
-      this.#connection = await this.#inspected(response, answer, skip);
-      return;
+    if (!this.#continues(response, answer, rest)) {
+      drop(response);
+      throw this.#changed();
     }
-    drop(response);
-    throw this.#changed();
+    this.#connection = await this.#inspected(response, answer);
   }
 
   #isWhole(): boolean {
@@ -239,23 +235,17 @@ export class OutputReader {
     }
   }
 
-  /** How many bytes of the answer to skip until it continues the same file; undefined when it does not continue it. */
-  #continuation(
-    { headers }: Response,
-    { answer, rest }: { readonly answer: OutputAnswer; readonly rest: RestOfOutput },
-  ): number | undefined {
-    const { part, encoding, sizeBytes } = answer;
+  /** Whether the answer begins where the reading stands, in the same file. */
+  #continues({ headers }: Response, { part, encoding }: OutputAnswer, { range, ifRange }: RestOfOutput): boolean {
     const tag = headers.get('etag');
-    const isOther = encoding !== undefined || (tag !== null && tag !== rest.ifRange);
+    if (part === undefined || encoding !== undefined || (tag !== null && tag !== ifRange)) return false;
     const whole = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
-    if (isOther) return undefined;
-    if (part === undefined) return tag !== null && (whole ?? sizeBytes) === sizeBytes ? rest.range.start : undefined;
     const fits = part.whole === undefined || ((whole ?? part.whole) === part.whole && part.end < part.whole);
-    return part.start === rest.range.start && fits ? 0 : undefined;
+    return part.start === range.start && fits;
   }
 
   /** The answer as a connection, its first bytes looked at. A cut in the middle shows itself in the next read. */
-  async #inspected(response: Response, { contentType, part }: OutputAnswer, skip = 0): Promise<Connection> {
+  async #inspected(response: Response, { contentType, part }: OutputAnswer): Promise<Connection> {
     // An answer without a body was refused.
     const body: ReadableStream<Uint8Array<ArrayBuffer>> = response.body ?? new ReadableStream();
     const reader = body.getReader();
@@ -271,7 +261,7 @@ export class OutputReader {
       }
       const peeked = chunks.length > 1 ? joinBytes(chunks) : chunks[0];
       refuseNonMedia(this.#reading.jobId, contentType, peeked);
-      return { reader, peeked, skip };
+      return { reader, peeked };
     } catch (reason) {
       reader.cancel(reason).catch(() => undefined);
       throw reason;
@@ -296,11 +286,8 @@ export class OutputReader {
       await this.#pause('reason' in next ? next.reason : 'the connection closed early');
       return undefined;
     }
-    const skipped = Math.min(connection.skip, next.value.length);
-    connection.skip -= skipped;
-    if (skipped === next.value.length) return undefined;
     const left = total === undefined ? Number.POSITIVE_INFINITY : total - this.#given;
-    const bytes = skipped === 0 ? next.value : next.value.subarray(skipped);
+    const bytes = next.value;
     this.#given += Math.min(bytes.length, left);
     if (bytes.length <= left) return bytes;
     if (this.#end === undefined) {

@@ -42,6 +42,35 @@ it('gives an answer with head and length, and a body that goes on after cuts', a
   ]);
 });
 
+it('asks for the file as it is, and tells what is known of it without its bytes', async () => {
+  const { etag } = service.addOutput('job_1', { body: MOVIE });
+  const { jobs } = makeClient(service);
+  expect(
+    (await jobs.output('job_1', { range: { start: 2, end: 5 }, ifRange: etag })).headers.get('content-range'),
+  ).toBe('bytes 2-5/1000000');
+  expect(await jobs.outputInfo({ id: 'job_1' })).toMatchObject({
+    ...{ contentType: 'video/mp4', sizeBytes: MOVIE.length, etag, acceptsRanges: true },
+  });
+  expect(service.seen.map(({ method, headers }) => [method, headers['accept-encoding'], headers.range])).toEqual([
+    ['GET', expect.stringContaining('identity'), 'bytes=2-5'],
+    ['HEAD', 'identity', undefined],
+  ]);
+});
+
+it('has no header that counts encoded bytes, because the bytes come decoded', async () => {
+  const encoded = { 'content-encoding': 'gzip', 'content-length': '99', 'accept-ranges': 'bytes', etag: '"a"' };
+  const fetch = async (_: unknown, init?: RequestInit) =>
+    init?.method === 'HEAD'
+      ? new Response(null, { headers: { 'content-length': '4' } })
+      : new Response('0123', { headers: encoded });
+  const response = await makeClient(service, { fetch }).jobs.output('job_1', { resume: true });
+  expect(Object.fromEntries(response.headers)).toEqual({
+    etag: '"a"',
+    'content-type': expect.stringContaining('text/plain'),
+  });
+  expect(await response.text()).toBe('0123');
+});
+
 it('does not go on without being told to', async () => {
   service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
   const plain = await makeClient(service).jobs.output('job_1');
@@ -60,22 +89,6 @@ it('goes on within the range that was asked for', async () => {
   ]);
 });
 
-it('goes on in a file of which the service sends all of again, because the tag is the same', async () => {
-  const output = service.addOutput('job_1', { body: MOVIE, cuts: [300_000, 800_000] });
-  const response = await open();
-  output.ranges = false;
-  expect(await bytes(response)).toEqual(MOVIE);
-  expect(gets()).toHaveLength(3);
-});
-
-it('works with the other ways to take the answer', async () => {
-  service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
-  const { data, attempts } = await open().withResponse();
-  expect([await bytes(data), attempts]).toEqual([MOVIE, 1]);
-  service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
-  expect(await bytes(await open().asResponse())).toEqual(MOVIE);
-});
-
 describe('fails with a DownloadError', () => {
   it.each([
     ['has changed', { etag: '"new"' }, 'file_changed'],
@@ -85,18 +98,6 @@ describe('fails with a DownloadError', () => {
     const response = await open();
     Object.assign(output, change);
     expect(await failure(bytes(response))).toMatchObject({ name: 'DownloadError', code, jobId: 'job_1' });
-  });
-
-  it('when nothing proves that the file is the same', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [500_000], etag: undefined });
-    const error = await failure(bytes(await open()));
-    expect(error).toMatchObject({ code: 'interrupted', message: expect.stringContaining('no strong entity tag') });
-  });
-
-  it('after five cuts in a row without a byte more', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [500_000, ...Array(20).fill(0)] });
-    expect(await failure(bytes(await open()))).toMatchObject({ code: 'interrupted' });
-    expect(gets()).toHaveLength(6);
   });
 
   it('for a page or JSON, before there is an answer', async () => {
@@ -116,26 +117,6 @@ it.each(['', '<html>'])('a file that begins with many empty comments is told at 
 
 it('a refusal is the error that it is without resume', async () => {
   expect(await failure(open())).toMatchObject({ name: 'NotFoundError' });
-});
-
-it('ends at once with the reason of an abort, and asks for nothing more', async () => {
-  service.addOutput('job_1', { body: MOVIE, stallAfter: 1_000 });
-  const abort = new AbortController();
-  const reading = bytes(await open({ signal: abort.signal }));
-  abort.abort('enough');
-  expect(await failure(reading)).toBe('enough');
-  expect(gets()).toHaveLength(1);
-});
-
-it('closes the connection when the body is cancelled, between two connections too', async () => {
-  service.addOutput('job_1', { body: MOVIE, cuts: [1_000, 0, 0], stallAfter: 5 });
-  const response = await open();
-  const reader = response.body?.getReader();
-  await reader?.read();
-  await reader?.cancel();
-  const asked = gets().length;
-  await new Promise((done) => setTimeout(done, 50));
-  expect(gets()).toHaveLength(asked);
 });
 
 it("can be piped, copied and read into buffers of one's own", async () => {

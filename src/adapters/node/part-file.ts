@@ -3,8 +3,6 @@ import { dirname, join } from 'node:path';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { fileSystemCode, flush, flushDirectory } from './flush.js';
 
-/** Bytes gathered before they are written: one call in sixteen or more, at little memory. */
-const BATCH_BYTES = 1024 * 1024;
 /** What a file system answers that knows no hard links (FAT, some network shares and containers). */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EXDEV', 'EACCES'];
 /** A part that was not written to for so long is of a program that was killed. */
@@ -21,10 +19,7 @@ interface Placing {
 export class PartFile {
   readonly #path: string;
   readonly #file: FileHandle;
-  #batch: Uint8Array[] = [];
-  #batched = 0;
-  #position = 0;
-  #writing: Promise<unknown> = Promise.resolve();
+  #sizeBytes = 0;
 
   private constructor(path: string, file: FileHandle) {
     this.#path = path;
@@ -39,22 +34,18 @@ export class PartFile {
     return new PartFile(path, await open(path, 'wx'));
   }
 
-  /** How many bytes it holds, those under way included. */
+  /** How many bytes it holds. */
   get sizeBytes(): number {
-    return this.#position + this.#batched;
+    return this.#sizeBytes;
   }
 
-  /** Appends. What it returns, where the bytes gathered are to be written, resolves while they still are: reading goes on. */
-  write(chunk: Uint8Array): Promise<void> | undefined {
-    this.#batch.push(chunk);
-    this.#batched += chunk.length;
-    return this.#batched >= BATCH_BYTES ? this.#write() : undefined;
+  async write(bytes: Uint8Array): Promise<void> {
+    await this.#file.appendFile(bytes);
+    this.#sizeBytes += bytes.length;
   }
 
   /** Puts the whole file, flushed to the disk, under its name at once; with `overwrite` false it never replaces another. */
   async commit(target: string, { overwrite, mode }: Placing): Promise<void> {
-    await this.#write();
-    await this.#writing;
     if (mode !== undefined) await this.#file.chmod(mode);
     await flush(this.#file);
     await this.#file.close();
@@ -65,30 +56,9 @@ export class PartFile {
 
   /** Takes it away. */
   async abandon(): Promise<void> {
-    await this.#writing.catch(() => undefined);
     await this.#file.close().catch(() => undefined);
     await unlink(this.#path).catch(() => undefined);
   }
-
-  async #write(): Promise<void> {
-    await this.#writing;
-    if (this.#batched === 0) return;
-    const [batch, position] = [this.#batch, this.#position];
-    this.#position += this.#batched;
-    this.#batch = [];
-    this.#batched = 0;
-    this.#writing = writeWhole(this.#file, batch, position);
-    this.#writing.catch(() => undefined); // Thrown by whoever waits for it next.
-  }
-}
-
-async function writeWhole(file: FileHandle, batch: readonly Uint8Array[], position: number): Promise<void> {
-  let { bytesWritten: at } = await file.writev(batch, position);
-  const bytes = batch.reduce((sum, { length }) => sum + length, 0);
-  if (at === bytes) return;
-  // A short write: a disk that is full says so on the next one.
-  const whole = Buffer.concat(batch);
-  while (at < bytes) at += (await file.write(whole, at, bytes - at, position + at)).bytesWritten;
 }
 
 async function removeLeft(directory: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { constants, type Stats } from 'node:fs';
-import { access, type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
+import { access, type FileHandle, lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { extensionFor, type JobRef, type OutputVersion, requireJobId } from '../../downloading/output.js';
@@ -96,7 +96,6 @@ class Saving {
   /** Saves the file to the path that the caller gave. */
   async to(given: unknown): Promise<SavedOutput> {
     const target = await this.#inDisk(() => saveTarget(given));
-    if ('file' in target) await this.#refuseNoFile(target.file);
     const reader = outputReader(this.#client, this.#source);
     const save = (version: OutputVersion) => this.#save(reader, version, target);
     try {
@@ -107,23 +106,28 @@ class Saving {
   }
 
   async #save(reader: OutputReader, version: OutputVersion, target: SaveTarget): Promise<SavedOutput> {
-    if ('file' in target) {
-      const isThere = await this.#isSameSize(target.file, version);
-      return isThere ? this.#compare(reader, target.file, version) : this.#fetch(reader, target.file, version);
-    }
-    const path = join(target.directory, this.#name(version));
-    return (await this.#existing(path, version)) ?? this.#fetch(reader, path, version);
+    const { sizeBytes, contentType } = version;
+    const path =
+      'file' in target
+        ? target.file
+        : join(target.directory, `${safeFileName(this.#source.jobId, '')}${extensionFor(contentType)}`);
+    const found = await this.#sizeAt(path, sizeBytes);
+    if (found === undefined) return this.#fetch(reader, path, version);
+    // No other file has the job's name and the file's size.
+    return 'file' in target
+      ? this.#compare(reader, path, version)
+      : { path, sizeBytes: found, contentType, existed: true };
   }
 
   /** Fetches the file into a part beside its target, which then takes the target's place. */
   async #fetch(reader: OutputReader, path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput> {
     const { overwrite = false } = this.#options;
-    const place = overwrite ? await this.#inDisk(() => linkedPath(path)) : path;
+    const place = (overwrite && (await this.#inDisk(() => ifThere(realpath(path))))) || path;
     const part = await this.#inDisk(() => PartFile.open(place));
     try {
       for (let bytes = await reader.read(); bytes; bytes = await reader.read()) {
-        const written = part.write(bytes);
-        if (written !== undefined) await this.#inDisk(() => written);
+        const chunk = bytes;
+        await this.#inDisk(() => part.write(chunk));
         this.#tell(part.sizeBytes, sizeBytes);
       }
       await this.#inDisk(async () => {
@@ -154,41 +158,20 @@ class Saving {
     }
   }
 
-  /** Whether a file of the job's size is at the path, without `overwrite`. Throws where something else is. */
-  async #isSameSize(path: string, { sizeBytes }: OutputVersion): Promise<boolean> {
-    if (this.#options.overwrite === true || !(await this.#inDisk(() => isPathTaken(path)))) return false;
+  /** The size of the file at the path; undefined where it may be written. Throws for one that is not of the job's size. */
+  async #sizeAt(path: string, sizeBytes: number | undefined): Promise<number | undefined> {
     const stats = await this.#inDisk(() => statsOfRegular(path));
+    if (this.#options.overwrite === true) return undefined;
+    // A link that leads nowhere is something, too.
+    const isFree = stats === undefined && (await this.#inDisk(() => ifThere(lstat(path)))) === undefined;
+    if (isFree) return undefined;
     if (stats?.size !== sizeBytes) throw this.#taken(path);
-    return true;
-  }
-
-  #name({ contentType }: OutputVersion): string {
-    return `${safeFileName(this.#source.jobId, '')}${extensionFor(contentType)}`;
-  }
-
-  /** The file of this job, where it is in the directory: no other file has the job's name and the file's size. */
-  async #existing(path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput | undefined> {
-    const stats = await this.#inDisk(() => statsOfRegular(path));
-    const isOwn = stats !== undefined && stats.size === sizeBytes && this.#options.overwrite !== true;
-    if (isOwn) return { path, sizeBytes, contentType, existed: true };
-    await this.#refuseTaken(path);
-    return undefined;
+    return sizeBytes;
   }
 
   #tell(receivedBytes: number, totalBytes: number | undefined): void {
     const { onProgress } = this.#options;
     if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
-  }
-
-  /** Refuses a place that no regular file can be at, before a byte is fetched. */
-  async #refuseNoFile(path: string): Promise<void> {
-    const stats = await this.#inDisk(() => statsOfRegular(path));
-    if (stats === undefined) await this.#refuseTaken(path);
-  }
-
-  async #refuseTaken(path: string): Promise<void> {
-    if (this.#options.overwrite === true) await this.#inDisk(() => statsOfRegular(path));
-    else if (await this.#inDisk(() => isPathTaken(path))) throw this.#taken(path);
   }
 
   /** Does something on the disk; its failure is a DownloadError that names the place. */
@@ -226,9 +209,6 @@ async function bytesAt(file: FileHandle, position: number, length: number): Prom
   return buffer.subarray(0, have);
 }
 
-/** Links to links that are followed. */
-const MOST_LINKS = 40;
-
 /** Where a file is to go, as far as it is known before its type is. */
 type SaveTarget = { readonly directory: string } | { readonly file: string };
 
@@ -243,12 +223,11 @@ async function saveTarget(path: unknown): Promise<SaveTarget> {
       `saveOutput(client, job, path): path must be a non-empty string or a file: URL, not ${show(path)}.`,
     );
   }
-  if (given.includes('\0')) throw new Error('the path contains a null character.');
   const wanted = resolve(given);
   if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);
-  const isTargetDirectory = (await statsAt(wanted))?.isDirectory() === true;
+  const isTargetDirectory = (await ifThere(stat(wanted)))?.isDirectory() === true;
   const directory = isTargetDirectory ? wanted : dirname(wanted);
-  if ((await statsAt(directory)) === undefined) await makeDirectories(directory);
+  if ((await ifThere(stat(directory))) === undefined) await makeDirectories(directory);
   if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
   await access(directory, constants.W_OK);
   if (isTargetDirectory) return { directory };
@@ -258,28 +237,9 @@ async function saveTarget(path: unknown): Promise<SaveTarget> {
 
 /** What is at `path`; undefined where nothing is. Throws for a device, a pipe or a socket: a file must not replace it. */
 async function statsOfRegular(path: string): Promise<Stats | undefined> {
-  const stats = await statsAt(path);
+  const stats = await ifThere(stat(path));
   if (stats === undefined || stats.isFile()) return stats;
-  throw new Error(`"${path}" is ${kindOf(stats)}, not a regular file.`);
-}
-
-/** Whether anything is at `path`, a dangling link too. */
-async function isPathTaken(path: string): Promise<boolean> {
-  return (await ifThere(lstat(path))) !== undefined;
-}
-
-/** The path behind links, whose last one may lead to a file that is not there yet. */
-async function linkedPath(path: string, links = 0): Promise<string> {
-  const real = await ifThere(realpath(path));
-  if (real !== undefined) return real;
-  const isLink = (await ifThere(lstat(path)))?.isSymbolicLink() ?? false;
-  if (!isLink) return join(await realpath(dirname(path)), path.slice(dirname(path).length));
-  if (links > MOST_LINKS) throw new Error(`"${path}" leads through too many links.`);
-  return linkedPath(resolve(dirname(path), await readlink(path)), links + 1);
-}
-
-function statsAt(path: string): Promise<Stats | undefined> {
-  return ifThere(stat(path));
+  throw new Error(`"${path}" is not a regular file.`);
 }
 
 async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
@@ -289,13 +249,6 @@ async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
     if (fileSystemCode(reason) === 'ENOENT') return undefined;
     throw reason;
   }
-}
-
-function kindOf(stats: Stats): string {
-  if (stats.isDirectory()) return 'a directory';
-  if (stats.isFIFO()) return 'a pipe';
-  if (stats.isSocket()) return 'a socket';
-  return stats.isCharacterDevice() || stats.isBlockDevice() ? 'a device' : 'something else';
 }
 
 /**
