@@ -84,15 +84,6 @@ describe('before anything is paid', () => {
     expect([...store.objects.keys()]).toEqual(['foxes/fox.png']);
   });
 
-  it('an object in a store whose clock is hours away is seen', async () => {
-    prompts(FOX);
-    occupy('foxes/fox.png');
-    store.aheadMs = -5 * 3_600_000;
-    const { code, stderr } = await batch();
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('/foxes/fox.png" is there') });
-    expect(sandbox.requests).toEqual([]);
-  });
-
   it.each(['fox.png', 'fox.jpg', 'fox.webp'])('an object of the name %s is refused', async (name) => {
     prompts(FOX);
     occupy(`foxes/${name}`);

@@ -317,6 +317,13 @@ describe('what the store refuses', () => {
     expect(store.sent('PUT')).toHaveLength(expected === NO_BUCKET ? 1 : 0);
   });
 
+  it('a clock that is wrong is told before the file is opened', async () => {
+    for (const method of ['HEAD', 'GET'] as const)
+      store.faults.push({ method, status: 403, code: 'RequestTimeTooSkewed', always: true });
+    expect((await failure(copy())).message).toContain('Set the clock of this machine.');
+    expect(reads()).toBe(0);
+  });
+
   it('a page that answers in place of a store is no object: the endpoint is wrong', async () => {
     const fetch = async () => new Response('<p>Sign in</p>', { headers: { 'content-type': 'text/html' } });
     const error = await failure(copy({ fetch }));
