@@ -1,9 +1,9 @@
-import { type Figures, type Load, measure } from '../test/waiting/measure.js';
-import { OPENAI, peer, REPLICATE, RUNWAY } from '../test/waiting/peers.js';
-import { roundRobin } from '../test/waiting/round-robin.js';
 import { table } from './frame.js';
 import { lifted } from './lifted.js';
 import { optimum } from './optimum.js';
+import { type Figures, type Load, measure } from './waiting/measure.js';
+import { OPENAI, peer, REPLICATE, RUNWAY } from './waiting/peers.js';
+import { roundRobin } from './waiting/round-robin.js';
 
 /** A load, and how many seeds it is averaged over. */
 interface Row {

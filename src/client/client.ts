@@ -9,14 +9,17 @@ import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
+import { lengthsOf } from '../store/facts.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { STORE, type Store } from '../store/store.js';
 import { type ClientTransport, createTransport } from '../transport/create-transport.js';
 import type { RequestPromise } from '../transport/transport.js';
 import { type JobUpdate, waitForJobs, watchJob } from '../waiting/job-iterables.js';
 import type { JobNotice } from '../waiting/notices.js';
-import { createWaiter, type Waiter } from '../waiting/wait-for-job.js';
+import { NO_LIMITS } from '../waiting/read-queue.js';
+import { ReadScheduler } from '../waiting/scheduler.js';
 import type { WaitOptions } from '../waiting/wait-options.js';
+import { createWaiter, type Waiter } from '../waiting/waiter.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from '../webhooks/verify.js';
 import { type Characters, createCharactersResource } from './characters.js';
 import { type ClientOptions, checkClientOptions } from './client-options.js';
@@ -78,8 +81,12 @@ export class GenClient {
     const jobs = new Jobs(transport);
     const waiter = createWaiter({
       readJob: (id, signal) => jobs.readOnce(id, signal),
-      account: transport.account,
-      limits: (account) => (config.rateLimit === 'off' ? 'off' : transport.limitsOf(account)),
+      async scheduling() {
+        const account = await transport.account();
+        const make = () => new ReadScheduler(config.clock, undefined, lengthsOf(account));
+        const limits = config.rateLimit === 'off' ? NO_LIMITS : transport.limitsOf(account);
+        return { id: account.id, scheduler: account.shared('waits', make), limits };
+      },
       asksAccount: config.asksAccount,
       handedOver: config.store && transport.jobs.handedOver,
       maxRetryAfterMs: config.maxRetryAfterMs,

@@ -7,7 +7,7 @@ import { type CreatedJob, type JobCall, warningsIn } from '../schemas/job.js';
 import type { DecodeContext, JsonRequest, ShownJob, Transport } from '../transport/transport.js';
 import { type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
-import type { Waiter } from '../waiting/wait-for-job.js';
+import type { Waiter } from '../waiting/waiter.js';
 import { decodeJob } from './endpoint.js';
 
 /** What a create needs of the client. */

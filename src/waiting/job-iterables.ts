@@ -6,8 +6,8 @@ import { ENDED, type JobProgress } from '../rules/read-order.js';
 import { onAbort } from '../runtime/deadline.js';
 import type { Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
-import type { Waiter } from './wait-for-job.js';
 import type { WaitOptions } from './wait-options.js';
+import type { Waiter } from './waiter.js';
 
 /** A job as a read has shown it, and how far it is. */
 export interface JobUpdate extends JobProgress {

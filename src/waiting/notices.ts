@@ -24,17 +24,12 @@ export interface Notice {
 export interface NoticesContext {
   readonly clock: Clock;
   /** The store through which the processes of an account notify each other. */
-  readonly store: Store;
+  readonly store?: Store | undefined;
   /** The client's signing secrets: what another process has received is verified again. */
   readonly secrets?: (() => readonly string[]) | undefined;
   /** The base URL, where it is known. */
   readonly baseUrl?: (() => string | undefined) | undefined;
   readonly warn?: ((message: string) => void) | undefined;
-}
-
-/** The scheduler of waits, as far as it takes notices. */
-export interface NoticeTaker {
-  notify(notice: Notice): unknown;
 }
 
 const TOPIC = 'jobs';
@@ -54,41 +49,35 @@ export function noticeOf(event: unknown, baseUrl: string | undefined): Notice | 
   return { id, isVerified: true, ...(isShown && { event: { ...job } }) };
 }
 
-/** Makes the notices of one client. The store may fail or throw: then the waits of other processes go on by their reads. */
-export function createNotices(context: NoticesContext) {
+/**
+ * The notices of one client, which go to `deliver` while at least one wait is open. The store may fail or throw: then the
+ * waits of other processes go on by their reads.
+ */
+export function createNotices(context: NoticesContext, deliver: (notice: Notice) => void) {
   const { store, warn } = context;
   const failed = (reason: string) => warn?.(`the waits of other processes are not notified: ${reason}`);
   let listening = 0;
   let stop: (() => void) | undefined;
-  const watchers = new Set<NoticeTaker>();
   const receive = async (message: string) => {
     const notice = await noticeIn(message, context);
-    if (notice) for (const watcher of watchers) watcher.notify(notice);
+    if (notice) deliver(notice);
   };
   return {
     /** Tells the other processes. */
     publish(event: JobNotice): void {
-      callObserver(() => store.publish?.(TOPIC, noticeText(event)), failed);
+      callObserver(() => store?.publish?.(TOPIC, noticeText(event)), failed);
     },
-    /**
-     * Gives each notice of the other processes to the watcher, while at least one wait is open. Returns the function that
-     * ends this wait's part; undefined where the store has no notices.
-     */
-    listen(watcher: NoticeTaker): (() => void) | undefined {
-      if (!store.subscribe) return undefined;
-      watchers.add(watcher);
+    /** A wait begins. Returns the function that ends its part. */
+    listen(): () => void {
       listening++;
-      if (listening === 1) {
-        try {
-          stop = store.subscribe(TOPIC, (message) => callObserver(() => receive(message)));
-        } catch (error) {
-          failed(reasonOf(error));
-        }
+      try {
+        if (listening === 1) stop = store?.subscribe?.(TOPIC, (message) => callObserver(() => receive(message)));
+      } catch (error) {
+        failed(reasonOf(error));
       }
       return () => {
         listening--;
         if (listening > 0) return;
-        watchers.clear();
         callObserver(() => stop?.(), failed);
         stop = undefined;
       };

@@ -22,8 +22,8 @@ export interface WaitOptions {
   readonly throwOnFailure?: boolean | undefined;
 }
 
-/** The options of a wait, as fields for the schemas of calls that take more. */
-const WAIT_FIELDS = {
+/** The options of `waitForJob`, `waitForJobs` and `watchJob`. */
+export const WAIT_OPTIONS = z.strictObject({
   signal: option.abortSignal,
   timeoutMs: option.timeLimit,
   pollIntervalMs: option.must<number>(
@@ -32,20 +32,6 @@ const WAIT_FIELDS = {
   ),
   onUpdate: option.callback,
   throwOnFailure: option.flag,
-} as const;
-
-/** The options of `waitForJob`, `waitForJobs` and `watchJob`. */
-export const WAIT_OPTIONS = z.strictObject(WAIT_FIELDS);
-
-/** The options of `createAndWait`. The options of its requests are checked with them. */
-export const CREATE_AND_WAIT_OPTIONS = z.extend(option.REQUEST_OPTIONS, {
-  ...WAIT_FIELDS,
-  onCreated: option.callback,
-  resubmitPending: option.flag,
-  recover: option.anything,
-  onUploadProgress: option.callback,
-  cleanup: option.oneOf('after-job'),
-  label: option.text,
 });
 
 const rule = option.must<RecoverRule>(

@@ -6,43 +6,37 @@ import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
-import type { createNotices } from './notices.js';
 import type { ReadLimits } from './read-queue.js';
+import { RESTART, type ReadScheduler } from './scheduler.js';
 import type { WaitOptions } from './wait-options.js';
-import { type JobSubscriber, RESTART } from './waited-job.js';
-import type { JobWatcher } from './watcher.js';
+import type { WaitPlace } from './waited-job.js';
 
-/** What a wait is for. */
+/** A wait whose options are checked. */
 export interface WaitTarget {
   readonly id: string;
   /** The job as far as it is known. */
   readonly job: Job | undefined;
-}
-
-/** A wait whose options are checked. */
-export interface WaitPart {
-  readonly options: Omit<WaitOptions, 'timeoutMs' | 'throwOnFailure'>;
+  readonly options: Pick<WaitOptions, 'signal' | 'pollIntervalMs' | 'onUpdate'>;
   /** Milliseconds that are left; `Infinity` for no limit. */
   readonly leftMs: number;
   /** The limit of the whole call, for the error. */
   readonly timeoutMs: number;
-  readonly throwOnFailure: boolean | undefined;
 }
 
 /** The scheduler of an account, and the rate limits that its reads go through. */
-export interface Scheduler {
-  readonly watcher: JobWatcher;
+export interface Scheduling {
+  readonly scheduler: ReadScheduler;
   readonly limits: ReadLimits;
 }
 
 /** What a wait needs of the client. */
-export interface FollowContext {
-  /** Reads the job once. A failed read is not repeated, because the watcher does that. */
+export interface WaitContext {
+  /** Reads the job once. A failed read is not repeated, because the scheduler does that. */
   readonly readJob: (id: string, signal: AbortSignal) => Promise<Job>;
   /** The scheduler of the account. Its key may fail, and come later. */
-  readonly watcher: () => Promise<Scheduler>;
-  /** Between the processes that share a store, where there is one. */
-  readonly notices: ReturnType<typeof createNotices> | undefined;
+  readonly scheduling: () => Promise<Scheduling>;
+  /** Hears of jobs that other processes announce, until the function that it gives is called. */
+  readonly listen?: (() => () => void) | undefined;
   readonly clock: Clock;
   /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
@@ -53,66 +47,63 @@ export interface FollowContext {
   readonly learnsCharge?: ((id: string) => boolean) | undefined;
 }
 
-const DEFAULT_MAX_RETRY_AFTER_MS = 120_000;
 /** The pause after a key function that failed before the first read. */
 const KEY_PAUSE = { firstMs: 1_000, mostMs: 60_000 } as const;
+/** A read for the charge alone that fails is made again: for five minutes in all. */
+const LATER_TRIES = 8;
 
-/** Follows a job until it is settled. Whatever ends the wait takes its timer, its listener and its place at the watcher along. */
-export async function followJob(
-  context: FollowContext,
-  { id, job: known }: WaitTarget,
-  { options, leftMs, timeoutMs, throwOnFailure }: WaitPart,
-): Promise<CompletedJob> {
-  const { clock } = context;
-  const { signal, pollIntervalMs, onUpdate } = options;
+/** Follows a job until it is settled. Whatever ends the wait takes its timer, its listener and its place at the scheduler along. */
+export async function followJob(context: WaitContext, target: WaitTarget): Promise<Job> {
+  const { id, leftMs, timeoutMs } = target;
+  const { signal, pollIntervalMs, onUpdate } = target.options;
   const update = onUpdate && inCallersContext(onUpdate, context, id);
-  let job = known;
+  let { job } = target;
   let keyError: unknown;
-  let watcher: JobWatcher | undefined;
-  let limits: ReadLimits = 'documented';
-  let subscriber: JobSubscriber | undefined;
+  let at: Scheduling | undefined;
+  let place: WaitPlace | undefined;
   let stopListening: (() => void) | undefined;
-  const late = () => timedOut({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
-  const wait = new Wait(clock, { limitMs: leftMs, signal, late });
+  const late = () => timedOut({ id, job, timeoutMs, cause: place?.entry.lastError ?? keyError });
+  const wait = new Wait(context.clock, { limitMs: leftMs, signal, late });
   try {
-    for (let failures = 1; watcher === undefined; failures++) {
+    for (let failures = 1; at === undefined; failures++) {
       try {
-        ({ watcher, limits } = await wait.during(context.watcher));
+        at = await wait.during(context.scheduling);
       } catch (error) {
         if (endsWait(error)) throw error;
         keyError = error;
-        await wait.during((ended) => sleep(clock, backoff(KEY_PAUSE, failures), ended));
+        await wait.during((ended) => sleep(context.clock, backoff(KEY_PAUSE, failures), ended));
       }
     }
-    subscriber = watcher.join({ id, job, limits, pollIntervalMs, wait });
-    stopListening = context.notices?.listen(watcher);
+    const { scheduler, limits } = at;
+    place = scheduler.join(limits, { id, job, pollIntervalMs, maxRetryAfterMs: context.maxRetryAfterMs, wait });
+    stopListening = context.listen?.();
     for (;;) {
-      const step = watcher.next(subscriber);
-      if (step.kind === 'sleep') await wait.sleep();
-      else if (step.kind === 'read') await readOnce(context, { watcher, subscriber, wait, stop: step.stop });
+      const step = scheduler.next(place);
+      if (step === 'sleep') await wait.sleep();
+      else if (step === 'read') await readOnce(scheduler, place, wait, context.readJob);
       else {
         job = step.job;
         update?.(job, step.progress);
         if (!isSettled(job)) continue;
-        if (!step.isRead) learnCharge(context, watcher, subscriber, job);
-        return outcomeOf(job, throwOnFailure);
+        if (!step.isRead) void learnCharge(context, at, job);
+        return job;
       }
     }
   } finally {
     stopListening?.();
-    if (subscriber) watcher?.leave(subscriber);
+    if (place) at?.scheduler.leave(place);
     wait.close();
   }
 }
 
 /**
  * One wait in the context of its caller: it sleeps, reads and ends by itself, with one timer for its time limit and one
- * listener on its signal. The watcher says what to do next.
+ * listener on its signal. The scheduler says what to do next.
  */
 class Wait {
   readonly #clock: Clock;
   readonly #stopTimer: (() => void) | undefined;
-  readonly #forgetAbort: () => void;
+  readonly #forgetAbort: (() => void) | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #isWoken = false;
   /** Ends the sleep under way. */
@@ -123,10 +114,11 @@ class Wait {
   /** `late` makes the error of a wait that has lasted `limitMs`. */
   constructor(
     clock: Clock,
-    options: { readonly limitMs: number; readonly signal: AbortSignal | undefined; readonly late: () => Error },
+    end?: { readonly limitMs: number; readonly signal: AbortSignal | undefined; readonly late: () => Error },
   ) {
-    const { limitMs, signal, late } = options;
     this.#clock = clock;
+    if (!end) return;
+    const { limitMs, signal, late } = end;
     if (limitMs < Number.POSITIVE_INFINITY) this.#stopTimer = clock.after(limitMs, () => this.#end(late()));
     this.#forgetAbort = onAbort(signal, () => this.#end(signal?.reason));
   }
@@ -159,12 +151,18 @@ class Wait {
     if (!this.#clock.perRequest) this.#endSleep?.();
   }
 
-  /** The outcome of `work`; the reason as soon as the wait ends, or the reason of `stop` when that is aborted. */
-  async during<T>(work: (signal: AbortSignal) => PromiseLike<T>, stop = new AbortController()): Promise<T> {
+  /** Breaks off the read under way, which has to be made again. */
+  restart(): void {
+    this.#working?.abort(RESTART);
+  }
+
+  /** The outcome of `work`; the reason as soon as the wait ends. */
+  async during<T>(work: (signal: AbortSignal) => PromiseLike<T>): Promise<T> {
     this.throwIfEnded();
-    this.#working = stop;
+    const working = new AbortController();
+    this.#working = working;
     try {
-      return await abortable(work(stop.signal), stop.signal);
+      return await abortable(work(working.signal), working.signal);
     } finally {
       this.#working = undefined;
     }
@@ -173,7 +171,7 @@ class Wait {
   /** Takes timer and listener away. */
   close(): void {
     this.#stopTimer?.();
-    this.#forgetAbort();
+    this.#forgetAbort?.();
   }
 
   #end(reason: unknown): void {
@@ -184,39 +182,25 @@ class Wait {
   }
 }
 
-/** A read whose turn has come. */
-interface ReadTurn {
-  readonly watcher: JobWatcher;
-  readonly subscriber: JobSubscriber;
-  readonly wait: Wait;
-  readonly stop: AbortController;
-}
-
-/** Reads the job and tells the watcher. Throws what ends the wait. */
+/** Reads the job and tells the scheduler. Throws what ends the wait. */
 async function readOnce(
-  { readJob, maxRetryAfterMs }: FollowContext,
-  { watcher, subscriber, wait, stop }: ReadTurn,
+  scheduler: ReadScheduler,
+  place: WaitPlace,
+  wait: Wait,
+  readJob: WaitContext['readJob'],
 ): Promise<void> {
   try {
-    watcher.seen(subscriber, await wait.during((signal) => readJob(subscriber.entry.id, signal), stop));
+    scheduler.seen(place, await wait.during((signal) => readJob(place.entry.id, signal)));
   } catch (error) {
     wait.throwIfEnded();
-    const isRestart = stop.signal.aborted && stop.signal.reason === RESTART;
-    const ends = !isRestart && endsWait(error);
-    watcher.missed(subscriber, { error: isRestart ? RESTART : error, ends, askedMs: askedMs(error, maxRetryAfterMs) });
-    if (ends) throw error;
+    if (scheduler.missed(place, error)) throw error;
   }
-}
-
-function askedMs(error: unknown, most = DEFAULT_MAX_RETRY_AFTER_MS): number {
-  const asked: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'retryAfterMs') : undefined;
-  return typeof asked === 'number' ? Math.min(asked, most) : 0;
 }
 
 /** Calls `onUpdate` in the async context of its caller. */
 function inCallersContext(
   onUpdate: NonNullable<WaitOptions['onUpdate']>,
-  { warn }: FollowContext,
+  { warn }: WaitContext,
   id: string,
 ): typeof onUpdate {
   const inContext = callerContext();
@@ -225,23 +209,39 @@ function inCallersContext(
 }
 
 /**
- * An event has ended the wait: the charge is learned by a read that nobody waits for, when one is free. Where no read shows
- * it, the end is told without it.
+ * An event has ended the wait: the charge is learned by a read when no other wait has one to make. Where no read shows it,
+ * the end is told without it.
  */
-function learnCharge(
-  { learnsCharge, announced, readJob, maxRetryAfterMs }: FollowContext,
-  watcher: JobWatcher,
-  subscriber: JobSubscriber,
-  { id, status }: Job,
-): void {
-  if (!learnsCharge?.(id)) return;
-  const inContext = callerContext();
-  const lost = () => announced?.({ id, status });
-  const read = async () => {
-    const job = await inContext(() => readJob(id, new AbortController().signal));
+async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
+  if (!context.learnsCharge?.(id)) return;
+  const isRead = at.scheduler.readsLater && (await readCharge(context, at, id).catch(() => false));
+  if (!isRead) context.announced?.({ id, status });
+}
+
+/** Whether a read has shown the end of the job. */
+async function readCharge(context: WaitContext, { scheduler, limits }: Scheduling, id: string): Promise<boolean> {
+  const { clock, readJob, maxRetryAfterMs } = context;
+  const wait = new Wait(clock);
+  const place = scheduler.join(limits, { id, job: undefined, maxRetryAfterMs, wait, isLater: true });
+  const readEnd = async () => {
+    const job = await readJob(id, new AbortController().signal);
     if (!isSettled(job)) throw new Error('The job is still shown as running.');
+    return job;
   };
-  if (!watcher.readLater(subscriber, { id, read, askedMs: (error) => askedMs(error, maxRetryAfterMs), lost })) lost();
+  try {
+    for (let tries = 0; tries < LATER_TRIES; ) {
+      const step = scheduler.next(place);
+      if (step === 'sleep') await wait.sleep();
+      else if (step !== 'read') return true;
+      else {
+        tries++;
+        await readOnce(scheduler, place, wait, readEnd);
+      }
+    }
+    return typeof scheduler.next(place) === 'object';
+  } finally {
+    scheduler.leave(place);
+  }
 }
 
 const FAILURES: Readonly<Record<string, typeof JobError>> = {

@@ -3,30 +3,53 @@ import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../store/facts.js';
-import type { ModelRecord, Ranked, ReadLimits, ReadQueue } from './read-queue.js';
+import type { Ranked, ReadQueue } from './read-queue.js';
+
+/** How the end of a job was announced: not at all, by a notice that may be wrong, or by a verified event, which ended a wait. */
+export const HEARD = { nothing: 0, hint: 1, event: 2, learned: 3 } as const;
 
 /** A job that is waited for. */
-export interface Entry extends Ranked {
+export class WaitedJob implements Ranked {
   readonly id: string;
-  /** The first one reads; one whose read failed goes to the end. */
-  readonly subscribers: JobSubscriber[];
   job: Job | undefined;
+  readonly isLater: boolean;
   /** Its class in the learned lengths, where its create is known. */
   readonly lengthClass: string | undefined;
-  /** Grows with each read that showed the job. */
-  version: number;
+  of: Ranked['of'];
   sinceMs: number;
   lastReadMs: number;
+  dueMs: number;
+  place = -1;
+  rank = 0;
+  eager = 0;
+  /** Its waits. The first one reads; one whose read failed goes to the end. */
+  readonly places: WaitPlace[] = [];
+  /** Grows with each read that showed the job. */
+  version = 0;
   /** The wait whose turn it is to read, or that reads. */
-  reader: JobSubscriber | undefined;
-  readerSinceMs: number;
-  reading: AbortController | undefined;
-  failures: number;
+  reader: WaitPlace | undefined;
+  readerSinceMs = 0;
+  failures = 0;
   lastError: unknown;
   /** The best announcement so far: each kind makes the job urgent once. */
-  heard: Heard;
+  heard: (typeof HEARD)[keyof typeof HEARD];
   /** What a verified event says of the completed job, and from when on that ends the waits which take it. */
-  event: { readonly job: Job; readonly atMs: number } | undefined;
+  event: { readonly job: Job; readonly atMs: number; readonly stopTimer?: (() => void) | undefined } | undefined;
+
+  constructor(
+    { id, job, isLater = false }: Pick<NewWait, 'id' | 'job' | 'isLater'>,
+    known: Pick<WaitedJob, 'lengthClass' | 'of' | 'sinceMs' | 'lastReadMs' | 'dueMs'>,
+  ) {
+    this.id = id;
+    this.job = job;
+    this.isLater = isLater;
+    this.heard = isLater ? HEARD.learned : HEARD.nothing;
+    this.lengthClass = known.lengthClass;
+    this.of = known.of;
+    this.sinceMs = known.sinceMs;
+    this.lastReadMs = known.lastReadMs;
+    this.dueMs = known.dueMs;
+  }
 }
 
 /** A wait that begins, as it tells the scheduler. */
@@ -34,48 +57,31 @@ export interface NewWait {
   readonly id: string;
   /** The job as far as it is known. */
   readonly job: Job | undefined;
-  readonly limits: ReadLimits;
   /** Milliseconds between two reads; the shortest of all waits on the job counts. */
-  readonly pollIntervalMs: number | undefined;
-  /** Lets the wait ask what to do. */
-  readonly wait: { wake(): void };
+  readonly pollIntervalMs?: number | undefined;
+  /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
+  readonly maxRetryAfterMs?: number | undefined;
+  /** Whether its caller has the end of the job already, and only the charge is to be read. */
+  readonly isLater?: boolean | undefined;
+  readonly wait: {
+    /** Lets the wait ask what to do. */
+    wake(): void;
+    /** Breaks off its read, which has to be made again. */
+    restart(): void;
+  };
 }
 
-/** One wait, as the scheduler knows it. */
-export interface JobSubscriber extends Pick<NewWait, 'pollIntervalMs' | 'wait'> {
-  readonly entry: Entry;
+/** The place of a wait at the scheduler. */
+export interface WaitPlace extends Pick<NewWait, 'pollIntervalMs' | 'maxRetryAfterMs' | 'wait'> {
+  readonly entry: WaitedJob;
   /** Where its reads are due. */
-  readonly queue: ReadQueue<Entry>;
+  readonly queue: ReadQueue<WaitedJob>;
   /** The share of the job that was shown last. */
   share: number | undefined;
   /** The version of the job that the wait has seen. */
   version: number;
   /** When the wait last asked what to do. */
   askedMs: number;
-}
-
-/** Why a read is broken off that must be made again. */
-export const RESTART = Symbol('read again');
-
-/** What a wait has to do now. */
-export type ScheduledStep =
-  | { readonly kind: 'look'; readonly job: Job; readonly progress: JobProgress; readonly isRead: boolean }
-  | { readonly kind: 'read'; readonly stop: AbortController }
-  | { readonly kind: 'sleep' };
-
-/** How the end of a job was announced: not at all, by a notice that may be wrong, or by a verified event, which ended a wait. */
-export const HEARD = { nothing: 0, hint: 1, event: 2, learned: 3 } as const;
-type Heard = (typeof HEARD)[keyof typeof HEARD];
-
-/** A verified event waits this long for a read, and then ends the wait itself. */
-const EVENT_WAITS_MS = 2_000;
-
-/** What a verified event does with the waits of its job: it ends them at once, or after a while in which the job can be read. */
-export function endByEvent({ job, subscribers }: Entry, event: Job, now: number): NonNullable<Entry['event']> {
-  const [subscriber] = subscribers;
-  const isFree = subscriber !== undefined && subscriber.queue.freeInMs(now) <= EVENT_WAITS_MS;
-  const { finalTokenCost: _, providerOutputExpiresAt: __, completedAt: ___, ...known } = job ?? event;
-  return { job: { ...known, ...event }, atMs: isFree ? now + EVENT_WAITS_MS : now };
 }
 
 /** A `createdAt` before that says more about the two clocks than about the job. */
@@ -95,7 +101,7 @@ export class JobRhythms {
   readonly #wall: Clock;
   readonly #random: () => number;
   readonly #lengths: JobLengths | undefined;
-  readonly #models = new Map<string, ModelRecord>();
+  readonly #models = new Map<string, Ranked['of']>();
   /** The share of completions that webhooks have announced, the last ones above all. */
   #trust = 0;
 
@@ -106,41 +112,20 @@ export class JobRhythms {
     this.#lengths = lengths;
   }
 
-  /** The entry of a job's first wait: when it is read for the first time. */
-  entryOf(id: string, job: Job | undefined, now: number, pollIntervalMs: number | undefined): Entry {
+  /** The job of a first wait: when it is read for the first time. */
+  begin(wait: Pick<NewWait, 'id' | 'job' | 'isLater' | 'pollIntervalMs'>, now: number): WaitedJob {
+    const { id, job, pollIntervalMs } = wait;
     const ageMs = this.#ageMs(job);
     const of = this.#modelOf(job);
     // Of a bare id nothing is known: it may be done already.
     const firstMs = pollIntervalMs ?? (job ? this.#spread(of.model.rhythm.firstMs) - ageMs : 0);
-    return {
-      id,
-      job,
-      of,
-      lengthClass: this.#lengths?.classOf(id),
-      subscribers: [],
-      sinceMs: now - ageMs,
-      lastReadMs: now,
-      dueMs: now + firstMs,
-      place: -1,
-      rank: 0,
-      version: 0,
-      reader: undefined,
-      readerSinceMs: now,
-      reading: undefined,
-      failures: 0,
-      lastError: undefined,
-      eager: 0,
-      heard: HEARD.nothing,
-      event: undefined,
-    };
+    const lengthClass = this.#lengths?.classOf(id);
+    return new WaitedJob(wait, { lengthClass, of, sinceMs: now - ageMs, lastReadMs: now, dueMs: now + firstMs });
   }
 
   /** How long the job rests until its next read. */
-  intervalMs({ subscribers, of, eager }: Entry): number {
-    const own = subscribers.reduce(
-      (ms, subscriber) => Math.min(ms, subscriber.pollIntervalMs ?? ms),
-      Number.POSITIVE_INFINITY,
-    );
+  intervalMs({ places, of, eager }: WaitedJob): number {
+    const own = places.reduce((ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs), Number.POSITIVE_INFINITY);
     const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(of.model.rhythm.intervalMs);
     return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_READS - eager)) : natural;
   }
@@ -151,7 +136,7 @@ export class JobRhythms {
   }
 
   /** A read has shown the job. */
-  seen(entry: Entry, job: Job, now: number): void {
+  seen(entry: WaitedJob, job: Job, now: number): void {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
     if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
     entry.job = job;
@@ -159,32 +144,31 @@ export class JobRhythms {
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
+    if (hasEnded && entry.heard === HEARD.nothing) this.#trust -= this.#trust * TRUST_STEP;
     // A job that failed says nothing of how long the others take: many are refused at once.
     if (hasCompleted || !hasEnded) entry.of.model = learned(entry.of.model, ageMs, hasCompleted);
     if (hasCompleted) this.completed(entry, job, ageMs);
-    if (hasEnded && entry.heard === HEARD.nothing) this.#trust -= this.#trust * TRUST_STEP;
   }
 
-  /** The job has completed after `ms` milliseconds. */
-  completed({ lengthClass }: Entry, job: Job, ms: number): void {
+  /** The job has completed after `ms` milliseconds. It teaches that once. */
+  completed(entry: WaitedJob, job: Job, ms: number): void {
+    if (entry.heard === HEARD.learned) return;
+    entry.heard = HEARD.learned;
     this.#lengths?.learn(modelKey(job), ms);
-    if (lengthClass !== undefined) this.#lengths?.learn(lengthClass, ms);
+    if (entry.lengthClass !== undefined) this.#lengths?.learn(entry.lengthClass, ms);
   }
 
   /** How far the job is, for one of its waits. */
-  progressOf(subscriber: JobSubscriber, job: Job, now: number): JobProgress {
+  progressOf(place: WaitPlace, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
-    const { sinceMs, lengthClass } = subscriber.entry;
-    const progress = progressOf(
-      this.#lengths?.expectedMs(lengthClass ?? modelKey(job)),
-      now - sinceMs,
-      subscriber.share,
-    );
-    subscriber.share = progress.share;
+    const { sinceMs, lengthClass } = place.entry;
+    const lengthMs = this.#lengths?.expectedMs(lengthClass ?? modelKey(job));
+    const progress = progressOf(lengthMs, now - sinceMs, place.share);
+    place.share = progress.share;
     return progress;
   }
 
-  #modelOf(job: Job | undefined): ModelRecord {
+  #modelOf(job: Job | undefined): Ranked['of'] {
     const key = modelKey(job);
     const record = this.#models.get(key) ?? { model: newModel(job) };
     this.#models.set(key, record);

@@ -11,7 +11,7 @@ import { createNamespace } from '../../src/client/create.js';
 import { Uploads, uploadSteps } from '../../src/client/uploads.js';
 import { type Clock, steady, systemClock } from '../../src/runtime/clock.js';
 import { createTransport } from '../../src/transport/create-transport.js';
-import { createWaiter } from '../../src/waiting/wait-for-job.js';
+import { createWaiter } from '../../src/waiting/waiter.js';
 
 const { values } = parseArgs({
   options: {
@@ -57,7 +57,8 @@ const makers = doors.flatMap(({ url, apiKey }) => {
     },
   });
   const transport = createTransport({ ...config, clock: steady(fast) });
-  const waiter = createWaiter({ readJob: () => Promise.reject(new Error('nobody waits')), account: transport.account });
+  const nobodyWaits = () => Promise.reject(new Error('nobody waits'));
+  const waiter = createWaiter({ readJob: nobodyWaits, scheduling: nobodyWaits, clock: systemClock });
   const maker = { transport, waiter, uploads: uploadSteps(new Uploads(transport), transport) };
   const [videos, images] = [createNamespace(maker, 'videos'), createNamespace(maker, 'images')];
   return [

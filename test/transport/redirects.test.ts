@@ -163,3 +163,12 @@ describe('bytes on their way to an absolute URL', () => {
     expect(whole.message).toContain('http://127.0.0.1:9');
   });
 });
+
+it('the body of a redirect that is followed does not hold its connection', async () => {
+  const cancelled: unknown[] = [];
+  const body = new ReadableStream({ cancel: () => void cancelled.push(true) });
+  const moved = () => new Response(body, { status: 302, headers: { location: `${BASE_URL}/elsewhere` } });
+  const { client } = stubbed([moved, () => json({ data: { job: { id: 'job_1', status: 'processing' } } })]);
+  await client.jobs.get('job_1');
+  expect(cancelled).toEqual([true]);
+});

@@ -92,6 +92,18 @@ describe('what is sent again', () => {
     expect(seen).toHaveLength(4);
   });
 
+  it('a 429 after another failure is not waited out as if it were one more in a row', async () => {
+    const busy = () => json({ error: 'rate_limited' }, { status: 429 });
+    const waits: number[] = [];
+    const hooks = { onWait: ({ waitMs }: { readonly waitMs: number }) => void waits.push(waitMs) };
+    const steps = [busy, busy, busy, busy, () => json({}, { status: 500 }), busy, () => json(created())];
+    const { client } = stubbed(steps, { hooks });
+    await settle(client.request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } }));
+    expect(waits).toHaveLength(5);
+    expect(waits[3]).toBeGreaterThan(1_500);
+    expect(waits[4]).toBeLessThan(1_000);
+  });
+
   it('an attempt that times out is repeated, and the last one is a TimeoutError with the key', async () => {
     const { client, seen } = stubbed(never, { timeoutMs: 1_000, maxRetries: 1 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: TimeoutError };

@@ -4,9 +4,8 @@ import { RateLimitError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import type { Job } from '../../src/schemas/job.js';
-import { createWaiter } from '../../src/waiting/wait-for-job.js';
-import { JobWatcher } from '../../src/waiting/watcher.js';
 import { freshKey, json, rejection, stubbed } from '../transport/support.js';
+import { done as ended, hint, running, startProcess } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
 const DONE = {
@@ -17,24 +16,6 @@ const DONE = {
 const done = () => json({ data: { job: DONE } });
 const answers = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
 const QUICK = { pollIntervalMs: 5 };
-
-/** A waiter on a held clock. */
-function held(read: (id: string, atMs: number) => Job) {
-  const clock = virtualClock();
-  const startMs = clock.now();
-  const watcher = new JobWatcher(clock, () => 0.5);
-  const reads: { readonly id: string; readonly atMs: number }[] = [];
-  const waiter = createWaiter({
-    clock,
-    account: async () => ({ shared: <T extends object>() => watcher as object as T }),
-    async readJob(id) {
-      const atMs = clock.now() - startMs;
-      reads.push({ id, atMs });
-      return read(id, atMs);
-    },
-  });
-  return { clock, waiter, reads };
-}
 
 describe('one poll answered', () => {
   it.each([408, 409, 410, 418, 423, 425, 429, 499, 500, 502, 503, 504, 520, 599])(
@@ -89,22 +70,20 @@ describe('a key function', () => {
 });
 
 describe('the reads of an account', () => {
-  const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video' });
-
   it('are not taken by one job that is announced again and again', async () => {
-    const { clock, waiter, reads } = held((id) => running(id));
+    const { clock, waiter, reads } = startProcess(running);
     const waits = Array.from({ length: 20 }, (_, at) =>
       waiter.waitForJob(running(`other_${at}`), { timeoutMs: 60_000 }),
     );
     waits.push(waiter.waitForJob(running('loud'), { timeoutMs: 60_000 }));
     for (const wait of waits) wait.catch(() => {});
     for (let ms = 0; ms < 30_000; ms += 20) {
-      waiter.notify({ data: { job: { id: 'loud' } } });
+      waiter.notify(hint('loud'));
       await clock.advance(20);
     }
-    const loud = reads.filter(({ id }) => id === 'loud').length;
+    const loud = reads.filter((id) => id === 'loud').length;
     expect(loud).toBeLessThan(18);
-    expect(new Set(reads.map(({ id }) => id)).size).toBe(21);
+    expect(new Set(reads).size).toBe(21);
     await clock.advance(60_000);
   });
 
@@ -123,7 +102,7 @@ describe('the reads of an account', () => {
     ['are held for a minute at most, however long one job was asked to wait', [110_000], 60_000],
   ])('%s', async (_, asked, heldMs) => {
     const rest = [...asked];
-    const { clock, waiter, reads } = held((id) => {
+    const { clock, waiter, reads, at } = startProcess((id) => {
       const retryAfterMs = rest.shift();
       if (retryAfterMs !== undefined) throw refusal(retryAfterMs);
       return running(id);
@@ -133,11 +112,11 @@ describe('the reads of an account', () => {
     await clock.advance(0);
     waits.push(wait('other'));
     await clock.until(Promise.all(waits));
-    expect(reads.find(({ id }) => id === 'other')?.atMs).toBe(heldMs);
+    expect(at[reads.indexOf('other')]).toBe(heldMs);
   });
 
   it('leave no listener behind: fifty reads of one wait', async () => {
-    const { clock, waiter } = held((id, atMs) => (atMs > 50_000 ? { ...running(id), ...DONE } : running(id)));
+    const { clock, waiter } = startProcess((id, atMs) => (atMs > 50_000 ? { ...running(id), ...DONE } : running(id)));
     const added: string[] = [];
     const { signal } = new AbortController();
     const add = signal.addEventListener.bind(signal);
@@ -172,15 +151,10 @@ describe('a clock that is set forward by an hour during a wait', () => {
   });
 
   it('is seen by a stepped clock as well', async () => {
-    const clock = virtualClock();
+    const { waiter, clock } = startProcess((id) =>
+      (clock.elapsed?.() ?? 0) - startMs > 20_000 ? ended(id) : running(id),
+    );
     const startMs = clock.now();
-    const { waiter } = {
-      waiter: createWaiter({
-        clock,
-        account: async () => ({ shared: <T extends object>(_: string, make: () => T) => make() }),
-        readJob: async (id) => ((clock.elapsed?.() ?? 0) > 20_000 ? { ...running(id), ...DONE, id } : running(id)),
-      }),
-    };
     const wait = waiter.waitForJob('a', { timeoutMs: 60_000 });
     await clock.advance(5_000);
     clock.step(3_600_000);
@@ -188,5 +162,3 @@ describe('a clock that is set forward by an hour during a wait', () => {
     expect(clock.now() - startMs - 3_600_000).toBeLessThan(60_000);
   });
 });
-
-const running = (id: string): Job => ({ id, status: 'processing', mediaType: 'video' });

@@ -2,11 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { memoryStore, type Store } from '../../src/store/store.js';
-import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
 import { signWebhook } from '../../src/webhooks/sign.js';
 import { verifyWebhook } from '../../src/webhooks/verify.js';
 import { completedEvent } from '../support/completed-event.js';
-import { BASE_URL, done, fullFor, running, SECRET, startProcess, verified } from './processes.js';
+import { BASE_URL, done, fullFor, running, SECRET, type Setting, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 /** A process that receives webhooks, and one that waits. No read of theirs is free. */
@@ -19,7 +18,7 @@ function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) 
 }
 
 /** A process that receives webhooks, and one that waits for job a and can read at any time. */
-async function receiverAndWait(more: Partial<WaiterContext> = {}) {
+async function receiverAndWait(more: Setting = {}) {
   const clock = virtualClock();
   const shared = memoryStore();
   const receiver = startProcess(done, { store: shared }, clock);
@@ -53,7 +52,7 @@ describe('a webhook that another process has received', () => {
     expect(waits.reads).toEqual([]);
   });
 
-  it.each<[string, Partial<WaiterContext>]>([
+  it.each<[string, Setting]>([
     ['without a secret', { secrets: () => [] }],
     ['whose client knows of no secrets', { secrets: undefined }],
     ['with another secret', { secrets: () => ['whsec_other'] }],

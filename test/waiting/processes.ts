@@ -1,8 +1,11 @@
 // Waits on a held clock, as one process of an account has them, and the webhooks that end them.
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
-import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
-import { JobWatcher } from '../../src/waiting/watcher.js';
+import type { JobLengths } from '../../src/store/facts.js';
+import type { ReadLimits } from '../../src/waiting/read-queue.js';
+import { ReadScheduler } from '../../src/waiting/scheduler.js';
+import { createWaiter, type WaiterContext } from '../../src/waiting/waiter.js';
 import { signWebhook } from '../../src/webhooks/sign.js';
 import { verifyWebhook } from '../../src/webhooks/verify.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
@@ -17,35 +20,52 @@ export const done = (id: string): Job => ({
   providerOutputExpiresAt: '2026-01-02T00:00:00Z',
   finalTokenCost: 4,
 });
+/** A notice that is not verified. */
+export const hint = (id: string) => ({ data: { job: { id } } });
+
+/** A rate limit of reads: the documented one, or with other numbers. */
+export const readLimits = (numbers: Partial<ReturnType<ReadLimits['look']>> = {}): ReadLimits => ({
+  look: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
+});
 
 /** A rate limit of reads that is full for so long. */
-export const fullFor = (ms: () => number): WaiterContext['limits'] => {
-  const limits = { look: () => ({ limit: 120, windowMs: 60_000, nextFreeMs: ms() }) };
-  return () => limits;
-};
+export const fullFor = (ms: () => number): ReadLimits => ({
+  look: () => readLimits({ nextFreeMs: ms() }).look('jobs.get'),
+});
 
-/** The waits of one process. */
+/** What a test may set of a process. */
+export interface Setting extends Partial<WaiterContext> {
+  readonly limits?: ReadLimits;
+  readonly lengths?: JobLengths;
+  /** Where several clients share one. */
+  readonly scheduler?: ReadScheduler;
+}
+
+/** The waits of one process: jobs are read by a function, which is told how long the process has run. */
 export function startProcess(
-  read: (id: string) => Job | Promise<Job>,
-  more: Partial<WaiterContext> = {},
+  read: (id: string, atMs: number, signal: AbortSignal) => Job | Promise<Job>,
+  setting: Setting = {},
   clock = virtualClock(),
 ) {
-  const watcher = new JobWatcher(clock, () => 0.5);
-  const reads: string[] = [];
+  const { limits = readLimits(), lengths, scheduler = new ReadScheduler(clock, () => 0.5, lengths), ...more } = setting;
+  const startMs = clock.now();
+  const elapsed = () => clock.now() - startMs;
+  /** The jobs that were read, when, and with which signal. */
+  const [reads, at, signals]: [string[], number[], AbortSignal[]] = [[], [], []];
   const waiter = createWaiter({
     clock,
     baseUrl: () => BASE_URL,
     secrets: () => [SECRET],
-    account: async () => ({
-      shared: <T extends object>(name: string, make: () => T) => (name === 'waits' ? watcher : make()) as T,
-    }),
-    async readJob(id) {
+    scheduling: async () => ({ id: 'account', scheduler, limits }),
+    async readJob(id, signal) {
       reads.push(id);
-      return read(id);
+      at.push(elapsed());
+      signals.push(signal);
+      return read(id, elapsed(), signal);
     },
     ...more,
   });
-  return { clock, waiter, watcher, reads };
+  return { clock, waiter, scheduler, reads, at, signals, elapsed };
 }
 
 /** What the service signs, as `verifyWebhook` gives it. */

@@ -1,3 +1,4 @@
+// What a run does over several events: which keys go out, and when. One step at a time is in test/rules/run-steps.
 import { describe, expect, it } from 'vitest';
 import {
   APIError,
@@ -41,196 +42,93 @@ const passed: RunEvent = { type: 'waited', woken: false };
 const woken: RunEvent = { type: 'waited', woken: true };
 const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextStep, state);
 
-describe('a create', () => {
-  it('goes out under the key itself, then its job is waited for and read', () => {
-    const run = start();
-    expect(run.step).toMatchObject({ type: 'create', key: 'k', model: null });
-    const waiting = proceed(run, job('processing'));
-    expect(waiting.step).toMatchObject({ type: 'wait', jobId: 'job_1', ms: 10_000 });
-    expect(proceed(waiting, passed).step).toEqual({ type: 'read', jobId: 'job_1' });
-    expect(proceed(waiting, passed, job('completed')).step).toMatchObject({
-      type: 'end',
-      job: { status: 'completed' },
-    });
-  });
+/** The keys that are sent while each event follows its create, with waits that run their time. */
+function keysSent(run: JobRunState, ...events: readonly RunEvent[]): string[] {
+  const keys: string[] = [];
+  let at = run;
+  for (const event of events) {
+    if (at.step.type === 'wait') at = nextStep(at, passed);
+    if (at.step.type === 'end' || at.step.type === 'fail') at = resumeRun(at);
+    if (at.step.type === 'create') keys.push(at.step.key);
+    at = nextStep(at, event);
+  }
+  return at.step.type === 'create' ? [...keys, at.step.key] : keys;
+}
 
-  it('that got no answer goes out again under the same key, later each time', () => {
-    let run = start({ retryMs: 30_000 });
-    const waits: number[] = [];
-    for (let miss = 0; miss < 7; miss++) {
-      run = proceed(run, failed('lost'));
-      if (run.step.type === 'wait') waits.push(run.step.ms);
-      run = proceed(run, passed);
-      expect(run.step).toMatchObject({ type: 'create', key: 'k' });
-    }
-    expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
-  });
+const review = (ms: number | null = 20_000) => failed('review', ms);
+const refusal = (code: string): RunEvent => ({
+  type: 'failed',
+  failure: { kind: 'refused', retryAfterMs: null, error: { name: 'APIError', message: 'no', code } },
+});
+const pending = (id = 'job_1') => failedJob('reference_asset_pending', null, id);
+const [lost, full, refused] = [failed('lost'), failed('full', 5_000), failed('refused')];
 
-  it('that got no answer ends a run that leaves repeating to its calls', () => {
-    expect(proceed(start({ persistent: false }), failed('lost')).step).toMatchObject({ type: 'fail', reason: 'lost' });
-  });
-
-  it('waits for a slot of the rate limit without a call, and its time does not count', () => {
-    let run = start({ timeoutMs: 60_000 });
-    for (let turn = 0; turn < 10; turn++) {
-      run = proceed(run, failed('full', 59_000));
-      expect(run.step).toMatchObject({ type: 'wait', jobId: null, ms: 59_000 });
-      run = proceed(run, passed);
-    }
-    expect(run.elapsedMs).toBeNull();
-    expect(proceed(run, job('processing')).step).toMatchObject({ leftMs: 60_000 });
+describe('the keys of a run', () => {
+  it.each<[string, Partial<RunRules>, RunEvent[], string[]]>([
+    ['lost answers send the same key', {}, [lost, lost], ['k', 'k']],
+    ['pending references send :r2, :r3', { timeoutMs: null }, [pending(), pending('job_2')], ['k', 'k:r2']],
+    ['a review that is repeated as it was sends a new key at once', {}, [review(), review()], ['k', 'k', 'k:w1']],
+    ['a review that is a new one does not', {}, [review(), review(5_000), lost], ['k', 'k', 'k']],
+    ['the second key is counted', {}, [review(), review(), review(), review()], ['k', 'k', 'k:w1', 'k', 'k:w2']],
+    ['and settled before any other', {}, [review(), review(), lost, full, lost], ['k', 'k', 'k:w1', 'k:w1', 'k:w1']],
+    ['also by a worker that may have died', {}, [review(), review(), full, lost], ['k', 'k', 'k:w1', 'k:w1']],
+    [
+      'a call never waits for a slot between the two keys',
+      { persistent: false },
+      [review(), review(), full, lost],
+      ['k', 'k', 'k:w1', 'k'],
+    ],
+    [
+      'each job counts its second keys anew',
+      {},
+      [review(), review(), pending(), review(), review()],
+      ['k', 'k', 'k:w1', 'k:r2', 'k:r2', 'k:r2:w1'],
+    ],
+    [
+      'a refused create that is started again sends its own key first',
+      {},
+      [refused, refused, refused, refused, refused],
+      ['k', 'k', 'k:w1', 'k', 'k:w2'],
+    ],
+    [
+      'and no new one when the refusal is another',
+      {},
+      [refusal('a'), refusal('b'), refusal('b')],
+      ['k', 'k', 'k', 'k:w1'],
+    ],
+    ['its second key is settled before any other', {}, [refused, refused, full, lost], ['k', 'k', 'k:w1', 'k:w1']],
+    ['an unsent create keeps its key', {}, [failed('unsent'), lost], ['k', 'k']],
+    ['a failed job that is started again has the next key', {}, [job('canceled'), lost], ['k', 'k:r2']],
+  ])('%s', (_, rules, events, keys) => {
+    expect(keysSent(start(rules), ...events)).toEqual(keys);
   });
 
   it.each([
     ['a wrong key', 401, 'invalid_api_key'],
     ['a missing scope', 403, 'missing_scope'],
-  ])('refused for %s after an answer was lost keeps its key when the run is tried again', (_, status, code) => {
+  ])('stay the same where a create was refused for %s after an answer was lost', (_, status, code) => {
     const details = { code, recovery: 'fix_credentials', status, method: 'POST', url: 'https://x' } as const;
     const failure = callFailure(new APIError('x', details));
     expect(failure).toMatchObject({ kind: 'refused', keyIsUnused: true });
-    if (!failure) return;
-    const run = proceed(start(), failed('lost'), passed, { type: 'failed', failure });
-    expect(run.step).toMatchObject({ type: 'fail', again: { type: 'create', key: 'k' } });
-    expect(resumeRun(run).step).toMatchObject({ type: 'create', key: 'k' });
+    if (failure) expect(keysSent(start(), lost, { type: 'failed', failure }, lost)).toEqual(['k', 'k', 'k']);
   });
 
-  it('that is refused each time it is started again sends its own key first, and a new one when that is refused again', () => {
-    let run = proceed(start(), failed('refused'));
-    const keys: unknown[] = [];
-    for (let retry = 0; retry < 3; retry++) {
-      run = resumeRun(run);
-      while (run.step.type === 'create') {
-        keys.push(run.step.key);
-        run = proceed(run, failed('refused'));
-      }
+  it.each([250, 252, 253, 254, 255])('of %i characters are extended within the 255 of a header', (length) => {
+    const jobs = Array.from({ length: 11 }, (_, at) => pending(`job_${at}`));
+    const keys = keysSent(start({ timeoutMs: null }, 'x'.repeat(length)), ...jobs);
+    expect(new Set(keys).size).toBe(11);
+    for (const [at, key] of keys.entries()) {
+      expect(key.length).toBeLessThanOrEqual(255);
+      if (at > 0) expect(key).toMatch(new RegExp(`:r${at + 1}$`));
     }
-    expect(keys).toEqual(['k', 'k:w1', 'k', 'k:w2', 'k', 'k:w3']);
-  });
-
-  it('that is refused in other words when it is started again sends no new key', () => {
-    const refusal = (code: string): RunEvent => ({
-      type: 'failed',
-      failure: { kind: 'refused', retryAfterMs: null, error: { name: 'APIError', message: 'no', code } },
-    });
-    const run = resumeRun(proceed(start(), refusal('insufficient_balance')));
-    const other = proceed(run, refusal('person_match_prompt_unsafe'));
-    expect(other.step).toMatchObject({ type: 'fail', again: { key: 'k', isSecondKey: false } });
-    const same = proceed(resumeRun(other), refusal('person_match_prompt_unsafe'));
-    expect(same.step).toMatchObject({ type: 'create', key: 'k:w1', isSecondKey: true });
-  });
-
-  it('that is refused, or is not sent, ends the run', () => {
-    expect(proceed(start(), failed('refused')).step).toMatchObject({ type: 'fail', reason: 'refused' });
-    expect(proceed(start(), failed('unsent')).step).toMatchObject({ type: 'fail', reason: 'unsent' });
-  });
-
-  it('is not sent when its time is over before its turn', () => {
-    const pending = proceed(start({ timeoutMs: 60_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
-    expect(pending.step).toMatchObject({ type: 'wait', ms: 30_000 });
-    // A queue that was paused, a machine that slept.
-    const late = proceed(pending, { ...passed, passedMs: 3_600_000 });
-    expect(late.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
-  });
-});
-
-describe('a pending reference', () => {
-  it('is submitted again under :r2, :r3 as late as the service asks, however late that is', () => {
-    let run = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 600 }));
-    expect(run.step).toMatchObject({ type: 'wait', jobId: null, ms: 600_000 });
-    run = proceed(run, passed);
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r2' });
-    run = proceed(run, failedJob('reference_asset_pending', { retry_after: 7200 }, 'job_2'));
-    expect(run.step).toMatchObject({ ms: 7_200_000 });
-    expect(proceed(run, passed).step).toMatchObject({ type: 'create', key: 'k:r3' });
-  });
-
-  it.each([{}, null, { retry_after: 0 }, { retry_after: -5 }, { retry_after: 'soon' }, { retry_after: null }])(
-    'waits 15 s where the service says %o',
-    (errorData) => {
-      expect(proceed(start(), failedJob('reference_asset_pending', errorData)).step).toMatchObject({ ms: 15_000 });
-    },
-  );
-
-  it('is submitted again 20 times at most, and not at all when that is switched off', () => {
-    let run = start({ timeoutMs: null });
-    let creates = 0;
-    while (run.step.type !== 'end') {
-      if (run.step.type === 'create') creates++;
-      run = proceed(run, run.step.type === 'create' ? failedJob('reference_asset_pending') : passed);
-    }
-    expect(creates).toBe(21);
-    const off = proceed(start({ resubmitPending: false }), failedJob('reference_asset_pending'));
-    expect(off.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
-  });
-
-  it('is not waited for beyond the time limit', () => {
-    const run = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
-    expect(run.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
-  });
-});
-
-describe('a character under review', () => {
-  const refused = (ms: number | null) => failed('review', ms);
-
-  it('is tried under the own key again, and under a new key at once when the refusal is repeated as it was', () => {
-    let run = proceed(start(), refused(20_000));
-    expect(run.step).toMatchObject({ type: 'wait', jobId: null, ms: 20_000 });
-    run = proceed(run, passed);
-    expect(run.step).toMatchObject({ type: 'create', key: 'k', isSecondKey: false });
-    run = proceed(run, refused(20_000));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:w1', isSecondKey: true });
-    run = proceed(run, refused(20_000), passed, refused(20_000));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:w2', isSecondKey: true });
-  });
-
-  it('is not tried under a new key when the refusal of the own key is a new one', () => {
-    const run = proceed(start(), refused(20_000), passed, refused(5000));
-    expect(run.step).toMatchObject({ type: 'wait', ms: 5000, next: { key: 'k' } });
-  });
-
-  it('never waits for a slot between the two keys', () => {
-    const run = proceed(start({ persistent: false }), refused(null), passed, refused(null), failed('full', 40_000));
-    expect(run.step).toMatchObject({ type: 'wait', ms: 40_000, next: { type: 'create', key: 'k' } });
-  });
-
-  it('has its second key settled before any other goes out', () => {
-    const run = proceed(start(), refused(null), passed, refused(null), failed('lost'), passed);
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:w1' });
-  });
-
-  it('has its second key settled before any other goes out when the rate limit is full after a lost answer', () => {
-    const lost = proceed(start(), refused(null), passed, refused(null), failed('lost'), passed);
-    expect(proceed(lost, failed('full', 5000)).step).toMatchObject({ type: 'wait', ms: 5000, next: { key: 'k:w1' } });
-  });
-
-  it('has its second key settled too when a worker may have died before it recorded the answer', () => {
-    const restarted = proceed(start(), refused(null), passed, refused(null), failed('full', 5000));
-    expect(restarted.step).toMatchObject({ type: 'wait', ms: 5000, next: { key: 'k:w1' } });
-  });
-
-  it('counts its keys anew for each job', () => {
-    const run = proceed(start(), refused(null), passed, refused(null), failedJob('reference_asset_pending'), passed);
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r2' });
-    const again = proceed(run, refused(null), passed, refused(null));
-    expect(again.step).toMatchObject({ type: 'create', key: 'k:r2:w1' });
-  });
-
-  it('is not hurried by a wake: there is no webhook for a review', () => {
-    const run = proceed(start(), refused(20_000), woken);
-    expect(run.step).toMatchObject({ type: 'wait', jobId: null, ms: 20_000 });
   });
 });
 
 describe('recovery', () => {
-  it('creates again under the next key as often as the rule for the error says', () => {
-    let run = start({ recover: { generation_timeout: 2, generation_failed: 1 } });
-    run = proceed(run, failedJob('generation_timeout'));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r2', model: null });
-    run = proceed(run, failedJob('generation_failed', null, 'job_2'));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r3' });
-    run = proceed(run, failedJob('generation_timeout', null, 'job_3'));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r4' });
-    run = proceed(run, failedJob('generation_timeout', null, 'job_4'));
+  it('creates again as often as the rule for the error says, and lists its tries', () => {
+    const recover = { generation_timeout: 2, generation_failed: 1 };
+    const codes = ['generation_timeout', 'generation_failed', 'generation_timeout', 'generation_timeout'];
+    const run = proceed(start({ recover }), ...codes.map((code, at) => failedJob(code, null, `job_${at + 1}`)));
     expect(run.step).toMatchObject({ type: 'end', job: { id: 'job_4', errorCode: 'generation_timeout' } });
     expect(run.tries.map(({ jobId, idempotencyKey }) => [jobId, idempotencyKey])).toEqual([
       ['job_1', 'k'],
@@ -242,10 +140,10 @@ describe('recovery', () => {
 
   it('tries each of the models once, and fails with the last error when none is left', () => {
     let run = start({ recover: { generation_unavailable: { models: ['svc-video-mini', 'svc-video-fast'] } } });
-    run = proceed(run, failedJob('generation_unavailable'));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r2', model: 'svc-video-mini' });
-    run = proceed(run, failedJob('generation_unavailable', null, 'job_2'));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r3', model: 'svc-video-fast' });
+    for (const model of ['svc-video-mini', 'svc-video-fast']) {
+      run = proceed(run, failedJob('generation_unavailable', null, `before ${model}`));
+      expect(run.step).toMatchObject({ type: 'create', model });
+    }
     run = proceed(run, failedJob('generation_unavailable', null, 'job_3'));
     expect(run.step).toMatchObject({ type: 'end', job: { id: 'job_3' } });
   });
@@ -262,17 +160,15 @@ describe('recovery', () => {
     const waiting = proceed(start({ recover }), job('processing'));
     const end = proceed(waiting, passed, job('canceled', { errorCode: 'generation_failed' }));
     expect(end.step).toMatchObject({ type: 'end', job: { status: 'canceled' } });
-    expect(proceed(waiting, woken, failed('lost')).step).toMatchObject({ type: 'wait', jobId: 'job_1' });
-    expect(proceed(waiting, passed, failedJob('generation_failed', null, 'job_9')).step).toMatchObject({
-      jobId: 'job_1',
-    });
+    expect(proceed(waiting, woken, lost).step).toMatchObject({ type: 'wait', jobId: 'job_1' });
+    const other = proceed(waiting, passed, failedJob('generation_failed', null, 'job_9'));
+    expect(other.step).toMatchObject({ jobId: 'job_1' });
     expect(proceed(waiting, passed, failedJob('toString')).step).toMatchObject({ type: 'end' });
   });
 
   it('has the time of the run, not of a try', () => {
     let run = proceed(start({ timeoutMs: 60_000, recover: { generation_timeout: 5 } }), job('processing'));
     run = proceed(run, { ...passed, passedMs: 59_000 }, failedJob('generation_timeout'));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r2' });
     run = proceed(run, job('processing', { id: 'job_2' }));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000, leftMs: 1000 });
     const late = proceed(run, passed, failedJob('generation_timeout', null, 'job_2'));
@@ -281,6 +177,35 @@ describe('recovery', () => {
 });
 
 describe('a wait', () => {
+  it('for a slot of the rate limit does not count, and for a lost answer grows', () => {
+    let run = start({ timeoutMs: 60_000, retryMs: 30_000 });
+    for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('full', 59_000), passed);
+    expect(run.elapsedMs).toBeNull();
+    expect(proceed(run, job('processing')).step).toMatchObject({ leftMs: 60_000 });
+    const waits: unknown[] = [];
+    run = start({ retryMs: 30_000 });
+    for (let miss = 0; miss < 7; miss++) {
+      run = proceed(run, lost);
+      waits.push(run.step.type === 'wait' && run.step.ms);
+      run = proceed(run, passed);
+    }
+    expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+  });
+
+  it('for a review or a reference is as long as the service asks, within the time limit, and at most twenty times', () => {
+    const asked = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
+    expect(asked.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
+    const late = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
+    expect(late.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
+    // A queue that was paused, a machine that slept.
+    const slept = proceed(start({ timeoutMs: 60_000 }), pending(), { ...passed, passedMs: 3_600_000 });
+    expect(slept.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
+    const many = Array.from({ length: 30 }, () => [pending(), passed]).flat();
+    expect(proceed(start({ timeoutMs: null }), ...many).failedJobs).toBe(21);
+    const off = proceed(start({ resubmitPending: false }), pending());
+    expect(off.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
+  });
+
   it('grows from 10 s to five minutes, so that half an hour takes 60 steps at most', () => {
     let run = proceed(start(), job('processing'));
     const waits: number[] = [];
@@ -345,14 +270,6 @@ describe('a wait', () => {
     expect(run.step).toMatchObject({ type: 'wait', jobId: 'job_1' });
     expect(proceed(run, passed, job('completed')).step).toMatchObject({ type: 'end' });
   });
-
-  it('does not end by a read that fails for the moment, but by a refusal', () => {
-    const reading = proceed(start(), job('processing'), passed);
-    for (const kind of ['lost', 'full'] as const) {
-      expect(proceed(reading, failed(kind)).step).toMatchObject({ type: 'wait', jobId: 'job_1' });
-    }
-    expect(proceed(reading, failed('refused')).step).toMatchObject({ type: 'fail', again: { type: 'read' } });
-  });
 });
 
 describe('the file', () => {
@@ -372,34 +289,10 @@ describe('the file', () => {
 
 describe('a run that is tried again', () => {
   it('takes up the job that it was waiting for, with its time anew', () => {
-    let run = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
-    expect(run.step).toMatchObject({ type: 'fail', reason: 'timeout' });
-    run = resumeRun(run);
+    const late = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
+    const run = resumeRun(late);
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
     expect(proceed(run, job('processing')).step).toMatchObject({ type: 'wait', leftMs: 10_000 });
-  });
-
-  it.each(['failed', 'canceled', 'blocked'])('makes a new job after one that is %s', (status) => {
-    const run = resumeRun(proceed(start(), job(status)));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k:r2', model: null });
-    expect(run.tries).toHaveLength(1);
-  });
-
-  it('finds the job under its own key when the refusal was not held against it', () => {
-    let run = resumeRun(proceed(start(), failed('refused')));
-    expect(run.step).toMatchObject({ type: 'create', key: 'k', isSecondKey: false });
-    run = proceed(run, job('processing'));
-    expect(run.tries).toMatchObject([{ jobId: 'job_1', idempotencyKey: 'k' }]);
-  });
-
-  it('settles its second key before any other goes out', () => {
-    const run = proceed(resumeRun(proceed(start(), failed('refused'))), failed('refused'));
-    expect(proceed(run, failed('full', 5000), passed).step).toMatchObject({ key: 'k:w1' });
-  });
-
-  it('keeps the key of a create that was not sent, or that got no answer', () => {
-    expect(resumeRun(proceed(start(), failed('unsent'))).step).toMatchObject({ type: 'create', key: 'k' });
-    expect(resumeRun(proceed(start({ persistent: false }), failed('lost'))).step).toMatchObject({ key: 'k' });
   });
 
   it('has nothing to do when the job is complete or the run goes on', () => {
@@ -407,25 +300,6 @@ describe('a run that is tried again', () => {
       expect(resumeRun(run)).toBe(run);
     }
   });
-});
-
-describe('keys', () => {
-  it.each([250, 252, 253, 254, 255])(
-    'of %i characters are extended within the 255 that a header may have',
-    (length) => {
-      const key = 'x'.repeat(length);
-      const seen = new Set([key]);
-      let run = proceed(start({ timeoutMs: null }, key), failedJob('reference_asset_pending'), passed);
-      for (let turn = 2; turn < 12; turn++) {
-        if (run.step.type !== 'create') throw new Error('not a create');
-        expect(run.step.key.length).toBeLessThanOrEqual(255);
-        expect(run.step.key).toMatch(new RegExp(`:r${turn}$`));
-        expect(seen.has(run.step.key)).toBe(false);
-        seen.add(run.step.key);
-        run = proceed(run, failedJob('reference_asset_pending', null, `job_${turn}`), passed);
-      }
-    },
-  );
 });
 
 describe('what an error means', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Figures, type Load, measure } from './measure.js';
-import { peer, REPLICATE } from './peers.js';
-import { roundRobin } from './round-robin.js';
+import { type Figures, type Load, measure } from '../../bench/waiting/measure.js';
+import { peer, REPLICATE } from '../../bench/waiting/peers.js';
+import { roundRobin } from '../../bench/waiting/round-robin.js';
 
 async function mean(count: number, runs: number, load: Load = {}): Promise<Figures> {
   const all: Figures[] = [];

@@ -2,49 +2,37 @@
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, ServerError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
-import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
+import { JobLengths } from '../../src/store/facts.js';
+import { NO_LIMITS } from '../../src/waiting/read-queue.js';
 import { completedEvent } from '../support/completed-event.js';
 import { rejection } from '../transport/support.js';
-import { BASE_URL, done, running, startProcess, verified } from './processes.js';
+import { BASE_URL, done, hint, readLimits, running, type Setting, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
-
-/** One process whose reads are answered by a function, with the time of each read. */
-function timed(read: (id: string) => Job | Promise<Job>, more: Partial<WaiterContext> = {}) {
-  const clock = virtualClock();
-  const startMs = clock.now();
-  const at: number[] = [];
-  const noted = (id: string) => {
-    at.push(clock.now() - startMs);
-    return read(id);
-  };
-  return { ...startProcess(noted, more, clock), at };
-}
-const notice = (id: string) => ({ data: { job: { id } } });
 
 describe('a job that is announced as ended, and still runs', () => {
   it('is read at growing intervals, and then as before', async () => {
-    const { waiter, clock, at } = timed(running);
+    const { waiter, clock, at } = startProcess(running);
     const wait = rejection(waiter.waitForJob(running('a'), { timeoutMs: 40_000 }));
     await clock.advance(1_000);
-    waiter.notify(notice('a'));
+    waiter.notify(hint('a'));
     await clock.until(wait);
     expect(at).toEqual([1_000, 3_000, 7_000, 15_000, 26_000, 37_000]);
   });
 
   it('is read 2.5 s after its last read when the notice is repeated, but never later than it would be', async () => {
-    const { waiter, clock, at } = timed(running);
+    const { waiter, clock, at } = startProcess(running);
     const wait = rejection(waiter.waitForJob(running('a'), { timeoutMs: 12_000 }));
-    waiter.notify(notice('a'));
+    waiter.notify(hint('a'));
     await clock.advance(100);
-    waiter.notify(notice('a'));
+    waiter.notify(hint('a'));
     await clock.advance(2_000);
     expect(at).toEqual([0, 2_000]);
-    waiter.notify(notice('a'));
+    waiter.notify(hint('a'));
     await clock.advance(3_000);
     expect(at).toEqual([0, 2_000, 4_500]);
     await clock.advance(3_900);
     expect(at).toEqual([0, 2_000, 4_500]);
-    waiter.notify(notice('a'));
+    waiter.notify(hint('a'));
     await clock.advance(0);
     expect(at).toEqual([0, 2_000, 4_500, 9_000]);
     await clock.until(wait);
@@ -52,7 +40,7 @@ describe('a job that is announced as ended, and still runs', () => {
 });
 
 it('jobs are polled half as often once webhooks announce most ends, each job counted once', async () => {
-  const { waiter, clock, at } = timed(done);
+  const { waiter, clock, at } = startProcess(done);
   /** Milliseconds until a job that is not announced is read. */
   const pollMs = async (id: string) => {
     const startMs = clock.now();
@@ -61,7 +49,7 @@ it('jobs are polled half as often once webhooks announce most ends, each job cou
   };
   const announced = async (id: string) => {
     const wait = waiter.waitForJob(running(id));
-    waiter.notify(notice(id));
+    waiter.notify(hint(id));
     waiter.notify(await verified(completedEvent(id, BASE_URL), clock));
     await clock.until(wait);
   };
@@ -74,13 +62,13 @@ it('jobs are polled half as often once webhooks announce most ends, each job cou
 
 describe('a read that fails', () => {
   const details = { status: 503, code: 'x', recovery: 'retry', method: 'GET', url: 'https://x.example' } as const;
-  const readAgainAfter = async (retryAfterMs: number, more: Partial<WaiterContext> = {}) => {
+  const readAgainAfter = async (retryAfterMs: number, more: Setting = {}) => {
     let failures = 1;
     const read = (id: string): Job => {
       if (failures-- > 0) throw new ServerError('away', { ...details, retryAfterMs });
       return done(id);
     };
-    const { waiter, clock, at } = timed(read, more);
+    const { waiter, clock, at } = startProcess(read, more);
     await clock.until(waiter.waitForJob('a'));
     return at[1];
   };
@@ -99,7 +87,7 @@ describe('a read that fails', () => {
       if (answer) throw answer;
       return answer === null ? running(id) : done(id);
     };
-    const { waiter, clock, at } = timed(read);
+    const { waiter, clock, at } = startProcess(read);
     await clock.until(waiter.waitForJob('a'));
     expect(at).toEqual([0, 11_000, 33_000, 44_000, 55_000, 66_000]);
   });
@@ -111,7 +99,7 @@ describe('a read that fails', () => {
       isFirst = false;
       throw new ConnectionError('gone');
     };
-    const { waiter, clock } = timed(read);
+    const { waiter, clock } = startProcess(read);
     const error = await clock.until(rejection(waiter.waitForJob('a', { timeoutMs: 15_000 })));
     expect(error).toMatchObject({ name: 'WaitTimeoutError', job: { status: 'processing' } });
     expect((error as Error).cause).toBeUndefined();
@@ -120,31 +108,23 @@ describe('a read that fails', () => {
 
 describe('a key function that fails before the first read', () => {
   it('is called again after 1, 2, 4 seconds and so on, up to a minute', async () => {
-    const clock = virtualClock();
-    const startMs = clock.now();
-    const at: number[] = [];
+    const seconds: number[] = [];
     const gone = new ConnectionError('the vault is away');
-    const waiter = createWaiter({
-      clock,
-      account: () => {
-        at.push((clock.now() - startMs) / 1_000);
+    const { waiter, clock, elapsed } = startProcess(running, {
+      scheduling: () => {
+        seconds.push(elapsed() / 1_000);
         return Promise.reject(gone);
       },
-      readJob: async (id) => running(id),
     });
     const error = await clock.until(rejection(waiter.waitForJob('a', { timeoutMs: 250_000 })));
-    expect(at).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+    expect(seconds).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
     expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: gone, job: undefined });
     expect(clock.timers).toBe(0);
   });
 
   it('ends with its signal while it pauses', async () => {
-    const clock = virtualClock();
-    const waiter = createWaiter({
-      clock,
-      account: () => Promise.reject(new ConnectionError('the vault is away')),
-      readJob: async (id) => running(id),
-    });
+    const scheduling = () => Promise.reject(new ConnectionError('the vault is away'));
+    const { waiter, clock } = startProcess(running, { scheduling });
     const end = new AbortController();
     const wait = rejection(waiter.waitForJob('a', { signal: end.signal, timeoutMs: false }));
     await clock.advance(500);
@@ -156,7 +136,7 @@ describe('a key function that fails before the first read', () => {
 
 describe('an onUpdate that ends its own wait', () => {
   it('ends it at once, without another read', async () => {
-    const { waiter, clock, at } = timed(running);
+    const { waiter, clock, at } = startProcess(running);
     const end = new AbortController();
     const onUpdate = () => end.abort('seen enough');
     const wait = rejection(waiter.waitForJob('a', { signal: end.signal, onUpdate }));
@@ -172,7 +152,7 @@ describe('many waits', () => {
   it('make 256 reads at once at most where the limit is lifted', async () => {
     const answers: (() => void)[] = [];
     const read = (id: string) => new Promise<Job>((resolve) => answers.push(() => resolve(done(id))));
-    const { waiter, clock, reads } = timed(read, { limits: () => 'off' });
+    const { waiter, clock, reads } = startProcess(read, { limits: NO_LIMITS });
     const waits = Array.from({ length: 400 }, (_, at) => waiter.waitForJob(`job_${at}`));
     await clock.advance(0);
     expect(reads).toHaveLength(256);
@@ -189,7 +169,7 @@ describe('many waits', () => {
   });
 
   it('have one timer of the scheduler, and one each for their time limits', async () => {
-    const { waiter, clock } = timed(running);
+    const { waiter, clock } = startProcess(running);
     const end = new AbortController();
     const { signal } = end;
     const waits = [1, 2, 3].map((at) => rejection(waiter.waitForJob(running(`${at}`), { signal, timeoutMs: false })));
@@ -215,9 +195,9 @@ describe('the charge of a job whose wait an event has ended', () => {
       return after(ms, fire);
     };
     // One read a minute.
-    const limits = { look: () => ({ limit: 1, windowMs: 60_000, nextFreeMs: 60_000 }) };
+    const limits = readLimits({ limit: 1, nextFreeMs: 60_000 });
     const learnsCharge = (id: string) => id === 'a';
-    const { waiter, reads } = startProcess(done, { limits: () => limits, learnsCharge }, clock);
+    const { waiter, reads } = startProcess(done, { limits, learnsCharge }, clock);
     await clock.until(waiter.waitForJob('first'));
     for (const id of ['b', 'a']) {
       const wait = waiter.waitForJob(running(id), { timeoutMs: false });
@@ -232,5 +212,85 @@ describe('the charge of a job whose wait an event has ended', () => {
     await clock.advance(70_000);
     expect(reads).toEqual(['first', 'a']);
     expect(clock.timers).toBe(0);
+  });
+});
+
+it('a copy of a webhook does not break off the read that the first one has asked for', async () => {
+  const clock = virtualClock();
+  const slow = (id: string) => new Promise<Job>((resolve) => void clock.after(1_000, () => resolve(done(id))));
+  const { waiter, at } = startProcess(slow, {}, clock);
+  const wait = waiter.waitForJob('a');
+  for (let copy = 0; copy < 5; copy++) {
+    await clock.advance(300);
+    waiter.notify(hint('a'));
+  }
+  await clock.until(wait);
+  expect(at).toEqual([0, 300]);
+});
+
+it('the announcements of jobs that nobody waits for are kept up to a bound', async () => {
+  const { waiter, clock, reads } = startProcess(done);
+  for (let at = 0; at < 300; at++) waiter.notify(hint(`foreign_${at}`));
+  const wait = waiter.waitForJob(running('foreign_0'));
+  await clock.advance(5_000);
+  expect(reads).toHaveLength(0);
+  await clock.until(wait);
+});
+
+describe('the first read of a job', () => {
+  const ago = (ms: number) => new Date(virtualClock().now() - ms).toISOString();
+  it.each<[string, Partial<Job>, number]>([
+    ['that was created a while ago is due the sooner', { createdAt: ago(4_000) }, 7_000],
+    [
+      'whose creation is in the future, by a clock that is wrong, is due as a new one',
+      { createdAt: ago(-9_000) },
+      11_000,
+    ],
+    ['whose creation cannot be read is due as a new one', { createdAt: 'yesterday' }, 11_000],
+  ])('%s', async (_, fields, atMs) => {
+    const { waiter, clock, at } = startProcess(done);
+    await clock.until(waiter.waitForJob({ ...running('a'), ...fields }));
+    expect(at).toEqual([atMs]);
+  });
+});
+
+describe('a completed job teaches its length', () => {
+  const times = (createdAt?: string, completedAt?: string) => ({ createdAt, completedAt });
+  const at = (ms: number) => new Date(virtualClock().now() + ms).toISOString();
+  it.each<[string, Partial<Job>, [string, number][]]>([
+    [
+      'from its two times',
+      times(at(-90_000), at(0)),
+      [
+        ['video/', 90_000],
+        ['mini 5 s', 90_000],
+      ],
+    ],
+    [
+      'by the wait where it has no times',
+      {},
+      [
+        ['video/', 11_000],
+        ['mini 5 s', 11_000],
+      ],
+    ],
+    [
+      'by the wait where its times are in the wrong order',
+      times(at(0), at(-9)),
+      [
+        ['video/', 11_000],
+        ['mini 5 s', 11_000],
+      ],
+    ],
+    ['and one that failed does not', { ...times(at(-90_000), at(0)), status: 'failed' }, []],
+    ['and one that never has its file does not', { providerOutputUrl: null }, []],
+  ])('%s', async (_, fields, expected) => {
+    const learned: [string, number][] = [];
+    const lengths = new JobLengths();
+    lengths.learn = (key, ms) => void learned.push([key, ms]);
+    lengths.classOf = () => 'mini 5 s';
+    const { waiter, clock } = startProcess((id) => ({ ...done(id), ...fields }), { lengths });
+    await clock.until(waiter.waitForJob(running('a'), { timeoutMs: 20_000 }).catch(() => {}));
+    expect(learned).toEqual(expected);
   });
 });

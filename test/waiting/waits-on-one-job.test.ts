@@ -2,54 +2,29 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { JobLengths } from '../../src/store/facts.js';
-import { createWaiter, type WaiterContext } from '../../src/waiting/wait-for-job.js';
-import { JobWatcher } from '../../src/waiting/watcher.js';
+import { NO_LIMITS, type ReadLimits } from '../../src/waiting/read-queue.js';
+import { ReadScheduler } from '../../src/waiting/scheduler.js';
 import { completedEvent } from '../support/completed-event.js';
 import { rejection } from '../transport/support.js';
-import { BASE_URL, done, fullFor, running, SECRET, verified } from './processes.js';
+import { BASE_URL, done, fullFor, readLimits, running, type Setting, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
-interface Read {
-  readonly id: string;
-  readonly atMs: number;
-  readonly signal: AbortSignal;
-}
-
 /** Waits whose reads take `readMs`. */
-function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, more: Partial<WaiterContext> = {}) {
+function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, setting: Setting = {}) {
   const clock = virtualClock();
   const startMs = clock.now();
   const learned: [string, number][] = [];
   const lengths = new JobLengths();
   lengths.learn = (key, ms) => void learned.push([key, ms]);
-  const watcher = new JobWatcher(clock, () => 0.5, lengths);
-  const reads: Read[] = [];
-  const waiter = createWaiter({
-    clock,
-    baseUrl: () => BASE_URL,
-    secrets: () => [SECRET],
-    account: async () => ({ shared: <T extends object>() => watcher as object as T }),
-    async readJob(id, signal) {
-      const atMs = clock.now() - startMs;
-      reads.push({ id, atMs, signal });
-      if (readMs > 0) await new Promise<void>((resolve) => void clock.after(readMs, resolve));
-      return answer(id, clock.now() - startMs);
-    },
-    ...more,
-  });
-  return {
-    clock,
-    waiter,
-    watcher,
-    reads,
-    learned,
-    at: () => reads.map(({ atMs }) => atMs),
-    elapsed: () => clock.now() - startMs,
+  const read = async (id: string) => {
+    if (readMs > 0) await new Promise<void>((resolve) => void clock.after(readMs, resolve));
+    return answer(id, clock.now() - startMs);
   };
+  return { ...startProcess(read, { lengths, ...setting }, clock), learned };
 }
 
 /** One read a minute, after a first one. */
-const oneAMinute = () => ({ look: () => ({ limit: 1, windowMs: 60_000, nextFreeMs: 0 }) });
+const oneAMinute = () => readLimits({ limit: 1 });
 
 describe('a wait that begins later', () => {
   it('takes what a read under way shows', async () => {
@@ -72,7 +47,7 @@ describe('a wait that begins later', () => {
     await clock.advance(500);
     waits.push(waiter.waitForJob(running('a'), { pollIntervalMs: 5_000 }));
     await clock.until(Promise.all(waits));
-    expect(at()).toEqual([3_000]);
+    expect(at).toEqual([3_000]);
   });
 
   it('is not shown what was read before it, and reads when the job is due', async () => {
@@ -80,9 +55,9 @@ describe('a wait that begins later', () => {
     const first = waiter.waitForJob('a');
     await clock.advance(5_000);
     const seen: number[] = [];
-    const second = waiter.waitForJob('a', { onUpdate: () => seen.push(at().length) });
+    const second = waiter.waitForJob('a', { onUpdate: () => seen.push(at.length) });
     await clock.until(Promise.all([first, second]));
-    expect(at()).toEqual([0, 11_000, 22_000]);
+    expect(at).toEqual([0, 11_000, 22_000]);
     expect(seen).toEqual([2, 3]);
   });
 });
@@ -90,22 +65,22 @@ describe('a wait that begins later', () => {
 describe('a wait that ends', () => {
   it('leaves its place in the queue of reads to the next one on the job', async () => {
     const limits = oneAMinute();
-    const { waiter, clock, reads } = setUp(done, 0, { limits: () => limits });
+    const { waiter, clock, reads } = setUp(done, 0, { limits });
     await clock.until(waiter.waitForJob('first'));
     const end = new AbortController();
     const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
     const other = waiter.waitForJob('a');
     await clock.advance(10_000);
-    expect(reads.map(({ id }) => id)).toEqual(['first']);
+    expect(reads).toEqual(['first']);
     end.abort('enough');
     expect(await ended).toBe('enough');
     await expect(clock.until(other)).resolves.toMatchObject({ id: 'a', status: 'completed' });
-    expect(reads.map(({ id }) => id)).toEqual(['first', 'a']);
+    expect(reads).toEqual(['first', 'a']);
   });
 
   it('takes the job out of the queue of reads where no other wait is for it', async () => {
     const limits = oneAMinute();
-    const { waiter, clock, reads, watcher } = setUp(done, 0, { limits: () => limits });
+    const { waiter, clock, reads, scheduler } = setUp(done, 0, { limits });
     await clock.until(waiter.waitForJob('first'));
     const end = new AbortController();
     const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
@@ -114,10 +89,10 @@ describe('a wait that ends', () => {
     end.abort('enough');
     expect(await ended).toBe('enough');
     await clock.until(other);
-    expect(reads.map(({ id }) => id)).toEqual(['first', 'b']);
+    expect(reads).toEqual(['first', 'b']);
     await clock.advance(600_000);
     expect(reads).toHaveLength(2);
-    expect(watcher.busy).toBe(false);
+    expect(scheduler.busy).toBe(false);
     expect(clock.timers).toBe(0);
   });
 
@@ -130,11 +105,11 @@ describe('a wait that ends', () => {
     end.abort('enough');
     expect(await ended).toBe('enough');
     await clock.until(other);
-    expect(at()).toEqual([11_000]);
+    expect(at).toEqual([11_000]);
   });
 
   it('has the next one read at once when it was reading', async () => {
-    const { waiter, clock, reads, at } = setUp(done, 5_000);
+    const { waiter, clock, signals, at } = setUp(done, 5_000);
     const end = new AbortController();
     const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
     const other = waiter.waitForJob('a');
@@ -142,8 +117,8 @@ describe('a wait that ends', () => {
     end.abort('enough');
     expect(await ended).toBe('enough');
     await clock.until(other);
-    expect(at()).toEqual([0, 2_000]);
-    expect(reads.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    expect(at).toEqual([0, 2_000]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
   });
 });
 
@@ -158,7 +133,7 @@ describe('a verified webhook of a job with several waits', () => {
   });
 
   it('breaks off a read that began before, and has the job read again', async () => {
-    const { waiter, clock, reads, at } = setUp(done, 1_500);
+    const { waiter, clock, signals, at } = setUp(done, 1_500);
     const waits = [waiter.waitForJob('a'), waiter.waitForJob('a')];
     await clock.advance(1_000);
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
@@ -166,8 +141,8 @@ describe('a verified webhook of a job with several waits', () => {
       { finalTokenCost: 4 },
       { finalTokenCost: 4 },
     ]);
-    expect(at()).toEqual([0, 1_000]);
-    expect(reads.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    expect(at).toEqual([0, 1_000]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
   });
 });
 
@@ -175,20 +150,14 @@ describe('waits of clients under different rate limits', () => {
   it('are read at the pace of each, also when they come and go', async () => {
     const clock = virtualClock();
     const startMs = clock.now();
-    const watcher = new JobWatcher(clock, () => 0.5);
+    const scheduler = new ReadScheduler(clock, () => 0.5);
     const reads: string[] = [];
-    const slow = oneAMinute();
-    const waiterOn = (limits: ReturnType<NonNullable<WaiterContext['limits']>>) =>
-      createWaiter({
-        clock,
-        limits: () => limits,
-        account: async () => ({ shared: <T extends object>() => watcher as object as T }),
-        readJob: async (id) => {
-          reads.push(`${id} ${Math.round((clock.now() - startMs) / 1_000)}`);
-          return done(id);
-        },
-      });
-    const [limited, free] = [waiterOn(slow), waiterOn('off')];
+    const read = (id: string) => {
+      reads.push(`${id} ${Math.round((clock.now() - startMs) / 1_000)}`);
+      return done(id);
+    };
+    const waiterOn = (limits: ReadLimits) => startProcess(read, { limits, scheduler }, clock).waiter;
+    const [limited, free] = [waiterOn(oneAMinute()), waiterOn(NO_LIMITS)];
     await clock.until(Promise.all([limited.waitForJob('a'), free.waitForJob('b')]));
     const waits = [limited.waitForJob('c'), limited.waitForJob('d')];
     await clock.until(Promise.all(['e', 'f', 'g'].map((id) => free.waitForJob(id))));

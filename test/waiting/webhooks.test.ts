@@ -1,13 +1,12 @@
 // A verified webhook ends a wait; everything else that looks like one has the job read.
 import { describe, expect, it } from 'vitest';
+import { measure } from '../../bench/waiting/measure.js';
 import { ConnectionError, JobFailedError, WaitTimeoutError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
-import type { WaiterContext } from '../../src/waiting/wait-for-job.js';
 import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
-import { measure } from './measure.js';
-import { BASE_URL, done, fullFor, running, startProcess, verified } from './processes.js';
+import { BASE_URL, done, fullFor, running, type Setting, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 describe('a verified webhook of a completed job', () => {
@@ -40,14 +39,14 @@ describe('a verified webhook of a completed job', () => {
 
   it('ends the wait after two seconds where the read hangs or shows the job as it was', async () => {
     for (const read of [() => new Promise<Job>(() => {}), running]) {
-      const { waiter, clock, reads, watcher } = startProcess(read);
+      const { waiter, clock, reads, scheduler } = startProcess(read);
       const wait = waiter.waitForJob(running('a'));
       const startMs = clock.now();
       waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
       expect(clock.now() - startMs).toBe(2_000);
       expect(reads.length).toBeGreaterThan(0);
-      expect(watcher.busy).toBe(false);
+      expect(scheduler.busy).toBe(false);
       expect(clock.timers).toBe(0);
     }
   });
@@ -183,7 +182,7 @@ describe('the job is read, and the wait goes on, after', () => {
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
-  it.each<[string, object, Partial<WaiterContext>]>([
+  it.each<[string, object, Setting]>([
     ['an event without a link', { id: 'a', status: 'completed' }, {}],
     ['an event whose link is not a URL', { id: 'a', status: 'completed', providerOutputUrl: 'elsewhere' }, {}],
     ['an event where the base URL is not known', completedEvent('a', BASE_URL).data.job, { baseUrl: () => undefined }],

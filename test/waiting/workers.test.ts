@@ -1,93 +1,104 @@
 // Waits where timers and promises belong to requests, as on Cloudflare Workers: each wait looks after itself.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
-import { JobWatcher } from '../../src/waiting/watcher.js';
+import { ReadScheduler } from '../../src/waiting/scheduler.js';
 import { completedEvent } from '../support/completed-event.js';
-import { BASE_URL, done, running, startProcess, verified } from './processes.js';
+import { BASE_URL, done, readLimits, running, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
 const perRequest = () => Object.assign(virtualClock(), { perRequest: true });
 
 /** A scheduler on which a wait can begin and never ask again, as when its request has ended. */
-function scheduler(clock = perRequest()) {
-  const watcher = new JobWatcher(clock, () => 0.5);
+function onWorkers(clock = perRequest()) {
+  const scheduler = new ReadScheduler(clock, () => 0.5);
+  const limits = readLimits();
   const join = (id: string) =>
-    watcher.join({
-      id,
-      job: running(id),
-      limits: 'documented',
-      pollIntervalMs: 1_000,
-      wait: { wake() {} },
-    });
-  return { clock, watcher, join };
+    scheduler.join(limits, { id, job: running(id), pollIntervalMs: 1_000, wait: { wake() {}, restart() {} } });
+  return { clock, scheduler, join };
 }
 
 describe('a wait whose request has ended without a word', () => {
   it('is forgotten after a hundred seconds, when another one begins', async () => {
-    const { clock, watcher, join } = scheduler();
+    const { clock, scheduler, join } = onWorkers();
     join('lost');
     await clock.advance(100_000);
-    watcher.leave(join('b'));
-    expect(watcher.busy).toBe(true);
+    scheduler.leave(join('b'));
+    expect(scheduler.busy).toBe(true);
     await clock.advance(1);
-    watcher.leave(join('b'));
-    expect(watcher.busy).toBe(false);
+    scheduler.leave(join('b'));
+    expect(scheduler.busy).toBe(false);
   });
 
   it('is told from one that asks again and again', async () => {
-    const { clock, watcher, join } = scheduler();
+    const { clock, scheduler, join } = onWorkers();
     const kept = join('kept');
     for (let second = 0; second < 200; second++) {
       await clock.advance(1_000);
-      watcher.next(kept);
+      scheduler.next(kept);
     }
-    watcher.leave(join('b'));
-    expect(watcher.busy).toBe(true);
-    watcher.leave(kept);
-    expect(watcher.busy).toBe(false);
+    scheduler.leave(join('b'));
+    expect(scheduler.busy).toBe(true);
+    scheduler.leave(kept);
+    expect(scheduler.busy).toBe(false);
   });
 
   it('is never taken for lost where timers outlive requests', async () => {
-    const { clock, watcher, join } = scheduler(Object.assign(virtualClock(), { perRequest: false }));
+    const { clock, scheduler, join } = onWorkers(Object.assign(virtualClock(), { perRequest: false }));
     join('quiet');
     await clock.advance(3_600_000);
-    watcher.leave(join('b'));
-    expect(watcher.busy).toBe(true);
+    scheduler.leave(join('b'));
+    expect(scheduler.busy).toBe(true);
   });
 
   it('takes no other wait on the job along when it ends late after all', async () => {
-    const { clock, watcher, join } = scheduler();
+    const { clock, scheduler, join } = onWorkers();
     const [kept, lost] = [join('a'), join('a')];
     for (let second = 0; second <= 100; second++) {
       await clock.advance(1_000);
-      watcher.next(kept);
+      scheduler.next(kept);
     }
-    watcher.leave(join('b'));
-    watcher.leave(lost);
-    expect(watcher.busy).toBe(true);
-    watcher.seen(kept, done('a'));
-    expect(watcher.next(kept)).toMatchObject({ kind: 'look', job: { status: 'completed' } });
+    scheduler.leave(join('b'));
+    scheduler.leave(lost);
+    expect(scheduler.busy).toBe(true);
+    scheduler.seen(kept, done('a'));
+    expect(scheduler.next(kept)).toMatchObject({ job: { status: 'completed' } });
   });
 
   it('leaves its turn to read to the next wait on the job after five seconds', async () => {
-    const { clock, watcher, join } = scheduler();
+    const { clock, scheduler, join } = onWorkers();
     const [lost, other] = [join('a'), join('a')];
-    expect([watcher.next(lost).kind, watcher.next(other).kind]).toEqual(['sleep', 'sleep']);
+    expect([scheduler.next(lost), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
     await clock.advance(1_000);
-    expect(watcher.next(lost).kind).toBe('read');
-    expect(watcher.next(other).kind).toBe('sleep');
+    expect(scheduler.next(lost)).toBe('read');
+    expect(scheduler.next(other)).toBe('sleep');
     await clock.advance(4_999);
-    expect(watcher.next(other).kind).toBe('sleep');
+    expect(scheduler.next(other)).toBe('sleep');
     await clock.advance(1);
-    expect(watcher.next(other).kind).toBe('read');
-    expect(watcher.next(other).kind).toBe('sleep');
-    watcher.seen(other, done('a'));
-    expect(watcher.next(other)).toMatchObject({ kind: 'look', isRead: true, job: { status: 'completed' } });
-    expect(watcher.next(lost)).toMatchObject({ kind: 'look', isRead: true, job: { status: 'completed' } });
+    expect(scheduler.next(other)).toBe('read');
+    expect(scheduler.next(other)).toBe('sleep');
+    scheduler.seen(other, done('a'));
+    expect(scheduler.next(other)).toMatchObject({ isRead: true, job: { status: 'completed' } });
+    expect(scheduler.next(lost)).toMatchObject({ isRead: true, job: { status: 'completed' } });
   });
 });
 
 describe('on Workers', () => {
+  it('a read whose turn another wait has taken leaves it that turn when it is answered late', async () => {
+    const clock = perRequest();
+    const slow = (id: string) =>
+      new Promise<Job>((resolve) => {
+        const job = reads.length > 2 ? done(id) : running(id);
+        clock.after(8_000, () => resolve(job));
+      });
+    const { waiter, at, reads } = startProcess(slow, {}, clock);
+    const options = { pollIntervalMs: 500 };
+    const waits = [waiter.waitForJob(running('a'), options), waiter.waitForJob(running('a'), options)];
+    await clock.advance(10_250);
+    // The second wait took the turn over after 5 s and has it for as long. The answer to the first one came at 8.5 s.
+    expect(at).toEqual([500, 5_500]);
+    await clock.until(Promise.all(waits));
+  });
+
   it('waits look every 250 ms, read when their job is due, and set no other timer', async () => {
     const clock = perRequest();
     const startMs = clock.now();
@@ -156,13 +167,13 @@ describe('on Workers', () => {
 
   it('an abort ends a wait at once, also between two looks', async () => {
     const clock = perRequest();
-    const { waiter, watcher } = startProcess(running, {}, clock);
+    const { waiter, scheduler } = startProcess(running, {}, clock);
     const end = new AbortController();
     const wait = waiter.waitForJob(running('a'), { signal: end.signal });
     await clock.advance(100);
     end.abort('enough');
     await expect(wait).rejects.toBe('enough');
-    expect(watcher.busy).toBe(false);
+    expect(scheduler.busy).toBe(false);
     expect(clock.timers).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { RateLimits } from '../../src/store/rate-limits.js';
-import { createWaiter } from '../../src/waiting/wait-for-job.js';
-import { JobWatcher } from '../../src/waiting/watcher.js';
+import { ReadScheduler } from '../../src/waiting/scheduler.js';
+import { createWaiter } from '../../src/waiting/waiter.js';
 import { markVerified } from '../../src/webhooks/verify.js';
 import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
 
@@ -33,12 +33,11 @@ export async function measure(
   const { clock, random } = service;
   const source = { next: random, uuid: () => 'process' };
   const limits = new RateLimits({ limits: {}, shared: undefined, clock, random: source, cells: new Map() });
-  const watcher = new JobWatcher(clock, random);
+  const scheduler = new ReadScheduler(clock, random);
   const waiter = createWaiter({
     clock,
-    limits: () => limits,
     baseUrl: () => 'https://x',
-    account: async () => ({ shared: <T extends object>(_name: string, _make: () => T) => watcher as object as T }),
+    scheduling: async () => ({ id: 'account', scheduler, limits }),
     async readJob(id, signal) {
       const release = await limits.take('jobs.get', { signal, warn: () => {} });
       try {
@@ -55,7 +54,7 @@ export async function measure(
       );
   const earlier = service.earlier.map((job) => waiter.waitForJob(service.record(job), { timeoutMs: false }));
   await clock.until(Promise.all(earlier));
-  if (before > 0) await clock.advance(Math.max(120_000, service.jobs[0]!.startMs - clock.now()));
+  if (before > 0) await clock.advance(Math.max(120_000, (service.jobs[0]?.startMs ?? 0) - clock.now()));
   const readsBefore = service.reads;
   const late: number[] = [];
   const wait = async (job: SimulatedJob) => {

@@ -1,6 +1,6 @@
 import type { Job } from '../../src/schemas/job.js';
-import { seeded } from '../support/seeded.js';
-import { type VirtualClock, virtualClock } from './virtual-clock.js';
+import { seeded } from '../../test/support/seeded.js';
+import { type VirtualClock, virtualClock } from '../../test/waiting/virtual-clock.js';
 
 /** A kind of job and how long it takes: evenly spread between two bounds. */
 export interface Kind {

@@ -1,0 +1,110 @@
+import { GenError } from '../errors/index.js';
+import { DEFAULT_WAIT_MS } from '../rules/limits.js';
+import { checkOptions } from '../rules/options.js';
+import { type Clock, nextTurn } from '../runtime/clock.js';
+import { keepLast } from '../runtime/keep-last.js';
+import { isFields } from '../schemas/envelope.js';
+import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
+import { jobIn } from '../schemas/webhook-event.js';
+import { type TraceChannel, traced, type WaitTrace } from '../transport/events.js';
+import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
+import type { ReadScheduler } from './scheduler.js';
+import { followJob, outcomeOf, type Scheduling, type WaitContext, type WaitTarget } from './wait.js';
+import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
+
+/** What waiting needs of the client. */
+export interface WaiterContext extends NoticesContext, Omit<WaitContext, 'listen' | 'scheduling'> {
+  /** The scheduler that all clients of the account share, which `id` names. */
+  readonly scheduling: () => Promise<Scheduling & { readonly id: string }>;
+  /** Whether the account is known only when a key function was asked. */
+  readonly asksAccount?: boolean | undefined;
+  /** A wait has thrown the outcome of a job that did not complete. */
+  readonly handedOver?: ((jobId: string) => Promise<void>) | undefined;
+  /** Where the wait is traced, while somebody listens. */
+  readonly waits?: (() => TraceChannel | undefined) | undefined;
+}
+
+/** Waits for jobs. All waits under one account share one scheduler. */
+export interface Waiter {
+  /** Resolves with the final job; see {@link WaitOptions}. */
+  waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
+  waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
+  /** The wait as a part of a longer call, whose options are checked. Resolves with the final job, whatever its status. */
+  follow(target: WaitTarget): Promise<Job>;
+  /** Notifies the waits on the event's job. */
+  notify(event: JobNotice): void;
+  /** For what waits between two calls. */
+  readonly clock: Clock;
+}
+
+/** Accounts whose waits one client notifies: a key function may give the key of each tenant. */
+const MOST_ACCOUNTS = 1_000;
+
+/** Makes the waiting of one client. */
+export function createWaiter(given: WaiterContext): Waiter {
+  const { clock, asksAccount, handedOver, announced } = given;
+  const used = new Map<string, ReadScheduler>();
+  const scheduling = async () => {
+    const { id, ...at } = await given.scheduling();
+    keepLast(used, id, at.scheduler, MOST_ACCOUNTS);
+    return at;
+  };
+  // Whose job it is, an event does not say. Whether anybody waits for it:
+  const deliver = (notice: Parameters<ReadScheduler['notify']>[0]) =>
+    [...used.values()].map((scheduler) => scheduler.notify(notice)).includes(true);
+  const notices = createNotices(given, deliver);
+  const context = { ...given, scheduling, listen: notices.listen };
+  const follow = (target: WaitTarget) => {
+    const trace: WaitTrace = { jobId: target.id };
+    return traced(given.waits?.(), trace, () => followJob(context, target));
+  };
+  return {
+    clock,
+    follow,
+    // Not an async function, whose frame would be half a kilobyte for each of thousands of waits.
+    waitForJob(job: Job | string, options: WaitOptions = {}): Promise<CompletedJob> {
+      try {
+        const target = targetOf(job);
+        checkOptions('waitForJob', WAIT_OPTIONS, options);
+        const { throwOnFailure, timeoutMs = DEFAULT_WAIT_MS, signal } = options;
+        signal?.throwIfAborted();
+        const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
+        const isOver = target.job && isSettled(target.job);
+        const ended = isOver ? Promise.resolve(target.job) : follow({ ...target, options, leftMs, timeoutMs: leftMs });
+        return ended.then((final) => {
+          // That the program has the outcome is noted afterwards: one that dies before gets it again.
+          if (handedOver && final.status !== 'completed') void nextTurn().then(() => handedOver(final.id));
+          return outcomeOf(final, throwOnFailure);
+        });
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    },
+    notify(event) {
+      const notice = noticeOf(event, given.baseUrl?.());
+      if (!notice) return;
+      notices.publish(event);
+      const job = jobIn(event);
+      const known: Promise<unknown> = asksAccount ? Promise.resolve() : scheduling();
+      known.then(
+        () => {
+          if (!deliver(notice) && job) announced?.({ id: job.id, status: job.status });
+        },
+        // Without a key there are no waits.
+        () => {},
+      );
+    },
+  };
+}
+
+/** The job that a wait is for. Throws a GenError for anything but a job or an id. */
+function targetOf(target: unknown): Pick<WaitTarget, 'id' | 'job'> {
+  if (typeof target === 'string' && target) return { id: target, job: undefined };
+  const { id, status, job, then } = isFields(target) ? target : {};
+  if (typeof id === 'string' && id) return { id, job: typeof status === 'string' ? (target as Job) : undefined };
+  const hint = then !== undefined ? ' Await the create first.' : '';
+  const created = job !== undefined || then !== undefined;
+  throw new GenError(
+    `waitForJob takes a job or its id.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
+  );
+}
