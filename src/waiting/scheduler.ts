@@ -194,6 +194,7 @@ export class ReadScheduler {
     entry.heard = heard;
     entry.eager = EAGER_READS;
     if (event) this.#endByEvent(entry, event, now);
+    if (this.#entries.get(entry.id) !== entry) return;
     this.#rest(entry, now);
     // A read that began before may hang, or show the job as it was.
     if (!this.#clock.perRequest) entry.reader?.wait.restart();
@@ -210,8 +211,11 @@ export class ReadScheduler {
       for (const { wait } of entry.places) wait.wake();
       entry.reader?.wait.restart();
     };
-    const stopTimer = this.#clock.perRequest ? undefined : this.#clock.after(afterMs, end);
+    const isLater = isFree && !this.#clock.perRequest;
+    const stopTimer = isLater ? this.#clock.after(afterMs, end) : undefined;
     entry.event = { job: { ...known, ...event }, atMs: now + afterMs, stopTimer };
+    // At once: a turn in between would spend a read on it.
+    if (!isFree && !this.#clock.perRequest) end();
   }
 
   /** On Workers: this wait reads when the job is due, unless another one does so right now. */

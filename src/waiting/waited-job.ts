@@ -140,6 +140,8 @@ export class JobRhythms {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
     if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
     entry.job = job;
+    // A read for the charge alone comes long after the end, and teaches nothing.
+    if (entry.isLater) return;
     const hasEnded = isSettled(job);
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;

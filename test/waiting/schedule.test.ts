@@ -255,7 +255,7 @@ describe('the first read of a job', () => {
 });
 
 describe('a completed job teaches its length', () => {
-  const times = (createdAt?: string, completedAt?: string) => ({ createdAt, completedAt });
+  const times = (createdAt: string, completedAt: string) => ({ createdAt, completedAt });
   const at = (ms: number) => new Date(virtualClock().now() + ms).toISOString();
   it.each<[string, Partial<Job>, [string, number][]]>([
     [

@@ -223,7 +223,7 @@ describe('the end of a wait', () => {
   });
 
   it('comes in time also when the key function hangs', async () => {
-    const { waiter, clock } = startProcess(running, { scheduling: () => new Promise(() => {}) });
+    const { waiter, clock } = startProcess((id) => running(id), { scheduling: () => new Promise(() => {}) });
     await expect(clock.until(waiter.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('could not be read');
     expect(clock.timers).toBe(0);
   });
@@ -316,7 +316,7 @@ describe('a webhook', () => {
     waiter.notify(event('nobody'));
     await clock.advance(1000);
     expect(reads).toEqual([]);
-    const keyless = startProcess(running, { scheduling: () => Promise.reject(new Error('no key')) });
+    const keyless = startProcess((id) => running(id), { scheduling: () => Promise.reject(new Error('no key')) });
     keyless.waiter.notify(event('a'));
     await clock.advance(0);
   });
