@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { RateLimitError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import type { Job } from '../../src/schemas/job.js';
 import { freshKey, json, rejection, stubbed } from '../transport/support.js';
 import { done as ended, hint, running, startProcess } from './processes.js';
 import { virtualClock } from './virtual-clock.js';

@@ -56,7 +56,7 @@ export interface OpenRun extends Run {
 }
 
 /** Makes a run. `forget` stops it, and forgets it. */
-export function openRun(id: string, phase: RunState['phase'], forget: () => void): OpenRun {
+function openRun(id: string, phase: RunState['phase'], forget: () => void): OpenRun {
   const ended = new AbortController();
   const listeners = new Set<() => void>();
   let state: RunState = { phase, uploaded: 0 };
