@@ -1,29 +1,24 @@
 // The example, run by the real Restate server.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { it } from 'vitest';
 import { freePort } from '../../support/free-port.js';
-import { bundleForNode, folder, whyNoEngine } from '../engine-packages.js';
-import { pause, type SlowService, slowService, until } from '../slow-service.js';
+import { folder, whyNoEngine } from '../engine-packages.js';
+import { jsonAt, startExample, testRuns } from '../engine-runs.js';
+import { pause, until } from '../slow-service.js';
 
-const reason = whyNoEngine('restate');
+const post = (url: string, body: object) =>
+  ({ url, method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }) as const;
 
-describe.skipIf(reason !== undefined)('a run in Restate', () => {
-  let service: SlowService;
-  let server: ChildProcess;
-  let program: ChildProcess;
-  let startProgram: () => Promise<ChildProcess>;
-  let ingress: string;
-  const data = mkdtempSync(join(tmpdir(), 'gen-client-restate-'));
-
-  beforeAll(async () => {
-    service = await slowService();
-    const [ingressPort, adminPort, nodePort, port, hookPort] = await Promise.all([1, 2, 3, 4, 5].map(() => freePort()));
-    ingress = `http://127.0.0.1:${ingressPort}`;
-    const address = (which: number | undefined) => `127.0.0.1:${which}`;
-    server = spawn(
+if (whyNoEngine('restate') !== undefined) it.skip('a run in Restate', () => {});
+else
+  testRuns('Restate', async (service) => {
+    const data = mkdtempSync(join(tmpdir(), 'gen-client-restate-'));
+    const ports = await Promise.all([1, 2, 3, 4, 5].map(() => freePort()));
+    const [ingress = '', admin = '', node = '', handler = '', hook = ''] = ports.map((port) => `127.0.0.1:${port}`);
+    const server = spawn(
       `${folder('restate')}node_modules/@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`,
       [],
       {
@@ -32,80 +27,40 @@ describe.skipIf(reason !== undefined)('a run in Restate', () => {
         env: {
           ...process.env,
           DO_NOT_TRACK: '1',
-          RESTATE_INGRESS__BIND_ADDRESS: address(ingressPort),
-          RESTATE_ADMIN__BIND_ADDRESS: address(adminPort),
-          RESTATE_BIND_ADDRESS: address(nodePort),
-          RESTATE_ADVERTISED_ADDRESS: `http://${address(nodePort)}`,
+          RESTATE_INGRESS__BIND_ADDRESS: ingress,
+          RESTATE_ADMIN__BIND_ADDRESS: admin,
+          RESTATE_BIND_ADDRESS: node,
+          RESTATE_ADVERTISED_ADDRESS: `http://${node}`,
           RESTATE_BASE_DIR: data,
         },
       },
     );
-    const path = await bundleForNode('restate', 'examples/durable/restate-workflow.ts');
-    startProgram = async () => {
-      const child = spawn(process.execPath, [path], {
-        cwd: folder('restate'),
-        stdio: 'ignore',
-        env: {
-          ...process.env,
-          GEN_API_KEY: service.sandbox.apiKey,
-          GEN_BASE_URL: service.url,
-          GEN_WEBHOOK_SECRET: service.sandbox.webhookSecret,
-          RESTATE_URL: ingress,
-          ORIGIN: `http://127.0.0.1:${hookPort}`,
-          PORT: String(port),
-          HOOK_PORT: String(hookPort),
-        },
-      });
-      const up = () => fetch(`http://127.0.0.1:${hookPort}/`).then(() => true);
-      await until(up, 20_000).catch(() => {});
-      return child;
-    };
-    program = await startProgram();
-    await until(async () => {
-      const body = JSON.stringify({ uri: `http://127.0.0.1:${port}`, force: true });
-      const headers = { 'content-type': 'application/json' };
-      const answer = await fetch(`http://127.0.0.1:${adminPort}/deployments`, { method: 'POST', headers, body });
-      return answer.ok ? true : undefined;
-    }, 30_000);
-  });
-
-  afterAll(async () => {
-    program.kill('SIGKILL');
-    server.kill('SIGKILL');
-    await service.close();
-    await pause(200);
-    rmSync(data, { recursive: true, force: true });
-  });
-
-  const run = async (id: string, prompt: string) => {
-    const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(`${ingress}/video/${id}/run`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ order: id, prompt }),
+    const program = await startExample('restate', 'restate-workflow.ts', service, {
+      answersAt: `http://${hook}/`,
+      env: {
+        RESTATE_URL: `http://${ingress}`,
+        ORIGIN: `http://${hook}`,
+        PORT: String(ports[3]),
+        HOOK_PORT: String(ports[4]),
+      },
     });
-    return (await answer.json()) as Record<string, unknown>;
-  };
-
-  it('has one job and one charge over a create that dies with its process, its lost answer and a lost webhook', async () => {
-    service.sandbox.outcomes.next({ webhookCopies: 0 });
-    const result = run('order-1', 'run one');
-    await service.created('run one');
-    program.kill('SIGKILL');
-    program = await startProgram();
-    expect(await result).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
-    expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
-  }, 90_000);
-
-  it('reads its job when the webhook comes, and fails for good with the error of its job', async () => {
-    const [quick, refused] = await Promise.all([
-      run('order-2', 'run two'),
-      run('order-3', '[fail:generation_rejected] run three'),
-    ]);
-    expect(quick).toMatchObject({ status: 'completed' });
-    expect(service.bill('run two')).toEqual({ jobs: 1, charges: 1 });
-    expect(refused.message).toMatch(/^JobFailedError: .*generation_rejected/);
-    const reads = service.sandbox.requests.filter(({ path }) => path.includes(String(quick.id)));
-    expect(reads).toHaveLength(2);
-  }, 90_000);
-});
+    await until(async () => {
+      const { url, ...init } = post(`http://${admin}/deployments`, { uri: `http://${handler}`, force: true });
+      return (await fetch(url, init)).ok ? true : undefined;
+    }, 30_000);
+    return {
+      restart: program.restart,
+      async start(number, prompt) {
+        const order = `order-${number}`;
+        const { url, ...init } = post(`http://${ingress}/video/${order}/run`, { order, prompt });
+        const ended = jsonAt(url, init);
+        return () => ended;
+      },
+      async close() {
+        program.kill();
+        server.kill('SIGKILL');
+        await pause(200);
+        rmSync(data, { recursive: true, force: true });
+      },
+    };
+  });
