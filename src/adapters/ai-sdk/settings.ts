@@ -6,12 +6,12 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { MODELS, modelCapabilities, ratiosOf } from '../../catalog.js';
-import type { CreateOptions } from '../../client/create-options.js';
+import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from '../../client/create-options.js';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
 import { nearest, noSuchOption } from '../../schemas/show.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
-import { CREATE_AND_WAIT_OPTIONS, recoverRules } from '../../waiting/wait-options.js';
+import { recoverRules } from '../../waiting/wait-options.js';
 
 /** Settings under `providerOptions.gen`: options of the call with the same meaning as everywhere, and fields of the service. */
 export interface GenProviderOptions {
