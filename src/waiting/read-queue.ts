@@ -124,7 +124,7 @@ export class ReadQueue<E extends Ranked> {
 
   /** Takes out the job to read now; the milliseconds until there is one, or undefined where none is due. `reading`: reads under way. */
   next(now: number, reading: number): E | number | undefined {
-    let [entry] = this.#urgent;
+    let entry: E | undefined = this.#urgent.values().next().value;
     const urgentMs = entry ? this.#waitMs(now, true, reading) : Number.POSITIVE_INFINITY;
     if (urgentMs > 0) {
       if (this.#due.size + this.#later.size === 0) return entry && urgentMs;

@@ -9,47 +9,26 @@ import type { Ranked, ReadQueue } from './read-queue.js';
 export const HEARD = { nothing: 0, hint: 1, event: 2, learned: 3 } as const;
 
 /** A job that is waited for. */
-export class WaitedJob implements Ranked {
+export interface WaitedJob extends Ranked {
   readonly id: string;
   job: Job | undefined;
-  readonly isLater: boolean;
   /** Its class in the learned lengths, where its create is known. */
   readonly lengthClass: string | undefined;
-  of: Ranked['of'];
   sinceMs: number;
   lastReadMs: number;
-  dueMs: number;
-  place = -1;
-  rank = 0;
-  eager = 0;
   /** Its waits. The first one reads; one whose read failed goes to the end. */
-  readonly places: WaitPlace[] = [];
+  readonly places: WaitPlace[];
   /** Grows with each read that showed the job. */
-  version = 0;
+  version: number;
   /** The wait whose turn it is to read, or that reads. */
   reader: WaitPlace | undefined;
-  readerSinceMs = 0;
-  failures = 0;
+  readerSinceMs: number;
+  failures: number;
   lastError: unknown;
   /** The best announcement so far: each kind makes the job urgent once. */
   heard: (typeof HEARD)[keyof typeof HEARD];
   /** What a verified event says of the completed job, and from when on that ends the waits which take it. */
   event: { readonly job: Job; readonly atMs: number; readonly stopTimer?: (() => void) | undefined } | undefined;
-
-  constructor(
-    { id, job, isLater = false }: Pick<NewWait, 'id' | 'job' | 'isLater'>,
-    known: Pick<WaitedJob, 'lengthClass' | 'of' | 'sinceMs' | 'lastReadMs' | 'dueMs'>,
-  ) {
-    this.id = id;
-    this.job = job;
-    this.isLater = isLater;
-    this.heard = isLater ? HEARD.learned : HEARD.nothing;
-    this.lengthClass = known.lengthClass;
-    this.of = known.of;
-    this.sinceMs = known.sinceMs;
-    this.lastReadMs = known.lastReadMs;
-    this.dueMs = known.dueMs;
-  }
 }
 
 /** A wait that begins, as it tells the scheduler. */
@@ -113,14 +92,35 @@ export class JobRhythms {
   }
 
   /** The job of a first wait: when it is read for the first time. */
-  begin(wait: Pick<NewWait, 'id' | 'job' | 'isLater' | 'pollIntervalMs'>, now: number): WaitedJob {
-    const { id, job, pollIntervalMs } = wait;
+  begin(
+    { id, job, pollIntervalMs, isLater = false }: Pick<NewWait, 'id' | 'job' | 'isLater' | 'pollIntervalMs'>,
+    now: number,
+  ): WaitedJob {
     const ageMs = this.#ageMs(job);
     const of = this.#modelOf(job);
     // Of a bare id nothing is known: it may be done already.
     const firstMs = pollIntervalMs ?? (job ? this.#spread(of.model.rhythm.firstMs) - ageMs : 0);
-    const lengthClass = this.#lengths?.classOf(id);
-    return new WaitedJob(wait, { lengthClass, of, sinceMs: now - ageMs, lastReadMs: now, dueMs: now + firstMs });
+    return {
+      id,
+      job,
+      of,
+      isLater,
+      lengthClass: this.#lengths?.classOf(id),
+      places: [],
+      sinceMs: now - ageMs,
+      lastReadMs: now,
+      dueMs: now + firstMs,
+      place: -1,
+      rank: 0,
+      eager: 0,
+      version: 0,
+      reader: undefined,
+      readerSinceMs: now,
+      failures: 0,
+      lastError: undefined,
+      heard: isLater ? HEARD.learned : HEARD.nothing,
+      event: undefined,
+    };
   }
 
   /** How long the job rests until its next read. */

@@ -53,10 +53,12 @@ export function createWaiter(given: WaiterContext): Waiter {
   const deliver = (notice: Parameters<ReadScheduler['notify']>[0]) =>
     [...used.values()].map((scheduler) => scheduler.notify(notice)).includes(true);
   const notices = createNotices(given, deliver);
-  const context = { ...given, scheduling, listen: notices.listen };
+  const context = { ...given, scheduling, listen: given.store?.subscribe && notices.listen };
   const follow = (target: WaitTarget) => {
+    const channel = given.waits?.();
+    if (!channel) return followJob(context, target);
     const trace: WaitTrace = { jobId: target.id };
-    return traced(given.waits?.(), trace, () => followJob(context, target));
+    return traced(channel, trace, () => followJob(context, target));
   };
   return {
     clock,

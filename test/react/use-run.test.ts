@@ -15,8 +15,9 @@ const SCRIPT = `
   import { createRoot } from 'react-dom/client';
   import { flushSync } from 'react-dom';
   import { useRun } from './src/adapters/react/index.js';
-  import { openRun } from './src/adapters/page/run.js';
+  import { openRuns } from './src/adapters/page/run.js';
 
+  const runs = openRuns('test');
   const rendered = [];
   function Video({ run }) {
     const state = useRun(run);
@@ -28,7 +29,7 @@ const SCRIPT = `
   const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
   const runOf = (id) => {
     const listeners = new Set();
-    const run = openRun(id, 'uploading', () => {});
+    const run = runs.begin(id, 'uploading', () => new Promise(() => {}));
     return { ...run, listeners, subscribe: (listener) => { listeners.add(listener); const end = run.subscribe(listener); return () => { listeners.delete(listener); end(); }; } };
   };
   const text = () => document.querySelector('p')?.textContent;
@@ -125,9 +126,9 @@ describe.skipIf(!hasReact || !hasChromium)('useRun', () => {
       `import { createElement } from 'react';
        import { renderToString } from 'react-dom/server';
        import { useRun } from './src/adapters/react/index.js';
-       import { openRun } from './src/adapters/page/run.js';
        const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
-       module.exports = [undefined, openRun('a', 'creating', () => {})].map((run) => renderToString(createElement(Video, { run })));`,
+       const state = { phase: 'creating', uploaded: 1 };
+       module.exports = [undefined, { get: () => state, subscribe: () => () => {} }].map((run) => renderToString(createElement(Video, { run })));`,
       'node',
     );
     const module = { exports: [] as string[] };
