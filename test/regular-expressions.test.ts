@@ -13,7 +13,6 @@ interface Found {
 /** The files that make an expression at run time: of their own words, or of the caller's own expression. Read by hand. */
 const MAKERS = [
   'src/adapters/storage/s3.ts',
-  'src/sandbox/world/choices.ts',
   'src/sandbox/world/faults.ts',
   'src/transport/decode-error.ts',
 ];

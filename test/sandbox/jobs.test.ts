@@ -149,6 +149,8 @@ describe('the real clock', () => {
     await vi.advanceTimersByTimeAsync(2990);
     expect(urls).toEqual([]);
     await vi.advanceTimersByTimeAsync(20);
+    // It is signed beside the event loop.
+    await client.sandbox.settled();
     expect(urls).toEqual(['https://app.example/hook']);
     expect(vi.getTimerCount()).toBe(0);
   });
