@@ -58,7 +58,7 @@ export interface ClientOptions {
    */
   readonly account?: string | undefined;
   /**
-   * Limits by lane, in place of the documented ones: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same to
+   * Limits by name, in place of the documented ones: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same to
    * every process. `limit: Infinity` removes a limit. @default the documented limits
    */
   readonly limits?: Limits | undefined;

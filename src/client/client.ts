@@ -285,7 +285,7 @@ export class GenClient {
     return verifyWebhook(received, { ...options, secret });
   }
 
-  /** How each limit stands, by lane. Empty before a key function was asked for the first time. */
+  /** How each limit stands, by its name. Empty before a key function was asked for the first time. */
   limits(): ReturnType<RateLimits['snapshot']> {
     return this.#transport.limits()?.snapshot() ?? {};
   }

@@ -1,6 +1,6 @@
 // The requests of the calls that create jobs, and the files in their bodies.
 import { GenError } from '../errors/index.js';
-import type { Lane } from '../rules/limits.js';
+import type { RateLimitName } from '../rules/limits.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import { isFields, unwrap } from '../schemas/envelope.js';
 import { type CreatedJob, type JobCall, warningsIn } from '../schemas/job.js';
@@ -20,15 +20,15 @@ export interface JobMaker {
 /** What differs between the four calls that create jobs. */
 interface CreateRoute {
   readonly path: string;
-  readonly lane: Lane;
+  readonly limit: RateLimitName;
   readonly check: NonNullable<JsonRequest<CreatedJob>['check']>;
 }
 
 const ROUTES: Readonly<Record<JobCall, CreateRoute>> = {
-  images: { path: '/v1/images', lane: 'images.create', check: checkImage },
-  videos: { path: '/v1/videos', lane: 'videos.create', check: checkVideo },
-  videoEdits: { path: '/v1/video-edits', lane: 'videoEdits.create', check: checkVideoEdit },
-  characters: { path: '/v1/characters', lane: 'characters.create', check: checkCharacter },
+  images: { path: '/v1/images', limit: 'images.create', check: checkImage },
+  videos: { path: '/v1/videos', limit: 'videos.create', check: checkVideo },
+  videoEdits: { path: '/v1/video-edits', limit: 'videoEdits.create', check: checkVideoEdit },
+  characters: { path: '/v1/characters', limit: 'characters.create', check: checkCharacter },
 };
 
 export function createRequest(call: JobCall, body: unknown): JsonRequest<CreatedJob> {

@@ -1,5 +1,5 @@
 import { GenError, ResponseError } from '../errors/index.js';
-import type { Lane } from '../rules/limits.js';
+import type { RateLimitName } from '../rules/limits.js';
 import { anObject, anything, checkOptions, optionsOf } from '../rules/options.js';
 import type { Character } from '../schemas/character.js';
 import { type Fields, isFields, isText, listIn, recordIn, unwrap } from '../schemas/envelope.js';
@@ -88,7 +88,7 @@ export interface RawRequest {
 }
 
 /** A documented endpoint counts against its limit whichever way it is called. */
-const LANE_OF_PATH: readonly (readonly [RegExp, Lane])[] = [
+const LIMIT_OF_PATH: readonly (readonly [RegExp, RateLimitName])[] = [
   [/^POST \/v1\/videos$/, 'videos.create'],
   [/^POST \/v1\/images$/, 'images.create'],
   [/^POST \/v1\/video-edits$/, 'videoEdits.create'],
@@ -109,6 +109,6 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   const { method, path, query, body } = request;
   if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body: pass query, or another method.');
   const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
-  const lane = LANE_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
-  return { name: 'request', method, path, query, body, lane, decode: (answer) => unwrap(answer) as T };
+  const limit = LIMIT_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
+  return { name: 'request', method, path, query, body, limit, decode: (answer) => unwrap(answer) as T };
 }

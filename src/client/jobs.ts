@@ -70,13 +70,13 @@ export class Jobs {
     const { range, ifRange, resume, ...rest } = options;
     const callOptions = { ...rest, ...requestOptions };
     const read = (response: Response) => (resume ? this.#resumed(job, response, callOptions) : response);
-    const request = { name: 'jobs.output', method: 'GET', path: outputPath(job), lane: 'jobs.output' } as const;
+    const request = { name: 'jobs.output', method: 'GET', path: outputPath(job), limit: 'jobs.output' } as const;
     return this.#transport.open({ ...request, headers: () => outputHeaders(range, ifRange), read }, callOptions);
   }
 
   /** What the service says of the finished file, without its bytes. */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
-    const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), lane: 'jobs.output' } as const;
+    const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), limit: 'jobs.output' } as const;
     return this.#transport.open({ ...request, headers: () => outputHeaders(undefined), read: outputInfoOf }, options);
   }
 
@@ -101,7 +101,7 @@ function readOf(id: string): JsonRequest<Job> {
     name: 'jobs.get',
     method: 'GET',
     path: path`/v1/jobs/${id}`,
-    lane: 'jobs.get',
+    limit: 'jobs.get',
     shows: (job) => ({ job }),
     decode(body, context) {
       const job = decodeJob(body, context);

@@ -51,7 +51,7 @@ export class Uploads {
         method: 'POST',
         path: UPLOADS,
         body: params,
-        lane: 'uploads.create',
+        limit: 'uploads.create',
         creates: true,
         decode: (body, context) =>
           decodeAs(['upload_id', 'direct_upload_url'], { value: createdUploadIn(body), at: 'data' }, context),
@@ -95,7 +95,7 @@ export class Uploads {
         name: 'uploads.delete',
         method: 'DELETE',
         path: path`/v1/uploads/${uploadId}`,
-        lane: 'uploads.delete',
+        limit: 'uploads.delete',
         statusWhenDone: 404,
         decode: (body) => {
           // A file that is used again by value is uploaded again.

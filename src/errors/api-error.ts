@@ -110,7 +110,7 @@ export class UnprocessableEntityError extends APIError {
   }
 }
 
-/** 429: too many requests, or a full lane under `rateLimit: 'throw'`; `retryAfterMs` says how long to wait. */
+/** 429: too many requests, or a full rate limit under `rateLimit: 'throw'`; `retryAfterMs` says how long to wait. */
 export class RateLimitError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/RateLimitError';

@@ -1,7 +1,7 @@
 // The documented numbers of the service. No other file contains one.
 
 /** The rate limits for which the service documents a number, by the name that the SDK gives each. */
-type DocumentedLane =
+type DocumentedLimit =
   | 'uploads.create'
   | 'uploads.put'
   | 'uploads.delete'
@@ -10,20 +10,20 @@ type DocumentedLane =
   | 'jobs.output';
 
 /** The rate limits of an account, by the name that the SDK gives each. The service documents no number for the last three. */
-export type Lane = DocumentedLane | 'images.create' | 'videoEdits.create' | 'characters.create';
+export type RateLimitName = DocumentedLimit | 'images.create' | 'videoEdits.create' | 'characters.create';
 
 /** How many calls a rate limit takes in each window. */
-export interface LaneLimit {
+export interface Rate {
   /** Calls per window; `Infinity` for no limit. */
   readonly limit: number;
   /** The window in milliseconds; 0 where there is no limit. */
   readonly windowMs: number;
 }
 
-const perMinute = (limit: number): LaneLimit => ({ limit, windowMs: 60_000 });
+const perMinute = (limit: number): Rate => ({ limit, windowMs: 60_000 });
 
 /** The documented limits of one account. */
-export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLane, LaneLimit>> = {
+export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLimit, Rate>> = {
   'uploads.create': perMinute(60),
   'uploads.put': perMinute(60),
   'uploads.delete': perMinute(60),
@@ -32,10 +32,10 @@ export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLane, LaneLimit>> = {
   'jobs.output': perMinute(300),
 };
 
-const WITHOUT_NUMBER: LaneLimit = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
+const WITHOUT_NUMBER: Rate = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
 
 /** Every rate limit of an account, also those without a number: only a 429 tells that such a limit is reached. */
-export const LANE_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
+export const RATES: Readonly<Record<RateLimitName, Rate>> = {
   ...DOCUMENTED_LIMITS,
   'images.create': WITHOUT_NUMBER,
   'videoEdits.create': WITHOUT_NUMBER,
@@ -43,7 +43,7 @@ export const LANE_LIMITS: Readonly<Record<Lane, LaneLimit>> = {
 };
 
 /** The names of the rate limits. */
-export const LANES = Object.keys(LANE_LIMITS) as readonly Lane[];
+export const RATE_LIMIT_NAMES = Object.keys(RATES) as readonly RateLimitName[];
 
 /** The share of the limit that waits read with. The rest is left for the caller's own reads. */
 export const READ_SHARE = 7 / 8;

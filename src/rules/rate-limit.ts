@@ -1,5 +1,5 @@
 // One rate limit as a rule. A process keeps its state in memory, processes that share an account keep it in a store.
-import type { LaneLimit } from './limits.js';
+import type { Rate } from './limits.js';
 
 /**
  * A rate limit has `limit` slots. A slot is in use from its grant to the answer, and rests for one window after it.
@@ -71,7 +71,7 @@ export function newRateLimit(): RateLimitState {
 }
 
 /** How long a slot rests. Two clocks drift by half a per mille at most, and times are cut to whole milliseconds. */
-export function restMsOf({ windowMs }: LaneLimit): number {
+export function restMsOf({ windowMs }: Rate): number {
   return windowMs * 1.0005 + 1;
 }
 
@@ -83,7 +83,7 @@ const LATE = { share: 0.03, ms: 200, keptMs: 30_000 } as const;
 const TRIAL_MS = 1_000;
 
 /** Takes a turn, at the time of the one clock that all who share the limit have. Changes the state. */
-export function takeTurn(state: RateLimitState, turn: RateLimitTurn, limit: LaneLimit, nowMs: number): RateLimitReply {
+export function takeTurn(state: RateLimitState, turn: RateLimitTurn, limit: Rate, nowMs: number): RateLimitReply {
   const { who, asks, tries } = turn;
   const before = [tidy(state, nowMs), learn(state, turn, limit, nowMs), renew(state, turn, nowMs)];
   const free = freeSlots(state, limit, nowMs);
@@ -123,7 +123,7 @@ export interface RateLimitLook {
 }
 
 /** Looks at a limit without taking a turn. */
-export function lookAt(state: RateLimitState, limit: LaneLimit, nowMs: number, ahead = 0): RateLimitLook {
+export function lookAt(state: RateLimitState, limit: Rate, nowMs: number, ahead = 0): RateLimitLook {
   tidy(state, nowMs);
   const free = freeSlots(state, limit, nowMs);
   const pausedMs = Math.max(0, state.pausedUntilMs - nowMs);
@@ -156,7 +156,7 @@ function tidy(state: RateLimitState, nowMs: number): boolean {
 }
 
 /** Takes in what has happened. Returns whether that has changed anything. */
-function learn(state: RateLimitState, { news }: RateLimitTurn, limit: LaneLimit, nowMs: number): boolean {
+function learn(state: RateLimitState, { news }: RateLimitTurn, limit: Rate, nowMs: number): boolean {
   let isChanged = false;
   for (const it of news) {
     if ('pauseMs' in it) {
@@ -197,22 +197,18 @@ function renew({ open }: RateLimitState, { open: own, leaseMs }: RateLimitTurn, 
   return isChanged;
 }
 
-function freeSlots(
-  { open, resting, pausedUntilMs, trial }: RateLimitState,
-  { limit }: LaneLimit,
-  nowMs: number,
-): number {
+function freeSlots({ open, resting, pausedUntilMs, trial }: RateLimitState, { limit }: Rate, nowMs: number): number {
   if (pausedUntilMs > nowMs) return 0;
   if (limit < Number.POSITIVE_INFINITY) return Math.max(0, limit - open.size - resting.length);
   return trial === undefined ? Number.POSITIVE_INFINITY : trial === '' ? 1 : 0;
 }
 
 /** Whether calls that may go have to be known: without a number, only the one that goes alone after a pause has. */
-function isHeld({ trial }: RateLimitState, { limit }: LaneLimit): boolean {
+function isHeld({ trial }: RateLimitState, { limit }: Rate): boolean {
   return limit < Number.POSITIVE_INFINITY || trial !== undefined;
 }
 
-function hold(state: RateLimitState, id: string, limit: LaneLimit, untilMs: number): void {
+function hold(state: RateLimitState, id: string, limit: Rate, untilMs: number): void {
   if (!isHeld(state, limit)) return;
   state.open.set(id, untilMs);
   if (state.trial === '') state.trial = id;
@@ -242,7 +238,7 @@ function queue({ line }: RateLimitState, { who, place, isMoved, stays, sureMs, s
 }
 
 interface Waiting {
-  readonly limit: LaneLimit;
+  readonly limit: Rate;
   readonly nowMs: number;
   readonly ahead: number;
   /** Whether it waits outside of any process, and is asked to come when its time has surely come. */

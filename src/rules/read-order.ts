@@ -4,7 +4,7 @@ import { modelCapabilities } from '../catalog.js';
 import type { PricedCall } from '../schemas/budget.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import { backoff } from './backoff.js';
-import { DOCUMENTED_LIMITS, type LaneLimit, READ_SHARE, VIDEO_POLL_MS } from './limits.js';
+import { DOCUMENTED_LIMITS, type Rate, READ_SHARE, VIDEO_POLL_MS } from './limits.js';
 
 /** A job is not left alone for longer after reads that failed, unless the service asks for it. */
 const LONGEST_PAUSE_MS = 60_000;
@@ -107,14 +107,9 @@ const QUEUED_MS: Readonly<Record<JobCall, number>> = {
 };
 
 /** Milliseconds until a queue reads a job again: more when more jobs are waited for than the limit of reads allows. */
-export function queuedReadMs(
-  call: JobCall,
-  jobs: number,
-  lane: Partial<LaneLimit> | undefined,
-  random: number,
-): number {
+export function queuedReadMs(call: JobCall, jobs: number, rate: Partial<Rate> | undefined, random: number): number {
   const documented = DOCUMENTED_LIMITS['jobs.get'];
-  const { limit, windowMs } = { ...documented, ...lane };
+  const { limit, windowMs } = { ...documented, ...rate };
   const stretchedMs = ((jobs * windowMs) / (limit * READ_SHARE)) * (1 + random / 4);
   return Math.round(Math.max(QUEUED_MS[call] * (1 + random / 2), stretchedMs));
 }

@@ -4,7 +4,7 @@ import type { SandboxService } from './control/contract.js';
 import { type OpenSandbox, openSandbox } from './sandbox.js';
 import type { SandboxOptions } from './world/options.js';
 
-export type { LaneLimit as Rate } from '../rules/limits.js';
+export type { Rate } from '../rules/limits.js';
 export { checkStore } from './check-store.js';
 export { ConnectionDropped } from './http/network.js';
 export type { Listening } from './http/serve.js';

@@ -37,7 +37,7 @@ export interface AccountFacts {
 export interface LimitSettings {
   /** Where the limits are shared with other processes. @default they are kept in this process */
   readonly store?: Store | undefined;
-  /** Limits by lane, in place of the documented ones of the same lane. */
+  /** Limits by name, in place of the documented ones of the same name. */
   readonly limits?: Limits | undefined;
 }
 

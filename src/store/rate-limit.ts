@@ -1,4 +1,4 @@
-import type { LaneLimit } from '../rules/limits.js';
+import type { Rate } from '../rules/limits.js';
 import {
   lookAt,
   type RateLimitLook,
@@ -39,7 +39,7 @@ export interface RateLimitedCall {
 /** What a rate limit is made with. */
 export interface RateLimitOptions {
   readonly name: string;
-  readonly limit: LaneLimit;
+  readonly limit: Rate;
   readonly cell: Cell;
   readonly clock: Clock;
   readonly random: Random;

@@ -1,14 +1,14 @@
 import * as z from 'zod/mini';
 import { noEarlier } from '../rules/backoff.js';
-import { LANE_LIMITS, LANES, type Lane, type LaneLimit } from '../rules/limits.js';
+import { RATE_LIMIT_NAMES, RATES, type Rate, type RateLimitName } from '../rules/limits.js';
 import { type Clock, type Random, steady } from '../runtime/clock.js';
 import { type Cell, createOutage, memoryCell, storedCell } from './cell.js';
 import { RateLimit, type RateLimitedCall, type Release } from './rate-limit.js';
 import type { Store } from './store.js';
 
-/** Limits by lane, in place of the documented ones. */
+/** Limits by name, in place of the documented ones. */
 export type Limits = {
-  readonly [Name in Lane]?:
+  readonly [Name in RateLimitName]?:
     | {
         /** Calls per window; `Infinity` for no limit. */
         readonly limit: number;
@@ -27,18 +27,16 @@ const WINDOW_MS = z.custom<number>(
   (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
   A_WINDOW,
 );
-const LANE_LIMIT = z
-  .strictObject({ limit: LIMIT, windowMs: z.optional(WINDOW_MS) }, 'an object { limit, windowMs }')
-  .check(
-    z.refine(({ limit, windowMs }) => windowMs !== undefined || limit === Number.POSITIVE_INFINITY, {
-      error: A_WINDOW,
-      path: ['windowMs'],
-    }),
-  );
+const RATE = z.strictObject({ limit: LIMIT, windowMs: z.optional(WINDOW_MS) }, 'an object { limit, windowMs }').check(
+  z.refine(({ limit, windowMs }) => windowMs !== undefined || limit === Number.POSITIVE_INFINITY, {
+    error: A_WINDOW,
+    path: ['windowMs'],
+  }),
+);
 
 /** The option `limits`. */
 export const LIMITS = z.optional(
-  z.strictObject(Object.fromEntries(LANES.map((lane) => [lane, z.optional(LANE_LIMIT)])), 'an object'),
+  z.strictObject(Object.fromEntries(RATE_LIMIT_NAMES.map((name) => [name, z.optional(RATE)])), 'an object'),
 );
 
 /** What rate limits are made with. */
@@ -55,9 +53,9 @@ export interface RateLimitsOptions {
 /** The rate limits of an account, with the numbers of some of its clients. */
 export class RateLimits {
   readonly #options: RateLimitsOptions;
-  readonly #limits: ReadonlyMap<string, LaneLimit>;
+  readonly #limits: ReadonlyMap<string, Rate>;
   readonly #kept = new Map<string, RateLimit>();
-  readonly #make: (name: string, limit: LaneLimit) => RateLimit;
+  readonly #make: (name: string, limit: Rate) => RateLimit;
 
   constructor(options: RateLimitsOptions) {
     const { limits, shared, random } = options;
@@ -66,7 +64,7 @@ export class RateLimits {
       limit === undefined ? [] : [[name, { limit: limit.limit, windowMs: limit.windowMs ?? 0 }] as const],
     );
     this.#options = { ...options, clock };
-    this.#limits = new Map([...Object.entries(LANE_LIMITS), ...given]);
+    this.#limits = new Map([...Object.entries(RATES), ...given]);
     const outage = shared && createOutage(clock);
     const cells = shared ? new Map<string, Cell>() : options.cells;
     const open = (group: string) =>
@@ -80,30 +78,30 @@ export class RateLimits {
   }
 
   /** Waits for a slot. Resolves with the function that releases it. */
-  take(lane: string, call: RateLimitedCall): Promise<Release> {
-    return this.#of(lane).take(call);
+  take(name: string, call: RateLimitedCall): Promise<Release> {
+    return this.#of(name).take(call);
   }
 
   /** A slot that is free now, or the milliseconds until one may be. A `run` keeps its place in the line for so long. */
-  try(lane: string, call: Pick<RateLimitedCall, 'warn'>, run?: string): Promise<Release | number> {
-    return this.#of(lane).try(call, run);
+  try(name: string, call: Pick<RateLimitedCall, 'warn'>, run?: string): Promise<Release | number> {
+    return this.#of(name).try(call, run);
   }
 
   /** Adds up to a tenth (a second at most) to `ms`, so that processes which were refused together do not return together. */
-  pause(lane: string, ms: number): void {
-    if (ms > 0 && ms < Number.POSITIVE_INFINITY) this.#of(lane).pause(noEarlier(ms, this.#options.random.next()));
+  pause(name: string, ms: number): void {
+    if (ms > 0 && ms < Number.POSITIVE_INFINITY) this.#of(name).pause(noEarlier(ms, this.#options.random.next()));
   }
 
   /** How a limit stands for the next read: for the scheduler of the waits. */
-  look(lane: string): LaneLimit & { readonly nextFreeMs: number } {
-    const { waitMs } = this.#of(lane).look();
-    return { ...this.#limitOf(lane), nextFreeMs: waitMs };
+  look(name: string): Rate & { readonly nextFreeMs: number } {
+    const { waitMs } = this.#of(name).look();
+    return { ...this.#limitOf(name), nextFreeMs: waitMs };
   }
 
   /** Whether a call counts, waits, or is held up by a pause. */
   get busy(): boolean {
-    return [...this.#limits.keys()].some((lane) => {
-      const { limit, free, queued, pausedMs } = this.#show(lane);
+    return [...this.#limits.keys()].some((name) => {
+      const { limit, free, queued, pausedMs } = this.#show(name);
       return free < limit || queued + pausedMs > 0;
     });
   }
@@ -124,24 +122,24 @@ export class RateLimits {
       readonly pausedMs: number;
     }
   > {
-    return Object.fromEntries([...this.#limits.keys()].map((lane) => [lane, this.#show(lane)]));
+    return Object.fromEntries([...this.#limits.keys()].map((name) => [name, this.#show(name)]));
   }
 
-  #show(lane: string): ReturnType<RateLimits['snapshot']>[string] {
-    const { limit, windowMs } = this.#limitOf(lane);
-    const kept = this.#of(lane);
+  #show(name: string): ReturnType<RateLimits['snapshot']>[string] {
+    const { limit, windowMs } = this.#limitOf(name);
+    const kept = this.#of(name);
     const { free, pausedMs } = kept.look();
     return { limit, windowMs, free, queued: kept.queued, pausedMs };
   }
 
-  #limitOf(lane: string): LaneLimit {
-    return this.#limits.get(lane) ?? { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
+  #limitOf(name: string): Rate {
+    return this.#limits.get(name) ?? { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
   }
 
   /** Where promises belong to requests, each call has one of its own, on the same state. */
-  #of(lane: string): RateLimit {
-    const kept = this.#kept.get(lane) ?? this.#make(lane, this.#limitOf(lane));
-    if (!this.#options.clock.perRequest) this.#kept.set(lane, kept);
+  #of(name: string): RateLimit {
+    const kept = this.#kept.get(name) ?? this.#make(name, this.#limitOf(name));
+    if (!this.#options.clock.perRequest) this.#kept.set(name, kept);
     return kept;
   }
 }

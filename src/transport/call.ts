@@ -81,7 +81,7 @@ export interface Call<T> {
   readonly url: string;
   /** Below the base URL, without its query: for hooks and logs. */
   readonly path: string;
-  readonly lane: string | undefined;
+  readonly limit: string | undefined;
   /** Whether it goes to the service itself: only then are the key and the client's headers sent. */
   readonly toService: boolean;
   readonly isPublic: boolean;
@@ -134,7 +134,7 @@ export interface Turn {
   readonly secret?: string | undefined;
 }
 
-/** A slot of a lane, held by one attempt. */
+/** A slot of a rate limit, held by one attempt. */
 export interface Slot {
   /** Whether the service has counted the attempt, as far as is known. */
   isUsed: boolean;
@@ -180,7 +180,7 @@ const FIRST_TURN: Turn = { number: 0, failures: 0 };
 /** Joins a request with the options of the call and of the client. Throws a GenError for a bad option. */
 export function createCall<T>(core: Core, kind: CallRequest<T>, options: RequestOptions = NO_OPTIONS): Call<T> {
   const { config } = core;
-  const { name, lane } = kind.request;
+  const { name, limit } = kind.request;
   const json = kind.type === 'json' ? kind.request : undefined;
   const schema = json?.options ?? REQUEST_OPTIONS;
   if (options !== NO_OPTIONS && schema !== 'checked') checkOptions(name, schema, options);
@@ -204,7 +204,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
     target,
     url,
     path: url.startsWith(`${base}/`) ? url.slice(base.length) : url,
-    lane,
+    limit,
     toService,
     isPublic: json?.isPublic ?? false,
     neverWaits: json?.neverWaits ?? config.rateLimit === 'throw',
@@ -249,9 +249,9 @@ function requestPath(given: RequestPath): string {
 }
 
 /** An attempt of the call as hooks and logs see it. */
-export function requestEvent({ method, path, lane, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
+export function requestEvent({ method, path, limit, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
   const { callId = '', laneWaitMs = 0 } = trace ?? {};
-  return { callId, method, path, lane, attempt: turn.number, laneWaitMs, idempotencyKey };
+  return { callId, method, path, lane: limit, attempt: turn.number, laneWaitMs, idempotencyKey };
 }
 
 export function detailsOf({ method, url, idempotencyKey, turn }: Call<unknown>) {

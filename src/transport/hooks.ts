@@ -61,11 +61,11 @@ export interface RetryEvent extends RequestEvent {
 export interface WaitEvent {
   /** The call that waits. */
   readonly callId: string;
-  /** The lane that is full or paused; undefined for a call without one. */
+  /** The rate limit that is full or paused; undefined for a call without one. */
   readonly lane: string | undefined;
   /** Milliseconds that the call will wait, as far as is known now. */
   readonly waitMs: number;
-  /** Calls that wait for the lane, this one included. */
+  /** Calls that wait for it, this one included. */
   readonly queued: number;
   /** `limit`: the limit is reached. `pause`: the service asked to wait. */
   readonly reason: 'limit' | 'pause';
@@ -114,7 +114,7 @@ export interface Hooks {
   readonly onRetry?: ((event: RetryEvent) => void) | undefined;
   /** A job was accepted, has ended, or its file is stored. Once per phase, job and process. */
   readonly onJob?: ((event: JobEvent) => void) | undefined;
-  /** A call waits for its lane: for a free slot, or because the service asked for it. */
+  /** A call waits for its rate limit: for a free slot, or because the service asked for it. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }
 

@@ -20,7 +20,7 @@ type Optional = Layer | false | undefined;
  * The layers that a call passes through, in this order. Below the last of them is one attempt: authorized and timed, sent
  * through ky, and decoded.
  */
-function layersOf({ core, kind, lane }: Call<unknown>): readonly Optional[] {
+function layersOf({ core, kind, limit }: Call<unknown>): readonly Optional[] {
   const { config } = core;
   const request = kind.type === 'json' ? kind.request : undefined;
   const creates = request?.call !== undefined;
@@ -31,7 +31,7 @@ function layersOf({ core, kind, lane }: Call<unknown>): readonly Optional[] {
     creates && opened,
     request?.files && withFiles,
     retried,
-    lane !== undefined && config.rateLimit !== 'off' && rateLimited,
+    limit !== undefined && config.rateLimit !== 'off' && rateLimited,
     creates && noted,
   ];
 }

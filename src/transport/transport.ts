@@ -1,6 +1,6 @@
 // The port that resources see: types only. http.ts stands behind it.
 
-import type { Lane } from '../rules/limits.js';
+import type { RateLimitName } from '../rules/limits.js';
 import type { OptionsSchema, RequestOptions } from '../rules/options.js';
 import type { CheckOptions } from '../rules/preflight.js';
 import type { Clock, Random } from '../runtime/clock.js';
@@ -63,7 +63,7 @@ interface RequestBase {
   /** Below the base URL. Ids in it come from the `path` tag. */
   readonly path: RequestPath;
   /** The documented rate limit that it counts against. Undocumented endpoints have none. */
-  readonly lane?: Lane | undefined;
+  readonly limit?: RateLimitName | undefined;
 }
 
 export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'outline' | 'forget'> {
@@ -125,7 +125,7 @@ export interface TransferRequest {
   readonly body: (moved: () => void) => BodyInit | Promise<BodyInit>;
   /** Whether `body` can be asked for again with the whole content. */
   readonly repeatable: boolean;
-  readonly lane?: Lane | undefined;
+  readonly limit?: RateLimitName | undefined;
 }
 
 export interface StoringCall {

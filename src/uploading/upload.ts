@@ -15,7 +15,7 @@ export interface PutRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: (moved: () => void) => BodyInit | Promise<BodyInit>;
   readonly repeatable: boolean;
-  readonly lane: 'uploads.put' | undefined;
+  readonly limit: 'uploads.put' | undefined;
 }
 
 /** The service's steps, each with its own retries. */
@@ -95,7 +95,7 @@ function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile):
     headers: { ...headersToSend(target.headers), 'content-length': `${file.sizeBytes}` },
     body: (moved) => file.body(moved),
     repeatable: file.repeatable,
-    lane: url.origin === new URL(baseUrl).origin ? 'uploads.put' : undefined,
+    limit: url.origin === new URL(baseUrl).origin ? 'uploads.put' : undefined,
   };
 }
 

@@ -1,6 +1,6 @@
 // The jobs that wait for a read: those that rest, by their time, and those that are due, by their rank and the pace.
 
-import { type Lane, type LaneLimit, READ_SHARE } from '../rules/limits.js';
+import { type Rate, type RateLimitName, READ_SHARE } from '../rules/limits.js';
 import { type Candidate, type Model, rankOf } from '../rules/read-order.js';
 
 /** A job that is to be read. */
@@ -69,7 +69,7 @@ export class DueHeap<T extends Ranked> {
 
 /** The rate limits that reads go through. */
 export interface ReadLimits {
-  look(lane: Lane): LaneLimit & {
+  look(name: RateLimitName): Rate & {
     /** Milliseconds until a slot is free; 0 when one is. */
     readonly nextFreeMs: number;
   };
@@ -78,7 +78,7 @@ export interface ReadLimits {
 /** Reads without a limit. */
 export const NO_LIMITS: ReadLimits = { look: () => ({ limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 }) };
 
-/** The longest that a lane is left alone after a 429. */
+/** The longest that a rate limit is left alone after a 429. */
 const LONGEST_HOLD_MS = 60_000;
 /** So many of the jobs that are due are ranked together. */
 const RANKED = 32;
@@ -160,7 +160,7 @@ export class ReadQueue<E extends Ranked> {
 
   /**
    * Milliseconds until a read may go out. Of the saved reads some are kept for urgent ones: a webhook is followed up at
-   * once also while polls queue. When the lane is full, one read at a time waits in it.
+   * once also while polls queue. When the limit is reached, one read at a time waits in it.
    */
   #waitMs(now: number, isUrgent: boolean, reading: number): number {
     const { limit, windowMs, nextFreeMs } = this.#limits.look('jobs.get');

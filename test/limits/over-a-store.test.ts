@@ -1,7 +1,7 @@
 // The rate limits of an account over a store, on a clock that the test holds. The store counts what it is asked.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { LaneLimit } from '../../src/rules/limits.js';
+import type { Rate } from '../../src/rules/limits.js';
 import type { RateLimitWait } from '../../src/store/rate-limit.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
@@ -11,7 +11,7 @@ import { LANE, MINUTE, world } from './world.js';
 interface Campaign {
   readonly processes: number;
   readonly calls: number;
-  readonly limit: LaneLimit;
+  readonly limit: Rate;
   readonly answerMs: number;
   readonly delayMs?: number;
   /** Between two calls. */

@@ -1,5 +1,5 @@
 // Processes that share the rate limits of one account over a store, on a clock that the test holds.
-import type { LaneLimit } from '../../src/rules/limits.js';
+import type { Rate } from '../../src/rules/limits.js';
 import type { Random } from '../../src/runtime/clock.js';
 import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
 import { RateLimits } from '../../src/store/rate-limits.js';
@@ -8,7 +8,7 @@ import { seeded } from '../support/seeded.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
 export const LANE = 'videos.create';
-export const MINUTE: LaneLimit = { limit: 20, windowMs: 60_000 };
+export const MINUTE: Rate = { limit: 20, windowMs: 60_000 };
 
 /** What happens at the store. */
 export interface Faults {
@@ -43,7 +43,7 @@ function processOn(limits: RateLimits, warn: (message: string) => void): Limited
 }
 
 /** The rate limits of one process, in its memory. */
-export function inMemory(limit: LaneLimit = MINUTE, perRequest = false) {
+export function inMemory(limit: Rate = MINUTE, perRequest = false) {
   const clock = Object.assign(virtualClock(), { perRequest });
   let ids = 0;
   const random: Random = { next: () => 0.5, uuid: () => `call-${++ids}` };
@@ -52,7 +52,7 @@ export function inMemory(limit: LaneLimit = MINUTE, perRequest = false) {
 }
 
 /** A store that answers after a delay, and counts what it is asked. */
-export function world(limit: LaneLimit = MINUTE, { delayMs = 1, next = seeded(7) } = {}) {
+export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = {}) {
   const clock = virtualClock();
   const store = memoryStoreOn(clock);
   let ids = 0;

@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { Lane } from '../../rules/limits.js';
+import type { RateLimitName } from '../../rules/limits.js';
 import { readUpTo } from '../../runtime/bytes.js';
 import { authenticate, type Caller, countRequest } from '../service/accounts.js';
 import { Refusal, type RequestFields, readFields } from '../service/request.js';
@@ -32,11 +32,11 @@ export function fieldsIn(context: Context): RequestFields {
 export interface Access {
   readonly scope?: Scope;
   /** The documented limit that it counts against. */
-  readonly lane?: Lane;
+  readonly limit?: RateLimitName;
 }
 
 /** Admits a caller: key, account, scope, then the limit of the account. */
-export function admit(world: World, context: Context, { scope, lane }: Access): Caller {
+export function admit(world: World, context: Context, { scope, limit }: Access): Caller {
   const { isManual, speed } = world.settings;
   const caller = {
     account: authenticate(world, context.req.header('authorization'), scope),
@@ -44,7 +44,7 @@ export function admit(world: World, context: Context, { scope, lane }: Access): 
     baseUrl: new URL(context.req.url).origin + prefixOf(world.settings.baseUrl),
     speed: isManual || envOf(context).onSandboxClock ? 1 : speed,
   };
-  if (lane !== undefined) countRequest(world, caller, lane);
+  if (limit !== undefined) countRequest(world, caller, limit);
   return caller;
 }
 

@@ -39,9 +39,9 @@ import { type Access, admit, createOnce, envOf, fieldsIn } from './caller.js';
 /** POST /v1/images, /v1/videos, /v1/video-edits. */
 export function createRoutes(world: World): Hono {
   const creates: Readonly<Record<string, Create>> = {
-    '/v1/images': { scope: 'images:create', lane: 'images.create', read: readImageOrder },
-    '/v1/videos': { scope: 'videos:create', lane: 'videos.create', read: readVideoOrder },
-    '/v1/video-edits': { scope: 'video_edits:create', lane: 'videoEdits.create', read: (body) => readEditOrder(body) },
+    '/v1/images': { scope: 'images:create', limit: 'images.create', read: readImageOrder },
+    '/v1/videos': { scope: 'videos:create', limit: 'videos.create', read: readVideoOrder },
+    '/v1/video-edits': { scope: 'video_edits:create', limit: 'videoEdits.create', read: (body) => readEditOrder(body) },
   };
   const app = new Hono();
   for (const [path, create] of Object.entries(creates)) app.post(path, (context) => createJob(world, context, create));
@@ -54,7 +54,7 @@ export function characterRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/characters', (context) => {
       if (modeOf(context) !== 'register') {
-        return createJob(world, context, { ...access, lane: 'characters.create', read: readCharacterOrder });
+        return createJob(world, context, { ...access, limit: 'characters.create', read: readCharacterOrder });
       }
       const caller = admit(world, context, access);
       const { item, headers } = createOnce(world, context, {
@@ -101,7 +101,7 @@ const STANDS_STILL =
 export function jobRoutes(world: World): Hono {
   return new Hono()
     .get('/v1/jobs/:id', (context) => {
-      const { account, baseUrl } = admit(world, context, { scope: 'jobs:read', lane: 'jobs.get' });
+      const { account, baseUrl } = admit(world, context, { scope: 'jobs:read', limit: 'jobs.get' });
       const job = findJob(world, account.id, context.req.param('id'));
       if (!isFinished(job) && world.timeline.standsStill) throw new Refusal('invalid_request', STANDS_STILL);
       return succeed({ job: viewJob(job, baseUrl) });
@@ -110,7 +110,7 @@ export function jobRoutes(world: World): Hono {
 }
 
 function output(world: World, context: Context, id: string): Response {
-  const { account } = admit(world, context, { scope: 'jobs:read', lane: 'jobs.output' });
+  const { account } = admit(world, context, { scope: 'jobs:read', limit: 'jobs.output' });
   const job = findJob(world, account.id, id);
   if (job.status !== 'completed' || job.outputExpiresAt === null) {
     throw new Refusal('output_not_ready', `The job is ${job.status} and has no file.`);
@@ -188,7 +188,7 @@ function createJob(world: World, context: Context, { read, ...access }: Create):
 export function uploadRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/uploads', async (context) => {
-      const caller = admit(world, context, { scope: 'uploads:create', lane: 'uploads.create' });
+      const caller = admit(world, context, { scope: 'uploads:create', limit: 'uploads.create' });
       const { item: upload, headers } = createOnce(world, context, {
         caller,
         kind: 'upload',
@@ -206,7 +206,7 @@ export function uploadRoutes(world: World): Hono {
       return succeed(record, headers);
     })
     .put('/v1/uploads', async (context) => {
-      const { account } = admit(world, context, { scope: 'uploads:create', lane: 'uploads.put' });
+      const { account } = admit(world, context, { scope: 'uploads:create', limit: 'uploads.put' });
       const upload = findUpload(world, account.id, context.req.query('upload_id'));
       await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
       return succeed({ upload_id: upload.id, received_bytes: upload.receivedBytes });
@@ -218,7 +218,7 @@ export function uploadRoutes(world: World): Hono {
       return succeed(viewUpload(upload));
     })
     .delete('/v1/uploads/:id', (context) => {
-      const { account } = admit(world, context, { scope: 'uploads:delete', lane: 'uploads.delete' });
+      const { account } = admit(world, context, { scope: 'uploads:delete', limit: 'uploads.delete' });
       const upload = findUpload(world, account.id, context.req.param('id'));
       deleteUpload(world, upload);
       return succeed({ upload_id: upload.id, deleted: true });

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { type Lane, USD_PER_TOKEN } from '../../rules/limits.js';
+import { type RateLimitName, USD_PER_TOKEN } from '../../rules/limits.js';
 import { checkOptions, flag, required, text } from '../../rules/options.js';
 import { SCOPES, type Scope } from '../world/choices.js';
 import { isFrom } from '../world/options.js';
@@ -94,12 +94,12 @@ export function accountOfKey(world: World, authorization: string | null): string
 }
 
 /** Counts a request against a limit. Throws `rate_limited`, with the seconds until there is room. */
-export function countRequest(world: World, caller: Caller, lane: Lane): void {
-  const rule = world.settings.limits[lane];
+export function countRequest(world: World, caller: Caller, limit: RateLimitName): void {
+  const rule = world.settings.limits[limit];
   if (rule === undefined) return;
   const now = world.timeline.now();
   const from = now - rule.windowMs + 1;
-  const name = `${caller.account.id} ${lane}`;
+  const name = `${caller.account.id} ${limit}`;
   const stamps = world.state.windows.get(name) ?? [];
   while (stamps[0] !== undefined && stamps[0] < from) stamps.shift();
   if (stamps.length >= rule.limit) {

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { DOCUMENTED_LIMITS, LANES, type Lane, type LaneLimit } from '../../rules/limits.js';
+import { DOCUMENTED_LIMITS, RATE_LIMIT_NAMES, type Rate, type RateLimitName } from '../../rules/limits.js';
 import { callback, checkOptions, either, flag, must, oneOf, required, secret, text } from '../../rules/options.js';
 import { areTokens, type Prices } from './prices.js';
 
@@ -36,8 +36,8 @@ export interface SandboxOptions {
   readonly balanceTokens?: number | undefined;
   /** What jobs cost. @default prices of the sandbox's own, which promise nothing */
   readonly prices?: Prices | undefined;
-  /** The documented limits per account, none, or your own by lane (`videos.create`, `jobs.get`, …). @default 'documented' */
-  readonly limits?: 'documented' | 'off' | { readonly [L in Lane]?: LaneLimit | undefined } | undefined;
+  /** The documented limits per account, none, or your own by name (`videos.create`, `jobs.get`, …). @default 'documented' */
+  readonly limits?: 'documented' | 'off' | { readonly [L in RateLimitName]?: Rate | undefined } | undefined;
   /** `disabled`: creates answer 503 dispatch_disabled. @default 'enabled' */
   readonly dispatch?: 'enabled' | 'disabled' | undefined;
   /** Milliseconds that a new character, or a new reference, is under review. @default 'instant' */
@@ -105,9 +105,9 @@ const sandboxSchema = z.strictObject({
   balanceTokens: tokens,
   prices: must('a number of tokens, or a function', (value) => areTokens(value) || typeof value === 'function'),
   limits: either(
-    '"documented", "off" or limits by lane',
+    '"documented", "off" or limits by name',
     isOneOf('documented', 'off'),
-    z.strictObject(Object.fromEntries(LANES.map((lane) => [lane, z.optional(rate)]))),
+    z.strictObject(Object.fromEntries(RATE_LIMIT_NAMES.map((name) => [name, z.optional(rate)]))),
   ),
   dispatch: oneOf('enabled', 'disabled'),
   review: either(
@@ -162,7 +162,7 @@ export const checkAdvance = (ms: unknown) => checkOptions('advance', advanceSche
 /** Throws a GenError for anything but `enabled` and `disabled`. */
 export const checkDispatch = (dispatch: unknown) => checkOptions('dispatch', dispatchSchema, { dispatch });
 
-function limitsOf(limits: NonNullable<SandboxOptions['limits']>): { readonly [L in Lane]?: LaneLimit | undefined } {
+function limitsOf(limits: NonNullable<SandboxOptions['limits']>): { readonly [L in RateLimitName]?: Rate | undefined } {
   if (limits === 'documented') return DOCUMENTED_LIMITS;
   return limits === 'off' ? {} : limits;
 }

@@ -120,7 +120,7 @@ export interface State {
   readonly slugs: Map<string, string>;
   /** `account kind key` to the id of what was created. */
   readonly idempotency: Map<string, string>;
-  /** `account lane` to the moments of the requests that count. */
+  /** `account limit` to the moments of the requests that count. */
   readonly windows: Map<string, number[]>;
   /** `account url` to the moment at which a reference by URL was first used. */
   readonly seenUrls: Map<string, number>;

@@ -6,7 +6,7 @@ import type { Call, Layer } from '../call.js';
 
 /**
  * Refuses a body that the documented rules say the service would refuse, and takes a copy of it: the caller may change its
- * object while the call waits for its lane or is sent again.
+ * object while the call waits for its rate limit or is sent again.
  */
 export const checked: Layer = async (call, next) => {
   const { kind, body, core, options } = call;

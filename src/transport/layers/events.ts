@@ -95,7 +95,7 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
     },
     onWait(event) {
       tell('onWait', hooks.onWait, event);
-      log('info', `waiting ${Math.round(event.waitMs)} ms (${event.lane ?? 'no lane'}, ${event.reason})`, event);
+      log('info', `waiting ${Math.round(event.waitMs)} ms (${event.lane ?? 'no limit'}, ${event.reason})`, event);
     },
     warn,
   };

@@ -11,7 +11,7 @@ export const withFiles: Layer = async (call, next) => {
   const files = call.kind.type === 'json' ? call.kind.request.files : undefined;
   if (!files) return next(call);
   try {
-    // A call that does not wait uploads nothing while its lane is full.
+    // A call that does not wait uploads nothing while its rate limit is full.
     if (call.neverWaits) await requireRoom(call);
     const answer = await sendWithFiles(call, next, files);
     files.done?.();

@@ -14,8 +14,8 @@ const UNSTATED_PAUSE_MS = 1_000;
 const KEY_FRESH_MS = 1_000;
 
 /** Whether the call waits for its rate limit. */
-export function waitsForRateLimit({ lane, core: { config } }: Call<unknown>): boolean {
-  return lane !== undefined && config.rateLimit === 'wait';
+export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): boolean {
+  return limit !== undefined && config.rateLimit === 'wait';
 }
 
 /**
@@ -53,14 +53,14 @@ export const rateLimited: Layer = async (call, next) => {
 
 /** Throws a RateLimitError where the rate limit of a call that never waits is full. Takes no slot. */
 export async function requireRoom(call: Call<unknown>): Promise<void> {
-  const { core, lane } = call;
-  if (lane === undefined || core.config.rateLimit === 'off') return;
+  const { core, limit } = call;
+  if (limit === undefined || core.config.rateLimit === 'off') return;
   const limits = core.config.asksAccount ? core.limitsOf(await core.account()) : core.limits();
   if (limits) (await takeSlot(limits, call))('unused');
 }
 
 /** Waits for a slot. The time that it takes is noted for the listeners. */
-async function waitForSlot(limits: RateLimits, { core, lane = '', signal, trace }: Call<unknown>): Promise<Release> {
+async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace }: Call<unknown>): Promise<Release> {
   const { warn, clock } = core;
   const startMs = clock.now();
   let waits = false;
@@ -69,7 +69,7 @@ async function waitForSlot(limits: RateLimits, { core, lane = '', signal, trace 
     core.observer()?.onWait({ callId: trace?.callId ?? '', ...wait });
   };
   try {
-    const release = await limits.take(lane, { signal, warn, onWait: trace && onWait });
+    const release = await limits.take(limit, { signal, warn, onWait: trace && onWait });
     if (!signal?.aborted) return release;
     // The abort came at the very turn in which the slot was granted.
     release('unused');
@@ -80,22 +80,22 @@ async function waitForSlot(limits: RateLimits, { core, lane = '', signal, trace 
 }
 
 /** Pauses the rate limit for everyone, unless the 429 asks for more than a call would wait: then each call gets its own. */
-function pauseLimit(limits: RateLimits, { core, lane }: Call<unknown>, error: unknown): void {
-  if (lane === undefined || !isRateLimited(error)) return;
+function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: unknown): void {
+  if (limit === undefined || !isRateLimited(error)) return;
   const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
-  if (retryAfterMs <= core.config.maxRetryAfterMs) limits.pause(lane, retryAfterMs);
+  if (retryAfterMs <= core.config.maxRetryAfterMs) limits.pause(limit, retryAfterMs);
 }
 
 /** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
 async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
-  const { core, lane = '', method, url, idempotencyKey, turn, signal } = call;
+  const { core, limit = '', method, url, idempotencyKey, turn, signal } = call;
   const run = core.config.keepsPlaces && idempotencyKey !== undefined ? digestOfKey(idempotencyKey) : undefined;
   // A slot that comes after an abort is given back.
-  const taken = await abortable(limits.try(lane, core, run), signal, (late) => {
+  const taken = await abortable(limits.try(limit, core, run), signal, (late) => {
     if (typeof late === 'function') late('unused');
   });
   if (typeof taken === 'function') return taken;
-  const message = `The limit of ${lane} is reached, so the call was not sent. The next slot is free in ${Math.ceil(taken)} ms.`;
+  const message = `The limit of ${limit} is reached, so the call was not sent. The next slot is free in ${Math.ceil(taken)} ms.`;
   throw new RateLimitError(message, {
     status: 429,
     code: 'rate_limited',

@@ -68,7 +68,7 @@ async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, f
 
 /** Waits out a 429. False when the call must not wait any longer. */
 async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: number | undefined): Promise<boolean> {
-  const { core, lane, trace } = call;
+  const { core, limit, trace } = call;
   const { maxRetryAfterMs, random } = core.config;
   const pauseMs = spread(backoff(RETRY, progress.waits + 1), random.next());
   const waitMs = Math.max(askedMs ?? 0, pauseMs);
@@ -80,7 +80,7 @@ async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: numbe
   if (askedMs !== undefined && askedMs >= pauseMs && waitsForRateLimit(call)) return true;
   // Never earlier than asked, and not all at once.
   const delayMs = noEarlier(waitMs, random.next());
-  core.observer()?.onWait({ callId: trace?.callId ?? '', lane, waitMs: delayMs, queued: 0, reason: 'pause' });
+  core.observer()?.onWait({ callId: trace?.callId ?? '', lane: limit, waitMs: delayMs, queued: 0, reason: 'pause' });
   await sleep(core.clock, delayMs, call.signal);
   if (trace) trace.laneWaitMs += delayMs;
   return true;
