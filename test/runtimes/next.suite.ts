@@ -21,7 +21,8 @@ async function inNext({ project, service }: Context): Promise<void> {
     'package.json': '{ "name": "next-app", "private": true, "type": "module" }',
     'app/layout.js':
       'export default function Layout({ children }) { return <html lang="en"><body>{children}</body></html>; }',
-    'app/page.js': 'export default function Page() { return <p>gen-client</p>; }',
+    // A Server Component.
+    'app/page.js': `import { runScenario } from '../scenario.mjs';\nexport const dynamic = 'force-dynamic';\nexport default async function Page() { return <p data-steps={JSON.stringify(await runScenario(${config}))} />; }\n`,
     'app/api/node/route.js': run,
     'app/api/edge/route.js': `${run}export const runtime = 'edge';\n`,
     'app/api/webhooks/route.js': `import { createWebhookHandler } from 'gen-client/webhooks';\nexport const POST = createWebhookHandler({ secret: '${service.config.webhook.secret}' });\n`,
@@ -38,6 +39,9 @@ async function inNext({ project, service }: Context): Promise<void> {
     .filter((line) => /gen-client|Critical dependency|Module not found/i.test(line) && !line.includes('/api/'));
   if (warnings.length > 0) throw new Error(warnings.join('\n'));
   await whileServed({ app, port: await freePort() }, async (url) => {
+    const [, steps = '[]'] = /data-steps="([^"]+)"/.exec(await (await fetch(url)).text()) ?? [];
+    judge(JSON.parse(steps.replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&amp;', '&')) as Step[]);
+    service.settle();
     for (const runtime of ['node', 'edge']) {
       judge((await (await fetch(`${url}/api/${runtime}`, { method: 'POST' })).json()) as Step[]);
       service.settle();
