@@ -9,7 +9,6 @@ import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
-import { lengthsOf } from '../store/facts.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { STORE, type Store } from '../store/store.js';
 import { type ClientTransport, createTransport } from '../transport/create-transport.js';
@@ -83,7 +82,7 @@ export class GenClient {
       readJob: (id, signal) => jobs.readOnce(id, signal),
       async scheduling() {
         const account = await transport.account();
-        const make = () => new ReadScheduler(config.clock, undefined, lengthsOf(account));
+        const make = () => new ReadScheduler(config.clock, undefined, account.facts.lengths);
         const limits = config.rateLimit === 'off' ? NO_LIMITS : transport.limitsOf(account);
         return { id: account.id, scheduler: account.shared('waits', make), limits };
       },

@@ -5,10 +5,10 @@ import { releaseCreate } from '../rules/ledger.js';
 import { entryId } from '../rules/ledger-entry.js';
 import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
-import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
+import { clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
-import { memoryStoreOn, type Store } from '../store/store.js';
+import { processStore, type Store } from '../store/store.js';
 import {
   ALONE,
   type ClientHome,
@@ -105,7 +105,7 @@ export function createBudget(options: BudgetOptions): Budget {
   const countIn = ({ store: given, clock }: ClientHome) => {
     const kept = store ?? given;
     const terms: BudgetTerms = { scope: options.scope ?? (kept ? 'default' : ownName()), per, maxTokens };
-    return { store: kept ?? processStore(clock), terms };
+    return { store: kept ?? processStore('creates', clock), terms };
   };
   /** That of the client that used the budget last. */
   let home: ClientHome = { store, clock: store ? clockOf(store) : systemClock };
@@ -137,17 +137,6 @@ export function createBudget(options: BudgetOptions): Budget {
     scoped: (other) => createBudget({ ...options, scope: other }),
   };
   return Object.freeze(budget);
-}
-
-const PROCESS = Symbol.for('gen-client.process-store');
-
-/** The store of this process for creates and budgets that are kept nowhere else, by clock. */
-function processStore(clock: Clock): Store {
-  const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
-  home[PROCESS] ??= new WeakMap();
-  const store = home[PROCESS].get(clock) ?? memoryStoreOn(clock);
-  home[PROCESS].set(clock, store);
-  return store;
 }
 
 async function usageOf(ledger: Ledger, terms: BudgetTerms): Promise<BudgetUsage> {

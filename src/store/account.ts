@@ -2,10 +2,9 @@
 // account must count together, also when the ESM and the CommonJS copy of this package are both loaded.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
-import type { Lengths } from '../rules/read-order.js';
 import { type Clock, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
 import type { Cell } from './cell.js';
-import { Facts } from './facts.js';
+import { Facts, JobLengths } from './facts.js';
 import { type Limits, RateLimits } from './rate-limits.js';
 import type { Store } from './store.js';
 
@@ -30,7 +29,7 @@ export interface AccountFacts {
   /** Tokens by price class. */
   readonly prices: Facts<number>;
   /** How long jobs took, by class. */
-  readonly lengths: Facts<Lengths>;
+  readonly lengths: JobLengths;
 }
 
 /** How a client keeps the limits of its account. */
@@ -104,7 +103,7 @@ function prune(registry: Registry): void {
 function createAccount(id: string, clock: Clock, registry: Registry): ClientAccount {
   /** Each may say that it is in use. */
   const things = new Map<string, object & { readonly busy?: boolean }>();
-  const facts: AccountFacts = { prices: new Facts(), lengths: new Facts() };
+  const facts: AccountFacts = { prices: new Facts(), lengths: new JobLengths() };
   const made = new Set<RateLimits>();
   return {
     id,

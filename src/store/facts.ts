@@ -98,11 +98,12 @@ const REMEMBERED_JOBS = 1_000;
 
 /** How long the jobs of an account take, by class. All its clients in this process share it. */
 export class JobLengths {
-  readonly #classes: Facts<Lengths>;
+  readonly #classes = new Facts<Lengths>();
   readonly #jobs = new Map<string, PricedCall>();
 
-  constructor(classes: Facts<Lengths> = new Facts()) {
-    this.#classes = classes;
+  /** Shares them with the other processes that use the group. */
+  share(group: StoreGroup): void {
+    this.#classes.share(group);
   }
 
   /** A job was created. */
@@ -126,15 +127,4 @@ export class JobLengths {
     const lengths = this.#classes.get(lengthClass);
     return lengths && expectedMs(lengths);
   }
-}
-
-/** Where the lengths of an account are kept. */
-interface LengthsHome {
-  shared<T extends object>(name: string, make: () => T): T;
-  readonly facts?: { readonly lengths: Facts<Lengths> };
-}
-
-/** The lengths that all clients of an account share. */
-export function lengthsOf(account: LengthsHome): JobLengths {
-  return account.shared('lengths', () => new JobLengths(account.facts?.lengths));
 }

@@ -116,16 +116,17 @@ export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscri
   return memoryStoreOn(systemClock);
 }
 
-/** Events that are remembered without a store of their own. The oldest are forgotten first. */
-const MOST_EVENTS = 10_000;
-const PROCESS = Symbol.for('gen-client.events');
+/** What this process keeps without a store of its own. Of handled events, the oldest are forgotten first. */
+const MOST_KEPT = { creates: Number.POSITIVE_INFINITY, events: 10_000 } as const;
+const PROCESS = Symbol.for('gen-client.process-stores');
 
-/** The store of this process for what is made without one: the ids of handled events, by clock. */
-export function eventStore(clock: Clock = systemClock): Store {
-  const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
-  home[PROCESS] ??= new WeakMap();
-  const store = home[PROCESS].get(clock) ?? memoryStoreOn(clock, MOST_EVENTS);
-  home[PROCESS].set(clock, store);
+/** The store of this process for what is made without one, by clock. */
+export function processStore(what: keyof typeof MOST_KEPT, clock: Clock = systemClock): Store {
+  const home: typeof globalThis & { [PROCESS]?: Record<typeof what, WeakMap<Clock, Store>> } = globalThis;
+  home[PROCESS] ??= { creates: new WeakMap(), events: new WeakMap() };
+  const stores = home[PROCESS][what];
+  const store = stores.get(clock) ?? memoryStoreOn(clock, MOST_KEPT[what]);
+  stores.set(clock, store);
   return store;
 }
 

@@ -11,7 +11,7 @@ import {
   type WebhookEventOf,
   type WebhookEventType,
 } from '../schemas/webhook-event.js';
-import { eventStore, type Store, storeOf } from '../store/store.js';
+import { processStore, type Store, storeOf } from '../store/store.js';
 import { createInbox, type Verdict } from './inbox.js';
 import { secretsOf } from './signature.js';
 import { type VerifyWebhookOptions, verifyWebhook } from './verify.js';
@@ -200,7 +200,7 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
       ? client.verifyWebhook(request, bounds)
       : verifyWebhook(request, { ...bounds, secret });
   const deliver = createInbox({
-    store: options.store ?? (client && storeOf(client)) ?? eventStore(client && wallOf(clockOf(client))),
+    store: options.store ?? (client && storeOf(client)) ?? processStore('events', client && wallOf(clockOf(client))),
     leaseMs,
     rememberMs,
     pausesMs: ack === 'after' ? PAUSES_MS : [],

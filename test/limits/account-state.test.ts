@@ -173,7 +173,7 @@ it('keeps what it shares with other processes under its own name: limits, prices
   const limits = account.limitsFor({ store });
   (await clock.until(limits.take('videos.create', { warn })))();
   account.facts.prices.learn('a', () => 5);
-  account.facts.lengths.learn('b', () => [1_000]);
+  account.facts.lengths.learn('b', 1_000);
   await clock.advance(5_000);
   expect([...groups].sort()).toEqual([`${id}/lengths`, `${id}/limits/videos.create`, `${id}/prices`]);
 });

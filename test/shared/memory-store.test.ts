@@ -1,7 +1,7 @@
 // The store in the memory of a process, on a clock that the test holds.
 
 import { describe, expect, it, vi } from 'vitest';
-import { eventStore, isInProcess, memoryStore, memoryStoreOn, STORE, storeOf } from '../../src/store/store.js';
+import { isInProcess, memoryStore, memoryStoreOn, processStore, STORE, storeOf } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
@@ -131,11 +131,11 @@ it('the store of a client is found by what is made with the client', () => {
 });
 
 it('the events of this process are in one store for each clock, whichever copy of the package asks', async () => {
-  const store = eventStore();
-  expect(eventStore()).toBe(store);
+  const store = processStore('events');
+  expect(processStore('events')).toBe(store);
   vi.resetModules();
   const copy = await import('../../src/store/store.js');
   const clock = virtualClock();
-  expect(copy.eventStore).not.toBe(eventStore);
-  expect(copy.eventStore(clock)).toBe(eventStore(clock));
+  expect(copy.processStore).not.toBe(processStore);
+  expect(copy.processStore('events', clock)).toBe(processStore('events', clock));
 });

@@ -4,7 +4,6 @@ import { lengthClassOf } from '../../rules/read-order.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
-import { lengthsOf } from '../../store/facts.js';
 import type { Core, JobTeller, Layer } from '../call.js';
 import { heard, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
@@ -66,8 +65,7 @@ export function createJobTeller(core: TellerCore): JobTeller {
       return credentials.account()?.facts.prices.get(priceClassOf(job));
     },
     durationOf(job) {
-      const account = credentials.account();
-      return account && lengthsOf(account).expectedMs(lengthClassOf(job));
+      return credentials.account()?.facts.lengths.expectedMs(lengthClassOf(job));
     },
   };
 }
@@ -96,7 +94,7 @@ function listeners(core: TellerCore): JobListeners {
 function learnJob({ credentials }: TellerCore, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
   const account = credentials.account();
   if (!account) return;
-  lengthsOf(account).created(job.id, priced);
+  account.facts.lengths.created(job.id, priced);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
   if (tokens !== undefined) account.facts.prices.learn(priceClassOf(priced), () => tokens);
 }
