@@ -15,6 +15,8 @@ export interface PageApp {
   readonly asked: string[];
   /** How many of them are not answered yet. */
   open(): number;
+  /** Answers to creates are held back until it settles. */
+  creates: Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -24,8 +26,7 @@ type Storage = NonNullable<Parameters<typeof createSandbox>[0]>['storage'];
 const RESUMING = `
   import { createGenPage } from './src/adapters/page/index.js';
   const gen = createGenPage({ url: '/api/gen' });
-  window.gen = gen;
-  window.runs = gen.resume();
+  Object.assign(window, { gen, runs: gen.resume() });
 `;
 
 /**
@@ -44,7 +45,7 @@ export async function startApp(options: {
   const sandbox = createSandbox({ storage, speed, jobDurationMs: jobMs });
   const service: Listening = await sandbox.listen();
   const client = sandbox.client({ baseUrl: service.url, fetch });
-  const script = await pageScript(options.script ?? RESUMING);
+  const script = await bundled(options.script ?? RESUMING);
   const asked: string[] = [];
   let open = 0;
   const proxy = createGenProxy({
@@ -66,23 +67,28 @@ export async function startApp(options: {
         const isKnown = /session=/.test(request.headers.get('cookie') ?? '');
         return page(script, searchParams.get('as') ?? (isKnown ? undefined : 'ann'));
       }
-      asked.push(`${request.method} ${pathname.slice('/api/gen/'.length)}`);
+      const verb = pathname.slice('/api/gen/'.length);
+      asked.push(`${request.method} ${verb}`);
       open++;
-      return proxy(request).finally(() => open--);
+      const answer = await proxy(request).finally(() => open--);
+      if (verb === 'videos') await app.creates;
+      return answer;
     }),
   );
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
+  const app: PageApp = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     sandbox,
     asked,
     open: () => open,
+    creates: Promise.resolve(),
     async close() {
       server.closeAllConnections();
       server.close();
       await service.close();
     },
   };
+  return app;
 }
 
 function page(script: string, signsIn: string | undefined): Response {
@@ -94,11 +100,13 @@ function page(script: string, signsIn: string | undefined): Response {
 /** Where React is installed, for programs that use it. */
 export const REACT_MODULES = join(ROOT, 'test/runtimes/node_modules');
 
-async function pageScript(contents: string): Promise<string> {
+/** A program in one piece, for a page or for Node. */
+export async function bundled(contents: string, platform: 'browser' | 'node' = 'browser'): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: ROOT, loader: 'ts' },
     bundle: true,
-    format: 'esm',
+    format: platform === 'node' ? 'cjs' : 'esm',
+    platform,
     minify: true,
     write: false,
     // One React for the hook and for the program.

@@ -1,150 +1,290 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+// The page part and the React hook in a real browser. React is installed for test/runtimes.
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Browser, hasChromium, launch, type Page } from '../sandbox-doors/browser.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { seeded } from '../support/seeded.js';
-import { type PageApp, startApp } from './app.js';
+import { bundled, type PageApp, REACT_MODULES, startApp } from './app.js';
 
-const MB = 1_000_000;
+const hasReact = existsSync(join(REACT_MODULES, 'react-dom'));
+const DONE = ['done', null, expect.any(Array)];
+const until = <T>(check: () => T) => vi.waitFor(check, { timeout: PATIENCE_MS });
 
-/** A PNG of a number of bytes, made in the page: a small picture and what readers skip. */
-const file = (bytes: number) => `(async () => {
-  const canvas = Object.assign(document.createElement('canvas'), { width: 400, height: 300 });
-  canvas.getContext('2d').fillRect(0, 0, 200, 200);
-  const png = await new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
-  return new File([png, new Uint8Array(${bytes} - png.size)], 'fox.png', { type: 'image/png' });
-})()`;
+/** A component that takes up its run or begins it, and stops it when it goes. React mounts it twice. */
+const STRICT = `
+  import { createElement, StrictMode, useEffect, useState } from 'react';
+  import { createRoot } from 'react-dom/client';
+  import { createGenPage } from './src/adapters/page/index.js';
+  import { useRun } from './src/adapters/react/index.js';
+  const gen = createGenPage({ url: '/api/gen' });
+  let mounts = 0;
+  function Video() {
+    const [run, setRun] = useState();
+    useEffect(() => {
+      mounts++;
+      const mine = gen.resume()[0] ?? gen.videos.create({ prompt: 'a fox' });
+      setRun(mine);
+      return () => mine.stop();
+    }, []);
+    return createElement('p', null, useRun(run)?.phase);
+  }
+  const root = () => createRoot(document.querySelector('main'));
+  const render = (at) => at.render(createElement(StrictMode, null, createElement(Video)));
+  Object.assign(window, { root, render, text: () => document.querySelector('p')?.textContent, mounts: () => mounts });
+`;
+
+/** A component that shows the run that it is given, and how many listen to each run. */
+const SHOWN = `
+  import { createElement } from 'react';
+  import { createRoot } from 'react-dom/client';
+  import { flushSync } from 'react-dom';
+  import { useRun } from './src/adapters/react/index.js';
+  const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
+  const root = createRoot(document.querySelector('main'));
+  const runOf = (phase) => {
+    const listeners = new Set();
+    let state = { phase };
+    const set = (phase) => { state = { phase }; for (const listener of listeners) listener(); };
+    return { listeners, set, get: () => state, subscribe: (one) => (listeners.add(one), () => listeners.delete(one)) };
+  };
+  Object.assign(window, { runOf, unmount: () => root.unmount(), show: (run) => {
+    flushSync(() => root.render(createElement(Video, { run })));
+    return text();
+  } });
+  const text = () => document.querySelector('p')?.textContent;
+  window.changed = (run, phase) => { flushSync(() => run.set(phase)); return text(); };
+`;
+
+it.runIf(process.env.CI)('Chromium and React are there', () => {
+  expect({ hasChromium, hasReact }).toEqual({ hasChromium: true, hasReact: true });
+});
 
 describe.skipIf(!hasChromium)('a page in Chromium', () => {
   let browser: Browser;
-  let page: Page;
+  let context: Awaited<ReturnType<Browser['newContext']>>;
   let app: PageApp;
-  let urls: string[] = [];
+  let tab: Page;
 
   beforeAll(async () => {
     browser = await launch();
   });
   afterAll(() => browser?.close());
-  afterEach(() => app?.close());
+  afterEach(async () => {
+    // A page that is left open would ask the closed app again and again.
+    await context?.close();
+    await app?.close();
+  });
 
   async function open(options: Parameters<typeof startApp>[0]): Promise<void> {
     app = await startApp(options);
-    page = await (await browser.newContext({})).newPage();
-    urls = [];
-    page.on('request', (request) => urls.push(request.url()));
-    await page.goto(app.url);
-    await page.goto(app.url);
+    context = await browser.newContext({});
+    tab = await context.newPage();
+    await tab.goto(app.url);
   }
 
-  const states = `(run) => new Promise((resolve) => {
+  const posts = (verb: string) => app.asked.filter((one) => one === `POST ${verb}`).length;
+  const kept = (page: Page) =>
+    page.evaluate<string[]>('Object.keys(JSON.parse(sessionStorage["gen-page:/api/gen"] ?? "{}"))');
+  /** Resolves when something holds of a run, or it is over. */
+  const reached = (run: string, holds: string) => `new Promise((resolve) => {
+    const run = ${run};
+    const look = () => (${holds} || /done|failed/.test(run.get().phase)) && resolve();
+    run.subscribe(look);
+    look();
+  })`;
+  /** How a run ends: its last phase, its code, and all that it has shown of a job. */
+  const endOf = (run: string) => `new Promise((resolve) => {
+    const run = ${run};
     const seen = [];
-    const look = () => { seen.push(run.get()); if (['done', 'failed'].includes(run.get().phase)) resolve(seen); };
-    run.subscribe(look); look();
+    const look = () => {
+      const { phase, status, url, tokens, error } = run.get();
+      if (status ?? url ?? tokens) seen.push(status ?? url ?? tokens);
+      if (['done', 'failed'].includes(phase)) resolve([phase, error?.code ?? null, seen]);
+    };
+    run.subscribe(look);
+    look();
+  })`;
+
+  /** A form with a PNG of 5 MB (a small picture and what readers skip), sent by a double click. */
+  const DOUBLE_CLICK = `(async () => {
+    const canvas = Object.assign(document.createElement('canvas'), { width: 400, height: 300 });
+    canvas.getContext('2d').fillRect(0, 0, 200, 200);
+    const png = await new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
+    const files = new DataTransfer();
+    files.items.add(new File([png, new Uint8Array(5_000_000 - png.size)], 'fox.png', { type: 'image/png' }));
+    const form = Object.assign(document.createElement('form'), { innerHTML: '<input type="file" name="image"><button>Make it</button>' });
+    form.elements.image.files = files.files;
+    const clicked = [];
+    const seen = [];
+    form.onsubmit = (event) => {
+      event.preventDefault();
+      const run = gen.videos.create({ prompt: 'a fox', first_frame_upload_id: new FormData(form).get('image') });
+      if (clicked.push(run) === 1) run.subscribe(() => seen.push(run.get()));
+    };
+    document.body.append(form);
+    for (const _ of [1, 2]) form.querySelector('button').click();
+    await clicked[1].done;
+    return { isOne: clicked[0] === clicked[1], seen };
+  })()`;
+  const PLAY = (url: string | undefined) => `new Promise((resolve, reject) => {
+    const video = document.querySelector('video');
+    video.onerror = () => reject(new Error('the video does not load'));
+    video.onseeked = () => resolve([video.duration, video.currentTime]);
+    video.onloadedmetadata = () => { video.currentTime = video.duration / 2; };
+    video.src = ${JSON.stringify(url)};
   })`;
 
   it.each([
-    ['straight to a storage that admits pages', { origin: 'other', cors: true }, 0],
-    ['through the proxy where the storage does not admit pages', { origin: 'other', cors: false }, 1],
-    ['through the proxy where the storage is the service itself', { origin: 'same' }, 1],
-  ] as const)(
-    'uploads 20 MB %s, with progress, and plays the video',
-    async (_name, storage, relayed) => {
-      // The bytes are sent in real time: on a clock much faster than that the request of a busy machine would be late.
-      await open({ storage, speed: 10 });
-      const seen: { phase: string; uploaded: number; url?: string; error?: unknown; share?: number }[] =
-        await page.evaluate(
-          `${file(20 * MB)}.then((image) => (${states})(gen.videos.create({ prompt: 'a fox', first_frame_upload_id: image })))`,
-        );
-      const last = seen.at(-1);
-      expect(last?.error).toBeUndefined();
-      expect(last).toMatchObject({ phase: 'done', uploaded: 1, url: expect.stringContaining('/api/gen/file?t=') });
-      const uploads = seen.filter(({ phase }) => phase === 'uploading').map(({ uploaded }) => uploaded);
-      expect(uploads.length).toBeGreaterThanOrEqual(2);
-      expect(app.asked.filter((one) => one === 'POST bytes')).toHaveLength(relayed);
-      const played = await page.evaluate(`new Promise((resolve, reject) => {
-        const video = document.querySelector('video');
-        video.onerror = () => reject(new Error('the video does not load'));
-        video.onseeked = () => resolve([video.duration, video.currentTime]);
-        video.onloadedmetadata = () => { video.currentTime = video.duration / 2; };
-        video.src = ${JSON.stringify(last?.url)};
-      })`);
-      expect(played).toEqual([expect.closeTo(5, 0), expect.closeTo(2.5, 0)]);
-      // The page has no key, and asks nobody but its own server and the storage.
-      expect(urls.filter((url) => url.includes(app.sandbox.apiKey))).toEqual([]);
-      expect(app.sandbox.jobs.filter(({ mediaType }) => mediaType === 'video')).toHaveLength(1);
-    },
-    60_000,
-  );
-
-  it('makes one job over twelve reloads at random moments, in real time', async () => {
-    await open({ jobMs: 4_000, speed: 1 });
-    const random = seeded(7);
-    // From this moment on the run is kept: a reload before it sends nothing, and so loses nothing that is paid.
-    await page.evaluate(`new Promise((resolve) => {
-      const run = gen.videos.create({ prompt: 'a fox over reloads' });
-      run.subscribe(() => run.get().phase === 'creating' && resolve());
-    })`);
-    for (let reload = 0; reload < 12; reload++) {
-      await page.evaluate(`new Promise((resolve) => setTimeout(resolve, ${Math.floor(random() * 700)}))`);
-      await page.goto(app.url);
-    }
-    const last: { phase: string } = await page.evaluate('runs[0].done');
-    expect(last.phase).toBe('done');
-    expect(app.sandbox.jobs).toHaveLength(1);
-    await page.goto(app.url);
-    expect(await page.evaluate('runs[0].done.then(({ phase }) => phase)')).toBe('done');
-    await page.evaluate('runs[0].forget()');
-    await page.goto(app.url);
-    expect(await page.evaluate('runs.length')).toBe(0);
-  });
-
-  it('makes one job and one upload of a double click on a form with a file', async () => {
-    await open({ jobMs: 300, speed: 10 });
-    const [isOne, phase] = await page.evaluate<[boolean, string]>(`(async () => {
-      const files = new DataTransfer();
-      files.items.add(await ${file(10_000)});
-      const form = Object.assign(document.createElement('form'), { innerHTML: '<input type="file" name="image"><button>Make it</button>' });
-      form.elements.image.files = files.files;
-      const clicked = [];
-      form.onsubmit = (event) => {
-        event.preventDefault();
-        clicked.push(gen.videos.create({ prompt: 'a fox', first_frame_upload_id: new FormData(form).get('image') }));
-      };
-      document.body.append(form);
-      for (const _ of [1, 2]) form.querySelector('button').click();
-      return [clicked[0] === clicked[1], (await clicked[1].done).phase];
-    })()`);
-    expect([isOne, phase]).toEqual([true, 'done']);
+    ['straight to a storage that admits pages', { origin: 'other', cors: true }, []],
+    ['through the proxy where the storage does not admit pages', { origin: 'other', cors: false }, ['POST bytes']],
+    ['through the proxy where the storage is the service itself', { origin: 'same' }, ['POST bytes']],
+  ] as const)('uploads the file of a double click once, %s, and plays the video', async (_, storage, relayed) => {
+    // The bytes are sent in real time: on a clock much faster than that the request of a busy machine would be late.
+    await open({ storage, jobMs: 300, speed: 10 });
+    const urls: string[] = [];
+    tab.on('request', (request) => urls.push(request.url()));
+    const { isOne, seen } = await tab.evaluate<{
+      isOne: boolean;
+      seen: { phase: string; uploaded: number; url?: string }[];
+    }>(DOUBLE_CLICK);
+    expect(isOne).toBe(true);
+    const last = seen.at(-1);
+    expect(last).toMatchObject({ phase: 'done', uploaded: 1, url: expect.stringContaining('/api/gen/file?t=') });
+    expect(seen.filter(({ phase, uploaded }) => phase === 'uploading' && uploaded > 0)).not.toEqual([]);
     expect(app.asked.filter((one) => one !== 'POST watch')).toEqual([
       'POST session',
       'POST upload',
-      'POST bytes',
+      ...relayed,
       'POST uploaded',
       'POST videos',
     ]);
+    expect(await tab.evaluate(PLAY(last?.url))).toEqual([expect.closeTo(5, 0), expect.closeTo(2.5, 0)]);
+    // The page has no key, and asks nobody but its own server and the storage.
+    expect(urls.filter((url) => url.includes(app.sandbox.apiKey))).toEqual([]);
     expect(app.sandbox.jobs).toHaveLength(1);
   });
 
-  it('holds its requests instead of asking again and again', async () => {
-    await open({ jobMs: 4_000 });
-    await page.evaluate(`gen.videos.create({ prompt: 'a fox' }).done.then(({ phase }) => phase)`);
-    expect(app.asked.filter((one) => one === 'POST watch').length).toBeLessThanOrEqual(6);
-    expect(app.sandbox.requests.filter(({ method }) => method === 'GET').length).toBeLessThanOrEqual(6);
+  it('makes one job over reloads at random moments, in real time', async () => {
+    await open({ jobMs: 2_000, speed: 1 });
+    const random = seeded(7);
+    // From this moment on the run is kept: a reload before it sends nothing, and so loses nothing that is paid.
+    await tab.evaluate(
+      reached(`gen.videos.create({ prompt: 'a fox over reloads' })`, `run.get().phase === 'creating'`),
+    );
+    for (let reload = 0; reload < 6; reload++) {
+      await tab.evaluate(`new Promise((resolve) => setTimeout(resolve, ${Math.floor(random() * 500)}))`);
+      await tab.goto(app.url);
+    }
+    expect(await tab.evaluate(endOf('runs[0]'))).toEqual(DONE);
+    expect(app.sandbox.jobs).toHaveLength(1);
+    await tab.goto(app.url);
+    expect(await tab.evaluate(endOf('runs[0]'))).toEqual(DONE);
+    await tab.evaluate('runs[0].forget()');
+    await tab.goto(app.url);
+    expect(await tab.evaluate('runs.length')).toBe(0);
   });
 
-  it('lets a second tab with the same runs see what the first one learns, and forget with it', async () => {
-    await open({ jobMs: 1_500 });
-    const agreed = await page.evaluate(`new Promise(async (resolve) => {
-      const other = Object.assign(document.createElement('iframe'), { src: location.href });
-      const run = gen.videos.create({ prompt: 'a fox' });
-      await new Promise((next) => setTimeout(next, 300));
-      document.body.append(other);
-      await new Promise((next) => { other.onload = next; });
-      const twin = other.contentWindow.runs[0];
-      const [mine, theirs] = await Promise.all([run.done, twin.done]);
-      run.forget();
-      await new Promise((next) => setTimeout(next, 300));
-      resolve([mine.url !== undefined, theirs.phase, other.contentWindow.gen.resume().length]);
-    })`);
-    expect(agreed).toEqual([true, 'done', 0]);
-    expect(app.sandbox.jobs).toHaveLength(1);
+  it.each([
+    ['waiting', 'a fox [stall]', 'not_found'],
+    ['creating', 'a fox', 'other_user'],
+  ])('a run that is %s is not shown to the next user of the tab, and makes nothing', async (phase, prompt, code) => {
+    await open({ jobMs: 200, speed: 10 });
+    if (phase === 'creating') app.creates = new Promise(() => {});
+    await tab.evaluate(reached(`gen.videos.create({ prompt: '${prompt}' })`, `run.get().phase === '${phase}'`));
+    expect(await kept(tab)).toHaveLength(1);
+    await until(() => expect(app.sandbox.jobs).toHaveLength(1));
+    app.creates = Promise.resolve();
+    await tab.goto(`${app.url}?as=ben`);
+    expect(await tab.evaluate(endOf('runs[0]'))).toEqual(['failed', code, []]);
+    expect(await kept(tab)).toEqual([]);
+    // Ben's own click is his.
+    expect(await tab.evaluate(endOf(`gen.videos.create({ prompt: 'a crow' })`))).toEqual(DONE);
+    expect(app.sandbox.jobs).toHaveLength(2);
   });
+
+  it('a tab that still shows the user who has signed out in another one makes nothing, and forgets what was his', async () => {
+    await open({ jobMs: 200, speed: 10 });
+    await tab.evaluate(
+      reached(`window.run = gen.videos.create({ prompt: 'a fox [slow:60s]' })`, `run.get().phase === 'waiting'`),
+    );
+    const other = await context.newPage();
+    await other.goto(`${app.url}?as=ben`);
+    const refused = ['failed', 'other_user', []];
+    expect(await tab.evaluate(endOf('gen.videos.create({ prompt: "a click of ann" })'))).toEqual(refused);
+    expect(await tab.evaluate(endOf('window.run'))).toEqual(['failed', 'not_found', expect.any(Array)]);
+    expect(await kept(tab)).toEqual([]);
+    expect(app.sandbox.jobs).toHaveLength(1);
+    expect(await other.evaluate(endOf('gen.videos.create({ prompt: "a click of ben" })'))).toEqual(DONE);
+    // His tab keeps what is his, and a reload of the first one shows nothing of it.
+    await tab.goto(app.url);
+    expect([await tab.evaluate('runs.length'), (await kept(other)).length]).toEqual([0, 1]);
+    expect(app.sandbox.jobs).toHaveLength(2);
+  });
+
+  it('a reload with finished runs sends no create and reads nothing', async () => {
+    await open({ jobMs: 100, speed: 10 });
+    const ends = (runs: string) => tab.evaluate(`Promise.all(${runs}).then((ends) => ends.map(({ phase }) => phase))`);
+    const three = ['done', 'done', 'done'];
+    expect(await ends(`['a fox', 'a crow', 'a hare'].map((prompt) => gen.videos.create({ prompt }).done)`)).toEqual(
+      three,
+    );
+    const before = app.sandbox.requests.length;
+    await tab.goto(app.url);
+    expect(await ends('runs.map(({ done }) => done)')).toEqual(three);
+    expect([app.sandbox.requests.length - before, posts('videos'), posts('session')]).toEqual([0, 3, 1]);
+  });
+
+  it.skipIf(!hasReact)(
+    'a component in strict mode begins one run, and leaves no request when it or its page goes',
+    async () => {
+      await open({ jobMs: 60_000, speed: 1, script: STRICT });
+      const waits = async (mounts: number) => {
+        await until(async () => expect(await tab.evaluate('text()')).toBe('waiting'));
+        expect([await tab.evaluate('mounts()'), posts('videos'), app.sandbox.jobs.length]).toEqual([mounts, 1, 1]);
+        await until(() => expect(app.open()).toBe(1));
+      };
+      await tab.evaluate('render(window.first = root())');
+      await waits(2);
+      await tab.evaluate('first.unmount()');
+      await until(() => expect(app.open()).toBe(0));
+      // Both mounts take up the run that is kept.
+      await tab.evaluate('render(root())');
+      await waits(4);
+      await tab.goto('about:blank');
+      await until(() => expect(app.open()).toBe(0));
+    },
+  );
+
+  it.skipIf(!hasReact)(
+    'useRun is undefined without a run, follows the one that it is given, and leaves no listener',
+    async () => {
+      await open({ script: SHOWN });
+      const [texts, counts] = await tab.evaluate<unknown[]>(`(() => {
+      const [first, second] = [runOf('uploading'), runOf('creating')];
+      const texts = [show(undefined), show(null), show(first), changed(first, 'waiting'), show(second), changed(first, 'done')];
+      const counts = [first.listeners.size, second.listeners.size];
+      unmount();
+      return [texts, [...counts, second.listeners.size]];
+    })()`);
+      expect(texts).toEqual(['none', 'none', 'uploading', 'waiting', 'creating', 'creating']);
+      expect(counts).toEqual([0, 1, 0]);
+    },
+  );
+});
+
+it.skipIf(!hasReact)('useRun renders on a server', async () => {
+  const program = await bundled(
+    `import { createElement } from 'react';
+     import { renderToString } from 'react-dom/server';
+     import { useRun } from './src/adapters/react/index.js';
+     const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
+     const state = { phase: 'creating', uploaded: 1 };
+     module.exports = [undefined, { get: () => state, subscribe: () => () => {} }].map((run) => renderToString(createElement(Video, { run })));`,
+    'node',
+  );
+  const module = { exports: [] as string[] };
+  new Function('module', 'require', program)(module, createRequire(import.meta.url));
+  expect(module.exports).toEqual(['<p>none</p>', '<p>creating</p>']);
 });

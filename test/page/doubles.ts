@@ -9,19 +9,6 @@ interface Asked {
 }
 type Answer = object | Response | Error;
 
-class Channel {
-  onmessage: ((event: { data: unknown }) => void) | undefined;
-  readonly told: [string, RunState | null][] = [];
-  readonly name: string;
-  constructor(name: string) {
-    this.name = name;
-    browser.channels.push(this);
-  }
-  postMessage(message: [string, RunState | null]) {
-    this.told.push(message);
-  }
-}
-
 class Sending {
   method = '';
   url = '';
@@ -65,7 +52,6 @@ export const browser = {
   inits: [] as RequestInit[],
   answers: {} as Record<string, Answer[]>,
   stored: new Map<string, string>(),
-  channels: [] as Channel[],
   sends: [] as Sending[],
   /** What the storage and the proxy answer to bytes, by method: a status, or a connection that breaks. */
   bytesStatus: {} as Record<string, number | 'broken' | 'pending'>,
@@ -80,11 +66,9 @@ export function openBrowser(): void {
     inits: [],
     answers: {},
     stored: new Map(),
-    channels: [],
     sends: [],
     bytesStatus: {},
   });
-  vi.stubGlobal('BroadcastChannel', Channel);
   vi.stubGlobal('XMLHttpRequest', Sending);
   vi.stubGlobal('sessionStorage', {
     getItem: (name: string) => browser.stored.get(name) ?? null,

@@ -1,4 +1,4 @@
-// What a tab keeps over a reload: the ticket of each run, which opens for its own user only.
+// What is one run: an ask that comes again, and what a tab keeps over a reload, where each ticket opens for its own user only.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   browser,
@@ -17,6 +17,176 @@ import {
 
 beforeEach(openBrowser);
 afterEach(closeBrowser);
+
+describe('an ask that comes again', () => {
+  it('in the same moment, and while it is created, is the same run: a double click makes one job', async () => {
+    const page = open();
+    const run = page.videos.create({ ...PROMPT, seconds: 5 });
+    expect(page.videos.create({ ...PROMPT, seconds: 5 })).toBe(run);
+    await settled();
+    expect(run.get().phase).toBe('creating');
+    expect(page.videos.create({ ...PROMPT, seconds: 5 })).toBe(run);
+    await settled();
+    expect(paths()).toEqual(['videos']);
+  });
+
+  it('while its file is uploaded is the same run', async () => {
+    browser.bytesStatus = { POST: 'pending' };
+    browser.answers = { upload: [{ put: 'p1' }] };
+    const page = open();
+    const file = new Blob(['1']);
+    const run = page.videos.create({ ...PROMPT, upload_ids: [file] });
+    await settled();
+    expect(run.get().phase).toBe('uploading');
+    expect(page.videos.create({ ...PROMPT, upload_ids: [file] })).toBe(run);
+    await settled();
+    expect(browser.sends).toHaveLength(1);
+  });
+
+  it.each([
+    ['another prompt', { prompt: 'a crow' }],
+    ['one field more', { ...PROMPT, seconds: 5 }],
+    ['another file of the same size', { ...PROMPT, first_frame_upload_id: new Blob(['2']) }],
+    ['a file in another field', { ...PROMPT, last_frame_upload_id: new Blob(['1']) }],
+    ['an object in place of the file', { ...PROMPT, first_frame_upload_id: {} }],
+  ])('with %s is another run', (_, other) => {
+    const page = open();
+    const run = page.videos.create({ ...PROMPT, first_frame_upload_id: new Blob(['1']) });
+    expect(page.videos.create(other)).not.toBe(run);
+  });
+
+  it('at another verb is another run', () => {
+    const page = open();
+    expect(page.images.create(PROMPT)).not.toBe(page.videos.create(PROMPT));
+  });
+
+  it.each([
+    ['created', () => ({ ticket: 't1', status: 'queued' })],
+    ['done', () => DONE],
+    ['refused', () => refusal(402)],
+  ])('after its job was %s is a new run, under a key of its own', async (_, answer) => {
+    browser.answers = { videos: [answer()] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    expect(page.videos.create(PROMPT).id).not.toBe(run.id);
+    await settled();
+    expect(new Set(browser.asked.map(({ path, body }) => path.endsWith('videos') && body.key)).size).toBeGreaterThan(1);
+  });
+
+  it.each([
+    ['the network failed', () => new TypeError('fetch failed')],
+    ['a CDN gave up on it', () => refusal(504, '<html>')],
+    ['the session had ended', () => refusal(401, { code: 'unauthorized' })],
+  ])('after %s goes on under its key: the job may be made already', async (_, answer) => {
+    browser.answers = { videos: [answer()] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect(run.get().phase).toBe('failed');
+    browser.answers = { videos: [DONE] };
+    const again = page.videos.create(PROMPT);
+    expect(page.videos.create(PROMPT)).toBe(again);
+    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+    expect(new Set(browser.asked.map(({ body }) => body.key))).toEqual(new Set([run.id]));
+  });
+
+  it.each(['stop', 'forget'] as const)('after %s() is a new run', (end) => {
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    run[end]();
+    expect(page.videos.create(PROMPT).id).not.toBe(run.id);
+  });
+});
+
+describe('a run whose job is not known to be over', () => {
+  it('after a create without a session is begun anew by resume(), under its key and in its session', async () => {
+    browser.answers = { videos: [refusal(401)] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    expect(run.get().phase).toBe('failed');
+    browser.answers = { videos: [DONE] };
+    const [again] = page.resume();
+    expect([again?.id, again === run, again?.get().phase]).toEqual([run.id, false, 'creating']);
+    expect(page.resume()).toEqual([again]);
+    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+    expect(browser.asked.at(-1)?.body).toEqual({ key: run.id, ask: PROMPT, session: 's1' });
+    expect(run.get().phase).toBe('failed');
+  });
+
+  it('after a wait without a session is followed anew by resume(), by its ticket', async () => {
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued' }], watch: [refusal(401), DONE] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    expect(run.get().phase).toBe('failed');
+    const [again] = page.resume();
+    expect([again?.id, again === run, again?.get().phase]).toEqual([run.id, false, 'waiting']);
+    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+    expect(paths()).toEqual(['videos', 'watch', 'watch']);
+  });
+
+  it('is forgotten as what it was and as what it is now', async () => {
+    browser.answers = { videos: [refusal(401)] };
+    const page = open();
+    const run = page.videos.create(PROMPT);
+    await settled();
+    const [again] = page.resume();
+    run.forget();
+    expect(await endOf(again)).toMatchObject({ code: 'stopped' });
+    expect(page.resume()).toEqual([]);
+  });
+
+  it('is begun anew by watch()', async () => {
+    browser.answers = { watch: [refusal(401), DONE] };
+    const page = open();
+    expect(await endOf(page.watch('t1'))).toMatchObject({ code: 'no_such' });
+    expect(await endOf(page.watch('t1'))).toMatchObject({ phase: 'done' });
+  });
+});
+
+it.each([
+  ['done', { file: 'f1' }],
+  ['failed', { error: { code: 'generation_rejected', message: 'No.' } }],
+])('a run whose job is %s is what resume() returns, and asks no more', async (phase, end) => {
+  browser.answers = { videos: [{ ticket: 't1', status: 'over', ...end }] };
+  const page = open();
+  const run = page.videos.create(PROMPT);
+  await settled();
+  expect(run.get().phase).toBe(phase);
+  expect(page.resume()).toEqual([run]);
+  await settled();
+  expect(paths()).toEqual(['videos']);
+});
+
+describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
+  const direct = { url: 'https://bucket/1', headers: {} };
+  const ask = () => ({ first_frame_upload_id: new Blob(['1']) });
+
+  it('sends the file on no other way', async () => {
+    browser.bytesStatus = { PUT: 'pending' };
+    browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
+    const run = open().videos.create(ask());
+    await settled();
+    run[end]();
+    await settled();
+    expect(browser.sends.map(({ method, isAborted }) => [method, isAborted])).toEqual([['PUT', true]]);
+    expect(paths()).toEqual(['upload']);
+  });
+
+  it('sends no byte where it has not begun to', async () => {
+    let begun = (_: object) => {};
+    browser.answers = { upload: [new Promise<object>((resolve) => (begun = resolve))] };
+    const run = open().videos.create(ask());
+    await settled();
+    run[end]();
+    begun({ put: 'p1', direct });
+    await settled();
+    expect([browser.sends, paths()]).toEqual([[], ['upload']]);
+  });
+});
 
 const QUEUED = { ticket: 't1', status: 'queued', againMs: 60_000 };
 const QUEUED_NOW = { ticket: 't1', status: 'queued' };
@@ -186,24 +356,16 @@ describe('a sessionStorage', () => {
     expect([page.resume(), open().resume()]).toEqual([[], []]);
   });
 
-  it.each([
-    '{"a":',
-    'a text',
-    '"a text"',
-    '7',
-    'null',
-    '[]',
-    '["a"]',
-    '{"a":7}',
-    '{"a":null}',
-    '{"a":{"verb":"videos"}}',
-  ])('that holds %s is as one that is empty', async (value) => {
-    browser.stored.set('gen-page:/api/gen', value);
-    browser.answers = { videos: [DONE] };
-    const page = open();
-    expect(page.resume()).toEqual([]);
-    const run = page.videos.create(PROMPT);
-    expect(await endOf(run)).toMatchObject({ phase: 'done' });
-    expect(kept()).toEqual({ [run.id]: { ticket: 't1', over: true } });
-  });
+  it.each(['{"a":', 'null', '["a"]', '{"a":null}', '{"a":{"verb":"videos"}}'])(
+    'that holds %s is as one that is empty',
+    async (value) => {
+      browser.stored.set('gen-page:/api/gen', value);
+      browser.answers = { videos: [DONE] };
+      const page = open();
+      expect(page.resume()).toEqual([]);
+      const run = page.videos.create(PROMPT);
+      expect(await endOf(run)).toMatchObject({ phase: 'done' });
+      expect(kept()).toEqual({ [run.id]: { ticket: 't1', over: true } });
+    },
+  );
 });

@@ -1,5 +1,5 @@
 // The page part in process, in a browser of doubles. Chromium runs the same in chromium.test.ts.
-import { createGenPage, type RunState } from 'gen-client/page';
+import { createGenPage } from 'gen-client/page';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   browser,
@@ -62,16 +62,6 @@ describe('a run', () => {
     expect(await endOf(run)).toBe(run.get());
     expect(run.get().url).toBe('/api/gen/file?t=f1');
     expect(vi.getTimerCount()).toBe(0);
-    expect(browser.channels.map(({ name, told }) => [name, told.map(([key, state]) => [key, state?.phase])])).toEqual([
-      [
-        'gen-page:/api/gen',
-        [
-          [run.id, 'waiting'],
-          [run.id, 'waiting'],
-          [run.id, 'done'],
-        ],
-      ],
-    ]);
   });
 
   it('goes to the endpoint of its verb', async () => {
@@ -102,7 +92,7 @@ describe('a run', () => {
   });
 
   it('calls each listener after each change, until it leaves, and has the same state between two changes', async () => {
-    browser.answers = { videos: [{ ticket: 't1', status: 'queued' }] };
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [DONE] };
     const run = open().videos.create(PROMPT);
     expect(run.get()).toBe(run.get());
     const listener = vi.fn();
@@ -111,8 +101,7 @@ describe('a run', () => {
     await settled();
     expect(listener).toHaveBeenCalledTimes(4);
     leave();
-    browser.answers.watch = [DONE];
-    browser.channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
+    await vi.advanceTimersByTimeAsync(1_000);
     expect(listener).toHaveBeenCalledTimes(5);
   });
 });
@@ -125,6 +114,7 @@ describe('a request that fails', () => {
       { code: 'prompt_required', message: 'Write a prompt.' },
     ],
     [401, {}, { code: 'service_error', message: 'Try again later.' }],
+    [403, 'null', { code: 'service_error', message: 'Try again later.' }],
     [499, '<html>', { code: 'service_error', message: 'Try again later.' }],
   ])('is a refusal with %i and %j: the run fails at once', async (status, body, expected) => {
     browser.answers = { videos: [refusal(status, body)] };
@@ -136,7 +126,6 @@ describe('a request that fails', () => {
 
   it.each([
     ['429', () => refusal(429), { code: 'no_such', message: 'No.' }],
-    ['500', () => refusal(500), { code: 'no_such', message: 'No.' }],
     ['no connection', () => new TypeError('fetch'), { code: 'network', message: 'The connection failed. Try again.' }],
   ])(
     'with %s repeats a create after 1, 2, 4, 8 and 16 s, and then fails; resume() asks under the same key',
@@ -183,7 +172,6 @@ describe('stop() and forget()', () => {
     run.stop();
     expect(await endOf(run)).toEqual({ code: 'stopped', message: 'The run was stopped.' });
     expect(browser.inits[0]?.signal?.aborted).toBe(true);
-    browser.channels[0]?.onmessage?.({ data: [run.id, { ...run.get(), status: 'processing' }] });
     expect(states).toHaveLength(1);
     browser.answers = { videos: [DONE] };
     const [again] = page.resume();
@@ -215,18 +203,7 @@ describe('stop() and forget()', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('a run that is stopped while its request fails ends without a failure of its own', async () => {
-    let fail = (_: Error) => {};
-    browser.answers = { videos: [new Promise((_, reject) => (fail = reject)) as object] };
-    const run = open().videos.create(PROMPT);
-    await settled();
-    run.stop();
-    fail(new TypeError('aborted'));
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect([run.get().phase, paths()]).toEqual(['creating', ['videos']]);
-  });
-
-  it('forget() removes the run here and in the other tabs', async () => {
+  it('forget() removes the run', async () => {
     const page = open();
     const run = page.videos.create(PROMPT);
     const other = page.videos.create({ prompt: 'a crow' });
@@ -235,49 +212,6 @@ describe('stop() and forget()', () => {
     expect(await endOf(run)).toMatchObject({ code: 'stopped' });
     expect(Object.keys(kept())).toEqual([other.id]);
     expect(page.resume()).toEqual([other]);
-    expect(browser.channels[0]?.told).toEqual([[run.id, null]]);
-  });
-});
-
-describe('several tabs', () => {
-  const SEEN: RunState = { phase: 'waiting', uploaded: 1, status: 'processing', share: 0.4 };
-
-  it('show what another tab has learned of the same run', async () => {
-    const page = open();
-    const run = page.videos.create(PROMPT);
-    await settled();
-    browser.channels[0]?.onmessage?.({ data: [run.id, SEEN] });
-    expect(run.get()).toEqual(SEEN);
-    browser.channels[0]?.onmessage?.({ data: ['a run of another tab', SEEN] });
-    expect(page.resume()).toEqual([run]);
-  });
-
-  it('ask no more for a run that has ended in another tab', async () => {
-    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }] };
-    const run = open().videos.create(PROMPT);
-    await settled();
-    browser.channels[0]?.onmessage?.({ data: [run.id, { phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' }] });
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(await endOf(run)).toMatchObject({ phase: 'done', url: '/api/gen/file?t=f1' });
-    expect(paths()).toEqual(['videos']);
-  });
-
-  it('end a run that another tab has forgotten', async () => {
-    const page = open();
-    const run = page.videos.create(PROMPT);
-    await settled();
-    browser.channels[0]?.onmessage?.({ data: [run.id, null] });
-    expect(await endOf(run)).toMatchObject({ code: 'stopped' });
-    expect([kept(), page.resume()]).toEqual([{}, []]);
-    browser.channels[0]?.onmessage?.({ data: ['a run of another tab', null] });
-  });
-
-  it('open no channel before the first run, and one for all', async () => {
-    const page = open();
-    expect([page.resume(), browser.channels]).toEqual([[], []]);
-    page.videos.create(PROMPT);
-    page.watch('t1');
-    expect(browser.channels).toHaveLength(1);
   });
 });
 
@@ -311,8 +245,6 @@ describe('files', () => {
   it.each([
     ['has none for pages', undefined, []],
     ['refuses the page', 403, ['PUT']],
-    ['answers with a redirect', 300, ['PUT']],
-    ['answers before it has ended', 199, ['PUT']],
     ['does not answer the page', 'broken' as const, ['PUT']],
   ])('go through the proxy where the storage %s', async (_, status, before) => {
     const direct = status === undefined ? undefined : { url: 'https://bucket/1', headers: {} };
@@ -354,5 +286,107 @@ describe('files', () => {
     await settled();
     browser.sends[2]?.upload.onprogress?.({ loaded: 0 });
     expect(empty.get().uploaded).toBe(0);
+  });
+});
+
+/** A 200 whose body ends before it is whole, as where a connection or a proxy breaks. */
+const cutOff = () =>
+  new Response(
+    new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode('{"ticket":"t1","sta'));
+        controller.error(new TypeError('terminated'));
+      },
+    }),
+  );
+
+describe('an answer that says nothing', () => {
+  it.each([
+    ['is cut off after its 200', cutOff],
+    ['is the HTML of a login page', () => refusal(200, '<!doctype html><form>Sign in</form>')],
+    ['has no ticket', () => refusal(200, '{"status":"queued"}')],
+    ['is empty', () => new Response(null, { status: 204 })],
+  ])('and %s has a create repeated under its key: the job is made once', async (_, answer) => {
+    browser.answers = { videos: [answer(), DONE] };
+    const run = open().videos.create(PROMPT);
+    await settled();
+    expect(run.get().phase).toBe('creating');
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    const body = { key: run.id, ask: PROMPT, session: 's1' };
+    expect(browser.asked.map(({ body }) => body)).toEqual([body, body]);
+  });
+
+  it('has a wait pause longer and longer, until the proxy answers again', async () => {
+    browser.answers = { watch: [refusal(200, '{}')] };
+    const run = open().watch('t1');
+    await vi.advanceTimersByTimeAsync(31_000);
+    expect(paths()).toHaveLength(6);
+    browser.answers = { watch: [DONE] };
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+  });
+
+  it.each([
+    ['upload', { upload: [refusal(200, '<html>')] }],
+    ['uploaded', { upload: [{ put: 'p1' }], uploaded: [refusal(200, '{}')] }],
+  ])('ends an upload at %s, before anything is paid', async (path, answers) => {
+    browser.answers = answers;
+    const run = open().videos.create({ first_frame_upload_id: new Blob(['1']) });
+    expect(await endOf(run)).toMatchObject({ code: 'network' });
+    expect(paths().at(-1)).toBe(path);
+  });
+});
+
+describe('a wait whose answers have no news', () => {
+  it('asks once a second while each comes at once, also with two statuses in turn, as of replicas that disagree', async () => {
+    const statuses = ['processing', 'queued'];
+    const answers = Array.from({ length: 500 }, (_, index) => ({ status: statuses[index % 2] }));
+    browser.answers = { watch: [...answers, new Promise(() => {})] };
+    open().watch('t1');
+    await settled();
+    const atFirst = paths().length;
+    expect(atFirst).toBeLessThanOrEqual(statuses.length + 1);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(paths().length - atFirst).toBe(10);
+  });
+
+  it('asks again at once after one that was held for a second or more', async () => {
+    const held = new Promise((resolve) => setTimeout(() => resolve({ status: 'processing' }), 20_000));
+    browser.answers = { watch: [{ status: 'processing' }, held, DONE] };
+    const run = open().watch('t1');
+    await vi.advanceTimersByTimeAsync(19_999);
+    expect(paths()).toHaveLength(2);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(run.get().phase).toBe('done');
+  });
+});
+
+describe('a listener that throws', () => {
+  it('changes nothing for the run and for the other listeners, and its error is reported', async () => {
+    const reportError = vi.fn();
+    vi.stubGlobal('reportError', reportError);
+    browser.answers = { videos: [DONE] };
+    const run = open().videos.create(PROMPT);
+    const broken = new Error('a component');
+    run.subscribe(() => {
+      throw broken;
+    });
+    const states = statesOf(run);
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(run.get()).toMatchObject({ phase: 'done', error: undefined });
+    expect(states.map(({ phase }) => phase)).toEqual(['uploading', 'creating', 'done']);
+    expect(reportError.mock.calls).toEqual([[broken], [broken]]);
+  });
+
+  it('ends a failed run with its own failure, also where nothing reports errors', async () => {
+    vi.stubGlobal('reportError', undefined);
+    const error = { code: 'generation_rejected', message: 'No.' };
+    browser.answers = { videos: [{ ticket: 't1', status: 'failed', error }] };
+    const run = open().videos.create(PROMPT);
+    run.subscribe(() => {
+      throw new Error('a component');
+    });
+    expect(await endOf(run)).toEqual(error);
   });
 });

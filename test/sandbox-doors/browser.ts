@@ -17,7 +17,7 @@ export interface Page {
 
 /** A running browser. */
 export interface Browser {
-  newContext(options: object): Promise<{ newPage(): Promise<Page> }>;
+  newContext(options: object): Promise<{ newPage(): Promise<Page>; close(): Promise<void> }>;
   close(): Promise<void>;
 }
 

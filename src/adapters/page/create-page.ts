@@ -157,7 +157,6 @@ async function follow(page: PageContext, run: OpenRun, ticket: string, first?: W
     const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
     const phase = file ? 'done' : error ? 'failed' : 'waiting';
     run.set({ phase, uploaded: 1, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
-    runs.announce(run.id, run.get());
     runs.keep(run.id, { ticket, over: phase !== 'waiting' });
     const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
     seen.add(status);

@@ -42,7 +42,7 @@ export interface Run {
   readonly done: Promise<RunState>;
   /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
   stop(): void;
-  /** Stops, and removes the run from what `resume()` returns, in every tab. */
+  /** Stops, and removes the run from what `resume()` returns. */
   forget(): void;
 }
 
@@ -136,10 +136,9 @@ export interface KeptRun {
 /** Runs that are kept. Those that are over are dropped first. */
 const MOST_KEPT = 100;
 
-/** The runs of a tab under a name: those that it has begun, and those that it keeps over reloads. A duplicated tab has the same ones. */
+/** The runs of a tab under a name: those that it has begun, and those that it keeps over reloads. */
 export function openRuns(name: string) {
   const begun = new Map<string, OpenRun>();
-  let tabs: BroadcastChannel | undefined;
 
   function all(): Record<string, KeptRun> {
     try {
@@ -166,36 +165,14 @@ export function openRuns(name: string) {
     }
   }
 
-  function drop(key: string): void {
-    begun.get(key)?.stop();
-    begun.delete(key);
-    keep(key);
-  }
-
-  /** Tells the other tabs what this one has learned; null: the run is forgotten. */
-  const announce = (key: string, state: RunState | null) => tabs?.postMessage([key, state]);
-
-  /** Listens to the other tabs, from the first run on: never where a server renders the page. */
-  function listen(): void {
-    try {
-      tabs ??= new BroadcastChannel(name);
-      tabs.onmessage = ({ data: [key, state] }: { data: [string, RunState | null] }) => {
-        if (state) begun.get(key)?.set(state);
-        else drop(key);
-      };
-    } catch {
-      // The browser has none, or blocks it: each tab then asks by itself.
-    }
-  }
-
   /** The run of a key. Its work is begun where it is not under way or over. */
   function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
     const known = begun.get(key);
     if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
-    listen();
     const run = openRun(key, phase, () => {
-      drop(key);
-      announce(key, null);
+      begun.get(key)?.stop();
+      begun.delete(key);
+      keep(key);
     });
     begun.set(key, run);
     work(run).catch(({ status, code, message }) => {
@@ -209,5 +186,5 @@ export function openRuns(name: string) {
     return run;
   }
 
-  return { all, keep, announce, begin };
+  return { all, keep, begin };
 }
