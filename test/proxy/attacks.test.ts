@@ -321,27 +321,6 @@ describe('money', () => {
     expect((await app.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
     expect(app.sandbox.jobs).toHaveLength(2);
   });
-
-  it('a limit of the app is a 429', async () => {
-    const app = openApp({ limit: ({ verb }) => verb !== 'videos' });
-    const answer = await app.post('videos', { key: KEY, ask: ASK });
-    expect(answer).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
-    expect(answer.headers.get('retry-after')).not.toBeNull();
-  });
-
-  it('held requests of one user are bounded', async () => {
-    const app = openApp({}, { clock: 'manual' });
-    const ticket = await jobOf(app);
-    // After the first read there is nothing new until the clock moves.
-    await app.post('watch', { ticket });
-    const held = Array.from({ length: 1_000 }, () => app.post('watch', { ticket, seen: 'processing' }));
-    const first = await Promise.race(held);
-    expect(first.status).toBe(429);
-    await app.sandbox.advance(120_000);
-    const answers = await Promise.all(held);
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(64);
-    expect(app.sandbox.requests.filter(({ method }) => method === 'GET').length).toBeLessThan(20);
-  });
 });
 
 describe('errors of the app are not those of the page', () => {
@@ -373,16 +352,5 @@ describe('errors of the app are not those of the page', () => {
     await app.post('videos', { key: KEY, ask: { prompt: '' } });
     await app.post('videos', { key: 'x', ask: ASK });
     expect(app.errors).toEqual([]);
-  });
-});
-
-describe('answers', () => {
-  it('are never cached, and tell no other site where the page was', async () => {
-    const app = openApp();
-    for (const { headers } of [await app.post('videos', { key: KEY, ask: ASK }), await app.post('nothing', {})]) {
-      expect(headers.get('cache-control')).toBe('no-store');
-      expect(headers.get('referrer-policy')).toBe('no-referrer');
-      expect(headers.get('x-content-type-options')).toBe('nosniff');
-    }
   });
 });

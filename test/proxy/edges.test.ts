@@ -1,9 +1,9 @@
-// What a proxy does at its edges: fields that it adds, files of the app, bounds of held requests, and a service that is silent.
+// A video of a page from its create to its file, the session in which it was asked for, and what a proxy does at its edges: fields that it adds, files of the app, bounds of held requests, and a service that is silent.
 import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
-import { type App, KEY, msUntil, openApp } from './support.js';
+import { APP, type App, KEY, msUntil, openApp } from './support.js';
 
 const ASK = { prompt: 'a fox' };
 const createdBody = (app: App) =>
@@ -79,5 +79,84 @@ describe('a service that does not answer', () => {
     const answer = app.post('watch', { ticket, seen });
     expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(10_000);
     expect(await answer).toMatchObject({ status: 200, body: { status, final: false, againMs: 5_000 } });
+  });
+});
+
+it('a create that was asked for in the session of another user is refused, and makes nothing', async () => {
+  const app = openApp();
+  const { status, body } = await app.post('session', {});
+  expect([status, Object.keys(body)]).toEqual([200, ['ticket']]);
+  const create = { key: KEY, ask: ASK, session: body.ticket };
+  expect(await app.post('videos', create, { user: 'ben' })).toMatchObject({
+    status: 403,
+    body: { code: 'other_user', message: 'This was asked for in another session. Ask again.' },
+  });
+  expect([app.sandbox.jobs, app.errors]).toEqual([[], []]);
+  expect((await app.post('videos', create)).status).toBe(200);
+  // Also where its job is known.
+  expect((await app.post('videos', create, { user: 'ben' })).status).toBe(403);
+  expect(app.sandbox.jobs).toHaveLength(1);
+});
+
+it.each([['forged'], [''], [7], [null], [{}]])('a session that is %j is refused', async (session) => {
+  const app = openApp();
+  expect(await app.post('videos', { key: KEY, ask: ASK, session })).toMatchObject({ status: 403 });
+  expect(app.sandbox.jobs).toEqual([]);
+});
+
+it('the ticket of a session opens nothing, and no other ticket is one', async () => {
+  const app = openApp();
+  const { ticket } = (await app.post('session', {})).body;
+  expect((await app.post('watch', { ticket })).status).toBe(404);
+  expect((await app.post('uploaded', { put: ticket })).status).toBe(404);
+  expect((await app.ask(`file?t=${ticket}`, { headers: { 'x-session': 'ann' } })).status).toBe(404);
+  const job = await app.proxy.ticket('job_1', { id: 'ann' });
+  expect((await app.post('videos', { key: KEY, ask: ASK, session: job })).status).toBe(403);
+});
+
+it('is given to nobody without a session, and counts for the limit of the app', async () => {
+  expect((await openApp().post('session', {}, { user: null })).status).toBe(401);
+  expect((await openApp({ limit: ({ verb }) => verb !== 'session' }).post('session', {})).status).toBe(429);
+});
+
+it('the tickets that a page keeps are open for a month', async () => {
+  const app = openApp({ holdMs: 0 }, { clock: 'manual', jobDurationMs: 1_000 });
+  const session = (await app.post('session', {})).body.ticket;
+  const { ticket } = (await app.post('videos', { key: KEY, ask: ASK, session })).body;
+  await app.sandbox.advance(29 * 24 * 3_600_000);
+  expect((await app.post('watch', { ticket })).status).toBe(200);
+  expect((await app.post('videos', { key: `${KEY}2`, ask: ASK, session })).status).toBe(200);
+});
+
+describe('a page that creates a video', () => {
+  it('gets a ticket, follows the job to its end, and plays its file', async () => {
+    const app = openApp();
+    const created = await app.post('videos', { key: KEY, ask: { prompt: 'a fox at dawn' } });
+    expect(created.status).toBe(200);
+    expect(created.headers.get('cache-control')).toBe('no-store');
+    const { tokens } = created.body;
+    expect(tokens).toBeGreaterThan(0);
+    let answer = created.body;
+    while (!answer.final) {
+      expect(answer.tokens).toBe(tokens);
+      const next = await app.post('watch', { ticket: created.body.ticket, seen: answer.status });
+      expect(next.status).toBe(200);
+      answer = next.body;
+    }
+    expect(answer).toMatchObject({ status: 'completed', share: 1, tokens });
+    const file = await app.ask(`file?t=${answer.file}`, { headers: { 'x-session': 'ann', range: 'bytes=0-99' } });
+    expect(file.status).toBe(206);
+    expect(file.headers.get('content-type')).toContain('video/mp4');
+    expect(file.headers.get('referrer-policy')).toBe('no-referrer');
+    expect((await file.arrayBuffer()).byteLength).toBe(100);
+  });
+
+  it('gives a link that opens without a session', async () => {
+    const app = openApp();
+    const job = await app.client.videos.createAndWait({ prompt: 'a fox' });
+    const link = await app.proxy.link(job, { expiresInMs: 60_000 });
+    expect((await app.ask(link)).status).toBe(200);
+    const whole = openApp({ url: `${APP}/api/gen/` });
+    expect(await whole.proxy.link(job, { expiresInMs: 60_000 })).toMatch(/^https:\/\/app\.test\/api\/gen\/file\?t=/);
   });
 });

@@ -1,7 +1,7 @@
 // What one user holds open counts together, and a page that has left has nothing sent for it.
 import { expect, it } from 'vitest';
-import { Holds } from '../../src/adapters/proxy/holds.js';
-import { type App, isHeld, KEY, openApp, watchFrom } from './support.js';
+import { Holds } from '../../src/adapters/proxy/watches.js';
+import { type App, isHeld, KEY, openApp, pagePost, watchFrom } from './support.js';
 
 const ASK = { prompt: 'a fox' };
 const FILE = { mime_type: 'image/png', file_size: 10 };
@@ -20,18 +20,6 @@ async function openBusy() {
   for (let made = 0; made < 60; made++) await app.post('upload', FILE, as);
   for (let made = 0; made < 20; made++) await app.post('videos', { key: `${KEY}${made}`, ask: ASK }, as);
   return app;
-}
-
-/** A POST of ann's page, and how that page leaves. */
-function pagePost({ ask }: App, verb: string, body: unknown) {
-  const page = new AbortController();
-  const answer = ask(verb, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
-    body: JSON.stringify(body),
-    signal: page.signal,
-  });
-  return { answer, leave: () => page.abort() };
 }
 
 it('creates, uploads, bytes and waits that a user holds open count together: 64, and then 429', async () => {

@@ -16,62 +16,35 @@ const uploadsOf = (value: unknown): Options => ({
 
 describe('a refused request', () => {
   it.each<[string, Asked, string, Options?]>([
-    ['of no address', ['nothing', {}], '404 not_found There is no such address.'],
-    ['of another type', withHeaders({ 'content-type': 'text/json' }), '415 json_required Send JSON.'],
-    [
-      'of an announced size that is too large',
-      withHeaders({ 'content-length': '65537' }),
-      '413 body_too_large The body is too large.',
-    ],
-    [
-      'over the limit of the app',
-      VIDEO,
-      '429 rate_limited Too many requests. Try again later. retry-after: 5',
-      { limit: async () => false },
-    ],
-    [
-      'with a long key',
-      ['videos', { key: 'k'.repeat(129), ask: ASK }],
-      '400 key_invalid Send a key of 16 to 128 letters, digits, _ or -.',
-    ],
-    ['without an ask', ['videos', { key: KEY }], '400 invalid_ask Send an object as "ask".'],
-    [
-      'with a field of the app',
-      ['videos', { key: KEY, ask: { callback_url: 'x' } }],
-      '400 field_not_accepted A page cannot set callback_url.',
-    ],
-    [
-      'with a list inside a list of uploads',
-      VIDEO,
-      '400 upload_invalid An upload field takes tickets of uploads.',
-      uploadsOf([[]]),
-    ],
-    ...[
-      { ...FILE, mime_type: 7 },
-      { ...FILE, mime_type: `image/${'x'.repeat(250)}` },
-      { ...FILE, file_size: '10' },
-      { ...FILE, file_size: 1.5 },
-      { ...FILE, file_size: 2 ** 53 },
-    ].map((file): [string, Asked, string, Options] => [
-      `for the file ${JSON.stringify(file).slice(0, 50)}`,
-      ['upload', file],
-      '400 upload_invalid Send file_name, mime_type of an image, a video or a sound, and file_size in bytes.',
-      { upload: () => true },
-    ]),
-    ['with a forged ticket', ['watch', { ticket: 'x.y' }], '404 not_found This does not exist, or it has expired.'],
-    ['with bytes of no upload', ['bytes', {}], '404 not_found This does not exist, or it has expired.'],
-    [
-      'over the budget',
-      VIDEO,
-      expect.stringMatching(/^402 budget_exceeded ./) as unknown as string,
-      { budget: () => createBudget({ maxTokens: 0 }) },
-    ],
+    ['of no address', ['nothing', {}], '404 not_found'],
+    ['of another type', withHeaders({ 'content-type': 'text/json' }), '415 json_required'],
+    ['of an announced size that is too large', withHeaders({ 'content-length': '65537' }), '413 body_too_large'],
+    ['over the limit of the app', VIDEO, '429 rate_limited retry-after: 5', { limit: async () => false }],
+    ['with a long key', ['videos', { key: 'k'.repeat(129), ask: ASK }], '400 key_invalid'],
+    ['without an ask', ['videos', { key: KEY }], '400 invalid_ask'],
+    ['with a list inside a list of uploads', VIDEO, '400 upload_invalid', uploadsOf([[]])],
+    ...[{ mime_type: 7 }, { mime_type: `image/${'x'.repeat(250)}` }, { file_size: '10' }, { file_size: 2 ** 53 }].map(
+      (file): [string, Asked, string, Options] => [
+        `for the file ${JSON.stringify(file).slice(0, 50)}`,
+        ['upload', { ...FILE, ...file }],
+        '400 upload_invalid',
+        { upload: () => true },
+      ],
+    ),
+    ['with bytes of no upload', ['bytes', {}], '404 not_found'],
+    ['over the budget', VIDEO, '402 budget_exceeded', { budget: () => createBudget({ maxTokens: 0 }) }],
   ])('%s tells the page why, and makes no job', async (_, [verb, body, as], expected, options) => {
     const app = openApp(options);
     const { status, body: told, headers } = await app.post(verb, body, as);
     const wait = headers.get('retry-after');
-    expect(`${status} ${told.code} ${told.message}${wait === null ? '' : ` retry-after: ${wait}`}`).toEqual(expected);
-    expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['application/json', 'no-store']);
+    expect(`${status} ${told.code}${wait === null ? '' : ` retry-after: ${wait}`}`).toBe(expected);
+    expect(told.message).toEqual(expect.any(String));
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
     expect([app.sandbox.jobs, app.errors]).toEqual([[], []]);
   });
 
@@ -162,12 +135,6 @@ describe('CORS', () => {
         vary: 'Origin',
       },
     ]);
-  });
-
-  it('is not mentioned where no origin is listed, and answers vary where one is', async () => {
-    expect((await openApp().post('nothing', {})).headers.get('vary')).toBeNull();
-    const answer = await openApp({ origins }).post('nothing', {}, { headers: { origin: APP } });
-    expect([answer.headers.get('vary'), answer.headers.get('access-control-allow-origin')]).toEqual(['Origin', null]);
   });
 });
 

@@ -111,17 +111,21 @@ async function signatureTurn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A watch by a page that has seen its job under way, and how the page leaves. */
-export function watchFrom({ ask }: Pick<App, 'ask'>, ticket: string) {
+/** A POST of ann's page, and how that page leaves. */
+export function pagePost({ ask }: Pick<App, 'ask'>, verb: string, body: unknown) {
   const page = new AbortController();
-  const answer = ask('watch', {
+  const answer = ask(verb, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
-    body: JSON.stringify({ ticket, seen: 'processing' }),
+    body: JSON.stringify(body),
     signal: page.signal,
   });
   return { answer, leave: () => page.abort() };
 }
+
+/** A watch by a page that has seen its job under way. */
+export const watchFrom = (app: Pick<App, 'ask'>, ticket: string) =>
+  pagePost(app, 'watch', { ticket, seen: 'processing' });
 
 /** A key as a page makes it. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';

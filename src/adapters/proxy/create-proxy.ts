@@ -9,8 +9,6 @@ import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
 import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { createOutputHandler } from '../storage/output-handler.js';
 import { badTicket, failureOf, jsonAnswer, Refused, type Told, toldOf, type WatchAnswer } from './answers.js';
-import { Holds } from './holds.js';
-import { PageCreates } from './page-creates.js';
 import { askedParams, askOf, pageBody, preflightAnswer, requireOwnPage, withCors } from './page-requests.js';
 import {
   checkProxyOptions,
@@ -23,7 +21,7 @@ import {
 } from './proxy-options.js';
 import { createTickets, type Tickets } from './tickets.js';
 import { askedUpload, beginUpload, endUpload, relayBytes, type UploadContext } from './uploads.js';
-import { Watches } from './watches.js';
+import { Holds, PageCreates, Watches } from './watches.js';
 
 /** The fields that pages of a proxy ask for, by verb. For the compiler only: `createGenPage<typeof proxy>()` reads it. */
 declare const ASKS: unique symbol;

@@ -1,11 +1,55 @@
 // Follows the jobs that pages look at, on the account's one schedule of reads.
 import type { GenClient } from '../../client/client.js';
-import { WaitTimeoutError } from '../../errors/index.js';
 import type { Clock } from '../../runtime/clock.js';
 import { onAbort } from '../../runtime/deadline.js';
 import { keepLast } from '../../runtime/keep-last.js';
-import { type Told, toldOf } from './answers.js';
-import type { Hold, Holds } from './holds.js';
+import { Refused, type Told, toldOf } from './answers.js';
+
+// What a user holds open counts together: requests that wait, and the waits on the service that they have left behind.
+
+/** One thing that a user holds open. */
+export interface Hold {
+  /** It is over. Calling it again has no effect. */
+  release(): void;
+}
+
+/** Most that one user holds open at once. */
+const MOST_HELD = 64;
+/** After so long one that was never released counts no more: on Workers, a request that is broken off ends without a word. */
+const LONGEST_HOLD_MS = 600_000;
+
+/** Counts what each user of one proxy holds open. */
+export class Holds {
+  readonly #now: () => number;
+  /** By user: when each began. */
+  readonly #held = new Map<string, Map<Hold, number>>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Counts one more. Refused with 429 where that is too much. `instead` is what this one takes the place of. */
+  take(user: string, instead?: Hold): Hold {
+    const own = this.#held.get(user) ?? new Map<Hold, number>();
+    const isFull = () => own.size - (instead && own.has(instead) ? 1 : 0) >= MOST_HELD;
+    if (isFull()) {
+      for (const [hold, beganMs] of own) if (this.#now() - beganMs >= LONGEST_HOLD_MS) own.delete(hold);
+    }
+    if (isFull()) {
+      throw new Refused(429, 'rate_limited', 'Too many open requests. Try again later.', { 'retry-after': '5' });
+    }
+    instead?.release();
+    const hold: Hold = {
+      release: () => {
+        own.delete(hold);
+        if (own.size === 0 && this.#held.get(user) === own) this.#held.delete(user);
+      },
+    };
+    own.set(hold, this.#now());
+    this.#held.set(user, own);
+    return hold;
+  }
+}
 
 /** A request that asks for progress. */
 interface Viewer {
@@ -69,18 +113,19 @@ export class Watches {
    * where the user holds too much open.
    */
   async progress(id: string, viewer: Viewer): Promise<Told | undefined> {
-    return this.ended(id) ?? (this.#clock.perRequest ? this.#alone(id, viewer) : this.#shared(id, viewer));
-  }
-
-  async #shared(id: string, { user, seen, holdMs, signal }: Viewer): Promise<Told | undefined> {
+    const ended = this.ended(id);
+    if (ended) return ended;
+    const { user, seen, holdMs, signal } = viewer;
+    const { perRequest } = this.#clock;
     const hold = this.#holds.take(user, this.#followed.get(id)?.left);
     const entry = this.#follow(id);
     entry.stay?.();
     const { latest } = entry;
-    if (latest === undefined || (latest.status === seen && !latest.final)) {
-      const mostMs = latest === undefined ? Math.max(holdMs, FIRST_PAGE_READ_MS) : holdMs;
-      await nextChange(entry, this.#clock, mostMs, signal);
-    }
+    const mostMs = latest === undefined ? Math.max(holdMs, FIRST_PAGE_READ_MS) : holdMs;
+    // A wait of its own begins with a read, which is not news by itself.
+    const isNews = () => entry.hasEnded || !perRequest || holdMs === 0 || entry.latest?.status !== seen;
+    if (latest === undefined || (latest.status === seen && !latest.final))
+      await nextChange(entry, isNews, { clock: this.#clock, mostMs, signal });
     this.#leave(id, entry, hold);
     if (entry.error !== undefined) throw entry.error;
     return entry.latest;
@@ -90,7 +135,8 @@ export class Watches {
     const known = this.#followed.get(id);
     if (known) return known;
     const entry = new Followed();
-    this.#followed.set(id, entry);
+    // On Workers, whatever a request has begun ends with it, so each one waits by itself.
+    if (!this.#clock.perRequest) this.#followed.set(id, entry);
     const end = (error?: unknown) => {
       entry.error = error;
       entry.hasEnded = true;
@@ -115,44 +161,14 @@ export class Watches {
 
   /** A request leaves its job. The wait of the last one goes on for a while, and counts for its user. */
   #leave(id: string, entry: Followed, hold: Hold): void {
-    if (entry.viewers.size > 0 || entry.hasEnded) {
+    if (this.#clock.perRequest) this.#forget(id, entry);
+    if (entry.viewers.size > 0 || entry.hasEnded || this.#clock.perRequest) {
       hold.release();
       return;
     }
     entry.left = hold;
     entry.stay = this.#clock.after(LINGER_MS, () => this.#forget(id, entry));
   }
-
-  /** On Workers, whatever a request has begun ends with it, so each one waits by itself. */
-  async #alone(id: string, viewer: Viewer): Promise<Told | undefined> {
-    const hold = this.#holds.take(viewer.user);
-    try {
-      const told = await oneWait(this.#client, id, viewer);
-      if (told) this.note(id, told);
-      return told;
-    } finally {
-      hold.release();
-    }
-  }
-}
-
-async function oneWait(client: GenClient, id: string, { seen, holdMs, signal }: Viewer): Promise<Told | undefined> {
-  const stop = new AbortController();
-  const forget = onAbort(signal, () => stop.abort(signal?.reason));
-  let latest: Told | undefined;
-  const options = { signal: stop.signal, timeoutMs: Math.max(holdMs, FIRST_PAGE_READ_MS) };
-  try {
-    await wait(client, id, options, (told) => {
-      latest = told;
-      if (holdMs === 0 || told.status !== seen) stop.abort();
-    });
-  } catch (error) {
-    const hasLeft = error === signal?.reason;
-    if (latest === undefined && !hasLeft && !WaitTimeoutError.isInstance(error)) throw error;
-  } finally {
-    forget();
-  }
-  return latest;
 }
 
 async function wait(
@@ -170,11 +186,72 @@ async function wait(
 }
 
 /** Resolves when something new is known, the time is over, or the page has left. */
-async function nextChange(entry: Followed, clock: Clock, mostMs: number, signal: AbortSignal | undefined) {
+async function nextChange(
+  { viewers }: Followed,
+  isNews: () => boolean,
+  {
+    clock,
+    mostMs,
+    signal,
+  }: { readonly clock: Clock; readonly mostMs: number; readonly signal: AbortSignal | undefined },
+) {
   const undo: (() => unknown)[] = [];
   await new Promise<void>((done) => {
-    entry.viewers.add(done);
-    undo.push(() => entry.viewers.delete(done), clock.after(mostMs, done), onAbort(signal, done));
+    const look = () => isNews() && done();
+    viewers.add(look);
+    undo.push(() => viewers.delete(look), clock.after(mostMs, done), onAbort(signal, done));
   });
   for (const forget of undo) forget();
+}
+
+// The jobs that the keys of pages have made, as far as this process knows: a key that comes again costs the service nothing.
+
+/** Keys that are known at once. */
+const MOST_KEYS = 10_000;
+
+/** What a page asks for under a key: the key that the service gets, and the ask, in short. */
+interface Asked {
+  readonly key: string;
+  readonly digest: string | undefined;
+}
+
+interface Entry<Value> {
+  readonly digest: string | undefined;
+  readonly value: Value;
+}
+
+/** Makes what a key asks for, once. Throws where the key has asked for something else. */
+export class PageCreates<Made> {
+  readonly #clock: Clock;
+  readonly #ended = new Map<string, Entry<Made>>();
+  readonly #running = new Map<string, Entry<Promise<Made>>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** What the key has made; undefined where that is not known. */
+  known({ key, digest }: Asked): Made | undefined {
+    return sameAsk(this.#ended.get(key), digest)?.value;
+  }
+
+  /** Runs `make`, and knows from then on what it has made. Calls of a key that are under way share one run. */
+  run({ key, digest }: Asked, make: () => Promise<Made>): Promise<Made> {
+    const under = sameAsk(this.#running.get(key), digest);
+    if (under) return under.value;
+    const making = make()
+      .then((value) => {
+        keepLast(this.#ended, key, { digest, value }, MOST_KEYS);
+        return value;
+      })
+      .finally(() => this.#running.delete(key));
+    // On Workers a promise ends with the request that made it, and no other may wait for it.
+    if (!this.#clock.perRequest) this.#running.set(key, { digest, value: making });
+    return making;
+  }
+}
+
+function sameAsk<Value>(entry: Entry<Value> | undefined, digest: string | undefined): Entry<Value> | undefined {
+  if (entry === undefined || entry.digest === digest) return entry;
+  throw new Refused(400, 'idempotency_key_reused', 'This key has asked for something else before. Use a new one.');
 }
