@@ -90,8 +90,7 @@ export class OutputReader {
         const answer = await this.#answerOf(response);
         if ((answer.part?.start ?? 0) === 0) return this.#enter(response, answer, answer.sizeBytes ?? sizeBytes);
         drop(response);
-        const range = response.headers.get('content-range');
-        await this.#pause(`the service sends the range "${range}", which it was not asked for`);
+        throw this.#failure('cannot begin: the service sends a part that it was not asked for');
       }
     });
   }

@@ -1,10 +1,11 @@
 import { APIError, DownloadError, GenError } from '../errors/index.js';
 import { fileRefusal } from '../rules/files.js';
-import type { Clock } from '../runtime/clock.js';
+import { callerContext, callObserver } from '../runtime/callbacks.js';
+import { type Clock, clockOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { showKind } from '../schemas/show.js';
-import type { OutputInfo } from './output.js';
+import { type JobRef, type OutputInfo, requireJobId } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
 
 /** How a call of an {@link OutputClient} is made. */
@@ -33,15 +34,6 @@ export function requireOutputClient(call: string, client: unknown): void {
   throw new GenError(`${call}: the first argument must be a GenClient, not ${showKind(client)}.`);
 }
 
-/** Stores the file of a job, and tells the hooks of the client. */
-export function storing<T>(
-  { jobs }: OutputClient,
-  call: { readonly name: string; readonly jobId: string },
-  work: () => Promise<T>,
-): Promise<T> {
-  return jobs.storing ? jobs.storing(call, work) : work();
-}
-
 /** Whose file is read, and for how long. */
 export interface SourceOptions {
   readonly jobId: string;
@@ -49,15 +41,53 @@ export interface SourceOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The file of a job, to be read through the client over any number of connections. */
-export function outputReader({ jobs }: OutputClient, { jobId, clock, signal }: SourceOptions): OutputReader {
-  return new OutputReader({
-    jobId,
-    clock,
-    signal,
-    open: (signal, rest) => jobs.output(jobId, { signal, ...rest }),
-    info: (signal) => jobs.outputInfo(jobId, { signal }),
-  });
+/** What is asked of a job's file that is to be stored. */
+interface Storing<Progress> {
+  readonly client: OutputClient;
+  readonly job: JobRef;
+  readonly options: {
+    readonly signal?: AbortSignal | undefined;
+    readonly onProgress?: ((progress: Progress) => unknown) | undefined;
+  };
+}
+
+/** The file of a job on its way to where it is stored. */
+export interface JobFile<Progress> extends SourceOptions {
+  /** The file, to be read over any number of connections. */
+  reader(): OutputReader;
+  info(): PromiseLike<OutputInfo>;
+  /** See {@link explained}. */
+  explained<T>(work: () => PromiseLike<T>): Promise<T>;
+  /** Calls `onProgress` in the async context of the call. */
+  tell(progress: Progress): void;
+}
+
+/** Checks what `call` was given, stores the file of the job by `work`, and tells the hooks of the client. */
+export async function storeOutput<T, Progress>(
+  call: string,
+  { client, job, options }: Storing<Progress>,
+  work: (file: JobFile<Progress>) => Promise<T>,
+): Promise<T> {
+  const { jobs } = client;
+  const jobId = requireJobId(call, job);
+  const { signal, onProgress } = options;
+  signal?.throwIfAborted();
+  const inContext = callerContext();
+  const source = { jobId, clock: clockOf(client), signal };
+  const file: JobFile<Progress> = {
+    ...source,
+    reader: () =>
+      new OutputReader({
+        ...source,
+        open: (signal, rest) => jobs.output(jobId, { signal, ...rest }),
+        info: (signal) => jobs.outputInfo(jobId, { signal }),
+      }),
+    info: () => jobs.outputInfo(jobId, { signal }),
+    explained: (work) => explained(client, source, work),
+    tell: (progress) => onProgress && inContext(() => callObserver(() => onProgress(progress))),
+  };
+  const name = call.split('(')[0] ?? '';
+  return jobs.storing ? jobs.storing({ name, jobId }, () => work(file)) : work(file);
 }
 
 /** Does something with the file of a job. Rejects with an error that tells an expired link, or a job without a file, as such. */

@@ -2,21 +2,13 @@ import { constants, type Stats } from 'node:fs';
 import { access, type FileHandle, lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { extensionFor, type JobRef, type OutputVersion, requireJobId } from '../../downloading/output.js';
+import { extensionFor, type JobRef, type OutputVersion } from '../../downloading/output.js';
 import type { OutputReader } from '../../downloading/output-reader.js';
-import {
-  explained,
-  type OutputClient,
-  outputReader,
-  requireOutputClient,
-  type SourceOptions,
-  storing,
-} from '../../downloading/output-source.js';
+import { type JobFile, type OutputClient, requireOutputClient, storeOutput } from '../../downloading/output-source.js';
 import { atCaller } from '../../errors/gen-error.js';
 import { DownloadError, GenError } from '../../errors/index.js';
 import { abortSignal, callback, checkOptions, flag, optionsOf } from '../../rules/options.js';
-import { callerContext, callObserver, type RunInContext, reasonOf } from '../../runtime/callbacks.js';
-import { clockOf } from '../../runtime/clock.js';
+import { reasonOf } from '../../runtime/callbacks.js';
 import { safeFileName } from '../../schemas/media-type.js';
 import { show } from '../../schemas/show.js';
 import { fileSystemCode } from './flush.js';
@@ -40,6 +32,7 @@ export interface SaveOutputOptions {
   readonly overwrite?: boolean | undefined;
 }
 
+const CALL = 'saveOutput(client, job, path)';
 const SAVE_OPTIONS = optionsOf({ onProgress: callback, signal: abortSignal, overwrite: flag });
 
 /** A file that was saved. */
@@ -72,34 +65,29 @@ export async function saveOutput(
   path: string | URL,
   options: SaveOutputOptions = {},
 ): Promise<SavedOutput> {
-  requireOutputClient('saveOutput(client, job, path)', client);
-  const jobId = requireJobId('saveOutput(client, job, path)', job);
+  requireOutputClient(CALL, client);
   checkOptions('saveOutput', SAVE_OPTIONS, options);
-  options.signal?.throwIfAborted();
-  const saving = new Saving(client, { jobId, clock: clockOf(client), signal: options.signal }, options);
-  return await atCaller(storing(client, { name: 'saveOutput', jobId }, () => saving.to(path)));
+  const { overwrite = false } = options;
+  return await atCaller(storeOutput(CALL, { client, job, options }, (file) => new Saving(file, overwrite).to(path)));
 }
 
 /** One download on its way: the client's calls and the disk, with failures told in the user's words. */
 class Saving {
-  readonly #client: OutputClient;
-  readonly #source: SourceOptions;
-  readonly #options: SaveOutputOptions;
-  readonly #inContext: RunInContext = callerContext();
+  readonly #file: JobFile<SaveProgress>;
+  readonly #overwrite: boolean;
 
-  constructor(client: OutputClient, source: SourceOptions, options: SaveOutputOptions) {
-    this.#client = client;
-    this.#source = source;
-    this.#options = options;
+  constructor(file: JobFile<SaveProgress>, overwrite: boolean) {
+    this.#file = file;
+    this.#overwrite = overwrite;
   }
 
   /** Saves the file to the path that the caller gave. */
   async to(given: unknown): Promise<SavedOutput> {
     const target = await this.#inDisk(() => saveTarget(given));
-    const reader = outputReader(this.#client, this.#source);
+    const reader = this.#file.reader();
     const save = (version: OutputVersion) => this.#save(reader, version, target);
     try {
-      return await explained(this.#client, this.#source, () => reader.fromStart(save));
+      return await this.#file.explained(() => reader.fromStart(save));
     } finally {
       reader.cancel();
     }
@@ -110,7 +98,7 @@ class Saving {
     const path =
       'file' in target
         ? target.file
-        : join(target.directory, `${safeFileName(this.#source.jobId, '')}${extensionFor(contentType)}`);
+        : join(target.directory, `${safeFileName(this.#file.jobId, '')}${extensionFor(contentType)}`);
     const found = await this.#sizeAt(path, sizeBytes);
     if (found === undefined) return this.#fetch(reader, path, version);
     // No other file has the job's name and the file's size.
@@ -121,14 +109,14 @@ class Saving {
 
   /** Fetches the file into a part beside its target, which then takes the target's place. */
   async #fetch(reader: OutputReader, path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput> {
-    const { overwrite = false } = this.#options;
+    const overwrite = this.#overwrite;
     const place = (overwrite && (await this.#inDisk(() => ifThere(realpath(path))))) || path;
     const part = await this.#inDisk(() => PartFile.open(place));
     try {
       for (let bytes = await reader.read(); bytes; bytes = await reader.read()) {
         const chunk = bytes;
         await this.#inDisk(() => part.write(chunk));
-        this.#tell(part.sizeBytes, sizeBytes);
+        this.#file.tell({ receivedBytes: part.sizeBytes, totalBytes: sizeBytes });
       }
       await this.#inDisk(async () => {
         const mode = overwrite ? (await statsOfRegular(path))?.mode : undefined;
@@ -161,17 +149,12 @@ class Saving {
   /** The size of the file at the path; undefined where it may be written. Throws for one that is not of the job's size. */
   async #sizeAt(path: string, sizeBytes: number | undefined): Promise<number | undefined> {
     const stats = await this.#inDisk(() => statsOfRegular(path));
-    if (this.#options.overwrite === true) return undefined;
+    if (this.#overwrite) return undefined;
     // A link that leads nowhere is something, too.
     const isFree = stats === undefined && (await this.#inDisk(() => ifThere(lstat(path)))) === undefined;
     if (isFree) return undefined;
     if (stats?.size !== sizeBytes) throw this.#taken(path);
     return sizeBytes;
-  }
-
-  #tell(receivedBytes: number, totalBytes: number | undefined): void {
-    const { onProgress } = this.#options;
-    if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
   }
 
   /** Does something on the disk; its failure is a DownloadError that names the place. */
@@ -181,7 +164,7 @@ class Saving {
     } catch (cause) {
       if (GenError.isInstance(cause)) throw cause;
       if (fileSystemCode(cause) === 'EEXIST' && target !== undefined) throw this.#taken(target, cause);
-      const { jobId } = this.#source;
+      const { jobId } = this.#file;
       throw new DownloadError(`The file of job ${jobId} cannot be written: ${reasonOf(cause)}`, {
         jobId,
         code: 'cannot_write',
@@ -192,7 +175,7 @@ class Saving {
 
   #taken(path: string, cause?: unknown): DownloadError {
     return new DownloadError(`"${path}" is already there. Pass overwrite: true to replace it.`, {
-      jobId: this.#source.jobId,
+      jobId: this.#file.jobId,
       code: 'file_exists',
       cause,
     });
@@ -219,9 +202,7 @@ type SaveTarget = { readonly directory: string } | { readonly file: string };
 async function saveTarget(path: unknown): Promise<SaveTarget> {
   const given = path instanceof URL ? fileURLToPath(path) : path;
   if (typeof given !== 'string' || given === '') {
-    throw new GenError(
-      `saveOutput(client, job, path): path must be a non-empty string or a file: URL, not ${show(path)}.`,
-    );
+    throw new GenError(`${CALL}: path must be a non-empty string or a file: URL, not ${show(path)}.`);
   }
   const wanted = resolve(given);
   if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);

@@ -1,13 +1,6 @@
-import { type JobRef, requireJobId } from '../../downloading/output.js';
+import type { JobRef } from '../../downloading/output.js';
 import { RestartRequired } from '../../downloading/output-reader.js';
-import {
-  explained,
-  type OutputClient,
-  outputReader,
-  requireOutputClient,
-  type SourceOptions,
-  storing,
-} from '../../downloading/output-source.js';
+import { type JobFile, type OutputClient, requireOutputClient, storeOutput } from '../../downloading/output-source.js';
 import { DownloadError, StorageError } from '../../errors/index.js';
 import { backoff, FILE_BACKOFF, spread } from '../../rules/backoff.js';
 import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../../rules/object-storage.js';
@@ -21,8 +14,7 @@ import {
   milliseconds,
   optionsOf,
 } from '../../rules/options.js';
-import { callerContext, callObserver, type RunInContext } from '../../runtime/callbacks.js';
-import { clockOf, systemClock, systemRandom } from '../../runtime/clock.js';
+import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { type Deadline, sleep, startDeadline } from '../../runtime/deadline.js';
 import { isFields } from '../../schemas/envelope.js';
 import { safeContentType } from '../../schemas/media-type.js';
@@ -113,36 +105,25 @@ export async function copyOutput(
   options: CopyOutputOptions = {},
 ): Promise<StoredOutput> {
   requireOutputClient(CALL, client);
-  const jobId = requireJobId(CALL, job);
   checkOptions(CALL, DESTINATION, { destination });
   checkOptions('copyOutput', COPY_OPTIONS, options);
-  options.signal?.throwIfAborted();
-  const source = { jobId, clock: clockOf(client), signal: options.signal };
-  const copy = new Copy(client, source, { destination, options });
-  return storing(client, { name: 'copyOutput', jobId }, () => copy.run());
+  return storeOutput(CALL, { client, job, options }, (file) => new Copy(file, destination, options).run());
 }
 
 /** One copy on its way. */
 class Copy {
-  readonly #client: OutputClient;
-  readonly #source: SourceOptions;
+  readonly #file: JobFile<CopyProgress>;
   readonly #destination: OutputDestination;
   readonly #options: CopyOutputOptions;
   readonly #store: string;
-  readonly #inContext: RunInContext = callerContext();
   #retriesLeft: number;
   #repeatsLeft = MOST_REPEATS;
   #failures = 0;
   /** A body that the store took whole, in a put whose outcome is not known. */
   #unanswered: CopyBody | undefined;
 
-  constructor(
-    client: OutputClient,
-    source: SourceOptions,
-    { destination, options }: { readonly destination: OutputDestination; readonly options: CopyOutputOptions },
-  ) {
-    this.#client = client;
-    this.#source = source;
+  constructor(file: JobFile<CopyProgress>, destination: OutputDestination, options: CopyOutputOptions) {
+    this.#file = file;
     this.#destination = destination;
     this.#options = options;
     this.#store = destination.store ?? 'custom';
@@ -150,22 +131,22 @@ class Copy {
   }
 
   async run(): Promise<StoredOutput> {
-    let reader = outputReader(this.#client, this.#source);
+    let reader = this.#file.reader();
     try {
       for (;;) {
         const found = await this.#found();
         if (found) return found;
         // A put that has failed begins with the file from its beginning.
-        const output = await this.#explained(() => openOutput(reader));
-        const { sizeBytes } = output;
-        const body = copyBody(output, (bytes) => this.#tell(bytes, sizeBytes));
+        const output = await this.#file.explained(() => openOutput(reader));
+        const { sizeBytes: totalBytes } = output;
+        const body = copyBody(output, (receivedBytes) => this.#file.tell({ receivedBytes, totalBytes }));
         try {
           return await this.#put(output, body);
         } catch (thrown) {
           if (body.failure()?.reason instanceof RestartRequired) continue;
           reader.cancel();
           await this.#afterFailure(body, thrown);
-          reader = outputReader(this.#client, this.#source);
+          reader = this.#file.reader();
         }
       }
     } finally {
@@ -179,7 +160,7 @@ class Copy {
     if (object === undefined) return undefined;
     const { sizeBytes, contentType, etag } = object;
     const own = this.#unanswered;
-    if (own !== undefined && own.sizeBytes === sizeBytes && objectJob(object) === this.#source.jobId) {
+    if (own !== undefined && own.sizeBytes === sizeBytes && objectJob(object) === this.#file.jobId) {
       return { sizeBytes, contentType, sha256: await own.sha256(), etag, existed: false };
     }
     if (await this.#isSameFile(object)) return { sizeBytes, contentType, sha256: undefined, etag, existed: true };
@@ -201,10 +182,9 @@ class Copy {
   }
 
   async #isSameFile(object: StoredObject): Promise<boolean> {
-    if (objectJob(object) !== this.#source.jobId) return false;
-    const { signal } = this.#options;
+    if (objectJob(object) !== this.#file.jobId) return false;
     try {
-      const info = await this.#explained(async () => this.#client.jobs.outputInfo(this.#source.jobId, { signal }));
+      const info = await this.#file.explained(() => this.#file.info());
       return info.sizeBytes === undefined || info.sizeBytes === object.sizeBytes;
     } catch (cause) {
       // The service no longer tells the size once the link has expired, and an object with the job's name is always whole.
@@ -229,7 +209,7 @@ class Copy {
         return this.#destination.put(body.stream, {
           contentType: contentType ?? 'application/octet-stream',
           sizeBytes,
-          metadata: { [JOB_METADATA]: this.#source.jobId },
+          metadata: { [JOB_METADATA]: this.#file.jobId },
           signal,
           overwrite,
         });
@@ -260,7 +240,7 @@ class Copy {
   async #afterFailure(body: CopyBody, thrown: unknown): Promise<void> {
     this.#options.signal?.throwIfAborted();
     const failure = body.failure();
-    if (failure) return this.#explained(() => Promise.reject(failure.reason));
+    if (failure) return this.#file.explained(() => Promise.reject(failure.reason));
     const error = asStorageError(thrown, this.#store, 'to take the file');
     if (error.code === 'body_not_read') throw error;
     if (body.isWhole() && mayHaveStored(error)) this.#unanswered = body;
@@ -282,7 +262,7 @@ class Copy {
     this.#failures += 1;
     // Copies that failed together must not come back together.
     const pauseMs = spread(backoff(FILE_BACKOFF, this.#failures), systemRandom.next());
-    await sleep(this.#source.clock, pauseMs, this.#source.signal);
+    await sleep(this.#file.clock, pauseMs, this.#file.signal);
   }
 
   /** A request to the store, given up when the store does nothing for too long. The store's time is real, also in a sandbox. */
@@ -297,15 +277,6 @@ class Copy {
     }
   }
 
-  #explained<T>(work: () => Promise<T>): Promise<T> {
-    return explained(this.#client, this.#source, work);
-  }
-
-  #tell(receivedBytes: number, totalBytes: number): void {
-    const { onProgress } = this.#options;
-    if (onProgress) this.#inContext(() => callObserver(() => onProgress({ receivedBytes, totalBytes })));
-  }
-
   #taken(cause?: StorageError): StorageError {
     const what = 'holds another object there. Pass overwrite: true to replace it';
     return this.#error('object_exists', what, { status: 412, cause });
@@ -316,7 +287,7 @@ class Copy {
     what: string,
     details: { readonly status?: number; readonly cause?: unknown } = {},
   ): StorageError {
-    const message = `The store "${this.#store}" ${what} (job ${this.#source.jobId}).`;
+    const message = `The store "${this.#store}" ${what} (job ${this.#file.jobId}).`;
     return new StorageError(message, { code, store: this.#store, ...details });
   }
 }
