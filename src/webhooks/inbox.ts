@@ -67,14 +67,8 @@ async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promi
 async function claimOnce(event: WebhookEvent, { store, leaseMs, report }: InboxOptions): Promise<Claim> {
   const lease = startLease(leaseMs);
   const record = eventRecord(store, event.id);
-  const asked = record.claim(leaseMs);
   try {
-    const found = await lease.orOver(asked);
-    if (found === OVER) {
-      // What is claimed after all is given back, because nobody works on it.
-      asked.then((late) => (late === 'new' ? record.release() : undefined)).catch(() => {});
-      throw new GenError(`The store did not answer within ${leaseMs} ms (leaseMs).`);
-    }
+    const found = await record.claim(leaseMs);
     if (found !== 'new') lease.cancel();
     return { found, lease, record };
   } catch (error) {

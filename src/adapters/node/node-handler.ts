@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GenError } from '../../errors/gen-error.js';
 import { callback, checkOptions, optionsOf } from '../../rules/options.js';
@@ -53,9 +54,10 @@ export function toNodeHandler(handler: WebHandler, options: NodeHandlerOptions =
     const outgoing = 'raw' in response ? response.raw : response;
     // Fastify keeps its hands off a reply that was hijacked.
     if ('hijack' in response) response.hijack();
+    const left = closeSignal(outgoing);
     let answer: Response;
     try {
-      const request = webRequest(incoming, given, closeSignal(outgoing));
+      const request = webRequest(incoming, given, left);
       answer = request === undefined ? new Response(null, { status: 400 }) : checkedResponse(await handler(request));
     } catch (error) {
       if (next !== undefined) return next(error);
@@ -63,7 +65,7 @@ export function toNodeHandler(handler: WebHandler, options: NodeHandlerOptions =
       answer = new Response(null, { status: 500 });
     }
     try {
-      await sendResponse(answer, outgoing, incoming.method === 'HEAD');
+      await sendResponse(answer, outgoing, { isHead: incoming.method === 'HEAD', left });
     } catch (error) {
       outgoing.destroy();
       report(error);
@@ -168,40 +170,33 @@ function checkedResponse(answer: Response): Response {
   throw new GenError(mustBe('What the handler returns', 'a Response whose body was not read', answer));
 }
 
-async function sendResponse(answer: Response, outgoing: ServerResponse, isHead: boolean): Promise<void> {
+interface Sending {
+  readonly isHead: boolean;
+  /** Aborts when the client goes away. */
+  readonly left: AbortSignal;
+}
+
+async function sendResponse(answer: Response, outgoing: ServerResponse, { isHead, left }: Sending): Promise<void> {
   if (outgoing.destroyed) return answer.body?.cancel();
   outgoing.statusCode = answer.status;
   if (answer.statusText) outgoing.statusMessage = answer.statusText;
   for (const [name, value] of answer.headers) if (name !== 'set-cookie') outgoing.setHeader(name, value);
   const cookies = answer.headers.getSetCookie();
   if (cookies.length > 0) outgoing.appendHeader('set-cookie', cookies);
-  if (answer.body !== null && !isHead) return pipeBody(answer.body, outgoing);
+  if (answer.body !== null && !isHead) return pipeBody(answer.body, outgoing, left);
   outgoing.end();
   await answer.body?.cancel();
 }
 
-async function pipeBody(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+async function pipeBody(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, left: AbortSignal): Promise<void> {
   // A body that is shorter or longer than its Content-Length throws, and does not leave the client waiting.
   outgoing.strictContentLength = true;
   outgoing.flushHeaders();
   const reader = body.getReader();
-  const leave = () => reader.cancel(new GenError('The client closed the connection.')).catch(() => {});
-  outgoing.once('close', leave);
+  left.addEventListener('abort', () => reader.cancel(left.reason).catch(() => {}));
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    if (!outgoing.write(next.value)) await drained(outgoing);
+    // When there is room again, or nobody to write for.
+    if (!outgoing.write(next.value)) await once(outgoing, 'drain', { signal: left }).catch(() => {});
   }
-  outgoing.off('close', leave);
   if (!outgoing.destroyed) outgoing.end();
-}
-
-/** When there is room again, or nobody to write for. */
-function drained(outgoing: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const goOn = () => {
-      outgoing.off('drain', goOn).off('close', goOn);
-      resolve();
-    };
-    outgoing.once('drain', goOn).once('close', goOn);
-    if (outgoing.destroyed) goOn();
-  });
 }
