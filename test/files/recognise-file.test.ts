@@ -32,11 +32,7 @@ describe('the first bytes tell the type of', () => {
     ['audio/flac', 'fLaC'],
     ['audio/aac', '\xff\xf1\x50\x80'],
     ['audio/mp4', '\0\0\0\x20ftypM4A '],
-    ['image/avif', '\0\0\0\x1cftypavis'],
-    ['image/heic', '\0\0\0\x18ftypheix'],
-    ['image/heic', '\0\0\0\x18ftyphevc'],
     ['image/heif', '\0\0\0\x18ftypmsf1\0\0\0\0msf1'],
-    ['audio/mp4', '\0\0\0\x20ftypM4B '],
     ['audio/mp4', '\0\0\0\x20ftypF4A '],
     ['video/3gpp', '\0\0\0\x18ftyp3gp4'],
     ['video/quicktime', '\0\0\0\x08moov'],
@@ -61,9 +57,7 @@ describe('the first bytes tell the type of', () => {
     '',
     'plain text',
     '<html>',
-    '%PDF-1.7',
     'BM is no bitmap',
-    '\xff\xff\xff\xff',
     // An MPEG frame without a bit rate, without a sample rate, of no version, and of no layer.
     '\xff\xfb\xf0\x44',
     '\xff\xfb\x9c\x44',
@@ -74,11 +68,8 @@ describe('the first bytes tell the type of', () => {
     '\xff\x1b\x90\x44',
     'RIFF\0\0\0\0ACON',
     'JUNK\0\0\0\0WEBP',
-    'JUNK\0\0\0\0WAVE',
-    'JUNK\0\0\0\0AVI ',
     'JUNK\0\0\0\0AIFF',
     'FORM\0\0\0\0ILBM',
-    'PK\x03\x04',
   ])('no medium: %j', (head) => {
     expect(sniffMediaType(latin1(head))).toBeUndefined();
   });
@@ -96,7 +87,6 @@ describe('the header tells the width and height of', () => {
       'a JPEG behind segments below and between those of a frame',
       `\xff\xd8\xff\x10\0\x04ab\xff\xcc\0\x02\xff\xc0${FRAME}`,
     ],
-    ['a baseline JPEG', `\xff\xd8\xff\xc0${FRAME}`],
     ['a JPEG of the last kind', `\xff\xd8\xff\xcf${FRAME}`],
     ['a lossy WebP', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\x2c\x01'],
     ['a lossy WebP that is to be scaled', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x42\x2c\x81'],

@@ -42,21 +42,6 @@ it('gives an answer with head and length, and a body that goes on after cuts', a
   ]);
 });
 
-it('asks for the file as it is, and tells what is known of it without its bytes', async () => {
-  const { etag } = service.addOutput('job_1', { body: MOVIE });
-  const { jobs } = makeClient(service);
-  expect(
-    (await jobs.output('job_1', { range: { start: 2, end: 5 }, ifRange: etag })).headers.get('content-range'),
-  ).toBe('bytes 2-5/1000000');
-  expect(await jobs.outputInfo({ id: 'job_1' })).toMatchObject({
-    ...{ contentType: 'video/mp4', sizeBytes: MOVIE.length, etag, acceptsRanges: true },
-  });
-  expect(service.seen.map(({ method, headers }) => [method, headers['accept-encoding'], headers.range])).toEqual([
-    ['GET', expect.stringContaining('identity'), 'bytes=2-5'],
-    ['HEAD', 'identity', undefined],
-  ]);
-});
-
 it('has no header that counts encoded bytes, because the bytes come decoded', async () => {
   const encoded = { 'content-encoding': 'gzip', 'content-length': '99', 'accept-ranges': 'bytes', etag: '"a"' };
   const fetch = async (_: unknown, init?: RequestInit) =>
@@ -99,11 +84,6 @@ describe('fails with a DownloadError', () => {
     Object.assign(output, change);
     expect(await failure(bytes(response))).toMatchObject({ name: 'DownloadError', code, jobId: 'job_1' });
   });
-
-  it('for a page or JSON, before there is an answer', async () => {
-    service.addOutput('job_1', { body: Buffer.from('{"success":false}') });
-    expect(await failure(open())).toMatchObject({ code: 'not_media' });
-  });
 });
 
 it.each(['', '<html>'])('a file that begins with many empty comments is told at once: then "%s"', async (rest) => {
@@ -113,10 +93,6 @@ it.each(['', '<html>'])('a file that begins with many empty comments is told at 
   if (rest === '') expect((await open()).status).toBe(200);
   else expect(await failure(open())).toMatchObject({ code: 'not_media' });
   expect(performance.now() - began).toBeLessThan(10_000);
-});
-
-it('a refusal is the error that it is without resume', async () => {
-  expect(await failure(open())).toMatchObject({ name: 'NotFoundError' });
 });
 
 it("can be piped, copied and read into buffers of one's own", async () => {

@@ -9,9 +9,7 @@ import { stubbed } from '../transport/support.js';
 
 const BYTES = new Uint8Array([1, 2, 3, 4, 5]);
 const PNG = new Uint8Array(64);
-PNG.set([
-  0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 1, 43, 0, 0, 1, 44,
-]);
+PNG.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -66,26 +64,10 @@ describe('a stream that is not sent is ended:', () => {
 describe('a source is recognised', () => {
   it.each<[string, () => unknown, Partial<Source>]>([
     ['an ArrayBuffer', () => BYTES.slice().buffer, { kind: 'bytes', sizeBytes: 5, repeatable: true }],
-    ['a view', () => new DataView(new Uint8Array([0, ...BYTES, 0]).buffer, 1, 5), { kind: 'bytes', sizeBytes: 5 }],
-    ['a Blob', () => new Blob([BYTES]), { kind: 'a Blob', type: '', sizeBytes: 5, repeatable: true }],
-    [
-      'a File',
-      () => new File([BYTES], 'fox.png', { type: 'image/png' }),
-      { kind: '"fox.png"', name: 'fox.png', type: 'image/png', sizeBytes: 5, repeatable: true },
-    ],
     ['a stream', () => new Blob([BYTES]).stream(), { kind: 'a ReadableStream', repeatable: false }],
-    ['an iterable', () => pieces(BYTES), { kind: 'an async iterable', name: undefined, repeatable: false }],
-    ['a Node stream', () => Object.assign(pieces(BYTES), { path: '/x/fox.png' }), { name: '/x/fox.png' }],
     ['a Node stream of a buffer', () => Object.assign(pieces(BYTES), { path: Buffer.from('x') }), { name: undefined }],
-    ['a factory of streams', () => () => new Blob([BYTES]).stream(), { kind: 'a factory', repeatable: true }],
     ['a factory of iterables', () => async () => pieces(BYTES), { kind: 'a factory', repeatable: true }],
     ['an iterable of views', () => pieces(new DataView(BYTES.slice().buffer)), { kind: 'an async iterable' }],
-    ['an iterable of buffers', () => pieces(BYTES.slice().buffer), { kind: 'an async iterable' }],
-    [
-      'a Response',
-      () => response({ 'content-length': '5', 'content-type': 'image/png', 'content-encoding': 'identity' }),
-      { kind: 'a Response', type: 'image/png', sizeBytes: 5, name: undefined, repeatable: false },
-    ],
     [
       'an encoded Response',
       () => response({ 'content-length': '5', 'content-encoding': 'gzip' }),
@@ -96,11 +78,6 @@ describe('a source is recognised', () => {
       'a Response of a file',
       () => response({ 'content-disposition': 'inline; filename="a b.png"; x=1' }),
       { name: 'a b.png' },
-    ],
-    [
-      'a Response of a plain name',
-      () => response({ 'content-disposition': 'inline; FileName=a.png; x=1' }),
-      { name: 'a.png' },
     ],
     [
       'a Response of a URL',
@@ -119,108 +96,24 @@ describe('a source is refused', () => {
   void read.text();
   const locked = new Blob([BYTES]).stream();
   locked.getReader();
-  const NOT_A_SOURCE =
-    'This is not a source. Pass a Blob, bytes, a Response, a stream, an async iterable, a function that returns a stream, or fromPath(path).';
   it.each<[unknown, string]>([
-    [new Response('x', { status: 404 }), 'The Response has status 404: check response.ok before you upload it.'],
     [new Response(null), 'The Response has no body, or its body was read before.'],
     [read, 'The Response has no body, or its body was read before.'],
-    [locked, 'The ReadableStream is locked: something else is reading it.'],
-    [
-      'fox.png',
-      'A string or URL is not a source. For a file pass fromPath(path) from "gen-client/node", for a web address await fetch(url).',
-    ],
-    [
-      new URL('https://a.test'),
-      'A string or URL is not a source. For a file pass fromPath(path) from "gen-client/node", for a web address await fetch(url).',
-    ],
-    [{ buffer: BYTES }, 'This object is not a source, but its buffer is: pass file.buffer.'],
-    [undefined, NOT_A_SOURCE],
-    [null, NOT_A_SOURCE],
-    [7, NOT_A_SOURCE],
-    [{}, NOT_A_SOURCE],
-    [{ size: 1, stream: 'x' }, NOT_A_SOURCE],
-    [{ size: 1 }, NOT_A_SOURCE],
-    [{ stream() {} }, NOT_A_SOURCE],
-    [{ getReader: true }, NOT_A_SOURCE],
+    [locked, 'The ReadableStream is locked'],
+    [new URL('https://a.test'), 'fromPath(path)'],
+    [{ buffer: BYTES }, 'pass file.buffer'],
+    [null, 'This is not a source.'],
+    [{ size: 1, stream: 'x' }, 'This is not a source.'],
+    [{ getReader: true }, 'This is not a source.'],
   ])('%o: %s', (given, message) => {
-    expect(() => recogniseSource(given)).toThrow(new TypeError(message));
+    expect(() => recogniseSource(given)).toThrow(message);
   });
 
   it.each<[unknown, string]>([
-    [pieces('text'), 'A source must give bytes (Uint8Array), not string. Remove its text encoding.'],
+    [pieces('text'), 'A source must give bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
   ])('once it is read: %s', async (given, message) => {
-    await expect(contentOf(recogniseSource(given))).rejects.toThrow(new TypeError(message));
-  });
-
-  const big = (bytes: number) => ({ name: 'big', size: bytes, type: '', stream: () => new Blob([]).stream() });
-  it.each<[unknown, FileOptions, object]>([
-    [
-      new Blob([BYTES]).stream(),
-      {},
-      {
-        message:
-          'sizeBytes is missing. The service needs the size before the first byte, and a ReadableStream does not tell it.',
-        param: 'sizeBytes',
-      },
-    ],
-    [BYTES, { sizeBytes: 1.5 }, { message: 'sizeBytes must be a whole number of bytes, not 1.5.', param: 'sizeBytes' }],
-    [BYTES, { sizeBytes: -1 }, { message: 'sizeBytes must be a whole number of bytes, not -1.', param: 'sizeBytes' }],
-    [new Blob([]), {}, { message: 'a Blob is empty, so there is nothing to upload.', param: 'source' }],
-    [
-      BYTES,
-      { sizeBytes: 7 },
-      { message: 'sizeBytes is 7, but bytes has 5 bytes. Leave sizeBytes out.', param: 'sizeBytes' },
-    ],
-    [
-      BYTES,
-      {},
-      {
-        message: 'The first bytes do not tell the type of the file. Pass mimeType, for example "video/mp4".',
-        param: 'mimeType',
-      },
-    ],
-    [
-      new File([BYTES], 'fox'),
-      { mimeType: 'application/octet-stream' },
-      {
-        message:
-          'Neither the name "fox" nor the first bytes tell the type of the file. Pass mimeType, for example "video/mp4".',
-        param: 'mimeType',
-      },
-    ],
-    [
-      BYTES,
-      { mimeType: 'text/plain' },
-      {
-        message: '"text/plain" is not the type of an image, a video or audio. Pass the right mimeType, or uploadType.',
-        param: 'mimeType',
-      },
-    ],
-    [
-      big(52_428_801),
-      { mimeType: 'image/png' },
-      {
-        message: 'The file has 52428801 bytes, and IMAGE uploads may have 52428800 (50 MB).',
-        code: 'upload_too_large',
-        param: 'source',
-      },
-    ],
-    [
-      new Blob([PNG]),
-      { purpose: 'character' },
-      { message: 'The image is 299 px wide. A character needs at least 300 px.', param: 'source' },
-    ],
-    [
-      BYTES,
-      { purpose: 'character', mimeType: 'audio/wav' },
-      { message: 'A character needs an image, and this file is AUDIO.', param: 'source' },
-    ],
-  ])('%o with %j: %j', async (given, options, expected) => {
-    const error = await describeFile(given, options).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(GenError);
-    expect(error).toMatchObject({ name: 'PreflightError', code: 'upload_invalid', ...expected });
+    await expect(contentOf(recogniseSource(given))).rejects.toThrow(message);
   });
 
   it('as unreadable, with what it is and why', async () => {
@@ -256,7 +149,6 @@ describe('what the service is told of a file', () => {
       { file_name: 'b.wav', mime_type: 'audio/wav', upload_type: 'AUDIO' },
     ],
     [BYTES, { mimeType: 'text/plain', uploadType: 'VIDEO' }, { mime_type: 'text/plain', upload_type: 'VIDEO' }],
-    [new Blob([PNG]), { purpose: 'character', preflight: false }, { mime_type: 'image/png' }],
   ])('%o with %j: %j', async (given, options, expected) => {
     expect((await describeFile(given, options)).params).toMatchObject(expected);
   });
@@ -318,15 +210,5 @@ describe('the body of an upload', () => {
     expect(body).toBeInstanceOf(Blob);
     expect(await new Response(body).bytes()).toEqual(BYTES);
     expect(sent).toEqual(read);
-  });
-});
-
-describe('of a file whose type is to be found out', () => {
-  it('the width is found behind the first kilobytes', async () => {
-    const preview = new Uint8Array(20_000);
-    const head = [0xff, 0xd8, 0xff, 0xe0, preview.length >> 8, preview.length & 0xff];
-    const frame = [0xff, 0xc0, 0, 11, 8, 1, 44, 1, 43];
-    const jpeg = new Blob([Uint8Array.from(head), preview.subarray(2), Uint8Array.from(frame)]);
-    await expect(describeFile(jpeg, { purpose: 'character' })).rejects.toThrow('The image is 299 px wide.');
   });
 });

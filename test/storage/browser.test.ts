@@ -1,25 +1,13 @@
 // A real <video> in Chromium plays and seeks through the handler: on node:http and in workerd.
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createOutputHandler, type OutputHandler } from '../../src/adapters/storage/index.js';
+import { toNodeHandler } from '../../src/adapters/node/index.js';
+import { createOutputHandler } from '../../src/adapters/storage/index.js';
 import { GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { realTool } from '../sandbox-doors/real-tools.js';
+import { type Browser, hasChromium, launch } from '../sandbox-doors/browser.js';
 import { miniflare, startWorker, type TestWorker } from './worker.js';
-
-/** The part of playwright that is used here; it is not installed at the root. */
-interface Browser {
-  newPage(): Promise<{
-    goto(url: string): Promise<unknown>;
-    evaluate<T>(run: string): Promise<T>;
-    close(): Promise<void>;
-  }>;
-  close(): Promise<void>;
-}
-
-const playwright = realTool('playwright-core');
-const executablePath = realTool('chromium');
 
 /** Plays a little, then jumps: what the element tells of it. */
 const PLAY = (url: string) => `(async () => {
@@ -44,26 +32,7 @@ const PLAY = (url: string) => `(async () => {
 /** A page of the app. */
 const APP = '<!doctype html><title>App</title>';
 
-/** As small as an adapter to node:http can be. */
-function onNodeHttp(handler: OutputHandler): Server {
-  return createServer(async (request, response) => {
-    if (request.url === '/app') return response.setHeader('content-type', 'text/html').end(APP);
-    const abort = new AbortController();
-    response.on('close', () => abort.abort());
-    const url = `http://${request.headers.host}${request.url}`;
-    const headers = new Headers(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
-    const answer = await handler(new Request(url, { method: request.method ?? 'GET', headers, signal: abort.signal }));
-    response.writeHead(answer.status, Object.fromEntries(answer.headers));
-    try {
-      for await (const chunk of answer.body ?? []) response.write(chunk);
-      response.end();
-    } catch {
-      response.destroy();
-    }
-  });
-}
-
-describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
+describe.skipIf(!hasChromium)('a video in Chromium', () => {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   let browser: Browser;
   let baseUrl: string;
@@ -71,18 +40,7 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
   const closing: (() => Promise<unknown>)[] = [];
 
   beforeAll(async () => {
-    const { chromium } = await import(playwright ?? '');
-    browser = await chromium.launch({
-      executablePath,
-      args: [
-        '--no-sandbox',
-        '--disable-dev-shm-usage',
-        '--disable-gpu',
-        '--disable-quic',
-        '--no-first-run',
-        '--disable-background-networking',
-      ],
-    });
+    browser = await launch();
     const service = await sandbox.listen({ port: 0 });
     baseUrl = service.url;
     closing.push(
@@ -100,18 +58,23 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
   });
 
   const play = async (url: string) => {
-    const page = await browser.newPage();
+    const context = await browser.newContext({});
+    const page = await context.newPage();
     // Not an answer of the handler: those are sandboxed, and a sandboxed page plays nothing by itself.
     await page.goto(new URL('/app', url).href);
     const told = await page.evaluate<{ duration: number; at: number; width: number; seekable: number }>(PLAY(url));
-    await page.close();
+    await context.close();
     return told;
   };
   const ranges = () => sandbox.requests.filter(({ path, method }) => /output/.test(path) && method === 'GET');
 
   it('plays and seeks through node:http, over a connection that is cut', async () => {
     const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl });
-    const server = onNodeHttp(createOutputHandler({ client, authorize: (_, id) => id === jobId }));
+    const serve = createOutputHandler({ client, authorize: (_, id) => id === jobId });
+    const html = { headers: { 'content-type': 'text/html' } };
+    const server = createServer(
+      toNodeHandler((request) => (request.url.endsWith('/app') ? new Response(APP, html) : serve(request))),
+    );
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     closing.push(() => new Promise((done) => server.close(done)));
     sandbox.faults.add({ match: { path: `/v1/jobs/${jobId}/output` }, truncate: true, times: 2 });
@@ -123,10 +86,8 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
     expect(ranges().length).toBeGreaterThan(0);
   });
 
-  it.skipIf(!miniflare)(
-    'plays and seeks in workerd',
-    async () => {
-      const program = `
+  it.skipIf(!miniflare)('plays and seeks in workerd', async () => {
+    const program = `
       import { GenClient } from 'gen-client';
       import { createOutputHandler } from 'gen-client/storage';
       export default { fetch(request, env) {
@@ -134,12 +95,10 @@ describe.skipIf(!playwright || !executablePath)('a video in Chromium', () => {
         const client = new GenClient({ apiKey: env.KEY, baseUrl: env.BASE_URL });
         return createOutputHandler({ client, authorize: (_, id) => id === env.JOB })(request);
       } };`;
-      const worker: TestWorker = await startWorker(program, { KEY: sandbox.apiKey, BASE_URL: baseUrl, JOB: jobId });
-      closing.push(() => worker.dispose());
-      const told = await play(`${(await worker.ready).href}files/${jobId}`);
-      expect(told.at).toBeCloseTo(told.duration - 0.5, 1);
-      expect(told.seekable).toBeCloseTo(told.duration, 1);
-    },
-    60_000,
-  );
+    const worker: TestWorker = await startWorker(program, { KEY: sandbox.apiKey, BASE_URL: baseUrl, JOB: jobId });
+    closing.push(() => worker.dispose());
+    const told = await play(`${(await worker.ready).href}files/${jobId}`);
+    expect(told.at).toBeCloseTo(told.duration - 0.5, 1);
+    expect(told.seekable).toBeCloseTo(told.duration, 1);
+  });
 });

@@ -20,7 +20,7 @@ it('60 copies through faults on both sides are 60 whole objects, and nothing the
     repeated: { existed: 60, puts: 0, reads: 0 },
     keyShown: 0,
   });
-}, 120_000);
+});
 
 describe('a program that is killed', () => {
   const MOVIE = new Uint8Array(2_000_000).map((_, at) => (at * 13) % 249);
@@ -36,28 +36,24 @@ describe('a program that is killed', () => {
     await store.close();
   });
 
-  it.each([10_000, 1_000_000, 1_999_999])(
-    'after %i bytes leaves no object and the job as it was',
-    async (bytes) => {
-      const program = `
+  it.each([10_000, 1_999_999])('after %i bytes leaves no object and the job as it was', async (bytes) => {
+    const program = `
       import { GenClient } from '${ROOT}src/index.ts';
       import { copyOutput, s3 } from '${ROOT}src/adapters/storage/index.ts';
       const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });
       await copyOutput(client, 'job_1', s3(${JSON.stringify(store.at('fox.mp4'))}));`;
-      const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e', program];
-      store.faults.push({ method: 'PUT', stallAfter: bytes });
-      const child = spawn(process.execPath, flags, { stdio: 'inherit' });
-      await expect.poll(() => store.sent('PUT')[0]?.bytes ?? 0).toBeGreaterThanOrEqual(bytes);
-      child.kill('SIGKILL');
-      const [, signal] = await once(child, 'exit');
-      expect(signal).toBe('SIGKILL');
-      expect(store.objects.size).toBe(0);
-      expect(service.seen.map(({ method }) => method).every((method) => method === 'GET' || method === 'HEAD')).toBe(
-        true,
-      );
-      expect(await copyOutput(makeClient(service), 'job_1', s3(store.at('fox.mp4')))).toMatchObject({ existed: false });
-      expect(store.objects.get('fox.mp4')?.bytes.equals(MOVIE)).toBe(true);
-    },
-    30_000,
-  );
+    const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e', program];
+    store.faults.push({ method: 'PUT', stallAfter: bytes });
+    const child = spawn(process.execPath, flags, { stdio: 'inherit' });
+    await expect.poll(() => store.sent('PUT')[0]?.bytes ?? 0).toBeGreaterThanOrEqual(bytes);
+    child.kill('SIGKILL');
+    const [, signal] = await once(child, 'exit');
+    expect(signal).toBe('SIGKILL');
+    expect(store.objects.size).toBe(0);
+    expect(service.seen.map(({ method }) => method).every((method) => method === 'GET' || method === 'HEAD')).toBe(
+      true,
+    );
+    expect(await copyOutput(makeClient(service), 'job_1', s3(store.at('fox.mp4')))).toMatchObject({ existed: false });
+    expect(store.objects.get('fox.mp4')?.bytes.equals(MOVIE)).toBe(true);
+  });
 });

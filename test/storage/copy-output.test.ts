@@ -69,12 +69,8 @@ describe('the source', () => {
     expect(output.cuts).toEqual([]);
   });
 
-  it.each([
-    ['an HTML page', { contentType: 'text/html; charset=utf-8', body: Buffer.from('<p>sign in</p>') }],
-    ['JSON by its type', { contentType: 'application/problem+json', body: Buffer.from('{}') }],
-    ['JSON by its bytes', { body: Buffer.from('{"success":false,"error":{"code":"output_expired"}}') }],
-  ])('that is %s is refused before the store is asked to take it', async (_, output) => {
-    service.addOutput('job_1', output);
+  it('that is no media is refused before the store is asked to take it', async () => {
+    service.addOutput('job_1', { body: Buffer.from('{"success":false,"error":{"code":"output_expired"}}') });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
     expect(store.puts).toBe(0);
   });
@@ -109,8 +105,6 @@ describe('a put', () => {
   });
 
   it.each([
-    ['image/png;,text/html', 'image/png', 'image/png'],
-    ['video/mp4; codecs="avc1.64001f, mp4a.40.2"', ...Array(2).fill('video/mp4; codecs="avc1.64001f, mp4a.40.2"')],
     ['video/mp4; codecs="<script>"', 'video/mp4', 'video/mp4'],
     ['image/svg+xml', 'application/octet-stream', undefined],
     ['image/x-unheard-of', 'application/octet-stream', undefined],
@@ -236,16 +230,6 @@ describe('what is told and asked', () => {
     expect(await failure(copying)).toBe('enough');
     expect(signal?.aborted).toBe(true);
     expect(stored()).toBeUndefined();
-  });
-
-  it('an abort between two puts rejects with its reason', async () => {
-    const abort = new AbortController();
-    store.failures.push(async () => {
-      abort.abort('enough');
-      throw new Error('away');
-    });
-    expect(await failure(copy({ signal: abort.signal }))).toBe('enough');
-    expect(store.puts).toBe(1);
   });
 
   it('a client of the same shape will do', async () => {

@@ -99,7 +99,6 @@ it.skipIf(!miniflare)(
     expect(Buffer.from(await shown.arrayBuffer()).equals(expected)).toBe(true);
     expect((await worker.dispatchFetch(`https://app.test${video}`)).status).toBe(404);
   },
-  60_000,
 );
 
 describe.skipIf(whyNoStores() !== undefined)('with the SDK of the store', () => {

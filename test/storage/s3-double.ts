@@ -50,6 +50,8 @@ export interface S3Seen {
   bytes: number;
 }
 
+const TAKEN: S3Refusal = { status: 412, code: 'PreconditionFailed' };
+
 export class S3Double {
   account: Account = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
   region = 'eu-central-1';
@@ -105,33 +107,16 @@ export class S3Double {
     const fault = this.faults[at];
     if (fault && fault.always !== true) this.faults.splice(at, 1);
     if (fault?.redirect) {
-      return this.#refuse(
-        request,
-        response,
-        {
-          status: fault.redirect.status,
-          code: 'TemporaryRedirect',
-          message: 'Please re-send this request to the specified temporary endpoint.',
-        },
-        { location: fault.redirect.location },
-      );
+      const { status, location } = fault.redirect;
+      return this.#refuse(request, response, { status, code: 'TemporaryRedirect' }, { location });
     }
     const bad = refusalOf(request, { account: this.account, region: this.region });
     if (bad) return this.#refuse(request, response, bad);
     const [, bucket, ...rest] = path.split('/');
     const key = rest.map(decodeURIComponent).join('/');
-    if (bucket !== this.bucket)
-      return this.#refuse(request, response, {
-        status: 404,
-        code: 'NoSuchBucket',
-        message: 'The specified bucket does not exist',
-      });
+    if (bucket !== this.bucket) return this.#refuse(request, response, { status: 404, code: 'NoSuchBucket' });
     if (fault?.status !== undefined)
-      return this.#refuse(request, response, {
-        status: fault.status,
-        code: fault.code ?? 'SlowDown',
-        message: 'Please reduce your request rate.',
-      });
+      return this.#refuse(request, response, { status: fault.status, code: fault.code ?? 'SlowDown' });
     if (seen.method === 'PUT') return this.#put(request, response, { key, seen, fault });
     return this.#get(request, response, { key, fault });
   }
@@ -143,43 +128,19 @@ export class S3Double {
   ) {
     const { headers } = request;
     const length = Number(headers['content-length'] ?? Number.NaN);
-    if (Number.isNaN(length))
-      return this.#refuse(request, response, {
-        status: 411,
-        code: 'MissingContentLength',
-        message: 'You must provide the Content-Length HTTP header.',
-      });
-    if (headers['if-none-match'] === '*' && this.objects.has(key))
-      return this.#refuse(request, response, {
-        status: 412,
-        code: 'PreconditionFailed',
-        message: 'At least one of the pre-conditions you specified did not hold',
-      });
-    if (headers['if-match'] !== undefined && headers['if-match'] !== this.objects.get(key)?.etag)
-      return this.#refuse(request, response, {
-        status: this.objects.has(key) ? 412 : 404,
-        code: this.objects.has(key) ? 'PreconditionFailed' : 'NoSuchKey',
-        message: 'The condition does not hold',
-      });
+    if (Number.isNaN(length)) return this.#refuse(request, response, { status: 411, code: 'MissingContentLength' });
+    const isTaken = () => headers['if-none-match'] === '*' && this.objects.has(key);
+    if (isTaken()) return this.#refuse(request, response, TAKEN);
     const bytes = await this.#receive(request, seen, fault);
     if (bytes === undefined) return;
     if (bytes.length !== length) return request.socket.destroy();
     const hash = headers['x-amz-content-sha256'];
     if (hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(bytes).digest('hex')) {
-      return this.#refuse(request, response, {
-        status: 400,
-        code: 'XAmzContentSHA256Mismatch',
-        message: "The provided 'x-amz-content-sha256' header does not match what was computed.",
-      });
+      return this.#refuse(request, response, { status: 400, code: 'XAmzContentSHA256Mismatch' });
     }
     fault?.before?.();
     // Between the first look and now another may have been faster.
-    if (headers['if-none-match'] === '*' && this.objects.has(key))
-      return this.#refuse(request, response, {
-        status: 412,
-        code: 'PreconditionFailed',
-        message: 'At least one of the pre-conditions you specified did not hold',
-      });
+    if (isTaken()) return this.#refuse(request, response, TAKEN);
     if (fault?.answer && !fault.answer.isStored) return answerWith(response, fault.answer);
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
     const kept = Object.entries(headers).filter(
@@ -220,12 +181,7 @@ export class S3Double {
   ) {
     const object = this.objects.get(key);
     if (fault?.resetAfter !== undefined) return request.socket.destroy();
-    if (object === undefined)
-      return this.#refuse(request, response, {
-        status: 404,
-        code: 'NoSuchKey',
-        message: 'The specified key does not exist.',
-      });
+    if (object === undefined) return this.#refuse(request, response, { status: 404, code: 'NoSuchKey' });
     const { bytes, etag, contentType, modified, headers } = object;
     const condition = request.headers['if-range'];
     const isSame = condition === undefined || condition === etag;
@@ -237,7 +193,7 @@ export class S3Double {
       return this.#refuse(
         request,
         response,
-        { status: 416, code: 'InvalidRange', message: 'The requested range is not satisfiable' },
+        { status: 416, code: 'InvalidRange' },
         { 'content-range': `bytes */${bytes.length}` },
       );
     response.writeHead(hasRange ? 206 : 200, {
@@ -257,7 +213,7 @@ export class S3Double {
   #refuse(
     request: IncomingMessage,
     response: ServerResponse,
-    { status, code, message, region }: S3Refusal,
+    { status, code, message = 'No.', region }: S3Refusal,
     headers: Record<string, string> = {},
   ): void {
     const place = region === undefined ? '' : `<Region>${region}</Region>`;

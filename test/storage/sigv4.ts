@@ -19,18 +19,12 @@ export interface Expected {
 export interface S3Refusal {
   readonly status: number;
   readonly code: string;
-  readonly message: string;
+  readonly message?: string;
   readonly region?: string;
 }
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
-const refusal = (status: number, code: string, message: string, region?: string): S3Refusal => ({
-  status,
-  code,
-  message,
-  ...(region !== undefined && { region }),
-});
 
 /** Undefined for a request that is signed as it must be. */
 export function refusalOf(request: IncomingMessage, { account, region }: Expected): S3Refusal | undefined {
@@ -39,35 +33,33 @@ export function refusalOf(request: IncomingMessage, { account, region }: Expecte
   const [, credential = '', signedHeaders = '', signature = ''] =
     /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(authorization) ??
     [];
-  if (credential === '') return refusal(403, 'AccessDenied', 'Access Denied');
+  if (credential === '') return { status: 403, code: 'AccessDenied' };
   const [keyId, day, scopeRegion, service, terminal] = credential.split('/');
-  if (keyId !== account.accessKeyId)
-    return refusal(403, 'InvalidAccessKeyId', 'The AWS Access Key Id you provided does not exist in our records.');
+  if (keyId !== account.accessKeyId) return { status: 403, code: 'InvalidAccessKeyId' };
   if (scopeRegion !== region || service !== 's3' || terminal !== 'aws4_request') {
     const message = `The authorization header is malformed; the region '${scopeRegion}' is wrong; expecting '${region}'`;
-    return refusal(400, 'AuthorizationHeaderMalformed', message, region);
+    return { status: 400, code: 'AuthorizationHeaderMalformed', message, region };
   }
   const stamp = String(headers['x-amz-date'] ?? '');
   if (!/^\d{8}T\d{6}Z$/.test(stamp) || !stamp.startsWith(day ?? '?'))
-    return refusal(403, 'AccessDenied', 'Invalid date');
+    return { status: 403, code: 'AccessDenied', message: 'Invalid date' };
   const token = headers['x-amz-security-token'];
   if (account.sessionToken !== token) {
     return token === undefined || account.sessionToken === undefined
-      ? refusal(403, 'InvalidToken', 'The provided token is malformed or otherwise invalid.')
-      : refusal(400, 'ExpiredToken', 'The provided token has expired.');
+      ? { status: 403, code: 'InvalidToken' }
+      : { status: 400, code: 'ExpiredToken' };
   }
   const names = signedHeaders.split(';');
   // The store insists that what it acts upon is signed.
   const mustBeSigned = Object.keys(headers).filter((name) => name === 'host' || name.startsWith('x-amz-'));
   if (mustBeSigned.some((name) => !names.includes(name)))
-    return refusal(403, 'AccessDenied', 'There were headers present in the request which were not signed');
+    return {
+      status: 403,
+      code: 'AccessDenied',
+      message: 'There were headers present in the request which were not signed',
+    };
   const expected = signatureOf(request, { names, account, region, stamp, day: day ?? '' });
-  if (expected === signature) return undefined;
-  return refusal(
-    403,
-    'SignatureDoesNotMatch',
-    'The request signature we calculated does not match the signature you provided. Check your key and signing method.',
-  );
+  return expected === signature ? undefined : { status: 403, code: 'SignatureDoesNotMatch' };
 }
 
 interface Signing {

@@ -157,15 +157,6 @@ describe('with time held', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test('a listener that never settles is reported, too, when the answer has gone out', async () => {
-    const waitUntil = vi.fn();
-    const { send, reports } = receiver({ ack: 'before', waitUntil, on: { '*': forEver } });
-    expect((await send()).status).toBe(200);
-    await pass(LEASE_MS + 10);
-    await waitUntil.mock.calls[0]?.[0];
-    expect(reports()).toEqual([expect.stringContaining('The listener did not finish')]);
-  });
-
   test('a listener that fails after the lease does not give away the claim of the next copy', async () => {
     const late = heldWork();
     const next = heldWork();
@@ -200,13 +191,6 @@ describe('with time held', () => {
     expect(late.run).toHaveBeenCalledOnce();
   });
 
-  test('the lease begins before the store is asked, so the store never ends it first', async () => {
-    const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_500));
-    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [slowly] }), on: { '*': forEver } });
-    expect(await statusAfter(LEASE_MS + 10)).toBe(500);
-    expect(reports()).toEqual([expect.stringContaining('The listener did not finish')]);
-  });
-
   test.each(['before', 'after'] as const)(
     'a store that never says whether an event is new is answered for after two seconds, acknowledged %s',
     async (ack) => {
@@ -219,21 +203,6 @@ describe('with time held', () => {
       expect(listener).not.toHaveBeenCalled();
     },
   );
-
-  test('a store that fails leaves no timer', async () => {
-    const { statusAfter } = receiver({ store: storeWith({ read: () => Promise.reject(new Error('store away')) }) });
-    expect(await statusAfter(0)).toBe(500);
-  });
-
-  test('what a store claims after the lease is given back', async () => {
-    const late = heldWork();
-    const shared = storeWith({ writes: [late.run] });
-    const { statusAfter } = receiver({ store: shared, leaseMs: 1_000 });
-    expect(await statusAfter(1_010)).toBe(500);
-    late.succeed();
-    await pass(0);
-    expect({ ...(await shared.read(`events/${event.id}`, ['state'])).values }).toEqual({});
-  });
 
   test('work that is done stays done when the store never notes it', async () => {
     const { statusAfter, reports } = receiver({ store: storeWith({ writes: [() => {}, forEver] }) });
@@ -270,13 +239,6 @@ describe('a store', () => {
     const { send, onError } = receiver({ store: storeWith({ writes: [() => {}, away] }) });
     expect((await send()).status).toBe(200);
     expect(onError).toHaveBeenCalledExactlyOnceWith(storeAway, event);
-  });
-
-  test('that fails does not hide why the work failed', async () => {
-    const fail = () => Promise.reject(new Error('disk full'));
-    const { send, reports } = receiver({ store: storeWith({ writes: [() => {}, away] }), on: { '*': fail } });
-    expect((await send()).status).toBe(500);
-    expect(reports()).toEqual(['disk full', 'store away']);
   });
 
   test('is given the lease and the time to remember', async () => {

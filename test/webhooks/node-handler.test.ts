@@ -50,47 +50,34 @@ describe('the request', () => {
     );
   });
 
-  test('is not read before the handler asks, and its connection carries the next one', async () => {
+  test.each<[string, WebHandler, number]>([
+    ['is not read before the handler asks', () => new Response('refused', { status: 400 }), 400],
+    [
+      'that the handler stops reading flows away',
+      createWebhookHandler({ secret: SECRET, maxBodyBytes: 1000, onError: () => {} }),
+      413,
+    ],
+  ])('%s, and its connection carries the next one', async (_, handler, status) => {
     const didRead: boolean[] = [];
-    const handler = toNodeHandler(() => new Response('refused', { status: 400 }));
+    const onNode = toNodeHandler(handler);
     await using served = await listen((incoming, outgoing) => {
       outgoing.once('finish', () => didRead.push(incoming.readableDidRead));
-      handler(incoming, outgoing);
+      onNode(incoming, outgoing);
     });
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const post = () =>
-      new Promise<[number | undefined, boolean]>((resolve, reject) => {
-        const sent = nodeRequest(served.url, { method: 'POST', agent }, (response) => {
-          response.resume().on('end', () => resolve([response.statusCode, sent.reusedSocket]));
-        });
-        sent.on('error', reject).end(randomBytes(2 * MEGABYTE));
-      });
-    expect([await post(), await post(), await post()]).toEqual([
-      [400, false],
-      [400, true],
-      [400, true],
-    ]);
-    expect(didRead).toEqual([false, false, false]);
-    agent.destroy();
-  });
-
-  test('that the handler stops reading flows away, and its connection carries the next one', async () => {
-    const receive = createWebhookHandler({ secret: SECRET, maxBodyBytes: 1000, onError: () => {} });
-    await using served = await serveWeb(receive);
     const { headers } = await signWebhook(event, { secret: SECRET });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    const post = (body: Buffer) =>
+    const post = () =>
       new Promise<[number | undefined, boolean]>((resolve, reject) => {
         const sent = nodeRequest(served.url, { method: 'POST', agent, headers }, (response) => {
           response.resume().on('end', () => resolve([response.statusCode, sent.reusedSocket]));
         });
-        sent.on('error', reject).end(body);
+        sent.on('error', reject).end(randomBytes(2 * MEGABYTE));
       });
-    const large = randomBytes(2 * MEGABYTE);
-    expect([await post(large), await post(large)]).toEqual([
-      [413, false],
-      [413, true],
+    expect([await post(), await post()]).toEqual([
+      [status, false],
+      [status, true],
     ]);
+    expect(didRead).toEqual(Array(2).fill(status === 413));
     agent.destroy();
   });
 
@@ -111,13 +98,12 @@ describe('the request', () => {
   test('that breaks off is an error of its body', async () => {
     const seen = vi.fn();
     await using served = await serveWeb(async (request) => {
+      sent.destroy();
       await request.text().catch(seen);
       return new Response();
     });
     const sent = nodeRequest(served.url, { method: 'POST', headers: { 'content-length': 100 } });
     sent.on('error', () => {}).write('half');
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    sent.destroy();
     await vi.waitFor(() => expect(seen).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 });
@@ -134,12 +120,6 @@ describe('the response', () => {
     expect([answer.status, answer.statusText, answer.headers.get('x-own')]).toEqual([201, 'Made', 'yes']);
     expect(answer.headers.getSetCookie()).toEqual(['a=1', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT']);
     expect(await answer.text()).toBe('made');
-  });
-
-  test.each([204, 304])('may have no body: %i', async (status) => {
-    await using served = await serveWeb(() => new Response(null, { status, headers: { etag: '"1"' } }));
-    const answer = await fetch(served.url);
-    expect([answer.status, answer.headers.get('etag'), await answer.text()]).toEqual([status, '"1"', '']);
   });
 
   test('to HEAD has the headers of GET and no body, which is let go', async () => {
@@ -236,6 +216,7 @@ describe('a client that goes away', () => {
   test('aborts the request while the handler works', async () => {
     const aborted = vi.fn();
     const onError = vi.fn();
+    const leaving = new AbortController();
     await using served = await serveWeb(
       (request) =>
         new Promise((_, reject) => {
@@ -243,12 +224,11 @@ describe('a client that goes away', () => {
             aborted(request.signal.reason);
             reject(request.signal.reason);
           });
+          leaving.abort();
         }),
       { onError },
     );
-    const leaving = new AbortController();
     const answer = fetch(served.url, { signal: leaving.signal });
-    setTimeout(() => leaving.abort(), 30);
     await expect(answer).rejects.toThrow();
     await vi.waitFor(() => expect(aborted).toHaveBeenCalledOnce(), PATIENCE_MS);
     expect(aborted.mock.calls[0]?.[0]).toMatchObject({ message: 'The client closed the connection.' });
@@ -277,10 +257,10 @@ describe('a client that goes away', () => {
         new Promise((resolve) => {
           request.signal.addEventListener('abort', () => answerNow());
           answerNow = () => resolve(new Response(new ReadableStream({ cancel }, { highWaterMark: 0 })));
+          sent.destroy();
         }),
     );
     const sent = get(served.url).on('error', () => {});
-    setTimeout(() => sent.destroy(), 30);
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
@@ -325,17 +305,6 @@ describe('a handler', () => {
     );
     await using silent = await serveWeb(handler);
     expect((await fetch(silent.url)).status).toBe(500);
-  });
-
-  test('that throws under a framework goes to next, and nowhere else', async () => {
-    const onError = vi.fn();
-    const handler = toNodeHandler(() => Promise.reject(new Error('broken')), { onError });
-    await using served = await listen((incoming, outgoing) => {
-      handler(incoming, outgoing, (error) => outgoing.writeHead(418).end(String(error)));
-    });
-    const answer = await fetch(served.url);
-    expect([answer.status, await answer.text()]).toEqual([418, 'Error: broken']);
-    expect(onError).not.toHaveBeenCalled();
   });
 
   test.each([undefined, {}, 'handler'])('is refused when it is %j', (none) => {

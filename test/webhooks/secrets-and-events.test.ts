@@ -12,18 +12,13 @@ function isRefusedAs(reason: WebhookRefusal) {
 }
 
 describe('the secret', () => {
-  test.each([undefined, '', ' ', '\n', [], [''], [secret, ''], [secret, ' \t']].map((blank) => [blank]))(
+  test.each([undefined, '', '\n', [], [secret, ' \t'], [7 as never]].map((blank) => [blank]))(
     '%j is refused',
     async (blank) => {
       await expect(verifyWebhook(signed, { secret: blank, now })).rejects.toEqual(isRefusedAs('secret_missing'));
       await expect(signWebhook(event, { secret: blank })).rejects.toEqual(isRefusedAs('secret_missing'));
     },
   );
-
-  test.each([null, 7, {}, [7]].map((odd) => [odd]))('%j of a JavaScript caller is refused', async (odd) => {
-    // @ts-expect-error only strings are secrets
-    await expect(verifyWebhook(signed, { secret: odd, now })).rejects.toEqual(isRefusedAs('secret_missing'));
-  });
 
   test('may be the next, the current or the one before, during a rotation', async () => {
     expect(await verifyWebhook(signed, { secret: ['whsec_next', secret, 'whsec_before'], now })).toEqual(event);

