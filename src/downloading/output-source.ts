@@ -35,7 +35,7 @@ export function requireOutputClient(call: string, client: unknown): void {
 }
 
 /** Whose file is read, and for how long. */
-export interface SourceOptions {
+interface SourceOptions {
   readonly jobId: string;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;

@@ -51,8 +51,9 @@ export function createInbox(options: InboxOptions): (event: WebhookEvent) => Del
 
 interface Claim {
   readonly found: Claimed | 'unclaimed';
-  readonly lease: ReturnType<typeof startLease>;
   readonly record: ReturnType<typeof eventRecord>;
+  /** When the lease ends. It begins before the store is asked, so it never outlasts the one that the store keeps by its own clock. */
+  readonly endsMs: number;
 }
 
 async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promise<Claim> {
@@ -65,22 +66,20 @@ async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promi
 }
 
 async function claimOnce(event: WebhookEvent, { store, leaseMs, report }: InboxOptions): Promise<Claim> {
-  const lease = startLease(leaseMs);
   const record = eventRecord(store, event.id);
+  const endsMs = systemClock.now() + leaseMs;
   try {
-    const found = await record.claim(leaseMs);
-    if (found !== 'new') lease.cancel();
-    return { found, lease, record };
+    return { found: await record.claim(leaseMs), record, endsMs };
   } catch (error) {
-    lease.cancel();
     report(error, event);
-    return { found: 'unclaimed', lease, record };
+    return { found: 'unclaimed', record, endsMs };
   }
 }
 
-async function handleOnce(event: WebhookEvent, { lease, record }: Claim, options: InboxOptions): Promise<Verdict> {
+async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, options: InboxOptions): Promise<Verdict> {
   const { handle, report, rememberMs, leaseMs } = options;
   let verdict: Verdict = 'unfinished';
+  let isOver = false;
   const work = async () => {
     try {
       await handle(event);
@@ -92,17 +91,23 @@ async function handleOnce(event: WebhookEvent, { lease, record }: Claim, options
     try {
       // After the lease the claim may be another copy's, and is not given back.
       if (verdict === 'handled') await record.complete(rememberMs);
-      else if (!lease.isOver()) await record.release();
+      else if (!isOver) await record.release();
     } catch (error) {
       // It changes nothing about how the event ended: the lease ends by itself.
       report(error, event);
     }
   };
-  if ((await lease.orOver(work())) === OVER) {
+  await new Promise<void>((done) => {
+    const cancel = systemClock.after(Math.max(0, endsMs - systemClock.now()), () => {
+      isOver = true;
+      done();
+    });
+    work().then(cancel).then(done);
+  });
+  if (isOver) {
     const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not answer';
     report(new GenError(`${who} within ${leaseMs} ms (leaseMs). Another copy of the event can be handled now.`), event);
   }
-  lease.cancel();
   return verdict;
 }
 
@@ -129,28 +134,5 @@ function eventRecord(store: Store, id: string) {
       update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs } }, result: undefined })),
     /** The event was not handled: the next claim gets `new`. */
     release: () => update((state) => ({ changes: state === own ? { [STATE_KEY]: null } : {}, result: undefined })),
-  };
-}
-
-const OVER = Symbol('over');
-
-/**
- * The time for which an event is held. It begins before the store is asked, so it never outlasts the lease that the store
- * keeps by its own clock.
- */
-function startLease(ms: number) {
-  let isOver = false;
-  let cancel = () => {};
-  const end = new Promise<typeof OVER>((resolve) => {
-    cancel = systemClock.after(ms, () => {
-      isOver = true;
-      resolve(OVER);
-    });
-  });
-  return {
-    isOver: () => isOver,
-    /** The outcome of `work`, or {@link OVER} when the lease ends before. */
-    orOver: <T>(work: Promise<T>) => Promise.race([work, end]),
-    cancel: () => cancel(),
   };
 }
