@@ -195,6 +195,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     await tab.evaluate(reached(`gen.videos.create({ prompt: '${prompt}' })`, `run.get().phase === '${phase}'`));
     expect(await kept(tab)).toHaveLength(1);
     await until(() => expect(app.sandbox.jobs).toHaveLength(1));
+    await tab.goto('about:blank');
     app.creates = Promise.resolve();
     await tab.goto(`${app.url}?as=ben`);
     expect(await tab.evaluate(endOf('runs[0]'))).toEqual(['failed', code, []]);

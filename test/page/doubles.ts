@@ -87,9 +87,11 @@ export function openBrowser(): void {
   });
 }
 
-/** Puts the globals and the clock back. */
-export function closeBrowser(): void {
+/** Puts the globals and the clock back, once whatever is under way has come to a request, which is not answered. */
+export async function closeBrowser(): Promise<void> {
   vi.useRealTimers();
+  vi.stubGlobal('fetch', () => new Promise(() => {}));
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   vi.unstubAllGlobals();
 }
 

@@ -17,8 +17,10 @@ const uploads = ({ sandbox }: App) => sandbox.requests.filter(({ path }) => path
 async function openBusy() {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
   const as = { user: 'zoe' };
-  for (let made = 0; made < 60; made++) await app.post('upload', FILE, as);
-  for (let made = 0; made < 20; made++) await app.post('videos', { key: `${KEY}${made}`, ask: ASK }, as);
+  await Promise.all(Array.from({ length: 60 }, () => app.post('upload', FILE, as)));
+  await Promise.all(
+    Array.from({ length: 20 }, (_, made) => app.post('videos', { key: `${KEY}${made}`, ask: ASK }, as)),
+  );
   return app;
 }
 

@@ -7,6 +7,8 @@ const SLOW = [
   'bullmq/order',
   'bullmq/paid-once',
   'package-consumer',
+  'page/chromium',
+  'webhooks/receivers',
   'durable/cloudflare/cloudflare',
   'durable/restate/restate',
   'durable/dbos/dbos',

@@ -191,6 +191,13 @@ describe('with time held', () => {
     expect(late.run).toHaveBeenCalledOnce();
   });
 
+  test('the lease begins before the store is asked, so the store never ends it first', async () => {
+    const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_500));
+    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [slowly] }), on: { '*': forEver } });
+    expect(await statusAfter(LEASE_MS + 10)).toBe(500);
+    expect(reports()).toEqual([expect.stringContaining('The listener did not finish')]);
+  });
+
   test.each(['before', 'after'] as const)(
     'a store that never says whether an event is new is answered for after two seconds, acknowledged %s',
     async (ack) => {

@@ -70,7 +70,7 @@ function saysTheSame(signature: string): boolean {
   return stamps.length === 1 && stamps[0] === `t=${at}` && parts.includes(header.slice(header.indexOf('v1=')));
 }
 
-test('of 100,000 mutated headers and bodies none is accepted, unless it says the same', async () => {
+test('of 20,000 mutated headers and bodies none is accepted, unless it says the same', async () => {
   expect(await verifyWebhook(signed, options)).toEqual(event);
   let tried = 0;
   const property = fc.asyncProperty(
@@ -93,9 +93,9 @@ test('of 100,000 mutated headers and bodies none is accepted, unless it says the
       await expectRefused({ body: bytes, signature });
     },
   );
-  await fc.assert(property, { numRuns: 100_000, seed: 20_260_102 });
-  expect(tried).toBe(100_000);
-}, 600_000);
+  await fc.assert(property, { numRuns: 20_000, seed: 20_260_102 });
+  expect(tried).toBe(20_000);
+});
 
 test('no single bit of the body or the digest can be turned', async () => {
   for (let bit = 0; bit < body.length * 8; bit++) {
