@@ -29,6 +29,8 @@ export interface UploadFile {
   finish(): void;
   /** Ends a source that is not going to be sent. */
   discard(): void;
+  /** The first `bytes` bytes, or all there are. */
+  peek(bytes: number): Promise<Uint8Array>;
 }
 
 /** A file with what the service asks to be told about it. */
@@ -42,7 +44,7 @@ const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 /** Opens content for step 2 alone: the service knows the file already, so only its size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const source = readableSource(given);
-  return toFile(source, sizeOrDiscard(source, options), reporter(options)).file;
+  return toFile(source, sizeOrDiscard(source, options), reporter(options));
 }
 
 /**
@@ -58,10 +60,10 @@ export async function describeFile(given: unknown, options: FileOptions): Promis
   const isImage = uploadTypeOf(named ?? 'image/') === 'IMAGE';
   const wanted =
     options.purpose === 'character' && isImage ? IMAGE_HEADER_BYTES : named === undefined ? SNIFF_BYTES : 0;
-  const { file, peek } = toFile(source, sizeBytes, reporter(options));
+  const file = toFile(source, sizeBytes, reporter(options));
   try {
     const head =
-      wanted > 0 ? await peek(wanted).catch((cause) => unreadableSource(cause, source.kind)) : new Uint8Array();
+      wanted > 0 ? await file.peek(wanted).catch((cause) => unreadableSource(cause, source.kind)) : new Uint8Array();
     const mimeType = named ?? sniffMediaType(head) ?? refuseType(name);
     const uploadType = options.uploadType ?? uploadTypeOf(mimeType) ?? refuseKind(mimeType);
     if (options.preflight !== false) checkLimits({ sizeBytes, uploadType, head, purpose: options.purpose });
@@ -84,23 +86,17 @@ function reporter({ onProgress }: Pick<FileOptions, 'onProgress'>): ReportProgre
   return (progress) => inContext(() => callObserver(() => onProgress(progress)));
 }
 
-interface OpenedFile {
-  readonly file: UploadFile;
-  /** The first `bytes` bytes, or all there are. */
-  peek(bytes: number): Promise<Uint8Array>;
-}
-
-function toFile(source: Source, sizeBytes: number, report: ReportProgress): OpenedFile {
+function toFile(source: Source, sizeBytes: number, report: ReportProgress): UploadFile {
   const { kind, repeatable } = source;
   let begun: AsyncIterator<Uint8Array> | undefined;
-  let current: MeteredBody | undefined;
+  let current: ReturnType<typeof meteredBody> | undefined;
   let failed: { readonly reason: unknown } | undefined;
   const start = () => {
     const content = begun ?? source.open();
     begun = undefined;
     return content;
   };
-  const file: UploadFile = {
+  return {
     kind,
     sizeBytes,
     repeatable,
@@ -119,9 +115,6 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Open
       if (current !== undefined) current.end();
       else if (!repeatable) stop(start());
     },
-  };
-  return {
-    file,
     async peek(bytes) {
       const content = source.open();
       const chunks = await firstChunks(content, bytes);
@@ -252,17 +245,11 @@ interface Meter {
   readonly fail: (reason: unknown) => void;
 }
 
-/** A body of exactly `sizeBytes`. Content that gives more or less breaks the request before its last byte. */
-interface MeteredBody {
-  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** Call it once the bytes are known to have arrived: a runtime may stop pulling at the last one. */
-  finish(): void;
-  /** Ends the content, however far it was read. */
-  end(): void;
-}
-
-/** Turns content into a request body that counts what leaves. A chunk counts once the next one is asked for. */
-function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter): MeteredBody {
+/**
+ * Turns content into a request body of exactly `sizeBytes` that counts what leaves. A chunk counts once the next one is asked
+ * for. Content that gives more or less breaks the request before its last byte.
+ */
+function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const { sizeBytes } = meter;
   let queued = 0;
   let reported = -1;
@@ -291,10 +278,12 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter): MeteredB
   const stream = new ReadableStream({ pull, cancel: () => stop(content) }, { highWaterMark: 0 });
   return {
     stream,
+    /** Call it once the bytes are known to have arrived: a runtime may stop pulling at the last one. */
     finish() {
       queued = sizeBytes;
       report();
     },
+    /** Ends the content, however far it was read. */
     end: () => stop(content),
   };
 }

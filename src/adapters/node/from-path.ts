@@ -1,5 +1,4 @@
-import { statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { createReadStream, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../../errors/index.js';
@@ -44,35 +43,18 @@ class PathSource implements RereadableSource {
     return statSync(this.#path).mtimeMs;
   }
 
-  chunks(): AsyncIterator<Uint8Array<ArrayBuffer>> {
-    return readAhead(this.#path);
+  chunks(): AsyncIterator<Uint8Array> {
+    return piecesOf(this.#path, this.size);
   }
 
   stream(): ReadableStream<Uint8Array> {
-    return streamOf(readAhead(this.#path));
+    return streamOf(piecesOf(this.#path, this.size));
   }
 }
 
-/** Reads one piece ahead, so that the disk works while the network does. */
-async function* readAhead(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>, undefined> {
-  const file = await open(path);
-  let ahead: Promise<Uint8Array<ArrayBuffer>> | undefined;
-  try {
-    const bytes = pieceBytes((await file.stat()).size);
-    const read = async () => {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafeSlow(bytes), 0, bytes);
-      return buffer.subarray(0, bytesRead);
-    };
-    ahead = read();
-    for (let piece = await ahead; piece.length > 0; piece = await ahead) {
-      ahead = read();
-      ahead.catch(() => undefined); // Thrown when it is asked for.
-      yield piece;
-    }
-  } finally {
-    await ahead?.catch(() => undefined);
-    await file.close();
-  }
+/** Opened with the first piece. A stream of Node's reads one piece ahead, so that the disk works while the network does. */
+async function* piecesOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array, undefined> {
+  yield* createReadStream(path, { highWaterMark: pieceBytes(sizeBytes) });
   return undefined;
 }
 

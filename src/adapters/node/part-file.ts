@@ -8,13 +8,6 @@ const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EXDEV',
 /** A part that was not written to for so long is of a program that was killed. */
 const LEFT_MS = 24 * 60 * 60 * 1_000;
 
-/** How a whole file takes its place. */
-interface Placing {
-  readonly overwrite: boolean;
-  /** The mode of the file that is replaced. */
-  readonly mode: number | undefined;
-}
-
 /** A file in the making, under a hidden name beside its target until it is whole. */
 export class PartFile {
   readonly #path: string;
@@ -44,8 +37,11 @@ export class PartFile {
     this.#sizeBytes += bytes.length;
   }
 
-  /** Puts the whole file, flushed to the disk, under its name at once; with `overwrite` false it never replaces another. */
-  async commit(target: string, { overwrite, mode }: Placing): Promise<void> {
+  /**
+   * Puts the whole file, flushed to the disk, under its name at once; with `overwrite` false it never replaces another. `mode`
+   * is that of the file that is replaced.
+   */
+  async commit(target: string, { overwrite, mode }: { overwrite: boolean; mode: number | undefined }): Promise<void> {
     if (mode !== undefined) await this.#file.chmod(mode);
     await flush(this.#file);
     await this.#file.close();

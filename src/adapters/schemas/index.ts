@@ -22,16 +22,12 @@ const urls = (what: string) => z.array(z.url()).describe(`${what} Public HTTPS U
 function ofModels<T extends string | number>(
   schema: z.ZodType<T>,
   what: string,
-  {
-    rows,
-    listOf,
-  }: { readonly rows: readonly ModelEntry[]; readonly listOf: (row: ModelCapabilities) => readonly T[] | undefined },
+  [rows, list]: readonly [rows: readonly ModelEntry[], list: ListField],
 ) {
-  const by = rows.map(([alias, row]) => `${alias}: ${(listOf(row) ?? []).join(', ')}`).join('; ');
+  const of = (row: ModelCapabilities) => (list === 'aspectRatios' ? ratiosOf(row) : (row[list] ?? []));
+  const by = rows.map(([alias, row]) => `${alias}: ${of(row).join(', ')}`).join('; ');
   return schema.describe(`${what} By model: ${by}.`);
 }
-const durations = ({ durations: list }: ModelCapabilities): readonly number[] | undefined => list;
-const resolutions = ({ resolutions: list }: ModelCapabilities): readonly string[] | undefined => list;
 
 /** The list of a model's row that holds the values of a field. */
 type ListField = 'durations' | 'resolutions' | 'aspectRatios';
@@ -130,8 +126,8 @@ export const imageParams = paramsSchema(
   {
     model: model(images, 'Image model. The service chooses where there is none.').optional(),
     prompt: nonEmptyText('What the image shows.'),
-    ratio: ofModels(z.string(), 'Aspect ratio.', { rows: images, listOf: ratiosOf }).optional(),
-    resolution: ofModels(z.string(), 'Resolution.', { rows: images, listOf: resolutions }).optional(),
+    ratio: ofModels(z.string(), 'Aspect ratio.', [images, 'aspectRatios']).optional(),
+    resolution: ofModels(z.string(), 'Resolution.', [images, 'resolutions']).optional(),
     response_format: z.literal('url').describe('How the image comes back.').optional(),
     watermark: z.boolean().optional(),
     safety_identifier: nonEmptyText('Hashed id of the end user.').optional(),
@@ -160,8 +156,8 @@ const contentItem = z.discriminatedUnion('type', [
 const videoFields = {
   prompt: nonEmptyText('Subject, action, camera move, light and style.').optional(),
   content: z.array(contentItem).describe('The prompt and references as a list, in place of prompt.').optional(),
-  resolution: ofModels(z.string(), 'Resolution.', { rows: videos, listOf: resolutions }).optional(),
-  duration: ofModels(z.number(), 'Length in seconds.', { rows: videos, listOf: durations }).optional(),
+  resolution: ofModels(z.string(), 'Resolution.', [videos, 'resolutions']).optional(),
+  duration: ofModels(z.number(), 'Length in seconds.', [videos, 'durations']).optional(),
   generate_audio: z.boolean().describe('Whether the video has sound, on models that support it.').optional(),
 };
 
