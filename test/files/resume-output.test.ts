@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LoopbackService } from './loopback-service.js';
-import { makeClient } from './make-client.js';
+import { failure, makeClient } from './make-client.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
@@ -14,11 +14,6 @@ afterEach(() => service.close());
 
 const open = (options = {}) => makeClient(service).jobs.output('job_1', { resume: true, ...options });
 const bytes = async (response: Response) => new Uint8Array(await response.arrayBuffer());
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => expect.fail('it did not fail'),
-    (reason: unknown) => reason,
-  );
 const gets = () => service.seen.filter(({ method }) => method === 'GET');
 
 it('gives an answer with head and length, and a body that goes on after cuts', async () => {

@@ -23,7 +23,7 @@ import { saveOutput } from '../../src/adapters/node/index.js';
 import { DownloadError } from '../../src/errors/index.js';
 import { ROOT } from '../support/build.js';
 import { hash, LoopbackService } from './loopback-service.js';
-import { makeClient } from './make-client.js';
+import { failure, makeClient } from './make-client.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
@@ -47,11 +47,6 @@ afterEach(async () => {
 
 const save = (path: string | URL = target, options: Parameters<typeof saveOutput>[3] = {}) =>
   saveOutput(makeClient(service), 'job_1', path, options);
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => expect.fail('it did not fail'),
-    (reason: unknown) => reason as DownloadError,
-  );
 const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
 const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 

@@ -8,7 +8,7 @@ import { fromPath } from '../../src/adapters/node/index.js';
 import { ConnectionError, PreflightError, UploadError } from '../../src/errors/index.js';
 import type { UploadSource } from '../../src/schemas/upload.js';
 import { hash, LoopbackService } from './loopback-service.js';
-import { makeClient } from './make-client.js';
+import { failure, makeClient } from './make-client.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
@@ -206,11 +206,6 @@ const MP4 = new Uint8Array(3_000_000).map((_, at) => (at * 17) % 253);
 MP4.set([0, 0, 0, 24, ...Buffer.from('ftypisom')]);
 const blob = () => new Blob([MP4], { type: 'video/mp4' });
 const stream = () => blob().stream();
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => expect.fail('it did not fail'),
-    (reason: unknown) => reason as UploadError,
-  );
 
 describe('the PUT', () => {
   it('is repeated whole after a cut, and its progress begins anew', async () => {

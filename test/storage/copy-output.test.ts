@@ -5,7 +5,7 @@ import { copyOutput, StorageError } from '../../src/adapters/storage/index.js';
 import type { OutputClient } from '../../src/downloading/output-source.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/make-client.js';
+import { failure, makeClient } from '../files/make-client.js';
 import { MemoryStore } from './memory-store.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
@@ -23,11 +23,6 @@ beforeEach(async () => {
 afterEach(() => service.close());
 
 const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', store.at('fox.mp4'), options);
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => expect.fail('it did not fail'),
-    (reason: unknown) => reason as StorageError & { jobId?: string },
-  );
 const stored = () => store.objects.get('fox.mp4');
 const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
 

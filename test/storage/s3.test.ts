@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { copyOutput, createOutputHandler, StorageError, s3 } from '../../src/adapters/storage/index.js';
 import type { S3Options } from '../../src/adapters/storage/s3-options.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/make-client.js';
+import { failure, makeClient } from '../files/make-client.js';
 import { S3Double, type S3Object } from './s3-double.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
@@ -26,11 +26,6 @@ afterEach(async () => {
 
 const copy = (options: Partial<S3Options> = {}, more = {}) =>
   copyOutput(makeClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
-const failure = (work: Promise<unknown>) =>
-  work.then(
-    () => expect.fail('it did not fail'),
-    (reason: unknown) => reason as StorageError,
-  );
 /** An object that another program has put there, of a job or of none. */
 const objectOf = (bytes: Uint8Array, job?: string): S3Object => ({
   ...{ bytes: Buffer.from(bytes), etag: '"1"', contentType: 'video/mp4', modified: new Date() },
