@@ -82,6 +82,11 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
     );
   });
 
+  test('that has no right to the keys is told which', async () => {
+    const { message } = await refusalOf(await connectedAs('ioredis', ['+@all', '~other:*']));
+    expect(message).toContain('gen-client:*');
+  });
+
   test('that may not publish is told so', async () => {
     const client = await connectedAs('ioredis', ['+@all', '-publish', '~*', '&*']);
     await expect(redisStore(client).publish?.('topic', 'hello')).rejects.toSatisfy(isSetupError);

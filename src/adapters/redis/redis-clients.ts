@@ -110,120 +110,71 @@ export interface PubSubClient {
   duplicate(): unknown;
 }
 
-/** A connection that subscribes to channels. Nothing here throws. */
-export interface Subscriber {
-  subscribe(channel: string): void;
-  unsubscribe(channel: string): void;
-  close(): void;
-}
-
-type Received = (channel: string, message: string) => void;
-
-/** How to subscribe. */
-interface SubscriberOptions {
-  /** The channels that are subscribed to again after a break. */
-  readonly wanted: ReadonlyMap<string, unknown>;
-  readonly received: Received;
-  readonly failed: (error: unknown) => void;
-}
-
-/** What is used of a connection of both clients. */
-interface PubSubConnection {
-  on(event: string, listener: (...values: never[]) => void): unknown;
-  connect(): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
-}
-
-interface IoRedisConnection extends PubSubConnection {
-  readonly status: string;
-  subscribe(channel: string): Promise<unknown>;
-  disconnect(): void;
-}
-
-interface NodeRedisConnection extends PubSubConnection {
-  /** Not there on a cluster. */
-  readonly isReady?: boolean;
-  subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
-  /** Not there in version 4. */
-  destroy?(): unknown;
-  disconnect?(): unknown;
-}
-
 /** Whether the client can publish and subscribe: those over HTTP cannot. */
 export function isPubSubClient(client: unknown): client is PubSubClient {
   return clientHas(client, 'publish', 'duplicate');
 }
 
-/** Opens one more connection: one that subscribes can do nothing else. After a break and an error it subscribes again. */
-export function openSubscriber(client: PubSubClient, { wanted, received, failed }: SubscriberOptions): Subscriber {
-  const subscribed = new Set<string>();
-  let isOpen = true;
+/** What is used of a connection of both clients. */
+interface PubSubConnection {
+  /** Of ioredis. */
+  readonly status?: string;
+  on(event: string, listener: (...values: never[]) => void): unknown;
+  connect(): Promise<unknown>;
+  /** node-redis alone takes a listener. */
+  subscribe(channel: string, listener?: (message: string, channel: string) => void): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  /** Of node-redis, where it is version 5 or later. */
+  destroy?(): unknown;
+  disconnect(): unknown;
+}
+
+/** How to subscribe. */
+interface SubscriberOptions {
+  /** The channels. */
+  readonly wanted: ReadonlyMap<string, unknown>;
+  readonly received: (channel: string, message: string) => void;
+  readonly failed: (error: unknown) => void;
+}
+
+/**
+ * Opens one more connection: one that subscribes can do nothing else. Whenever it is ready, also after a break, it subscribes
+ * to all channels that are wanted. Nothing here throws.
+ */
+export function openSubscriber(client: PubSubClient, { wanted, received, failed }: SubscriberOptions) {
+  const connection = client.duplicate() as PubSubConnection;
+  const isIoRedis = clientHas(client, 'defineCommand');
+  let state: 'opening' | 'ready' | 'closed' = 'opening';
   const report = (error: unknown) => {
-    if (isOpen) failed(error);
+    if (state !== 'closed') failed(error);
   };
-  const duplicate = client.duplicate() as IoRedisConnection & NodeRedisConnection;
-  const commands = clientHas(client, 'defineCommand')
-    ? ofIoRedis(duplicate, received)
-    : ofNodeRedis(duplicate, received);
+  // One function for all: node-redis calls each that it was given, and keeps them over a break.
+  const heard = isIoRedis ? undefined : (message: string, channel: string) => received(channel, message);
   const subscribe = (channel: string) => {
-    if (!isOpen || !commands.isReady() || subscribed.has(channel)) return;
-    subscribed.add(channel);
-    // Tried again with the next connection, and with the next wait on the channel.
-    commands.subscribe(channel).catch((error: unknown) => {
-      subscribed.delete(channel);
-      report(error);
-    });
+    if (state !== 'ready') return;
+    (heard ? connection.subscribe(channel, heard) : connection.subscribe(channel)).catch(report);
   };
-  const end = () => {
-    try {
-      Promise.resolve(commands.end()).catch(() => {});
-    } catch {
-      // It was not connected, so there is nothing to end.
-    }
+  const end = async () => (heard && connection.destroy ? connection.destroy() : connection.disconnect());
+  const close = () => {
+    state = 'closed';
+    // Where it was not connected, there is nothing to end.
+    end().catch(() => {});
   };
-  duplicate.on('error', report);
-  duplicate.on('close', () => subscribed.clear());
-  duplicate.on('reconnecting', () => subscribed.clear());
   const ready = () => {
-    if (!isOpen) return end();
+    if (state === 'closed') return close();
+    state = 'ready';
     for (const channel of wanted.keys()) subscribe(channel);
   };
-  duplicate.on('ready', ready);
-  commands.open().then(ready, report);
+  connection.on('error', report);
+  connection.on('ready', ready);
+  if (isIoRedis) connection.on('message', received);
+  // ioredis connects by itself, unless it is lazy.
+  if (heard || connection.status === 'wait') connection.connect().then(ready, report);
   return {
     subscribe,
-    unsubscribe(channel) {
-      if (subscribed.delete(channel)) duplicate.unsubscribe(channel).catch(report);
+    unsubscribe(channel: string) {
+      if (state === 'ready') connection.unsubscribe(channel).catch(report);
     },
-    close() {
-      isOpen = false;
-      end();
-    },
-  };
-}
-
-function ofIoRedis(connection: IoRedisConnection, received: Received) {
-  connection.on('message', received);
-  return {
-    isReady: () => connection.status === 'ready',
-    // The others are connecting already.
-    open: async () => (connection.status === 'wait' ? connection.connect() : undefined),
-    subscribe: (channel: string) => connection.subscribe(channel),
-    end: () => connection.disconnect(),
-  };
-}
-
-function ofNodeRedis(connection: NodeRedisConnection, received: Received) {
-  let isConnected = false;
-  // One function for all: the client calls each that it was given, and keeps them over a break.
-  const heard = (message: string, channel: string) => received(channel, message);
-  return {
-    isReady: () => connection.isReady ?? isConnected,
-    async open() {
-      await connection.connect();
-      isConnected = true;
-    },
-    subscribe: (channel: string) => connection.subscribe(channel, heard),
-    end: () => (connection.destroy ? connection.destroy() : connection.disconnect?.()),
+    close,
   };
 }

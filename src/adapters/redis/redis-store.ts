@@ -3,14 +3,7 @@ import { GenError } from '../../errors/gen-error.js';
 import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { type Store, setupError } from '../../store/store.js';
-import {
-  isPubSubClient,
-  openSubscriber,
-  type PubSubClient,
-  type RedisClient,
-  redisScript,
-  type Subscriber,
-} from './redis-clients.js';
+import { isPubSubClient, openSubscriber, type PubSubClient, type RedisClient, redisScript } from './redis-clients.js';
 
 /** How {@link redisStore} uses Redis. */
 export interface RedisStoreOptions {
@@ -148,24 +141,17 @@ function notifications(
   { prefix, failed }: { readonly prefix: string; readonly failed: (error: unknown) => void },
 ) {
   const listeners = new Map<string, Set<(message: string) => void>>();
-  let subscriber: Subscriber | undefined;
+  let subscriber: ReturnType<typeof openSubscriber> | undefined;
   const received = (channel: string, message: string) => {
     for (const listener of [...(listeners.get(channel) ?? [])]) callObserver(() => listener(message), failed);
   };
-  const close = () => {
+  const close = async () => {
     listeners.clear();
     subscriber?.close();
     subscriber = undefined;
   };
-  const stop = (channel: string, listener: (message: string) => void) => {
-    const own = listeners.get(channel);
-    if (!own?.delete(listener) || own.size > 0) return;
-    listeners.delete(channel);
-    if (listeners.size === 0) close();
-    else subscriber?.unsubscribe(channel);
-  };
   return {
-    async publish(topic: string, message: string): Promise<void> {
+    publish: async (topic: string, message: string) => {
       await client.publish(`${prefix}${topic}`, message).catch((error: unknown) => {
         failed(error);
         throw redisRefusal(error, prefix) ?? error;
@@ -173,16 +159,21 @@ function notifications(
     },
     subscribe(topic: string, listener: (message: string) => void): () => void {
       const channel = `${prefix}${topic}`;
+      const own = listeners.get(channel) ?? new Set();
+      listeners.set(channel, own);
       // A function of its own, so that the same listener may be given twice.
-      const own = (message: string) => listener(message);
-      listeners.set(channel, (listeners.get(channel) ?? new Set()).add(own));
+      const heard = (message: string) => listener(message);
+      own.add(heard);
       subscriber ??= openSubscriber(client, { wanted: listeners, received, failed });
       subscriber.subscribe(channel);
-      return () => stop(channel, own);
+      return () => {
+        if (!own.delete(heard) || own.size > 0 || listeners.get(channel) !== own) return;
+        listeners.delete(channel);
+        if (listeners.size === 0) void close();
+        else subscriber?.unsubscribe(channel);
+      };
     },
-    async close(): Promise<void> {
-      close();
-    },
+    close,
   };
 }
 
