@@ -1,12 +1,9 @@
 // What the semantic conventions for generative AI require of a span and a metric, on the oldest and the newest OpenTelemetry.
-import { fork } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
-import { build } from 'esbuild';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { bundleProgram, heard } from '../support/program.js';
 
 interface Told {
   readonly spans: readonly {
@@ -20,9 +17,6 @@ interface Told {
 }
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'gen-client-conventions-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-
 const newest = (name: string) => here(`newest/node_modules/@opentelemetry/${name}`);
 const ALIASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   '1.9': {},
@@ -44,23 +38,9 @@ function whyNotNewest(): string | undefined {
 }
 
 async function told(version: string): Promise<Told> {
-  const outfile = join(folder, `${version}.mjs`);
-  await build({
-    entryPoints: [here('conventions-process.ts')],
-    outfile,
-    alias: ALIASES[version] ?? {},
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    banner: {
-      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
-    },
-  });
-  return new Promise((resolve, reject) => {
-    const child = fork(outfile, [], { execArgv: [] });
-    child.once('message', (message) => resolve(message as Told));
-    child.once('exit', (code) => reject(new Error(`the program ended with ${code}`)));
-  });
+  const alias = ALIASES[version] ?? {};
+  const program = await bundleProgram(new URL('conventions-process.ts', import.meta.url), { alias });
+  return heard<Told>(program.start([])).finally(program.remove);
 }
 
 const isMissing = whyNotNewest() !== undefined;

@@ -1,11 +1,6 @@
-import { fork } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { bundleProgram, heard } from '../support/program.js';
 
 interface ToldSpan {
   readonly name: string;
@@ -16,30 +11,17 @@ interface ToldSpan {
   readonly links: readonly string[];
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'gen-client-roles-'));
-const program = join(folder, 'role.mjs');
+let program: Awaited<ReturnType<typeof bundleProgram>>;
 beforeAll(async () => {
-  await build({
-    entryPoints: [fileURLToPath(new URL('three-roles-process.ts', import.meta.url))],
-    outfile: program,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
-  });
+  program = await bundleProgram(new URL('three-roles-process.ts', import.meta.url));
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => program.remove());
 
 test('a process that creates, one that works and one that receives give one picture, joined by the job', async () => {
   const sandbox = createSandbox({ jobDurationMs: 100 });
   const service = await sandbox.listen({ port: 0 });
-  const env = { ...process.env, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: service.url };
-  const play = (...args: string[]) =>
-    new Promise<{ jobId: string; spans: ToldSpan[] }>((resolve, reject) => {
-      const child = fork(program, args, { env, execArgv: [] });
-      child.once('message', (message) => resolve(message as { jobId: string; spans: ToldSpan[] }));
-      child.once('exit', (code) => reject(new Error(`${args[0]} ended with ${code}`)));
-    });
+  const env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: service.url };
+  const play = (...args: string[]) => heard<{ jobId: string; spans: ToldSpan[] }>(program.start(args, env));
   try {
     const creator = await play('creator');
     const { jobId } = creator;

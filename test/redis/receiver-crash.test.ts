@@ -1,13 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { describe, expect, test, vi } from 'vitest';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';
+import { bundleProgram } from '../support/program.js';
 import { startRedis, whyNoRedis } from './real-redis.js';
 
 const SECRET = 'whsec_test';
@@ -15,10 +10,10 @@ const LEASE_MS = 4_000;
 const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 
 /** A receiver in a process of its own. */
-async function receiver(worker: string, redisPort: number, fate: 'dies' | 'lives') {
-  const process = fork(worker, [String(redisPort), SECRET, String(LEASE_MS), fate]);
+function receiver(worker: Awaited<ReturnType<typeof bundleProgram>>, redisPort: number, fate: 'dies' | 'lives') {
+  const process = worker.start([redisPort, SECRET, LEASE_MS, fate]);
   const handled: string[] = [];
-  const port = await new Promise<number>((resolve) => {
+  const listening = new Promise<number>((resolve) => {
     process.on('message', (message: { listening?: number; handling?: string }) => {
       if (message.handling) handled.push(message.handling);
       if (message.listening) resolve(message.listening);
@@ -26,7 +21,7 @@ async function receiver(worker: string, redisPort: number, fate: 'dies' | 'lives
   });
   const send = async () => {
     const { body, headers } = await signWebhook(event, { secret: SECRET });
-    return fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body, headers }).then(
+    return fetch(`http://127.0.0.1:${await listening}/`, { method: 'POST', body, headers }).then(
       ({ status }) => status,
       () => 'no answer',
     );
@@ -34,25 +29,12 @@ async function receiver(worker: string, redisPort: number, fate: 'dies' | 'lives
   return { process, handled, send };
 }
 
-function ended(process: ChildProcess): Promise<unknown> {
-  return new Promise((resolve) => process.once('exit', resolve));
-}
-
 describe.skipIf(whyNoRedis())('an event whose receiver is killed at its work', () => {
   test('is refused while the lease runs, then handled once by another, which says so to every copy', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'gen-client-receiver-'));
-    const worker = join(folder, 'worker.mjs');
+    const worker = await bundleProgram(new URL('receiver-worker.ts', import.meta.url));
     const redis = await startRedis();
-    await build({
-      entryPoints: [fileURLToPath(new URL('receiver-worker.ts', import.meta.url))],
-      outfile: worker,
-      bundle: true,
-      platform: 'node',
-      format: 'esm',
-      banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
-    });
-    const first = await receiver(worker, redis.port, 'dies');
-    const other = await receiver(worker, redis.port, 'lives');
+    const first = receiver(worker, redis.port, 'dies');
+    const other = receiver(worker, redis.port, 'lives');
     try {
       const answer = first.send();
       await vi.waitFor(() => expect(first.handled).toEqual([event.id]), PATIENCE_MS);
@@ -66,9 +48,8 @@ describe.skipIf(whyNoRedis())('an event whose receiver is killed at its work', (
       expect(other.handled).toEqual([event.id]);
     } finally {
       other.process.kill('SIGKILL');
-      await ended(other.process);
       await redis.close();
-      rmSync(folder, { recursive: true, force: true });
+      worker.remove();
     }
   });
 });

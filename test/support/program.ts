@@ -1,0 +1,35 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BuildOptions, build } from 'esbuild';
+
+/** A program of the tests as one file, so that any number of its processes start quickly. */
+export async function bundleProgram(program: URL, more: BuildOptions = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'gen-client-program-'));
+  const outfile = join(folder, 'program.mjs');
+  await build({
+    entryPoints: [fileURLToPath(program)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    banner: { js: 'import { createRequire as from } from "node:module"; const require = from(import.meta.url);' },
+    ...more,
+  });
+  return {
+    start: (args: readonly unknown[], env: Readonly<Record<string, string>> = {}): ChildProcess =>
+      fork(outfile, args.map(String), { env: { ...process.env, ...env }, execArgv: [] }),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** The first message of a process that is the expected one, or that is of the expected kind. */
+export function heard<T>(process: ChildProcess, isExpected: (message: unknown) => boolean = () => true): Promise<T> {
+  return new Promise((resolve, reject) => {
+    process.on('message', (message) => isExpected(message) && resolve(message as T));
+    process.once('exit', (code) => reject(new Error(`the process ended with ${code} before it said what is expected`)));
+  });
+}
