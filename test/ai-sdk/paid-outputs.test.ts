@@ -168,25 +168,6 @@ describe('the files of a call', () => {
   const deletes = (sandbox: ReturnType<typeof createSandbox>) =>
     sandbox.requests.filter(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'));
 
-  it('are deleted when the create is refused', async () => {
-    const { gen, sandbox } = providerOnSandbox({ balanceTokens: 0 });
-    const model = gen.image('svc-image-fast');
-    const asked = generateImage({ model, prompt: { text: prompt, images: [image] }, providerOptions: QUICK });
-    await expect(asked).rejects.toMatchObject({ name: 'InsufficientBalanceError' });
-    expect(deletes(sandbox)).toHaveLength(1);
-  });
-
-  it('stay when the answer of the create is lost: a job may use them', async () => {
-    vi.useFakeTimers();
-    const { gen, sandbox } = providerOnSandbox();
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 10 });
-    const model = gen.video('svc-video-fast');
-    const asked = generateVideo({ model, prompt: { text: prompt, image }, providerOptions: QUICK });
-    await expect(pass(asked)).rejects.toMatchObject({ name: 'ConnectionError' });
-    expect(sandbox.jobs).toHaveLength(1);
-    expect(deletes(sandbox)).toHaveLength(0);
-  });
-
   it("are deleted after the job with cleanup: 'after-job', and stay without it", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     const model = gen.image('svc-image-fast');
@@ -200,14 +181,5 @@ describe('the files of a call', () => {
     expect(deletes(sandbox)).toHaveLength(0);
     await ask({ cleanup: 'after-job' });
     expect(deletes(sandbox)).toHaveLength(1);
-  });
-
-  it('are checked before any of them is sent', async () => {
-    const { gen, sandbox } = providerOnSandbox();
-    const references = [image, { data: image, mediaType: 'application/pdf' }];
-    const model = gen.video('svc-video-fast');
-    const asked = generateVideo({ model, prompt, inputReferences: references, providerOptions: QUICK });
-    await expect(asked).rejects.toMatchObject({ name: 'PreflightError' });
-    expect(sandbox.requests).toHaveLength(0);
   });
 });

@@ -10,17 +10,10 @@ const prompt = 'a fox at dawn';
 describe('providerOptions.gen', () => {
   it.each([
     ['idempotencykey', 'Did you mean "idempotencyKey"?'],
-    ['idempotency-key', 'Did you mean "idempotencyKey"?'],
-    ['waitTimeoutMs', 'Did you mean "timeoutMs"?'],
     ['timeout', 'Did you mean "timeoutMs"?'],
-    ['pollInterval', 'Did you mean "pollIntervalMs"?'],
     ['poll_interval_ms', 'Did you mean "pollIntervalMs"?'],
-    ['clean_up', 'Did you mean "cleanup"?'],
-    ['labels', 'Did you mean "label"?'],
-    ...['signal', 'headers', 'budget', 'onUpdate', 'throwOnFailure'].map((name) => [
-      name,
-      'Use one of idempotencyKey, ',
-    ]),
+    ['signal', 'Use one of idempotencyKey, '],
+    ['budget', 'Use one of idempotencyKey, '],
   ])('refuses %s, which is no field of the service, before anything is sent', async (name, advice) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
@@ -32,14 +25,9 @@ describe('providerOptions.gen', () => {
 
   it.each([
     [{ timeoutMs: '1000' }, 'timeoutMs'],
-    [{ pollIntervalMs: 0 }, 'pollIntervalMs'],
-    [{ cleanup: true }, 'cleanup'],
     [{ recover: { generation_rejected: 1 } }, 'generation_rejected'],
-    [{ idempotencyKey: '' }, 'idempotencyKey'],
     [{ idempotencyKey: null }, 'idempotencyKey'],
     [{ idempotency_key: null }, 'idempotencyKey must be a string'],
-    [{ idempotency_key: 17 }, 'idempotencyKey must be a string'],
-    [{ label: 7 }, 'label'],
   ])('refuses a wrong value (%o), before anything is sent', async (options, named) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');

@@ -27,7 +27,7 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
     'let calls of a higher priority go next, behind a backlog (%i workers)',
     async (workers) => {
       const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
-      await enqueue(on, 'backlog', 150);
+      await enqueue(on, 'backlog', 80);
       for (let at = 0; at < workers; at++) on.work(QUIET);
       await expect.poll(() => createdOn(on).length, { timeout: 20_000 }).toBeGreaterThanOrEqual(2 * WINDOW);
       await enqueue(on, 'urgent', 10, { priority: 1 });
@@ -43,9 +43,9 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
 
   it('are not delayed by a backlog that was drained', async () => {
     const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
-    await enqueue(on, 'mistake', 300);
+    await enqueue(on, 'mistake', 120);
     on.work(QUIET);
-    await expect.poll(() => on.queue.queue.getDelayedCount(), { timeout: 20_000 }).toBeGreaterThan(200);
+    await expect.poll(() => on.queue.queue.getDelayedCount(), { timeout: 20_000 }).toBeGreaterThan(60);
     await on.queue.queue.drain(true);
     const before = createdOn(on).length;
     await enqueue(on, 'order', 30);
@@ -59,15 +59,5 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
     const tookMs = performance.now() - start;
     if (tookMs >= 6_000 && isTooSlow('that a drained backlog delays nobody')) return;
     expect(tookMs).toBeLessThan(6_000);
-  });
-
-  it('leave the reads of running jobs before those that are still to be made', async () => {
-    const limits = { 'videos.create': { limit: 1, windowMs: HOUR_MS } };
-    const on = open({ jobDurationMs: 300, client: { limits, rateLimit: 'wait' } });
-    on.work({ concurrency: 1, pollIntervalMs: 100 });
-    await enqueue(on, 'order', 20);
-    await expect.poll(() => on.queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);
-    expect((await on.record('order-0')).returnvalue.status).toBe('completed');
-    expect(createdOn(on)).toHaveLength(1);
   });
 });

@@ -29,16 +29,6 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(keys()).toEqual(['order-17']);
   });
 
-  it('are made once when queued twice under one id', async () => {
-    const { sandbox, queue, work, ended } = open();
-    work();
-    await queue.images.create({ prompt, idempotency_key: 'order-18' });
-    await queue.images.create({ prompt, idempotency_key: 'order-18' });
-    await ended();
-    expect(await queue.queue.getCompletedCount()).toBe(1);
-    expect(sandbox.jobs).toHaveLength(1);
-  });
-
   it('fail with the typed error, kept as data with the queue job', async () => {
     const { sandbox, queue, work, ended, record, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
@@ -154,16 +144,6 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await ended();
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
-  });
-
-  it('are sent again under a derived key while a reference is in review', async () => {
-    const { sandbox, queue, work, ended, keys } = open();
-    sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 0.05 } });
-    work();
-    await queue.videos.create({ prompt }, { jobId: 'order-20' });
-    await ended();
-    expect(await queue.queue.getCompletedCount()).toBe(1);
-    expect(keys()).toEqual(['order-20', 'order-20:r2']);
   });
 
   it('recover from the failures that the call, or else the worker, names', async () => {

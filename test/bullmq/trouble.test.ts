@@ -117,18 +117,4 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     expect(await queue.queue.getFailedCount()).toBe(0);
     expect(sandbox.jobs).toHaveLength(0);
   });
-
-  it('reads its running job before queued creates', async () => {
-    const { queue, work, record, asleep } = open({ jobDurationMs: DAY_MS });
-    const worker = work({ pollIntervalMs: 3_600_000 });
-    await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect.poll(async () => (await record('order-1')).data.jobId, { timeout: 10_000 }).toBeDefined();
-    await asleep();
-    await worker.close();
-    for (let at = 0; at < 5; at++) await queue.images.create({ prompt }, { jobId: `image-${at}` });
-    await (await record('order-1')).promote();
-    // A read that is due stands before all calls whose job is not made.
-    expect((await queue.queue.getWaiting()).map(({ id }) => id)).toEqual(['order-1']);
-    expect((await queue.queue.getPrioritized()).map(({ id }) => id)).toHaveLength(5);
-  });
 });

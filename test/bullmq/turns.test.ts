@@ -12,8 +12,8 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
   const { open } = queuesOnSandboxes();
 
   it('come to running jobs before new ones are created (regression: nothing was read until the last create was out)', async () => {
-    const calls = 60;
-    // Six creates a second: the last one goes out after ten seconds.
+    const calls = 30;
+    // Six creates a second: the last one goes out after five seconds.
     const limits = { 'videos.create': { limit: 6, windowMs: 1000 } };
     const { sandbox, queue, work } = open({ jobDurationMs: 200, client: { limits, rateLimit: 'wait' } });
     const lags: number[] = [];
@@ -132,18 +132,6 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
 describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
   const { open } = queuesOnSandboxes();
 
-  it('are gone when their calls have ended', async () => {
-    const { sandbox, queue, work, ended, name, connection } = open();
-    const notes = openNotes(connection, { name });
-    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
-    work();
-    for (let at = 0; at < 6; at++) await queue.videos.create({ prompt });
-    await ended(6);
-    expect(await notes.owned()).toBe(0);
-    await notes.close();
-  });
-
   it('of webhooks that nobody waits for are dropped after an hour (regression: they stayed for ever)', async () => {
     const { sandbox, queue, work, ended, name, connection } = open();
     const notes = openNotes(connection, { name });
@@ -165,19 +153,6 @@ describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
       vi.useRealTimers();
     }
     expect(await notes.woken('foreign-7')).toBe(false);
-    await notes.close();
-  });
-
-  it('are written at the next read where a worker died between storing its job and noting it', async () => {
-    const { sandbox, queue, work, asleep, name, connection } = open({ jobDurationMs: HOUR_MS });
-    const notes = openNotes(connection, { name });
-    work({ pollIntervalMs: 200 });
-    const call = await queue.videos.create({ prompt });
-    await asleep();
-    const jobId = sandbox.jobs[0]?.id ?? '';
-    expect(await notes.owner(jobId)).toBe(call.id);
-    await notes.forget(jobId);
-    await expect.poll(() => notes.owner(jobId), { timeout: 10_000 }).toBe(call.id);
     await notes.close();
   });
 

@@ -104,10 +104,4 @@ describe.skipIf(whyNoWorkerd !== undefined)('the example for Workers', () => {
     expect((await ask(`/${state.output?.id}`)).status).toBe(404);
     expect((await ask('/?order=18', { method: 'POST', body: '{}' })).status).toBe(401);
   });
-
-  test('is at most 40 lines of an app', () => {
-    const [code = ''] = readFileSync(`${ROOT}examples/workers/worker.ts`, 'utf8').split('declare global');
-    const lines = code.split('\n').filter((line) => line.trim() !== '' && !/^(\/\/|import )/.test(line));
-    expect(lines.length).toBeLessThanOrEqual(40);
-  });
 });

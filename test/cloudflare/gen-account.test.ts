@@ -1,6 +1,5 @@
 // The Durable Object and its store in process, beside a runtime of doubles and a real SQLite. workerd runs the same in one-account.test.ts.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openGroupTable } from '../../src/adapters/cloudflare/group-table.js';
 import { durableObjectStore, GenAccount } from '../../src/adapters/cloudflare/index.js';
 import { GenError } from '../../src/errors/index.js';
 import { openSql } from './sqlite.js';
@@ -28,76 +27,6 @@ afterEach(() => {
 });
 
 const value = (text: string, ttlMs = 1_000) => ({ value: text, ttlMs });
-
-describe('the tables of a Durable Object', () => {
-  const setup = () => {
-    const sql = openSql();
-    const rows = (table: string) => sql.exec(`SELECT name FROM ${table} WHERE until > ?`, 0).toArray().length;
-    return { sql, rows, groups: openGroupTable(sql, () => Date.now()) };
-  };
-
-  it('give each write a version above all before it, also after the group was forgotten', () => {
-    const { groups } = setup();
-    expect(groups.read('g', ['a'])).toEqual({ version: '0', nowMs: START_MS, values: {} });
-    expect(groups.write('g', '0', { a: value('1') })).toBe(true);
-    const first = groups.read('g', []).version;
-    expect(Number(first)).toBe(START_MS * 1_000);
-    expect(groups.write('g', first, { a: value('2') })).toBe(true);
-    expect(groups.read('g', ['a'])).toEqual({
-      version: String(START_MS * 1_000 + 1),
-      nowMs: START_MS,
-      values: { a: '2' },
-    });
-    expect(groups.write('g', first, { a: value('3') })).toBe(false);
-
-    vi.setSystemTime(START_MS + 60_000);
-    groups.sweep();
-    expect(groups.read('g', ['a'])).toMatchObject({ version: '0', values: {} });
-    expect(groups.write('g', '0', {})).toBe(true);
-    expect(Number(groups.read('g', []).version)).toBe((START_MS + 60_000) * 1_000);
-  });
-
-  it('keep a key for its time, and delete it for null', () => {
-    const { groups } = setup();
-    groups.write('g', '0', { a: value('1', 999.5), b: value('2', 5_000), c: value('3') });
-    vi.setSystemTime(START_MS + 999);
-    expect(groups.read('g', ['a', 'b', 'c', 'd']).values).toEqual({ a: '1', b: '2', c: '3' });
-    vi.setSystemTime(START_MS + 1_000);
-    expect(groups.read('g', ['a', 'b']).values).toEqual({ b: '2' });
-    groups.write('g', groups.read('g', []).version, { b: null });
-    expect(groups.read('g', ['a', 'b']).values).toEqual({});
-  });
-
-  it('forget with each write and each sweep what is over, and say when the rest is', () => {
-    const { groups, rows } = setup();
-    expect(groups.sweep()).toBeUndefined();
-    groups.write('short', '0', { a: value('1', 10) });
-    groups.write('long', '0', { a: value('1', 100_000) });
-    expect(groups.sweep()).toBe(START_MS + 100_000);
-    expect([rows('groups'), rows('pairs')]).toEqual([2, 2]);
-    // The version outlives its keys by a minute: a late write must not meet an old version.
-    vi.setSystemTime(START_MS + 59_999);
-    groups.sweep();
-    expect([rows('groups'), rows('pairs')]).toEqual([2, 1]);
-    vi.setSystemTime(START_MS + 60_000);
-    groups.write('third', '0', {});
-    expect([rows('groups'), rows('pairs')]).toEqual([2, 1]);
-    vi.setSystemTime(START_MS + 120_000);
-    expect(groups.sweep()).toBeUndefined();
-    expect([rows('groups'), rows('pairs')]).toEqual([0, 0]);
-  });
-
-  it('keep a group for as long as its longest key', () => {
-    const { groups } = setup();
-    groups.write('g', '0', { a: value('1', 300_000) });
-    groups.write('g', groups.read('g', []).version, { b: value('1', 10) });
-    expect(groups.sweep()).toBe(START_MS + 300_000);
-    vi.setSystemTime(START_MS + 200_000);
-    groups.write('g', groups.read('g', []).version, {});
-    expect(groups.read('g', ['a']).values).toEqual({ a: '1' });
-    expect(groups.sweep()).toBe(START_MS + 300_000);
-  });
-});
 
 describe('GenAccount', () => {
   const setup = () => {
@@ -183,23 +112,6 @@ describe('durableObjectStore', () => {
     expect(await Promise.allSettled(runtime.waited)).toEqual([{ status: 'fulfilled', value: undefined }]);
     runtime.hasWaitUntil = false;
     expect(await later(shared.read('g', []))).toMatchObject({ version: '1' });
-  });
-
-  it('asks again, five times in all, after 20 to 320 ms', async () => {
-    const gone = new Error('The object was moved.');
-    const { store: shared, calls } = binding(gone, gone);
-    const answer = shared.read('g', []);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(calls()).toHaveLength(1);
-    await vi.advanceTimersByTimeAsync(400);
-    expect(calls()).toHaveLength(3);
-    expect(await later(answer)).toMatchObject({ version: '1' });
-
-    const never = binding(gone, gone, gone, gone, gone, gone);
-    expect(await later(never.store.write('g', '1', {}))).toBe(gone);
-    expect(never.calls()).toHaveLength(5);
-    const four = binding(gone, gone, gone, gone);
-    expect(await later(four.store.write('g', '1', {}))).toBe(true);
   });
 
   it.each([

@@ -5,10 +5,8 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { GenError } from '../../src/errors/gen-error.js';
 import { whyNoStores } from '../storage/heavy.js';
 import { ROOT } from '../support/build.js';
-import { bundle, startWorkerd, whyNoWorkerd } from './workerd.js';
 
 const run = promisify(execFile);
 
@@ -74,36 +72,4 @@ test.skipIf(whyNoStores() !== undefined)("the example for Workers fits Cloudflar
   const { stdout } = await run(process.execPath, [tsc, '-p', config], { cwd: ROOT }).catch((failed) => failed);
   // Our own source is checked elsewhere, with the types that it is written for.
   expect(stdout.split('\n').filter((line: string) => line.includes('workers/worker.ts'))).toEqual([]);
-});
-
-test.skipIf(whyNoWorkerd !== undefined)('what cannot be right is refused, with what to pass', async () => {
-  const worker = await startWorkerd({
-    modules: true,
-    script: await bundle({
-      text: `
-        import { durableObjectStore } from 'gen-client/cloudflare';
-        const namespace = { idFromName() {}, get() {} };
-        const tried = [
-          () => durableObjectStore(undefined, 'main'),
-          () => durableObjectStore(namespace),
-          () => durableObjectStore(namespace, ''),
-          () => durableObjectStore('ACCOUNT', 'main'),
-        ].map((make) => { try { make(); return 'made'; } catch (error) { return error.name + ': ' + error.message; } });
-        export default { fetch: () => Response.json(tried) };`,
-    }),
-  });
-  try {
-    const told = (await (await worker.dispatchFetch('http://worker.test/')).json()) as string[];
-    expect(told).toMatchInlineSnapshot(`
-      [
-        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not undefined.",
-        "GenError: name must be a non-empty string, not undefined.",
-        "GenError: name must be a non-empty string, not "".",
-        "GenError: namespace must be the binding of a Durable Object, such as env.ACCOUNT, not a string.",
-      ]
-    `);
-    expect(told.every((line) => line.startsWith(`${new GenError('').name}: `))).toBe(true);
-  } finally {
-    await worker.dispose();
-  }
 });

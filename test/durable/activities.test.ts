@@ -2,9 +2,8 @@
 import { expect, it } from 'vitest';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
-import { type ClientOptions, createBudget, GenError, memoryStore } from '../../src/index.js';
+import { type ClientOptions, createBudget, GenError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { setupError } from '../../src/store/store.js';
 
 const create = (key: string, call = 'videos') => ({ call, params: { prompt: 'a fox' }, key, model: null });
 const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
@@ -52,12 +51,6 @@ it.each(['images', 'videoEdits', 'characters'])('a create of %s waits for a paus
   expect(sandbox.requests.length - sent).toBe(1);
 });
 
-it('a create that meets a 429 says when the service may be asked again', async () => {
-  const { activities, refuse } = setup();
-  refuse(5);
-  expect(await activities.create(create('run-1'))).toMatchObject({ failure: { kind: 'full', retryAfterMs: 5_000 } });
-});
-
 it('a create that fails in another way leaves no place', async () => {
   const { sandbox, client, activities } = setup({ limits });
   sandbox.faults.add({ match: { method: 'POST' }, status: 422, times: 1 });
@@ -74,15 +67,6 @@ it.each<[string, () => Promise<never>]>([
   const failure = { kind: 'unsent', error: { name: 'ConnectionError' } };
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure });
   expect(sandbox.jobs).toEqual([]);
-});
-
-it('a store that is set up wrongly fails the run by what to fix', async () => {
-  const wrong = async () => Promise.reject(setupError('Give its user the command eval.'));
-  const { activities } = setup({ store: { ...memoryStore(), read: wrong } });
-  expect(await activities.create(create('run-1'))).toMatchObject({
-    type: 'failed',
-    failure: { error: { message: 'Give its user the command eval.', recovery: 'fix_setup' } },
-  });
 });
 
 it('a copy fails the run by what is wrong, and the activity by what is not ours', async () => {

@@ -1,6 +1,6 @@
 // The examples of durable runs, against the published types of this package and the real types of each engine.
 import { execFile } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { ensureBuilt, ROOT } from '../support/build.js';
@@ -51,9 +51,3 @@ it.each(EXAMPLES)(
   },
   60_000,
 );
-
-it('a workflow at Cloudflare, its start and its webhook are 16 lines of an app', () => {
-  const [code = ''] = readFileSync(`${ROOT}examples/durable/cloudflare-workflow.ts`, 'utf8').split('interface Env');
-  const lines = code.split('\n').filter((line) => line.trim() !== '' && !/^(\/\/|import )/.test(line));
-  expect(lines).toHaveLength(16);
-});

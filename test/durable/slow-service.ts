@@ -13,7 +13,7 @@ export interface SlowService {
 
 /** Starts it. The first create is done, and its answer dropped after a second; so a process can be killed meanwhile. */
 export async function slowService(): Promise<SlowService> {
-  const sandbox = createSandbox({ jobDurationMs: 12_000, limits: 'off' });
+  const sandbox = createSandbox({ jobDurationMs: 6_000, limits: 'off' });
   sandbox.faults.add({ match: { method: 'POST' }, latencyMs: 1000, commitThenDrop: true, times: 1 });
   const service = await sandbox.listen({ port: 0 });
   const jobsOf = (prompt: string) => sandbox.jobs.filter((job) => job.prompt === prompt);

@@ -144,17 +144,6 @@ describe('instrumentGenClient', () => {
     expect((await telemetry.figures())['gen_client.lane.wait']).toBeGreaterThanOrEqual(5);
   });
 
-  test('ends generate with the answer of the create, where the process does not wait for the job', async () => {
-    const { client } = held();
-    await client.videos.create(VIDEO);
-    expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create']]]);
-    const [, generate] = telemetry.spans();
-    expect(generate?.attributes).toMatchObject({
-      'gen_client.tokens.quoted': 12,
-      'gen_client.job.status': 'processing',
-    });
-  });
-
   test('gives the end of a job that nobody waits for a span of its own, with the link', async () => {
     const { sandbox, client } = held();
     const { job } = await client.videos.create(VIDEO);

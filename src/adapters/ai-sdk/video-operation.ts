@@ -29,9 +29,9 @@ interface Operation {
   readonly idempotencyKeys: readonly (string | undefined)[];
   /** The core reads an operation once after its webhook, and takes "pending" for a failure then. */
   readonly webhook: boolean;
-  readonly pollIntervalMs: number | undefined;
-  /** When the wait ends, in milliseconds since the epoch, and how long it may last; undefined for no limit. */
-  readonly limit: { readonly untilMs: number; readonly timeoutMs: number } | undefined;
+  readonly pollIntervalMs?: number;
+  /** When the wait ends, in milliseconds since the epoch, and how long it may last. */
+  readonly limit?: { readonly untilMs: number; readonly timeoutMs: number };
 }
 
 /** Starts one job for each key. Jobs that were made count even when others were refused. */
@@ -137,21 +137,9 @@ async function finish(
   return readOutput(client, completed, { mediaType: 'video', signal, idempotencyKey });
 }
 
+/** The operation that `startJobs` gave. */
 function readOperation(operation: JSONValue): Operation {
-  const { jobIds, idempotencyKeys, webhook, pollIntervalMs, limit } = isFields(operation) ? operation : {};
-  if (!isTexts(jobIds) || jobIds.length === 0) {
-    throw new GenError('operation must be what experimental_startVideo gave for this provider: { jobIds, webhook }.');
-  }
-  const { untilMs, timeoutMs } = isFields(limit) ? limit : {};
-  return {
-    jobIds,
-    idempotencyKeys: isTexts(idempotencyKeys) ? idempotencyKeys : [],
-    webhook: webhook === true,
-    pollIntervalMs: typeof pollIntervalMs === 'number' ? pollIntervalMs : undefined,
-    limit: typeof untilMs === 'number' && typeof timeoutMs === 'number' ? { untilMs, timeoutMs } : undefined,
-  };
-}
-
-function isTexts(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+  const { jobIds } = isFields(operation) ? operation : {};
+  if (Array.isArray(jobIds) && jobIds.length > 0) return operation as object as Operation;
+  throw new GenError('operation must be what experimental_startVideo gave for this provider: { jobIds, webhook }.');
 }

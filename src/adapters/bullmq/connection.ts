@@ -4,9 +4,6 @@ import * as option from '../../rules/options.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 
-/** The name of the queue when none is given. */
-const DEFAULT_QUEUE = 'gen-client';
-
 /** What queue and worker must agree on. */
 export interface QueueLocation {
   /** The queue's name. @default 'gen-client' */
@@ -15,24 +12,11 @@ export interface QueueLocation {
   readonly prefix?: string | undefined;
 }
 
-/** The options that say where a queue is, as fields of a schema. */
 export const LOCATION_FIELDS = { name: option.text, prefix: option.text } as const;
 
 /** The queues behind one name: the calls, and the notes by which a webhook finds its call. */
-export interface QueueNames {
-  readonly calls: string;
-  readonly notes: string;
-  readonly options: { readonly connection: ConnectionOptions; readonly prefix?: string };
-}
-
-/** Where the calls and the notes of a queue are. */
-export function queueNames(connection: ConnectionOptions, location: QueueLocation): QueueNames {
-  const calls = location.name ?? DEFAULT_QUEUE;
-  return {
-    calls,
-    notes: `${calls}-notes`,
-    options: { connection, ...(location.prefix !== undefined && { prefix: location.prefix }) },
-  };
+export function queueNames(connection: ConnectionOptions, { name = 'gen-client', prefix }: QueueLocation) {
+  return { calls: name, notes: `${name}-notes`, options: { connection, ...(prefix !== undefined && { prefix }) } };
 }
 
 /** Throws a GenError for a connection that can never work, before one is opened. */
@@ -53,7 +37,7 @@ export function checkConnection(owner: string, connection: unknown, { prefix = '
 }
 
 /** A part of the engine with a connection of its own. */
-export interface Closable {
+interface Closable {
   close(): Promise<void>;
   /** Cuts the connection without a word to Redis. */
   disconnect?(): Promise<void>;

@@ -75,7 +75,6 @@ const ENGINE_OPTIONS = [
   'timestamp',
 ] satisfies readonly (keyof JobsOptions)[];
 
-/** The options of a queued call. */
 const ENQUEUE_OPTIONS = option.optionsOf({
   ...Object.fromEntries(ENGINE_OPTIONS.map((name) => [name, option.anything])),
   jobId: option.anything,
@@ -107,7 +106,6 @@ const CHECKS = {
   characters: checkCharacter,
 } as const;
 
-/** A call that is about to be queued. */
 interface NewCall {
   /** How errors name the call. */
   readonly name: string;

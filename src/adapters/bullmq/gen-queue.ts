@@ -23,7 +23,6 @@ export interface GenQueueOptions extends QueueLocation {
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
-/** The options of `createGenQueue`. */
 const QUEUE_OPTIONS = option.optionsOf({ ...LOCATION_FIELDS, onError: option.callback });
 
 /** Queues create calls and wakes those that wait. */

@@ -13,9 +13,8 @@ import type { CompletedJob } from '../../schemas/job.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 import { checkConnection, closeInTime, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
 import { tellEngineFailures } from './engine-failures.js';
-import { openNotes } from './notes.js';
+import { createSweep, openNotes } from './notes.js';
 import { createProcessor } from './process-call.js';
-import { createSweep } from './sweep.js';
 
 /** How a worker runs. */
 export interface GenWorkerOptions extends QueueLocation {
@@ -68,7 +67,6 @@ export interface GenWorkerOptions extends QueueLocation {
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency' | 'maxStalledCount'> | undefined;
 }
 
-/** The options of `createGenWorker`. */
 const WORKER_OPTIONS = option.optionsOf({
   ...LOCATION_FIELDS,
   onCompleted: option.callback,
@@ -157,7 +155,7 @@ export function createGenWorker(
   worker.on('error', onError);
   queue.on('error', onError);
   regularly(CLEAN_EVERY_MS, notes.clean, { closing: closing.signal, onError });
-  regularly(SWEEP_EVERY_MS, createSweep({ notes, queue, clock: systemClock }), { closing: closing.signal, onError });
+  regularly(SWEEP_EVERY_MS, createSweep(notes, queue, systemClock), { closing: closing.signal, onError });
   tellEngineFailures(worker, { onFailed: options.onFailed, onError, closing: closing.signal, clock: systemClock });
   return {
     worker,
@@ -190,7 +188,6 @@ async function regularly(
   }
 }
 
-/** The budget of a scope, made of the client's own. */
 function budgetOf(client: GenClient, scope: string): Budget {
   const budget = client.budgetOf(scope);
   if (budget) return budget;

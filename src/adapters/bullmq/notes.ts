@@ -1,4 +1,6 @@
 import { type ConnectionOptions, Queue } from 'bullmq';
+import type { Clock } from '../../runtime/clock.js';
+import type { GenJobData, GenJobResult } from './call-record.js';
 import { type QueueLocation, queueNames } from './connection.js';
 
 /**
@@ -26,7 +28,6 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
   });
   const woken = async (jobId: string) => (await queue.getJob(wakeNote(jobId))) !== undefined;
   return {
-    /** Whether a webhook came. */
     woken,
     /** Which queue job waits for this job of the service. */
     owner: async (jobId: string) => (await queue.getJob(ownerNote(jobId)))?.data.queueJobId,
@@ -90,4 +91,28 @@ export async function wakeCall(
   }
   // Promoted calls go to the end of the line; this one has something to bring.
   await job.changePriority({ priority: 0, lifo });
+}
+
+/** So far apart are the clocks of two workers that need no help. */
+const CLOCKS_APART_MS = 5_000;
+/** So many calls are looked at in one go. */
+const PAGE = 100;
+
+/**
+ * Looks at the next calls that have a job, each time it is called. Wakes those that another worker has put to sleep by a
+ * clock that is ahead, which a record that was stored in the future shows: when that worker has died, they would sleep longer
+ * by as much. Forgets the notes of calls that somebody has removed, so that they do not count in the pace of the reads.
+ */
+export function createSweep(notes: Notes, queue: Queue<GenJobData, GenJobResult>, clock: Clock): () => Promise<void> {
+  let from = 0;
+  return async () => {
+    const page = await notes.owners(from, PAGE);
+    from = page.length < PAGE ? 0 : from + PAGE;
+    for (const { jobId, queueJobId } of page) {
+      const call = await queue.getJob(queueJobId);
+      if (call === undefined) await notes.forget(jobId);
+      else if ((call.data.storedAt ?? 0) > clock.now() + CLOCKS_APART_MS)
+        await wakeCall(queue, queueJobId, { lifo: false });
+    }
+  };
 }

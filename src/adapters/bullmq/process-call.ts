@@ -29,7 +29,6 @@ import {
 } from './call-record.js';
 import { type Notes, wakeCall } from './notes.js';
 
-/** What a worker works with. */
 interface Workplace {
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
@@ -53,7 +52,6 @@ interface Workplace {
   readonly closing: AbortSignal;
 }
 
-/** A call that a worker has. */
 interface Work {
   readonly at: Workplace;
   readonly queueJob: GenQueueJob;
@@ -125,7 +123,10 @@ async function tryLater(work: Work, reason: unknown, limitMs = TROUBLE_MS): Prom
   await holdLock(work);
   const now = at.clock.now();
   const { since, failures } = queueJob.data.trouble ?? { since: now, failures: 0 };
-  if (failures > 0 && now - since >= limitMs) return giveUp(work, asGenError(reason));
+  if (failures > 0 && now - since >= limitMs) {
+    if (GenError.isInstance(reason)) return giveUp(work, reason);
+    return giveUp(work, new GenError(reasonOf(reason), { cause: reason, recovery: 'retry' }));
+  }
   await queueJob.updateData({ ...queueJob.data, trouble: { since, failures: failures + 1 } });
   const mostMs = at.rules.retryMs ?? FIRST_TROUBLE_MS;
   return sleepInQueue(work, backoff({ firstMs: Math.min(FIRST_TROUBLE_MS, mostMs), mostMs }, failures + 1));
@@ -155,7 +156,6 @@ async function proceed(work: Work): Promise<GenJobResult> {
   }
 }
 
-/** Where the call stands now that its sleep is over. */
 async function wakeUp(work: Work): Promise<JobRunState> {
   const { at, queueJob } = work;
   const run = loadRun(queueJob, at.rules);
@@ -327,9 +327,4 @@ async function holdLock({ at, queueJob, token }: Work): Promise<void> {
 function passedMs({ at, queueJob }: Work): number {
   const { storedAt } = queueJob.data;
   return storedAt === undefined ? 0 : at.clock.now() - storedAt;
-}
-
-/** Whatever was thrown, as an error of this package. */
-function asGenError(reason: unknown): GenError {
-  return GenError.isInstance(reason) ? reason : new GenError(reasonOf(reason), { cause: reason, recovery: 'retry' });
 }

@@ -60,7 +60,7 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
 }
 
 /** What a copy came to: the run's event, with the file in the store. */
-type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
+export type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
 
 /** Copies the file of a job. Repeated, it finds the object and moves no byte. */
 async function stored(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {

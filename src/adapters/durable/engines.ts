@@ -40,18 +40,13 @@ const EVENT_TYPE = must<string>(
   (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
 );
 
-/** What each adapter takes of its engine. */
+/** What each adapter takes of its engine, checked before anything is created. */
 const ENGINES = {
   cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
   inngestEngine: z.strictObject({ NonRetriableError: FUNCTION, event: text }),
   restateEngine: z.strictObject({ TerminalError: FUNCTION, TimeoutError: FUNCTION }),
   workflowEngine: z.strictObject({ hook: optional(z.any()), sleep: FUNCTION, FatalError: FUNCTION }),
 } as const;
-
-/** Throws a GenError for an option of an adapter that does not exist, or that is missing: before anything is created. */
-function checkEngineOptions(engine: keyof typeof ENGINES, options: unknown): void {
-  checkOptions(engine, ENGINES[engine], options);
-}
 
 /** The part of a `WorkflowStep` that a run needs. */
 export interface CloudflareStep {
@@ -89,7 +84,7 @@ export function cloudflareEngine(
   activities: Activities,
   options: CloudflareOptions,
 ): DurableEngine {
-  checkEngineOptions('cloudflareEngine', options);
+  checkOptions('cloudflareEngine', ENGINES.cloudflareEngine, options);
   const { NonRetryableError, eventType = 'gen-client-job' } = options;
   return {
     call: (name, activity, input) => step.do(name, () => activities[activity](input)),
@@ -146,7 +141,7 @@ export interface InngestOptions {
  * const engine = inngestEngine(step, createActivities(new GenClient()), { NonRetriableError });
  */
 export function inngestEngine(step: InngestStep, activities: Activities, options: InngestOptions): DurableEngine {
-  checkEngineOptions('inngestEngine', options);
+  checkOptions('inngestEngine', ENGINES.inngestEngine, options);
   const { NonRetriableError, event = 'gen-client/job' } = options;
   return {
     call: async (name, activity, input) => (await step.run(name, () => activities[activity](input))) as Json,
@@ -191,7 +186,7 @@ export interface RestateOptions {
 export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
   // The whole module fits, too, so that names beside these two are nothing to refuse.
   const { TerminalError, TimeoutError } = options;
-  checkEngineOptions('restateEngine', { TerminalError, TimeoutError });
+  checkOptions('restateEngine', ENGINES.restateEngine, { TerminalError, TimeoutError });
   // A durable promise stays resolved, so it wakes once.
   const woken = new Set<string>();
   return {
@@ -266,7 +261,7 @@ export function workflowEngine(
   activity: (name: ActivityName, input: Json) => Promise<Json>,
   options: WorkflowOptions,
 ): DurableEngine {
-  checkEngineOptions('workflowEngine', options);
+  checkOptions('workflowEngine', ENGINES.workflowEngine, options);
   const { hook, sleep, FatalError } = options;
   // One promise until the hook is resumed: a second one would not get what the first one is waiting for.
   let resumed: Promise<boolean> | undefined;

@@ -10,6 +10,8 @@ import { extra, isFields } from '../../schemas/envelope.js';
 import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
 import { mustBe } from '../../schemas/show.js';
 import { shortenKey } from '../../transport/idempotency.js';
+import type { StoredOutput } from '../storage/copy-output.js';
+import type { StoreEvent } from './activities.js';
 import type { DurableEngine, Json } from './engines.js';
 
 /** What a durable run makes, and how. */
@@ -48,24 +50,10 @@ const GENERATE_OPTIONS = z.strictObject({
   store: option.flag,
 });
 
-/** The file in the store, as the `store` activity tells it. */
-export interface StoredFile {
-  /** Its size in bytes. */
-  readonly sizeBytes: number;
-  /** Its media type. */
-  readonly contentType?: string;
-  /** SHA-256 of its bytes as hex digits. A copy that existed before is not read, and has none. */
-  readonly sha256?: string;
-  /** The store's entity tag. */
-  readonly etag?: string;
-  /** Whether it was there already. */
-  readonly existed: boolean;
-}
-
 /** What a durable run gives. */
 export interface GeneratedJob extends CompletedJob {
   /** The file in the store, where `store` was asked for. */
-  stored?: StoredFile;
+  stored?: StoredOutput;
 }
 
 /** The names of the steps begin with their version. Names of a version never change, so that old runs can be replayed. */
@@ -95,7 +83,7 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
   let run = orFail(engine, () => begin(options));
   const remembered = (output: Json) => orFail(engine, () => rememberedEvent(output));
   const name = stepNames(key);
-  let stored: StoredFile | undefined;
+  let stored: StoredOutput | undefined;
   for (;;) {
     const { step, tries } = run;
     switch (step.type) {
@@ -108,9 +96,11 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
         run = nextStep(run, remembered(await engine.call(name('read'), 'read', { jobId: step.jobId })));
         break;
       case 'store': {
-        const output = await engine.call(name('store'), 'store', { job: extra(step.job) } as Json);
-        run = nextStep(run, remembered(output));
-        stored = storedFile(output);
+        const event: StoreEvent = remembered(
+          await engine.call(name('store'), 'store', { job: extra(step.job) } as Json),
+        );
+        run = nextStep(run, event);
+        ({ stored } = event);
         break;
       }
       case 'wait':
@@ -169,10 +159,6 @@ function rememberedEvent(output: Json): RunEvent {
 }
 
 const EVENTS: readonly string[] = ['job', 'failed', 'stored'];
-
-function storedFile(output: Json): StoredFile | undefined {
-  return isFields(output) && isFields(output.stored) ? (output.stored as Partial<StoredFile> as StoredFile) : undefined;
-}
 
 /** The names of the steps of a run. They hold its key, so that a workflow can have several runs. */
 function stepNames(key: string): (kind: string) => string {

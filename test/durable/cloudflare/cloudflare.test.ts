@@ -103,10 +103,6 @@ describe.skipIf(reason !== undefined)('a run in Cloudflare Workflows', () => {
     expect(status).toBe('errored');
     expect(error).toMatchObject({ message: expect.stringMatching(/^JobFailedError: .*generation_rejected/) });
     expect(service.sandbox.deliveries.map((delivery) => delivery.status)).toEqual([200, 200]);
-    // Ten seconds to the first read; the end, two seconds later, was told by the webhook.
-    const [job] = service.sandbox.jobs.filter(({ prompt }) => prompt === 'run two');
-    const reads = service.sandbox.requests.filter(({ path }) => path.includes(String(job?.id)));
-    expect(reads).toHaveLength(2);
   }, 90_000);
 });
 

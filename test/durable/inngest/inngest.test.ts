@@ -20,7 +20,7 @@ else
         const run = executor.run(`${origin}/api/inngest`, { order: `order-${order}`, prompt });
         return async () => {
           const { status, body, steps } = await run;
-          if (order === 2) expect(steps).toHaveLength(5);
+          if (order === 2) expect(steps.length).toBeLessThanOrEqual(3);
           if (order === 3)
             expect([status, JSON.stringify(body)]).toEqual([400, expect.stringMatching('JobFailedError')]);
           return status === 200 ? (body as Record<string, unknown>) : { message: JSON.stringify(body) };
