@@ -116,7 +116,6 @@ export async function discardUploads(
   if (isRefused) await queueJob.updateData({ ...data, files, ...(cleanup && { cleanup }) });
 }
 
-/** The params with upload ids in place of the files. */
 export function withUploads(
   params: GenJobData['params'],
   uploads: readonly string[] | undefined,

@@ -87,7 +87,6 @@ export interface GenJobProgress {
 /** The result of a queue job: the completed job of the service. */
 export type GenJobResult = Job;
 
-/** The progress that a job amounts to. */
 export function jobProgress({ id, status, quotedTokenCost, finalTokenCost }: Job): GenJobProgress {
   return {
     jobId: id,
@@ -97,7 +96,6 @@ export function jobProgress({ id, status, quotedTokenCost, finalTokenCost }: Job
   };
 }
 
-/** The steps that this version knows. */
 const STEPS: readonly RunStep['type'][] = ['create', 'read', 'store', 'wait', 'end', 'fail'];
 
 /** Whether this version of the package knows the record. A newer one may have written another, and goes on with it. */

@@ -6,7 +6,6 @@ import type { Clock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 
-/** What it takes to tell of a failure. */
 interface Telling {
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   readonly onError: (error: Error) => void;

@@ -95,7 +95,6 @@ export async function wakeCall(
 
 /** So far apart are the clocks of two workers that need no help. */
 const CLOCKS_APART_MS = 5_000;
-/** So many calls are looked at in one go. */
 const PAGE = 100;
 
 /**

@@ -1,16 +1,10 @@
 // The groups of a shared store, in the storage of a Durable Object.
 import type { StoreChanges, StoredValues } from '../../store/store.js';
 
-/** A value in a row. */
-export type SqlValue = string | number | null | ArrayBuffer;
-
-/** A row of an answer. */
-export type SqlRow = Readonly<Record<string, SqlValue>>;
-
 /** What is used of the SQLite storage of a Durable Object. */
 export interface SqlStorageLike {
   /** Runs one statement. */
-  exec(query: string, ...values: (string | number | null)[]): { toArray(): SqlRow[] };
+  exec(query: string, ...values: (string | number | null)[]): { toArray(): Readonly<Record<string, unknown>>[] };
 }
 
 /** Reads groups, and compares and swaps. */

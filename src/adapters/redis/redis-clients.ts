@@ -60,7 +60,6 @@ export function redisScript(client: RedisClient, source: string): RedisScript {
 
 type Command = (script: string, keys: string[], args: string[]) => Promise<unknown>;
 
-/** The two commands, whichever client runs them. */
 function commandsOf(client: RedisClient): { readonly run: Command; readonly runKept: Command } {
   if (isNodeRedis(client))
     return {
@@ -85,7 +84,6 @@ const isNodeRedis = (client: RedisClient): client is NodeRedisClient => clientHa
 const isIoRedis = (client: RedisClient): client is IoRedisClient => clientHas(client, 'evalsha', 'defineCommand');
 const isUpstash = (client: RedisClient): client is UpstashRedisClient => clientHas(client, 'evalsha');
 
-/** Whether the value has these methods. */
 function clientHas(client: unknown, ...names: readonly string[]): boolean {
   return (
     typeof client === 'object' &&
@@ -129,9 +127,7 @@ interface PubSubConnection {
   disconnect(): unknown;
 }
 
-/** How to subscribe. */
 interface SubscriberOptions {
-  /** The channels. */
   readonly wanted: ReadonlyMap<string, unknown>;
   readonly received: (channel: string, message: string) => void;
   readonly failed: (error: unknown) => void;
