@@ -71,24 +71,6 @@ const alias = {
   ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, ROOT + sourceOf(door)])),
 };
 
-/** An example as one file for workerd. */
-export async function bundleForWorkerd(example: string): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [ROOT + example],
-    bundle: true,
-    write: false,
-    format: 'esm',
-    platform: 'neutral',
-    mainFields: ['module', 'main'],
-    conditions: ['workerd', 'worker', 'browser'],
-    external: ['cloudflare:*'],
-    alias,
-    tsconfigRaw: {},
-    logLevel: 'silent',
-  });
-  return outputFiles[0]?.text ?? '';
-}
-
 /** An example as a program for Node, beside the packages of its engine; its path. */
 export async function bundleForNode(engine: EngineName, example: string): Promise<string> {
   const outfile = `${folder(engine)}node_modules/.cache/${example.split('/').at(-1)?.replace('.ts', '.mjs')}`;

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bundle, startWorkerd, type Worker, whyNoWorkerd } from '../../cloudflare/workerd.js';
 import { freePort } from '../../support/free-port.js';
-import { bundleForWorkerd, enginePackage, whyNoEngine } from '../engine-packages.js';
 import { type SlowService, slowService, until } from '../slow-service.js';
 
 interface Instance {
@@ -13,34 +13,24 @@ interface Instance {
   sendEvent(event: { type: string }): Promise<void>;
 }
 
-interface Miniflare {
-  readonly ready: Promise<URL>;
-  dispatchFetch(url: string, init?: RequestInit): Promise<Response>;
-  getBindings(): Promise<{ VIDEOS: { get(id: string): Promise<Instance> } }>;
-  dispose(): Promise<void>;
+interface Bindings {
+  readonly VIDEOS: { get(id: string): Promise<Instance> };
 }
 
-const reason = whyNoEngine('cloudflare');
-
-describe.skipIf(reason !== undefined)('a run in Cloudflare Workflows', () => {
+describe.skipIf(whyNoWorkerd !== undefined)('a run in Cloudflare Workflows', () => {
   let service: SlowService;
-  let worker: Miniflare;
-  let start: () => Promise<Miniflare>;
+  let worker: Worker;
+  let start: () => Promise<Worker>;
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-workflows-'));
 
   beforeAll(async () => {
     service = await slowService();
-    const script = await bundleForWorkerd('examples/durable/cloudflare-workflow.ts');
-    const { Miniflare } = await enginePackage<{ Miniflare: new (options: object) => Miniflare }>(
-      'cloudflare',
-      'miniflare',
-    );
+    const script = await bundle({ file: '../../examples/durable/cloudflare-workflow.ts' });
     const port = await freePort();
-    start = async () => {
-      const made = new Miniflare({
+    start = () =>
+      startWorkerd({
         modules: true,
         script,
-        compatibilityDate: '2026-07-01',
         compatibilityFlags: ['nodejs_compat'],
         host: '127.0.0.1',
         port,
@@ -53,9 +43,6 @@ describe.skipIf(reason !== undefined)('a run in Cloudflare Workflows', () => {
         workflows: { VIDEOS: { name: 'videos', className: 'Video' } },
         workflowsPersist: folder,
       });
-      await made.ready;
-      return made;
-    };
     worker = await start();
   });
 
@@ -70,10 +57,11 @@ describe.skipIf(reason !== undefined)('a run in Cloudflare Workflows', () => {
     return (await worker.dispatchFetch(`http://worker/?order=order-${number}`, init)).json() as Promise<{ id: string }>;
   };
   /** Locally an instance wakes up after a death when something is sent to it; at Cloudflare its alarm does that. */
-  const touch = async (id: string) => (await (await worker.getBindings()).VIDEOS.get(id)).sendEvent({ type: 'touch' });
+  const touch = async (id: string) =>
+    (await (await worker.getBindings<Bindings>()).VIDEOS.get(id)).sendEvent({ type: 'touch' });
   const ended = (id: string) =>
     until(async () => {
-      const run = await (await worker.getBindings()).VIDEOS.get(id);
+      const run = await (await worker.getBindings<Bindings>()).VIDEOS.get(id);
       const { status, output, error } = await run.status();
       return status === 'complete' || status === 'errored' ? { status, output, error } : undefined;
     }, 60_000);
