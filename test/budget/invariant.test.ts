@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type Fault, type Happening, runWorld, type WorldOptions } from './world.js';
 
 /** How many worlds each test runs. */
-const WORLDS = Number(process.env.WORLDS ?? 400);
+const WORLDS = Number(process.env.WORLDS ?? 150);
 
 const process3 = fc.nat({ max: 2 });
 const faults = (list: readonly Fault[]) => fc.constantFrom<Fault>(...list);

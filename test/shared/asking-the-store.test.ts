@@ -1,14 +1,7 @@
 // What a process takes from the answers of a shared store, how often it asks, and what it says when the store is away.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/index.js';
-import {
-  boundedStore,
-  isSetupError,
-  processStore,
-  type Store,
-  setupError,
-  updateGroup,
-} from '../../src/store/store.js';
+import { boundedStore, isSetupError, processStore, type Store, updateGroup } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const random = { next: () => 0.5, uuid: () => 'id' };
@@ -36,24 +29,6 @@ describe('the answer of a store', () => {
       message: expect.stringContaining('The answer of store.read'),
       recovery: 'fix_setup',
     });
-  });
-
-  it('says what it must be, and what it is', async () => {
-    const error = await errorOf(boundedStore(answering(7), virtualClock()).read('g', []));
-    expect(error).toEqual(
-      setupError(
-        'The answer of store.read must be an object { version, nowMs, values } with a string, a number and an object, not 7.',
-      ),
-    );
-    const cause = new Error('NOPERM');
-    expect(setupError('Give its user the command eval.', cause)).toMatchObject({ cause, recovery: 'fix_setup' });
-  });
-
-  it('is taken as it is when it is whole, and leaves no timer', async () => {
-    const clock = virtualClock();
-    const answer = { version: '', nowMs: 0, values: {} };
-    expect(await boundedStore(answering(answer), clock).read('g', [])).toBe(answer);
-    expect(clock.timers).toBe(0);
   });
 
   it.each([

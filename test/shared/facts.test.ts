@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 import { GenClient, memoryStore, type Store } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { Facts, JobLengths } from '../../src/store/facts.js';
+import { Facts } from '../../src/store/facts.js';
 import { memoryStoreOn } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
@@ -79,23 +79,6 @@ it('cost two asks a second at most, and none for what is known', async () => {
   expect(asks()).toBe(known);
 });
 
-it('are in this process alone while the store fails, and shared when it is back', async () => {
-  const { clock, process, counting } = world();
-  const facts = process();
-  await settle();
-  const { read } = counting;
-  counting.read = () => Promise.reject(new Error('away'));
-  facts.learn('a', () => 5);
-  await settle();
-  expect(facts.get('a')).toBe(5);
-  counting.read = read;
-  facts.learn('b', () => 6);
-  await clock.advance(2_000);
-  const late = process();
-  await settle();
-  expect([late.get('a'), late.get('b')]).toEqual([5, 6]);
-});
-
 it('are not tried again by themselves while the store fails, and the last thousand changes are kept for the next fact', async () => {
   const { clock, process, counting, asks } = world();
   const facts = process();
@@ -137,18 +120,6 @@ it('are counted once, also those that are learned while a slow store is told of 
   expect([other.get('n'), slow.get('n')]).toEqual([2, 2]);
 });
 
-it('that others have told already are not written again', async () => {
-  const { clock, process, asks } = world();
-  const [one, other] = [process(), process()];
-  await settle();
-  one.learn('a', () => 5);
-  await settle();
-  const before = asks();
-  other.learn('a', () => 5);
-  await clock.advance(5_000);
-  expect(asks() - before).toBe(1);
-});
-
 it('are asked for again after 15 s where they are unknown, and after five minutes where they are known', async () => {
   const { clock, process, asks } = world();
   const facts = process();
@@ -168,16 +139,6 @@ it('are asked for again after 15 s where they are unknown, and after five minute
   expect(await asksAfter(1, 'unknown')).toBe(1);
   expect(await asksAfter(300_000, 'known')).toBe(0);
   expect(await asksAfter(1, 'known')).toBe(1);
-});
-
-it('are not read again by each client that shares the same store', async () => {
-  const { clock, process, asks, counting } = world();
-  const facts = process();
-  await settle();
-  const before = asks();
-  facts.share({ store: counting, group: 'account/prices', clock, random });
-  await settle();
-  expect(asks()).toBe(before);
 });
 
 it('are the last thousand, in the process as in the store', async () => {
@@ -213,16 +174,6 @@ it('leave no timer behind where timers belong to requests: the next fact brings 
   const late = process();
   await settle();
   expect([late.get('a'), late.get('b'), late.get('c')]).toEqual([1, 2, 3]);
-});
-
-it('of lengths: a job is of the class of its create, and takes what others of the class took', () => {
-  const lengths = new JobLengths();
-  lengths.created('job_1', { call: 'videos', model: 'm', duration: 5, resolution: undefined, audio: undefined });
-  const known = lengths.classOf('job_1') ?? '';
-  expect([known, lengths.classOf('job_2')]).toEqual(['["videos","m",5,null]', undefined]);
-  expect(lengths.expectedMs(known)).toBeUndefined();
-  for (const ms of [10_000, 20_000]) lengths.learn(known, ms);
-  expect([lengths.expectedMs(known), lengths.expectedMs('other')]).toEqual([15_000, undefined]);
 });
 
 it('let a client estimate what a client of another process has created', async () => {

@@ -7,33 +7,6 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
 
 describe('a store in memory', () => {
-  it('has nothing at first, and tells the time', async () => {
-    const clock = virtualClock();
-    expect(await memoryStoreOn(clock).read('g', ['a'])).toEqual({ version: '0', nowMs: clock.now(), values: {} });
-  });
-
-  it('writes all or nothing, once for each version, and gives back the keys that it is asked for', async () => {
-    const store = memoryStoreOn(virtualClock());
-    const { version } = await store.read('g', []);
-    expect(await store.write('g', version, { a: set('1'), b: set('2'), constructor: set('3') })).toBe(true);
-    expect(await store.write('g', version, { a: set('lost'), c: set('lost') })).toBe(false);
-    const seen = await store.read('g', ['a', 'c', 'constructor', 'toString']);
-    expect({ ...seen.values }).toEqual({ a: '1', constructor: '3' });
-    expect(await store.write('g', seen.version, { a: null, b: set('') })).toBe(true);
-    expect({ ...(await store.read('g', ['a', 'b'])).values }).toEqual({ b: '' });
-    expect((await store.read('other', ['b'])).version).toBe('0');
-  });
-
-  it('forgets each key after its time', async () => {
-    const clock = virtualClock();
-    const store = memoryStoreOn(clock);
-    await store.write('g', '0', { short: set('1', 30), long: set('2', 31) });
-    await clock.advance(29);
-    expect({ ...(await store.read('g', ['short', 'long'])).values }).toEqual({ short: '1', long: '2' });
-    await clock.advance(1);
-    expect({ ...(await store.read('g', ['short', 'long'])).values }).toEqual({ long: '2' });
-  });
-
   it('forgets groups of which nothing is left with the writes to others, and never repeats a version', async () => {
     const clock = virtualClock();
     const store = memoryStoreOn(clock);

@@ -1,115 +1,86 @@
-// One table of cases over every store.
-
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { GenClient } from '../../src/index.js';
-import { systemClock, systemRandom } from '../../src/runtime/clock.js';
-import { createSandbox } from '../../src/sandbox/index.js';
-import { type Store, updateGroup } from '../../src/store/store.js';
-import { PATIENCE_MS } from '../support/patience.js';
+// One table of cases over every store: its contract, and the limits and budgets that are kept in it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BudgetExceededError, createBudget, GenClient } from '../../src/index.js';
+import { checkStore, createSandbox } from '../../src/sandbox/index.js';
+import type { Store } from '../../src/store/store.js';
+import { inTurn, openService, quoted, spenderOn, VIDEO } from '../budget/service.js';
 import { type OpenStore, STORES } from './stores.js';
 
-const HOUR_MS = 3_600_000;
-const set = (value: string, ttlMs = HOUR_MS) => ({ value, ttlMs });
-
-describe.each(STORES.map((store) => [store.name, store] as const))('a shared store: %s', (_, { skip, open }) => {
+describe.concurrent.each(STORES.map((store) => [store.name, store] as const))('%s', (_, { skip, open }) => {
   if (skip) return it.skip(skip, () => {});
   let opened: OpenStore;
-  let groups = 0;
-  const another = () => opened.another();
-  const group = () => {
-    groups += 1;
-    return `{weird} group % ${groups}`;
-  };
+  let scopes = 0;
+  /** A name that no other test uses, and the budget of that name as one more process has it. */
+  function tenant(maxTokens: number, store = viewOf(opened.another())) {
+    scopes += 1;
+    const scope = `tenant {"${scopes}"} %`;
+    return () => createBudget({ maxTokens, per: 'day', scope, store });
+  }
   beforeAll(async () => {
     opened = await open();
   });
   afterAll(() => opened.close());
 
-  it('has nothing at first, and tells the time', async () => {
-    const { values, nowMs, version } = await another().read(group(), ['a', 'b']);
-    expect({ ...values }).toEqual({});
-    expect(Math.abs(nowMs - Date.now())).toBeLessThan(5_000);
-    expect(typeof version).toBe('string');
-  });
-
-  it('gives back exactly what was written, also what looks like numbers, JSON, markup or nothing', async () => {
-    const [one, other, name] = [another(), another(), group()];
-    const texts = ['', '0', '-', '=', '{"a":[1,2]}', '[1]', 'null', 'true', '1e999', ' ünïcode 🦊 ', 'a\nb', '%7B{}'];
-    const changes = Object.fromEntries(texts.map((text, at) => [`key ${at} ${text}`, set(text)]));
-    expect(await one.write(name, (await one.read(name, [])).version, changes)).toBe(true);
-    const { values } = await other.read(name, Object.keys(changes));
-    expect(Object.values(values)).toEqual(texts);
-  });
-
-  it('writes all or nothing, once for each version', async () => {
-    const [one, other, name] = [another(), another(), group()];
-    const { version } = await one.read(name, ['a']);
-    expect(await other.write(name, version, { a: set('1'), b: set('2') })).toBe(true);
-    expect(await one.write(name, version, { a: set('lost'), c: set('lost') })).toBe(false);
-    const next = await one.read(name, ['a', 'b', 'c']);
-    expect({ ...next.values }).toEqual({ a: '1', b: '2' });
-    expect(next.version).not.toBe(version);
-    expect(await one.write(name, next.version, { a: null, b: set('3') })).toBe(true);
-    expect(await one.write(name, next.version, { b: set('lost') })).toBe(false);
-    expect({ ...(await other.read(name, ['a', 'b'])).values }).toEqual({ b: '3' });
-  });
-
-  it('keeps groups apart', async () => {
-    const [store, one, other] = [another(), group(), group()];
-    const [first, second] = [await store.read(one, []), await store.read(other, [])];
-    expect(await store.write(one, first.version, { a: set('1') })).toBe(true);
-    expect(await store.write(other, second.version, { a: set('2') })).toBe(true);
-    expect((await store.read(one, ['a'])).values.a).toBe('1');
-  });
-
-  it('forgets each key after its time', async () => {
-    const [store, name] = [another(), group()];
-    await store.write(name, (await store.read(name, [])).version, { short: set('1', 30), long: set('2') });
-    await vi.waitFor(
-      async () => expect({ ...(await store.read(name, ['short', 'long'])).values }).toEqual({ long: '2' }),
-      PATIENCE_MS,
-    );
-  });
-
-  it('notifies the listeners of a topic in every process, where it can', async () => {
-    const [one, other] = [another(), another()];
-    expect(one.publish !== undefined && one.subscribe !== undefined).toBe(opened.notifies);
-    const heard = vi.fn();
-    const stop = one.subscribe?.('jobs', heard);
-    if (!stop) return;
-    await vi.waitFor(async () => {
-      await other.publish?.('jobs', '{"id":"job_1"}');
-      expect(heard).toHaveBeenCalledWith('{"id":"job_1"}');
-    }, PATIENCE_MS);
-    stop();
-  });
-
-  it('loses no update of many processes at once', async () => {
-    const name = group();
-    const add = async (store: Store) => {
-      for (let at = 0; at < 5; at++)
-        await updateGroup({ store, group: name, clock: systemClock, random: systemRandom }, ['n'], ({ values }) => ({
-          changes: { n: set(String(Number(values.n ?? 0) + 1)) },
-          result: undefined,
-        }));
-    };
-    await Promise.all(Array.from({ length: 8 }, () => add(another())));
-    expect((await another().read(name, ['n'])).values.n).toBe('40');
+  it('keeps the contract of a store (real time)', async () => {
+    const { publish, subscribe } = opened.another();
+    expect(publish !== undefined && subscribe !== undefined).toBe(opened.notifies);
+    await checkStore(() => opened.another());
   });
 
   it('keeps the limits of clients in many processes together, and none meets a 429', async () => {
-    const windowMs = 400;
-    const sandbox = createSandbox({ limits: { 'videos.create': { limit: 5, windowMs } } });
-    const apiKey = sandbox.apiKey;
-    const limits = { 'videos.create': { limit: 5, windowMs } };
-    const clients = Array.from(
-      { length: 4 },
-      () => new GenClient({ apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, store: another(), limits }),
-    );
+    const limits = { 'videos.create': { limit: 5, windowMs: 400 } };
+    const sandbox = createSandbox({ limits });
+    const { apiKey, baseUrl, fetch } = sandbox;
+    const open = () => new GenClient({ apiKey, baseUrl, fetch, store: viewOf(opened.another()), limits });
+    const clients = Array.from({ length: 4 }, open);
     await Promise.all(
       Array.from({ length: 20 }, (__, at) => clients[at % 4]?.videos.create({ prompt: `a fox, ${at}` })),
     );
     expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
     expect(sandbox.jobs).toHaveLength(20);
   });
+
+  it('keeps a budget over processes that spend at once', async () => {
+    const budgetOf = tenant(35);
+    const sandbox = createSandbox({ prices: 10.5, limits: 'off' });
+    const clients = [1, 2, 3].map(() => sandbox.client({ budget: budgetOf() }));
+    const calls = Array.from({ length: 12 }, (__, at) => clients[at % 3]?.videos.create(VIDEO));
+    const refused = (await Promise.allSettled(calls)).filter((call) => call.status === 'rejected');
+    expect(refused.filter(({ reason }) => !BudgetExceededError.isInstance(reason))).toEqual([]);
+    const tomorrow = new Date(Math.floor(Date.now() / 86_400_000 + 1) * 86_400_000).toISOString();
+    const spent = { spentTokens: 31.5, reservedTokens: 0, leftTokens: 3.5, unresolved: [], resetsAt: tomorrow };
+    expect(await budgetOf().usage()).toEqual(spent);
+  });
+
+  it('keeps a lost answer until its key is answered or released, by any process', async () => {
+    const budgetOf = tenant(100);
+    const isLost = (number: number) => number === 2 || number === 3;
+    const service = openService({ answer: (job) => (isLost(job.number) ? new TypeError('terminated') : quoted(job)) });
+    const one = spenderOn(service, { maxTokens: 1 }).client.withOptions({ budget: budgetOf() });
+    await one.videos.create(VIDEO);
+    await inTurn(2, (number) => one.videos.create(VIDEO, { idempotencyKey: `lost-${number}` }));
+    const lost = { spentTokens: 12, reservedTokens: 24, unresolved: ['lost-0', 'lost-1'] };
+    expect(await budgetOf().usage()).toMatchObject(lost);
+    await budgetOf().release('lost-0');
+    const well = one.withOptions({ budget: budgetOf(), fetch: openService().fetch });
+    await well.videos.create(VIDEO, { idempotencyKey: 'lost-1' });
+    expect(await budgetOf().usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0, unresolved: [] });
+  });
+
+  it('gives back to every budget what an uncharged job has cost, whichever process learns of its end', async () => {
+    const store = viewOf(opened.another());
+    const [all, own] = [tenant(100, store), tenant(100, store)];
+    const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const { job } = await sandbox.client({ budget: all() }).videos.create(VIDEO, { budget: own() });
+    expect(await own().usage()).toMatchObject({ spentTokens: 15 });
+    await sandbox.advance(120_000);
+    await sandbox.client({ budget: all() }).jobs.get(job.id);
+    for (const budget of [all(), own()]) expect(await budget.usage()).toMatchObject({ spentTokens: 0 });
+  });
 });
+
+/** A store of its own to look at, so that nothing in this process is shared but what is in the store. */
+function viewOf({ read, write }: Store): Store {
+  return { timeoutMs: 60_000, read: (...args) => read(...args), write: (...args) => write(...args) };
+}

@@ -15,6 +15,9 @@ import { startUpstash } from '../redis/upstash-bridge.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
 import { ownStore } from '../support/own-store.js';
 
+/** A busy machine takes its time; what an outage is, other tests show. */
+const PATIENT = { timeoutMs: 60_000 };
+
 /** A store, and how to open it once more, as another process would. */
 export interface StoreCase {
   readonly name: string;
@@ -39,7 +42,7 @@ function inRedis(name: string, clientOf: (redis: RealRedis) => Parameters<typeof
       const redis = await startRedis();
       return {
         notifies: true,
-        another: () => redisStore(clientOf(redis)),
+        another: () => redisStore(clientOf(redis), PATIENT),
         close: () => redis.close(),
       };
     },
@@ -55,7 +58,7 @@ function inCluster(
     skip: whyNoRedis(),
     async open() {
       const cluster = await startCluster();
-      return { notifies: true, another: () => redisStore(clientOf(cluster)), close: () => cluster.close() };
+      return { notifies: true, another: () => redisStore(clientOf(cluster), PATIENT), close: () => cluster.close() };
     },
   };
 }
@@ -82,7 +85,7 @@ function ofOldClient(module: 'redis-4' | 'redis-5'): StoreCase {
       await client.connect();
       return {
         notifies: true,
-        another: () => redisStore(client),
+        another: () => redisStore(client, PATIENT),
         async close() {
           await client.quit();
           await redis.close();
@@ -145,7 +148,7 @@ export const STORES: readonly StoreCase[] = [
       const upstash = await startUpstash(redis.ioredis);
       return {
         notifies: false,
-        another: () => redisStore(upstash.client()),
+        another: () => redisStore(upstash.client(), PATIENT),
         async close() {
           upstash.close();
           await redis.close();

@@ -3,20 +3,7 @@ import { memoryStore, type Store } from '../../src/index.js';
 import { checkStore } from '../../src/sandbox/index.js';
 import { memoryStoreOn } from '../../src/store/store.js';
 import { bundle, startWorkerd, whyNoWorkerd } from '../cloudflare/workerd.js';
-import { STORES } from '../shared/stores.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-
-describe.each(STORES.map((store) => [store.name, store] as const))('%s', (_, { skip, open }) => {
-  if (skip) return it.skip(skip, () => {});
-  it('keeps the contract of a store (real time)', async () => {
-    const opened = await open();
-    try {
-      await checkStore(() => opened.another());
-    } finally {
-      await opened.close();
-    }
-  }, 60_000);
-});
 
 it.skipIf(whyNoWorkerd !== undefined)(
   'a Durable Object in workerd keeps the contract of a store (real time)',
