@@ -10,6 +10,17 @@ export interface Snippet {
   readonly says?: readonly string[];
 }
 
+/** The snippets of a text: each is a line `// name :: words of the error :: what it says`, and its code below. */
+export function snippetsOf(text: string): Snippet[] {
+  const parts = text.split(/^\/\/ /m).slice(1);
+  return parts.map((part) => {
+    const [head = '', ...code] = part.trim().split('\n');
+    const [name = '', error, ...says] = head.split(' :: ');
+    const at = error === 'the call' ? '' : error?.split(' ');
+    return { name, code: code.join('\n'), says, ...(at !== undefined && { error: at }) };
+  });
+}
+
 /** What stands above the snippets. */
 export const SNIPPET_HEAD = `import { APIError, type CheckedImageParams, type CheckedVideoEditParams, type CheckedVideoParams, type CompletedJob, type ContentItem, type CreatedJob, type EditModel, extra, GenClient, type ImageModel, type ImageParams, isCompleted, isFinal, type Job, MODELS, modelCapabilities, type UploadSource, type VideoEditParams, type VideoModel, type VideoParams, type Videos } from 'gen-client';
 import { z } from 'zod';
