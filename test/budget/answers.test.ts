@@ -148,38 +148,6 @@ describe('lost answers', () => {
     });
   });
 
-  test('stay reserved until release', async () => {
-    const service = openService({ answer: (job) => (job.number === 2 ? new TypeError('terminated') : quoted(job)) });
-    const { client, budget } = spenderOn(service, { maxTokens: LIMIT });
-    await client.videos.create(VIDEO);
-    await inTurn(1, () => client.videos.create(VIDEO, { idempotencyKey: 'lost' }));
-    expect(await budget.usage()).toMatchObject({ leftTokens: 0, unresolved: [expect.any(String)] });
-    await budget.release('lost');
-    expect(await budget.usage()).toMatchObject({ spentTokens: 12, leftTokens: 12, unresolved: [] });
-  });
-
-  test('stay reserved when the retry of the same call is refused before the service looks at its key', async () => {
-    let sent = 0;
-    const service = openService();
-    const { client, budget } = spenderOn(service, { maxTokens: 100 });
-    await client.videos.create(VIDEO);
-    const flaky = client.withOptions({
-      maxRetries: 1,
-      fetch: async () => {
-        sent += 1;
-        if (sent === 1) throw new TypeError('terminated');
-        return json({ error: { code: 'invalid_api_key' } }, { status: 401 });
-      },
-    });
-    await inTurn(1, () => flaky.videos.create(VIDEO));
-    expect(sent).toBe(2);
-    expect(await budget.usage()).toMatchObject({
-      spentTokens: 12,
-      reservedTokens: 12,
-      unresolved: [expect.any(String)],
-    });
-  });
-
   test.each([409, 408, 425, 499])('stay reserved after a %i, which says nothing of the job', async (status) => {
     const service = openService({
       answer: (job) => (job.number === 1 ? quoted(job) : json({ error: { code: 'conflict' } }, { status })),

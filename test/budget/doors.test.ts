@@ -1,38 +1,18 @@
-// A budget is the client's, so it holds wherever a client works: in the queue, the AI SDK and durable runs.
+// A budget is the client's, so it holds wherever a client works: in the AI SDK and durable runs. The queue has test/bullmq/budgets.
 import { experimental_generateVideo as generateVideo } from 'ai';
 import { expect, test } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import { BudgetExceededError, createBudget, GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { noRedis, queuesOnSandboxes } from '../bullmq/queue-on-sandbox.js';
 
 const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
-const OVER = 'The budget "default" has 5 of 25 tokens left, so a create of 10 tokens was not sent.';
 
 function spender() {
   const sandbox = createSandbox({ prices: 10, jobDurationMs: 0, limits: 'off' });
   const { apiKey, baseUrl, fetch } = sandbox;
   const budget = createBudget({ maxTokens: 25 });
   return { sandbox, budget, client: new GenClient({ apiKey, baseUrl, fetch, budget, rateLimit: 'off' }) };
-}
-
-if (noRedis === undefined) {
-  const queues = queuesOnSandboxes();
-  test('a queued call that would pass the budget fails with its error, and is not sent', async () => {
-    const budget = createBudget({ maxTokens: 25 });
-    const { sandbox, queue, work, ended } = queues.open({ prices: 10, client: { budget } });
-    work();
-    for (let count = 0; count < 4; count++) await queue.videos.create(PARAMS);
-    await ended(4);
-    expect(sandbox.jobs).toHaveLength(2);
-    const failed = await queue.queue.getJobs(['failed']);
-    expect(failed.map(({ failedReason }) => failedReason)).toEqual([
-      `BudgetExceededError: ${OVER}`,
-      `BudgetExceededError: ${OVER}`,
-    ]);
-    expect(await budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0 });
-  });
 }
 
 test('a model of the AI SDK that would pass the budget rejects with its error', async () => {

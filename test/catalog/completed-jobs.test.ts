@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isCompleted, isFinal, type Job } from '../../src/index.js';
+import { isCompleted, type Job } from '../../src/index.js';
 
 const job = (fields: Partial<Job>): Job => ({ id: 'job_1', status: 'processing', ...fields });
 const LINK = 'https://api.example.test/v1/jobs/job_1/output';
@@ -16,12 +16,5 @@ test('a job without a file is not completed, because a completed job has a strin
 test('no other job is completed, whatever its link', () => {
   for (const status of ['created', 'queued', 'processing', 'failed', 'canceled', 'blocked', 'Completed', 'rendering']) {
     expect(isCompleted(job({ status, providerOutputUrl: LINK })), status).toBe(false);
-  }
-});
-
-test('a job is final when it is completed, failed, canceled or blocked, with a file or without', () => {
-  const final = ['completed', 'failed', 'canceled', 'blocked'];
-  for (const status of ['created', 'queued', 'processing', 'rendering', ...final]) {
-    expect(isFinal(job({ status })), status).toBe(final.includes(status));
   }
 });

@@ -39,18 +39,6 @@ describe('before any call, the service’s own code is given for', () => {
     expect(error).toMatchObject({ name: 'PreflightError', code, param, message: expect.stringMatching(`^${param}: `) });
     expect(seen).toEqual([]);
   });
-
-  it('a registration without its upload or name', async () => {
-    for (const [params, param] of [
-      [{ name: 'Ann' }, 'upload_id'],
-      [{ upload_id: 'u' }, 'name'],
-    ] as const) {
-      const { client, seen } = stubbed(() => json({}));
-      const error = await rejection(client.characters.register(params as never));
-      expect(error).toMatchObject({ name: 'PreflightError', code: 'http_400', param });
-      expect(seen).toEqual([]);
-    }
-  });
 });
 
 describe('the model table, value by value', () => {

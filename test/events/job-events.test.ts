@@ -1,9 +1,10 @@
 import { describe, expect, test, vi } from 'vitest';
-import { type ClientOptions, GenClient, type JobEvent } from '../../src/index.js';
+import { copyOutput } from '../../src/adapters/storage/index.js';
+import { type ClientOptions, createBudget, GenClient, type JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';
-import { freshKey, json, stubbed } from '../transport/support.js';
+import { created, freshKey, json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
@@ -91,6 +92,41 @@ describe('hooks.onJob', () => {
     expect(reader).toMatchObject([{ phase: 'final', call: 'videos', quotedTokens: job.quotedTokenCost }]);
   });
 
+  test('tells once that a file is stored, also of a job that this process has not seen', async () => {
+    const sandbox = createSandbox();
+    const events: JobEvent[] = [];
+    const job = await sandbox.client().videos.createAndWait(VIDEO);
+    const client = sandbox.client({ hooks: { onJob: (event) => void events.push(event) } });
+    const put = async (body: ReadableStream<Uint8Array>) => void (await new Response(body).arrayBuffer());
+    await copyOutput(client, job, { put });
+    expect(events.at(-1)).toMatchObject({ phase: 'stored', jobId: job.id, status: 'completed' });
+    expect(events.filter(({ phase }) => phase === 'stored')).toHaveLength(1);
+  });
+
+  test.each([
+    ['image', { call: 'images' }],
+    ['video', { call: 'videos' }],
+    ['audio', {}],
+  ])(
+    'names the call of a job that another process created, as far as its media type tells: %s',
+    async (mediaType, more) => {
+      const events: JobEvent[] = [];
+      const hooks = { onJob: (event: JobEvent) => void events.push(event) };
+      const job = { id: 'job_1', status: 'failed', mediaType, modelId: 7, createdAt: 1, completedAt: null };
+      await stubbed(() => json({ data: { job } }), { hooks }).client.jobs.get('job_1');
+      expect(events).toStrictEqual([{ phase: 'final', jobId: 'job_1', ...more, chargedTokens: 0, status: 'failed' }]);
+    },
+  );
+
+  test('tells of a job that ended at once both phases, in this order', async () => {
+    const events: JobEvent[] = [];
+    const hooks = { onJob: (event: JobEvent) => void events.push(event) };
+    await stubbed(() => json({ data: { job: { id: 'job_1', status: 'completed' } } }), { hooks }).client.videos.create(
+      VIDEO,
+    );
+    expect(phases(events)).toEqual(['accepted job_1', 'final job_1']);
+  });
+
   test('that throws or rejects changes nothing but a warning', async () => {
     const warnings: string[] = [];
     const silent = () => {};
@@ -128,7 +164,43 @@ describe('hooks.onJob', () => {
   });
 });
 
+test.each<[string, object, number]>([
+  ['is another than its quote', { status: 'completed', finalTokenCost: 3 }, 3],
+  ['is nothing, because it failed', { status: 'failed' }, 0],
+  ['is more than its quote', { status: 'completed', finalTokenCost: 9 }, 9],
+  ['is not told', { status: 'completed' }, 4],
+])(
+  'the cost of a job in the end corrects the budgets of the client and of the call, where it %s',
+  async (_, end, spentTokens) => {
+    const [own, ofCall] = [createBudget({ maxTokens: 100 }), createBudget({ maxTokens: 100 })];
+    const ended = () => json({ data: { job: { id: 'job_1', ...end } } });
+    const { client } = stubbed([() => json(created()), ended], { budget: own });
+    await client.videos.create(VIDEO, { budget: ofCall });
+    for (let read = 0; read < 2; read++) await client.jobs.get('job_1');
+    for (const budget of [own, ofCall]) expect(await budget.usage()).toMatchObject({ spentTokens, reservedTokens: 0 });
+  },
+);
+
 describe('client.estimate', () => {
+  test('learns the price from a quote, of the answer or of the job, and nothing where nobody says', async () => {
+    const answer =
+      (job: object, more = {}) =>
+      () =>
+        json({ data: { job: { id: 'job_1', status: 'processing', ...job }, ...more } });
+    const { client } = stubbed([
+      answer({}),
+      answer({ quotedTokenCost: 9 }),
+      answer({}),
+      answer({ quotedTokenCost: 9 }, { quoted_token_cost: 7 }),
+    ]);
+    const learned: unknown[] = [];
+    for (let call = 0; call < 4; call++) {
+      await client.videos.create(VIDEO);
+      learned.push(client.estimate({ call: 'videos', duration: 4 }).tokens);
+    }
+    expect(learned).toEqual([undefined, 9, 9, 7]);
+  });
+
   test('knows no price before the first quote, and the quote afterwards', async () => {
     const { client } = heldClient();
     const asked = { call: 'videos', model: 'svc-video-fast', duration: 4 } as const;

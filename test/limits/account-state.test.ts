@@ -64,18 +64,6 @@ it('holds no key anywhere', () => {
   expect(shown).not.toContain('very-secret');
 });
 
-it('forgets idle accounts when there are very many, and never one in use', async () => {
-  const busy = accountFor('https://busy.example', 'key');
-  const release = await busy.limitsFor({}).take('videos.create', { warn });
-  const waiting = accountFor('https://waiting.example', 'key');
-  waiting.shared('watcher', () => ({ busy: true }));
-  for (let tenant = 0; tenant < 5000; tenant++) accountFor('https://many.example', `key-${tenant}`);
-  expect(registry().accounts.size).toBeLessThan(2000);
-  expect(accountFor('https://busy.example', 'key')).toBe(busy);
-  expect(accountFor('https://waiting.example', 'key')).toBe(waiting);
-  release();
-});
-
 it('keeps the five hundred accounts that were used last, and looks for idle ones at every thousand', () => {
   // Those of other tests may still be in use.
   registry().accounts.clear();
@@ -116,23 +104,6 @@ it('has the same name in a store for every process and version, and tells nothin
   const named = ['sk-1', 'sk-2'].map((key) => accountFor('https://named.example', key, { name: 'main' }));
   expect(named.map(({ id }) => id)).toEqual([ofName, ofName]);
   expect(named[0]).toBe(named[1]);
-});
-
-it('is in use while it is paused', () => {
-  const account = accountFor('https://paused.example', 'key');
-  account.limitsFor({}).pause('jobs.get', 60_000);
-  expect(account.busy).toBe(true);
-});
-
-it('is in use while a call of it counts, or something of it says so', async () => {
-  const account = accountFor('https://in-use.example', 'key');
-  expect(account.busy).toBe(false);
-  const thing = account.shared('thing', () => ({ busy: true }));
-  expect(account.busy).toBe(true);
-  thing.busy = false;
-  expect(account.busy).toBe(false);
-  await account.limitsFor({}).take('videos.create', { warn });
-  expect(account.busy).toBe(true);
 });
 
 it('has the same rate limits for all clients with the same settings', () => {
@@ -176,11 +147,4 @@ it('keeps what it shares with other processes under its own name: limits, prices
   account.facts.lengths.learn('b', 1_000);
   await clock.advance(5_000);
   expect([...groups].sort()).toEqual([`${id}/lengths`, `${id}/limits/videos.create`, `${id}/prices`]);
-});
-
-it('shares what is of the process with every other account', () => {
-  const [one, other] = ['one', 'other'].map((key) => accountFor('https://process.example', key));
-  const thing = one?.ofProcess('thing of this test', () => ({}));
-  expect(other?.ofProcess('thing of this test', () => ({}))).toBe(thing);
-  expect(other?.shared('thing of this test', () => ({}))).not.toBe(thing);
 });

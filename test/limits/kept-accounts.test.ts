@@ -20,18 +20,4 @@ describe('accounts', () => {
     expect(second.client.limits()['videos.create']).toMatchObject({ free: 0 });
     vi.useRealTimers();
   });
-
-  it('with a call under way are kept, although no client of theirs lives', async () => {
-    const account = accountFor(BASE_URL, freshKey());
-    const release = await account.limitsFor({}).take('videos.create', { warn: () => {} });
-    const isKept = () => [...registry().accounts.values()].includes(account);
-    const crowd = () => {
-      for (let tenant = 0; tenant < 1_600; tenant++) accountFor(BASE_URL, freshKey());
-    };
-    crowd();
-    expect(isKept()).toBe(true);
-    release('unused');
-    crowd();
-    expect(isKept()).toBe(false);
-  });
 });

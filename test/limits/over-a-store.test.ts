@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Rate } from '../../src/rules/limits.js';
-import type { RateLimitWait } from '../../src/store/rate-limit.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
@@ -135,25 +134,6 @@ describe('limits over a store', () => {
     await Promise.all(calls);
   });
 
-  it('give a slot one window after the answer and not after the call', async () => {
-    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
-    const [one, other] = [process(), process()];
-    const release = await clock.until(one.take());
-    let isThrough = false;
-    const next = other.take().then((slot) => {
-      isThrough = true;
-      return slot;
-    });
-    await clock.advance(100_000);
-    release();
-    release();
-    await clock.advance(60_000);
-    expect(isThrough).toBe(false);
-    await clock.advance(1_000);
-    expect(isThrough).toBe(true);
-    (await next)();
-  });
-
   it('give a slot one window after the answer, also when that came while the store was read', async () => {
     const { clock, process } = world({ limit: 1, windowMs: 10_000 });
     const late: { answer?: () => unknown } = {};
@@ -240,40 +220,6 @@ describe('limits over a store', () => {
     await expect(one.take(AbortSignal.abort('before'))).rejects.toBe('before');
   });
 
-  it('say once to each call that it waits, how long, behind how many and why', async () => {
-    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
-    const [one, other] = [process(), process()];
-    const waits: RateLimitWait[] = [];
-    const note = (wait: RateLimitWait) => void waits.push(wait);
-    (await clock.until(one.take(undefined, note)))();
-    await clock.advance(2_000);
-    const first = other.take(undefined, note);
-    await clock.advance(1_000);
-    const second = one.take(undefined, note);
-    await clock.advance(1_000);
-    expect(waits).toEqual([
-      { lane: LANE, waitMs: expect.any(Number), queued: 1, reason: 'limit' },
-      { lane: LANE, waitMs: expect.any(Number), queued: 2, reason: 'limit' },
-    ]);
-    expect(waits[0]?.waitMs).toBeGreaterThan(57_000);
-    expect(waits[0]?.waitMs).toBeLessThan(60_100);
-    expect(waits[1]?.waitMs).toBeGreaterThan(115_000);
-    (await clock.until(first))();
-    (await clock.until(second))();
-    expect(waits).toHaveLength(2);
-  });
-
-  it('refuse a call that does not queue, with the time of the next slot, and leave nothing in the line', async () => {
-    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
-    const [one, other] = [process(), process()];
-    (await clock.until(one.take()))();
-    await clock.advance(1_000);
-    const refused = await clock.until(other.try());
-    expect(refused).toBeGreaterThan(58_000);
-    expect(refused).toBeLessThan(60_100);
-    (await clock.until(one.take()))();
-  });
-
   it('give a slot that was granted to a call which has just been aborted to another process', async () => {
     const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
     const [one, other] = [process(), process()];
@@ -300,20 +246,6 @@ describe('limits over a store', () => {
     (await clock.until(process().take()))();
     expect(clock.now() - began).toBeGreaterThan(70_000);
     expect(clock.now() - began).toBeLessThan(80_000);
-  });
-
-  it('keep the slot of a call for as long as its process lives', async () => {
-    const { clock, process } = world({ limit: 1, windowMs: 2_000 });
-    const [one, other] = [process(), process()];
-    const release = await clock.until(one.take());
-    let isThrough = false;
-    const next = other.take().then(() => {
-      isThrough = true;
-    });
-    await clock.advance(600_000);
-    expect(isThrough).toBe(false);
-    release();
-    await clock.until(next);
   });
 
   it('leave nothing when the account is idle, and no timer', async () => {

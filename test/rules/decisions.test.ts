@@ -1,16 +1,8 @@
 // Rules that are tables of cases: what an object store's answer means, what a page is told.
 import { describe, expect, it } from 'vitest';
-import { ConnectionError, DownloadError, GenError, StorageError, TimeoutError } from '../../src/index.js';
-import { refusalKind } from '../../src/rules/fate.js';
-import { pageAnswer } from '../../src/rules/files.js';
+import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';
 import * as store from '../../src/rules/object-storage.js';
 import { learned, newModel } from '../../src/rules/read-order.js';
-
-const AT = '2026-01-01T00:00:00.000Z';
-const _opened = { key: 'a', call: 'videos', params: { prompt: 'a fox' }, at: AT };
-const _accepted = { phase: 'accepted', key: 'a', jobId: 'job_1', at: AT };
-const _UNSENT = { phase: 'closed', key: 'a', reason: 'unsent', at: AT };
-const _final = { phase: 'final', jobId: 'job_1', status: 'completed', at: AT };
 
 describe('an answer of an object store', () => {
   const failed = (status: number | undefined, code = 'put_failed', cause?: unknown) =>
@@ -85,39 +77,6 @@ describe('an answer of an object store', () => {
     ];
     expect(unknown.map(store.refusesCondition)).toEqual([true, true, false]);
   });
-});
-
-it.each<[string, unknown, object]>([
-  [
-    'a file that has expired',
-    new DownloadError('no', { code: 'output_expired' } as never),
-    { status: 410, isReported: false },
-  ],
-  [
-    'a job that goes on',
-    new DownloadError('no', { code: 'job_not_finished' } as never),
-    { status: 409, isReported: false },
-  ],
-  [
-    'a download that broke',
-    new DownloadError('no', { code: 'interrupted' } as never),
-    { status: 502, isReported: true },
-  ],
-  ['a service that is slow', new TimeoutError('late', { timeoutMs: 1 }), { status: 504, isReported: true }],
-  ['a service that is away', new ConnectionError('away'), { status: 502, isReported: true }],
-  ['anything else', new TypeError('x'), { status: 500, isReported: true }],
-])('a page is told of %s', (_, error, answer) => {
-  expect(pageAnswer(error)).toEqual(answer);
-});
-
-it.each([
-  [200, 'none'],
-  [299, 'none'],
-  [300, 'change_request'],
-  [418, 'change_request'],
-  [599, 'retry'],
-] as const)('a refusal of the status %i without a code has the recovery %s', (status, recovery) => {
-  expect(refusalKind(status)[1]).toBe(recovery);
 });
 
 it('a model is known by its shortest job, and until one has completed by the oldest that runs', () => {

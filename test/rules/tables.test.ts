@@ -331,7 +331,15 @@ describe('the file of a job', () => {
     ...[401, 402, 403, 500].map((status): [unknown, object] => [refused(status), { status: 502, isReported: true }]),
     [refused(429, { retryAfterMs: 7_000 }, RateLimitError), { status: 503, isReported: true, retryAfterMs: 7_000 }],
     [refused(429, {}, RateLimitError), { status: 503, isReported: true, retryAfterMs: 1_000 }],
-    [new DownloadError('x', { jobId: 'j', code: 'job_without_output' as never }), { status: 404, isReported: false }],
+    ...Object.entries({ job_without_output: 404, output_expired: 410, job_not_finished: 409, interrupted: 502 }).map(
+      ([code, status]): [unknown, object] => [
+        new DownloadError('x', { jobId: 'j', code: code as never }),
+        { status, isReported: status === 502 },
+      ],
+    ),
+    [new TimeoutError('late', { timeoutMs: 1 }), { status: 504, isReported: true }],
+    [away(1), { status: 502, isReported: true }],
+    [new TypeError('x'), { status: 500, isReported: true }],
   ])('%s: a page is told %j', (error, answer) => {
     expect(files.pageAnswer(error)).toEqual(answer);
   });

@@ -1,7 +1,7 @@
 // How the body of an answer is read: whole and up to a bound, or as a stream under a deadline.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
-import { type ClientOptions, ConnectionError } from '../../src/index.js';
+import type { ClientOptions } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import type { ResponseEvent } from '../../src/transport/hooks.js';
 import { BASE_URL, countedSignal, created, freshKey, json, rejection, stubbed } from './support.js';
@@ -96,17 +96,6 @@ describe('a refusal', () => {
     });
   });
 
-  it('whose body stalls is aborted with the reason of the caller', async () => {
-    const stalled = () => new Response(new ReadableStream(), { status: 400 });
-    const { client } = stubbed(stalled);
-    const { controller, signal, listeners } = countedSignal();
-    const ended = rejection(client.videos.create(PROMPT, { signal }));
-    await vi.advanceTimersByTimeAsync(10);
-    controller.abort('enough');
-    expect(await ended).toBe('enough');
-    expect(listeners()).toBe(0);
-  });
-
   it('whose body stalls is the refusal after timeoutMs', async () => {
     const stalled = () => new Response(new ReadableStream(), { status: 400 });
     const { client, seen } = stubbed(stalled, { timeoutMs: 1_000 });
@@ -135,27 +124,6 @@ describe('a stream', () => {
     expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('lo');
   });
 
-  it('that breaks is a ConnectionError with the call', async () => {
-    const pull = (controller: ReadableStreamDefaultController) => controller.error(new TypeError('terminated'));
-    const { response, listeners } = await opened(() => new Response(new ReadableStream({ pull })));
-    const error = await rejection(response.arrayBuffer());
-    expect(error).toBeInstanceOf(ConnectionError);
-    expect(error).toMatchObject({
-      message: `GET ${BASE_URL}/v1/jobs/job_1/output: the connection failed before the response was complete (terminated)`,
-      method: 'GET',
-      url: `${BASE_URL}/v1/jobs/job_1/output`,
-      attempts: 1,
-    });
-    expect(listeners()).toBe(0);
-  });
-
-  it('without a body leaves no timer and no listener', async () => {
-    const { response, listeners } = await opened(() => new Response(null, { status: 204 }));
-    expect(response.body).toBeNull();
-    expect(listeners()).toBe(0);
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
   it.each<[string, (response: Response) => Promise<unknown>, unknown]>([
     ['text', (response) => response.text(), '{"a":1}'],
     ['json', (response) => response.json(), { a: 1 }],
@@ -170,13 +138,6 @@ describe('a stream', () => {
     expect([response.status, response.statusText, response.headers.get('x-a')]).toEqual([206, 'Part', '1']);
     expect(await read(response)).toEqual(value);
     expect(listeners()).toBe(0);
-  });
-
-  it('is read as a form', async () => {
-    const form = new FormData();
-    form.set('name', 'ann');
-    const { response } = await opened(() => new Response(form));
-    expect((await response.formData()).get('name')).toBe('ann');
   });
 });
 

@@ -94,21 +94,6 @@ describe('a bad option', () => {
 });
 
 describe('the environment', () => {
-  it('gives what the options leave out, and nothing that they give', async () => {
-    vi.stubEnv('GEN_BASE_URL', 'https://from.env/x');
-    vi.stubEnv('GEN_API_KEY', 'sk-from-env\n');
-    vi.stubEnv('GEN_WEBHOOK_SECRET', 'whsec');
-    const seen: string[] = [];
-    const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
-      const { url, headers } = new Request(input, init);
-      seen.push(`${url} ${headers.get('authorization')}`);
-      return json(created());
-    };
-    await new GenClient({ fetch }).images.create({ prompt: 'x' });
-    await new GenClient({ fetch, apiKey: 'mine', baseUrl: BASE_URL }).images.create({ prompt: 'x' });
-    expect(seen).toEqual(['https://from.env/x/v1/images Bearer sk-from-env', `${BASE_URL}/v1/images Bearer mine`]);
-  });
-
   it('GEN_LOG turns the console on, and a wrong level is named', async () => {
     vi.useFakeTimers();
     const info = vi.spyOn(globalThis.console, 'info').mockImplementation(() => {});

@@ -62,16 +62,6 @@ describe('hooks', () => {
     expect(waits.at(-1)).toBeGreaterThanOrEqual(3_000);
     expect(waits.at(-1)).toBeLessThan(4_000);
   });
-
-  it('tell how long an attempt took', async () => {
-    const durations: number[] = [];
-    const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(json(created())), 250));
-    const { client } = stubbed(slow, { hooks: { onResponse: ({ durationMs }) => durations.push(durationMs) } });
-    const made = client.images.create(PROMPT);
-    await vi.advanceTimersByTimeAsync(300);
-    await made;
-    expect(durations).toEqual([250]);
-  });
 });
 
 describe('the logger', () => {

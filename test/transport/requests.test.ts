@@ -5,7 +5,7 @@ import type { RawRequest } from '../../src/client/endpoint.js';
 import { type ClientOptions, GenClient, type RequestEvent } from '../../src/index.js';
 import { VERSION } from '../../src/runtime/version.js';
 import { createTransport } from '../../src/transport/create-transport.js';
-import { BASE_URL, created, freshKey, json, rejection, type Seen, seenOf, stubbed } from './support.js';
+import { BASE_URL, created, freshKey, json, type Seen, seenOf, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
 
@@ -70,30 +70,6 @@ describe('a call of the service', () => {
     await client.request({ method, path: '/v1/x' }, { idempotencyKey: 'order-1' });
     expect(seen[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
   });
-
-  it.each(['/v1/a..b', '/v1/.well-known', '/v1/..a', '/v1/x?next=/../y', '/v1/x#/../y', '/v1/%2e%2ex'])(
-    'to the path %j is sent as it is',
-    async (path) => {
-      const { client, seen } = stubbed(() => json({}));
-      await client.request({ method: 'GET', path });
-      expect(seen[0]?.url).toBe(BASE_URL + path);
-    },
-  );
-
-  it.each([
-    [undefined, undefined, 0],
-    [false, undefined, 1],
-    [false, true, 0],
-    [true, false, 1],
-  ])(
-    'with an undocumented field, under preflight %s of the client and %s of the call, is sent %i times',
-    async (ofClient, ofCall, sent) => {
-      const { client, seen } = stubbed(() => json(created()), { preflight: ofClient });
-      const params = { ...PROMPT, not_documented: 1 };
-      await client.videos.create(params, { preflight: ofCall }).catch(() => {});
-      expect(seen).toHaveLength(sent);
-    },
-  );
 
   it('is sent as it was when it was made, also when its params are changed while it waits', async () => {
     const { client, seen } = stubbed([
@@ -177,38 +153,5 @@ describe('bytes on their way to the storage', () => {
     await transport.transfer({ ...target, repeatable: false, headers: {}, body: () => stream });
     expect(inits[0]?.body).toBe(stream);
     vi.restoreAllMocks();
-  });
-});
-
-describe('a redirect that is not followed', () => {
-  const to = (location: string) => () => new Response(null, { status: 307, headers: { location } });
-
-  it('tells everything about the call', async () => {
-    const { client } = stubbed(to('https://evil.test/x?a=1'), { maxRetries: 0 });
-    const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-1' }));
-    expect(JSON.parse(JSON.stringify(error))).toMatchObject({
-      name: 'APIError',
-      status: 307,
-      code: 'http_307',
-      recovery: 'change_request',
-      method: 'POST',
-      url: `${BASE_URL}/v1/videos`,
-      idempotencyKey: 'order-1',
-      attempts: 1,
-    });
-  });
-
-  it('has its body released', async () => {
-    const cancelled = vi.fn();
-    const body = () => new ReadableStream({ cancel: cancelled });
-    const answer = () => new Response(body(), { status: 302, headers: { location: 'https://evil.test/' } });
-    await rejection(stubbed(answer, { maxRetries: 0 }).client.jobs.get('job_1'));
-    expect(cancelled).toHaveBeenCalledOnce();
-  });
-
-  it('is an answer like another where it says nowhere to go', async () => {
-    const { client, seen } = stubbed(() => new Response(null, { status: 302 }), { maxRetries: 0 });
-    expect(await rejection(client.jobs.get('job_1'))).toMatchObject({ name: 'APIError', status: 302 });
-    expect(seen).toHaveLength(1);
   });
 });

@@ -41,12 +41,6 @@ test('the same params are not refused, in any order of their fields and in anoth
   await expect(warningsOf({ duration: 10, prompt: 'a fox' }, 'order-1')).rejects.toMatchObject(REUSED);
 });
 
-test('a file that is uploaded again is no other param', async () => {
-  const fox = () => new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10])], { type: 'image/png' });
-  expect(await warningsOf({ prompt: 'it wakes', first_frame_upload_id: fox() }, 'order-1')).toEqual([]);
-  expect(await warningsOf({ prompt: 'it wakes', first_frame_upload_id: fox() }, 'order-1')).toEqual([]);
-});
-
 test('a key whose first call was refused is free for other params', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, status: 422, code: 'invalid_prompt' });
   await expect(warningsOf({ prompt: 'no' }, 'order-1')).rejects.toMatchObject({ status: 422 });

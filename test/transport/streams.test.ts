@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
-import { ConnectionError, GenClient, NotFoundError, TimeoutError } from '../../src/index.js';
+import { ConnectionError, GenClient, TimeoutError } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import {
   BASE_URL,
@@ -58,17 +58,6 @@ describe('a stream', () => {
     expect(listeners()).toBe(0);
   });
 
-  it('does not run out of time while its reader is busy with something else', async () => {
-    const { client } = stubbed(() => new Response(dripping(10, 1)), { timeoutMs: 1_000 });
-    const loading = client.jobs.output('job_1');
-    await vi.advanceTimersByTimeAsync(10);
-    const response = await loading;
-    await vi.advanceTimersByTimeAsync(600_000);
-    const text = response.text();
-    await vi.advanceTimersByTimeAsync(100);
-    expect(await text).toBe('x');
-  });
-
   it.each(['reading', 'between two reads'])(
     'ends at once by an abort %s, with its reason, and is cancelled below',
     async (when) => {
@@ -98,19 +87,6 @@ describe('a stream', () => {
     await response.body?.cancel();
     expect(cancelled).toHaveBeenCalledTimes(1);
     expect(listeners()).toBe(0);
-  });
-
-  it('whose head never comes fails after timeoutMs', async () => {
-    const { client } = stubbed(never, { timeoutMs: 1_000, maxRetries: 0 });
-    const outcome = rejection(client.jobs.output('job_1'));
-    await vi.advanceTimersByTimeAsync(1_010);
-    expect(await outcome).toBeInstanceOf(TimeoutError);
-  });
-
-  it('that is refused is the refusal', async () => {
-    const { client } = stubbed(() => json({ error: 'job_not_found' }, { status: 404 }));
-    expect(await rejection(client.jobs.output('job_1'))).toBeInstanceOf(NotFoundError);
-    expect(await rejection(client.jobs.outputInfo('job_1'))).toBeInstanceOf(NotFoundError);
   });
 });
 

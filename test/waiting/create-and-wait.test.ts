@@ -158,15 +158,6 @@ describe('createAndWait', () => {
     expect(again.sent).toHaveLength(3);
   });
 
-  it('does not resubmit when told not to, nor any other failure', async () => {
-    const first = setup([pending(30)]);
-    await expect(first.run({ resubmitPending: false })).rejects.toThrow('reference_asset_pending');
-    expect(first.sent).toHaveLength(1);
-    const second = setup([failed('generation_failed')]);
-    await expect(second.run({ throwOnFailure: false })).resolves.toMatchObject({ errorCode: 'generation_failed' });
-    expect(second.sent).toHaveLength(1);
-  });
-
   it.each([
     ['its own key while the refusals differ', [20, 5], [0, 20, 25], ['k', 'k', 'k']],
     [

@@ -113,19 +113,6 @@ describe('the reads of an account', () => {
     await clock.until(Promise.all(waits));
     expect(at[reads.indexOf('other')]).toBe(heldMs);
   });
-
-  it('leave no listener behind: fifty reads of one wait', async () => {
-    const { clock, waiter } = startProcess((id, atMs) => (atMs > 50_000 ? { ...running(id), ...DONE } : running(id)));
-    const added: string[] = [];
-    const { signal } = new AbortController();
-    const add = signal.addEventListener.bind(signal);
-    signal.addEventListener = (...args: Parameters<typeof add>) => {
-      added.push(args[0]);
-      add(...args);
-    };
-    await clock.until(waiter.waitForJob('a', { signal, pollIntervalMs: 1_000 }));
-    expect(added).toEqual(['abort']);
-  });
 });
 
 describe('a clock that is set forward by an hour during a wait', () => {

@@ -1,16 +1,6 @@
 // What a run does over several events: which keys go out, and when. One step at a time is in test/rules/run-steps.
 import { describe, expect, it } from 'vitest';
-import {
-  APIError,
-  ConflictError,
-  ConnectionError,
-  GenError,
-  JobFailedError,
-  PreflightError,
-  RateLimitError,
-  ResponseError,
-  TimeoutError,
-} from '../../src/errors/index.js';
+import { APIError, JobFailedError } from '../../src/errors/index.js';
 import { callFailure, type Fate } from '../../src/rules/fate.js';
 import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, resumeRun, startRun } from '../../src/rules/run-state.js';
@@ -272,21 +262,6 @@ describe('a wait', () => {
   });
 });
 
-describe('the file', () => {
-  it('is stored before the run ends, tried again while that may help', () => {
-    let run = proceed(start({ stores: true, timeoutMs: 10_000 }), job('completed'));
-    expect(run.step).toMatchObject({ type: 'store', job: { id: 'job_1' } });
-    for (let turn = 0; turn < 10; turn++) {
-      run = proceed(run, failed('lost'));
-      expect(run.step).toMatchObject({ type: 'wait', jobId: null });
-      run = proceed(run, passed);
-    }
-    expect(proceed(run, { type: 'stored' }).step).toMatchObject({ type: 'end', job: { id: 'job_1' } });
-    expect(proceed(run, failed('lost')).step).toMatchObject({ type: 'fail', reason: 'lost' });
-    expect(proceed(start({ stores: true }), job('completed'), failed('refused')).step).toMatchObject({ type: 'fail' });
-  });
-});
-
 describe('a run that is tried again', () => {
   it('takes up the job that it was waiting for, with its time anew', () => {
     const late = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
@@ -304,32 +279,6 @@ describe('a run that is tried again', () => {
 
 describe('what an error means', () => {
   const wire = { recovery: 'none', method: 'POST', url: 'https://x.example' } as const;
-  const api = (status: number, code = 'x') => new APIError('no', { ...wire, status, code });
-  it.each([
-    ['review', new ConflictError('no', { ...wire, status: 409, code: 'character_pending' })],
-    ['refused', api(400)],
-    ['refused', api(402, 'insufficient_balance')],
-    ['refused', api(404)],
-    ['lost', api(409, 'key_in_use')],
-    ['full', api(429)],
-    ['lost', api(500)],
-    ['full', api(503, 'dispatch_disabled')],
-    ['lost', api(200, 'internal_error')],
-    ['full', new RateLimitError('full', { ...wire, status: 429, code: 'rate_limited', attempts: 0 })],
-    ['full', new RateLimitError('429', { ...wire, status: 429, code: 'rate_limited', attempts: 1 })],
-    ['lost', new ConnectionError('no')],
-    ['lost', new TimeoutError('no')],
-    ['lost', new ResponseError('no')],
-    ['unsent', new PreflightError('no', { code: 'prompt_required', param: 'prompt' })],
-    ['unsent', new GenError('apiKey is missing')],
-  ])('%s: %s', (kind, error) => {
-    expect(callFailure(error)?.kind).toBe(kind);
-  });
-
-  it('is nothing where the error is not of this package', () => {
-    expect(callFailure(new Error('boom'))).toBeUndefined();
-    expect(callFailure('enough')).toBeUndefined();
-  });
 
   it('is told as JSON, without what only a process has', () => {
     const asked = new APIError('busy', {

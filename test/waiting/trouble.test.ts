@@ -1,6 +1,5 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type ClientOptions, GenClient, type Job, ServerError, WaitTimeoutError } from '../../src/index.js';
+import { type ClientOptions, GenClient, type Job, WaitTimeoutError } from '../../src/index.js';
 import type { JobNotice } from '../../src/waiting/notices.js';
 import { BASE_URL, freshKey, json, rejection, stubbed } from '../transport/support.js';
 
@@ -52,13 +51,6 @@ describe('one read', () => {
     expect(String(error)).toContain('it was completed when last read, but had no providerOutputUrl');
   });
 
-  it('answered with a Retry-After of a day does not make the wait blind to its end', async () => {
-    const away = () => json({}, { status: 503, headers: { 'retry-after': '86400' } });
-    const { client, seen } = stubbed([away, () => answer(DONE)]);
-    await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
-    expect(seen).toHaveLength(2);
-  });
-
   it('that hangs does not hold up the webhook', async () => {
     const { client } = stubbed([() => new Promise<Response>(() => {}), () => answer(DONE)], { timeoutMs: 20_000 });
     const start = Date.now();
@@ -80,17 +72,6 @@ describe('onUpdate', () => {
     process.off('unhandledRejection', unhandled);
   });
 
-  it('that is async and rejects does not end the process', async () => {
-    const { client } = stubbed([() => answer(), () => answer(DONE)]);
-    const onUpdate = async () => {
-      throw new Error('the database is away');
-    };
-    await expect(settled(client.waitForJob('job_1', { onUpdate }))).resolves.toMatchObject(DONE);
-    vi.useRealTimers();
-    await new Promise(setImmediate);
-    expect(unhandled).not.toHaveBeenCalled();
-  });
-
   it.each([
     ['an object without a prototype', Object.create(null)],
     ['a symbol', Symbol('odd')],
@@ -109,20 +90,6 @@ describe('onUpdate', () => {
     };
     const waits = [client.waitForJob('job_1', { onUpdate }), client.waitForJob('job_1')];
     await expect(settled(Promise.all(waits))).resolves.toHaveLength(2);
-  });
-
-  it('runs in the async context of its caller', async () => {
-    const storage = new AsyncLocalStorage<string>();
-    const { client } = stubbed([() => answer(), () => answer(), () => answer(DONE)]);
-    const seen: string[] = [];
-    const waits = ['tenant-A', 'tenant-B', 'tenant-C'].map((tenant) =>
-      storage.run(tenant, () =>
-        client.waitForJob('job_1', { onUpdate: () => seen.push(`${tenant} in ${storage.getStore()}`) }),
-      ),
-    );
-    await settled(Promise.all(waits));
-    expect(new Set(seen)).toEqual(new Set(['tenant-A in tenant-A', 'tenant-B in tenant-B', 'tenant-C in tenant-C']));
-    expect(seen).toHaveLength(9);
   });
 });
 
@@ -165,11 +132,6 @@ describe('the limit in force', () => {
     return (Date.now() - start) / 1_000;
   }
 
-  it('is followed by polls: 120 in 3 seconds where that is allowed', async () => {
-    const limits = { 'jobs.get': { limit: 120, windowMs: 3_000 } };
-    expect(await secondsFor(200, { limits })).toBeLessThan(15);
-  });
-
   it.each<[string, ClientOptions]>([
     ["rateLimit: 'off'", { rateLimit: 'off' }],
     ['limit: Infinity', { limits: { 'jobs.get': { limit: Number.POSITIVE_INFINITY } } }],
@@ -192,20 +154,4 @@ describe('the limit in force', () => {
     expect(Date.now() - start).toBeLessThanOrEqual(16_000);
     end.abort();
   });
-});
-
-it('createAndWait told, when it ran out of time, how much was left for its last wait and not its timeoutMs', async () => {
-  const job = { id: 'job_1', status: 'processing' };
-  const { client } = stubbed(() => json({ data: { job } }));
-  const onCreated = () => new Promise((resolve) => setTimeout(resolve, 20_000));
-  const made = client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: 60_000, onCreated });
-  const error = await rejection(settled(made));
-  expect(error).toMatchObject({ name: 'WaitTimeoutError', jobId: 'job_1', timeoutMs: 60_000, job });
-  expect((error as Error).message).toContain('did not end within 60000 ms');
-});
-
-it('keeps an error of the service as the cause when the wait runs out of time', async () => {
-  const { client } = stubbed(() => json({}, { status: 500 }));
-  const error = await rejection(settled(client.waitForJob('job_1', { timeoutMs: 30_000 })));
-  expect((error as Error).cause).toBeInstanceOf(ServerError);
 });

@@ -1,18 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
 import {
-  AuthenticationError,
-  BadRequestError,
   ConnectionError,
   GenError,
   JobBlockedError,
   JobCanceledError,
   JobFailedError,
-  NotFoundError,
-  PermissionDeniedError,
-  RateLimitError,
-  ResponseError,
-  ServerError,
-  TimeoutError,
   WaitTimeoutError,
 } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -41,7 +33,6 @@ const running = (id: string, more: Partial<Job> = {}): Job => ({
   mediaType: 'video',
   ...more,
 });
-const refused = { code: 'x', recovery: 'none', method: 'GET', url: 'https://x.example' } as const;
 
 describe('a wait', () => {
   it('resolves with a final job at once and without a call', async () => {
@@ -152,12 +143,6 @@ describe('a wait', () => {
     expect((error as Error).message).toBe(message);
     expect(reads).toEqual([]);
   });
-
-  it('reads a job at once that is given by its id alone', async () => {
-    const { waiter, clock, at } = setup({ a: [DONE] });
-    await clock.until(waiter.waitForJob({ id: 'a' } as Job));
-    expect(at).toEqual([0]);
-  });
 });
 
 describe('the end of a wait', () => {
@@ -230,33 +215,6 @@ describe('the end of a wait', () => {
 });
 
 describe('a failing read', () => {
-  it.each([
-    ['a lost connection', new ConnectionError('x')],
-    ['a timeout', new TimeoutError('x')],
-    ['500', new ServerError('x', { ...refused, status: 500 })],
-    ['503', new ServerError('x', { ...refused, status: 503 })],
-    ['429', new RateLimitError('x', { ...refused, status: 429, retryAfterMs: 3000 })],
-    ['an answer without its essentials', new ResponseError('x')],
-    ['something nobody has foreseen', new TypeError('x')],
-  ])('does not end the wait: %s', async (_, error) => {
-    const { waiter, clock, reads } = setup({ a: [error, {}, error, error, DONE] });
-    await expect(clock.until(waiter.waitForJob('a'))).resolves.toMatchObject(DONE);
-    expect(reads).toHaveLength(5);
-  });
-
-  it.each([
-    [new AuthenticationError('x', { ...refused, status: 401 })],
-    [new PermissionDeniedError('x', { ...refused, status: 403 })],
-    [new NotFoundError('x', { ...refused, status: 404 })],
-    [new BadRequestError('x', { ...refused, status: 400 })],
-    [new GenError('no key')],
-  ])('ends the wait at once when another cannot help: %s', async (error) => {
-    const { waiter, clock, reads } = setup({ a: [{}, error] });
-    await expect(clock.until(waiter.waitForJob('a'))).rejects.toBe(error);
-    expect(reads).toHaveLength(2);
-    expect(clock.timers).toBe(0);
-  });
-
   it('is repeated less and less often, up to once a minute, and is the cause of the deadline’s error', async () => {
     const failure = new ConnectionError('gone');
     const { waiter, clock, at } = setup({ a: [failure] });

@@ -1,7 +1,5 @@
 // How far a job is: watchJob, onUpdate and estimate.
 import { describe, expect, it } from 'vitest';
-import { JobFailedError } from '../../src/errors/index.js';
-import { expectedMs, progressOf, withLength } from '../../src/rules/read-order.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import { type JobUpdate, watchJob } from '../../src/waiting/job-iterables.js';
@@ -65,13 +63,6 @@ describe('watchJob', () => {
     expect(client.estimate({ ...CALL, duration: 10 }).durationMs).toBeUndefined();
     expect(client.estimate({ ...CALL, resolution: '480p' }).durationMs).toBeUndefined();
     expect(client.estimate({ ...CALL, model: 'svc-video-gen-2-fast' }).durationMs).toBe(60_000);
-  });
-
-  it('does not learn from a job that failed', async () => {
-    const { sandbox, client, during } = setup();
-    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    await expect(during(client.videos.createAndWait(PARAMS))).rejects.toBeInstanceOf(JobFailedError);
-    expect(client.estimate(CALL).durationMs).toBeUndefined();
   });
 
   it('throws as waitForJob does, after the last update', async () => {
@@ -165,22 +156,5 @@ describe('watchJob on a held clock', () => {
     await clock.until(loop());
     expect(listeners()).toBe(0);
     expect(clock.timers).toBe(0);
-  });
-});
-
-describe('the length of a job', () => {
-  it('is the mean of the last ones without the fifth at each end', () => {
-    const lengths = [1_000, 60_000, 61_000, 59_000, 60_000, 60_000, 900_000].reduce(withLength, []);
-    expect(expectedMs(lengths)).toBe(60_000);
-    expect(expectedMs([])).toBeUndefined();
-    expect(Array.from({ length: 50 }, (_, at) => at).reduce(withLength, [])).toHaveLength(20);
-  });
-
-  it('that is passed leaves a share of 0.99 and a little time', () => {
-    expect(progressOf(60_000, 30_000)).toEqual({ share: 0.5, etaMs: 30_000 });
-    expect(progressOf(60_000, 90_000)).toEqual({ share: 0.99, etaMs: 900 });
-    expect(progressOf(120_000, 30_000, 0.5)).toEqual({ share: 0.5, etaMs: 90_000 });
-    expect(progressOf(undefined, 30_000)).toEqual({ share: undefined, etaMs: undefined });
-    expect(progressOf(0, 0)).toEqual({ share: 0.99, etaMs: 0 });
   });
 });
