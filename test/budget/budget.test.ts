@@ -185,8 +185,6 @@ describe('a budget', () => {
   });
 });
 
-describe('a store that goes away in the middle', () => {});
-
 describe('a price that is not known yet', () => {
   test('goes one at a time, so that the limit is passed by one job at most', async () => {
     const { sandbox, client, budget } = spender({ maxTokens: 12 }, { prices: 50 });

@@ -101,8 +101,6 @@ test('what a store says of its own configuration reaches the caller', async () =
   expect(error).toMatchObject({ message: 'The user of Redis may not use EVAL. Allow +eval.' });
 });
 
-describe('a job that ends uncharged', () => {});
-
 describe('creates that wait for a budget', () => {
   test('are served in order, ask the store at most twice a second together, and leave at once when they are aborted', async () => {
     const { held, store: shared } = heldStore();

@@ -145,23 +145,6 @@ describe('hooks.onJob', () => {
     await vi.waitFor(() => expect(warnings).toHaveLength(2), PATIENCE_MS);
     expect(warnings[0]).toBe('gen-client: hooks.onJob failed: the journal is full');
   });
-
-  test('is forgotten for the oldest of more than 10,000 jobs, so that memory is bounded', async () => {
-    let count = 0;
-    const read = (id: string) => json({ success: true, data: { job: { id, status: 'completed' } } });
-    const { client } = stubbed((seen) => read(seen.url.split('/').at(-1) ?? ''), {
-      rateLimit: 'off',
-      hooks: { onJob: () => void count++ },
-    });
-    await client.jobs.get('job_0');
-    for (let at = 1; at <= 10_000; at += 500)
-      await Promise.all(Array.from({ length: 500 }, (_, more) => client.jobs.get(`job_${at + more}`)));
-    expect(count).toBe(10_001);
-    await client.jobs.get('job_10000');
-    expect(count).toBe(10_001);
-    await client.jobs.get('job_0');
-    expect(count).toBe(10_002);
-  });
 });
 
 test.each<[string, object, number]>([

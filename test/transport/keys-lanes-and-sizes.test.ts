@@ -138,8 +138,6 @@ describe('a deletion whose answer was lost', () => {
   });
 });
 
-describe('a short API key', () => {});
-
 it('an abort whose reason has a field "details" did not reject an upload with that reason', async () => {
   const reason = { details: 'client went away' };
   const { client } = stubbed(() => new Promise<Response>(() => {}));

@@ -60,23 +60,6 @@ it.each(creates)('createAndWait refuses %s: %j, shown as %s: it must be %s', asy
   await refusalOf(wrong, (client, options) => client.videos.createAndWait({ prompt: 'a fox' }, options));
 });
 
-const calls: Readonly<Record<string, (client: GenClient, options: object) => Promise<unknown>>> = {
-  waitForJob: (client, options) => client.waitForJob('job_1', options),
-  watchJob: (client, options) => client.watchJob('job_1', options).next(),
-  waitForJobs: (client, options) => client.waitForJobs(['job_1'], options).next(),
-  createAndWait: (client, options) => client.videos.createAndWait({ prompt: 'a fox' }, options),
-};
-
-describe('an option that does not exist', () => {
-  it.each(Object.entries(calls))('is refused by %s with the one that was meant', async (name, call) => {
-    const { client, seen } = unreached();
-    const error = await rejection(call(client, { polIntervalMs: 5 }));
-    const owner = name === 'createAndWait' ? 'createAndWait' : 'waitForJob';
-    expect(String(error)).toContain(`${owner} has no option "polIntervalMs". Did you mean "pollIntervalMs"?`);
-    expect(seen).toEqual([]);
-  });
-});
-
 describe('recover', () => {
   const wrong: readonly unknown[] = [
     1.5,
