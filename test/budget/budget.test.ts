@@ -228,17 +228,6 @@ describe('a price that is not known yet', () => {
 });
 
 describe('unknownPrice', () => {
-  test('that throws fails the create with its reason, and nothing is sent', async () => {
-    const cause = new Error('no table');
-    const unknownPrice = () => {
-      throw cause;
-    };
-    const { sandbox, client } = spender({ unknownPrice });
-    const error = await failureOf(client.videos.create(VIDEO));
-    expect(error).toMatchObject({ name: 'GenError', message: 'unknownPrice failed: no table', cause });
-    expect(sandbox.requests).toEqual([]);
-  });
-
   test.each([-1, Number.POSITIVE_INFINITY, '5', null])('that gives %j fails the create', async (price) => {
     const { sandbox, client } = spender({ unknownPrice: () => price as never });
     expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({

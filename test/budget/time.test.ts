@@ -4,7 +4,7 @@ import { type BudgetOptions, createBudget } from '../../src/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
-import { HeldClock } from './held-clock.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
 import { reserverOn } from './reserving.js';
 import { VIDEO } from './service.js';
 
@@ -49,7 +49,7 @@ describe('the clock of a budget', () => {
   });
 
   test('is that of a shared store, whatever the clocks of the processes say', async () => {
-    const clock = new HeldClock(Date.parse('2026-01-31T12:00:00Z'));
+    const clock = virtualClock(Date.parse('2026-01-31T12:00:00Z'));
     const { read, write } = memoryStoreOn(clock);
     const { client } = heldSpender({ maxTokens: 10, per: 'day', store: { read, write } });
     await client.videos.create(VIDEO);
@@ -98,7 +98,7 @@ describe('a reservation', () => {
 
 /** Budgets as processes have them: each with its own view of one store. */
 function processes(options: Omit<BudgetOptions, 'shared'>, start = '2026-01-10T12:00:00Z') {
-  const clock = new HeldClock(Date.parse(start));
+  const clock = virtualClock(Date.parse(start));
   const store = memoryStoreOn(clock);
   const open = () => {
     const process = { isDead: false };

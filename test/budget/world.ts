@@ -3,7 +3,7 @@
 import { ConnectionError, GenError, RateLimitError } from '../../src/errors/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
-import { HeldClock, turn } from './held-clock.js';
+import { settle as turn, virtualClock } from '../waiting/virtual-clock.js';
 import { type Order, reserverOn } from './reserving.js';
 
 /** What the service does with a create. `late`: the answer is lost, and the job is made a while later. */
@@ -53,7 +53,7 @@ export async function runWorld(
   options: WorldOptions,
   happenings: readonly Happening[],
 ): Promise<{ readonly charged: ReadonlyMap<string, number>; readonly dearest: number; readonly jobs: number }> {
-  const clock = new HeldClock(options.startMs);
+  const clock = virtualClock(options.startMs);
   const store = memoryStoreOn(clock);
   const jobs = new Map<string, MadeJob>();
   const refusedKeys = new Set<string>();
@@ -82,7 +82,7 @@ export async function runWorld(
       const ms = happening.share * PERIOD_MS[options.per];
       if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
       jumpedMs += Math.max(0, ms);
-      clock.jump(ms);
+      clock.step(ms);
     } else {
       const process = processes[happening.process % PROCESSES];
       if (!process) continue;

@@ -215,15 +215,4 @@ describe('an answer without a documented shape', () => {
     expect(await answering({ data: [1, 2] }).request({ method: 'GET', path: '/v1/other' })).toEqual([1, 2]);
     expect(await answering({ version: 1 }).models.integrationData()).toEqual({ version: 1 });
   });
-
-  it('leaves the plain answer readable', async () => {
-    const response = await answering(createdJob).videos.create({ prompt: 'x' }).asResponse();
-    expect(await response.json()).toEqual(createdJob);
-  });
-
-  it('is asked for below the base URL', async () => {
-    const { client, seen } = stubbed(() => json({}));
-    await client.models.integrationData();
-    expect(seen[0]?.url).toBe(`${BASE_URL}/api/service/developers/docs.json`);
-  });
 });

@@ -1,9 +1,7 @@
 // The options of a create, and what its answer is made into, for `create` and `createAndWait` alike.
-import { channel } from 'node:diagnostics_channel';
 import { describe, expect, it } from 'vitest';
 import type { CreateOptions } from '../../src/client/create-options.js';
-import { createBudget, type GenClient, type JobEvent } from '../../src/index.js';
-import type { RequestTrace } from '../../src/transport/events.js';
+import type { GenClient, JobEvent } from '../../src/index.js';
 import { json, rejection, stubbed } from '../transport/support.js';
 
 const DONE = {
@@ -35,13 +33,6 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     expect(await rejection(Promise.resolve(call(client, params)))).toMatchObject({ name: 'PreflightError' });
     await call(client, params, { preflight: false });
     expect(seen.map(({ body }) => JSON.parse(body))).toEqual([params]);
-  });
-
-  it('charges the budget of its options', async () => {
-    const { client } = stubbed(answer);
-    const budget = createBudget({ maxTokens: 1_000 });
-    await call(client, { prompt: 'x' }, { budget });
-    expect(await budget.usage()).toMatchObject({ spentTokens: 7 });
   });
 
   it('has its label in the events of the job, and not in what is sent', async () => {
@@ -85,16 +76,4 @@ it('what stands beside the job comes with it, and never the fields of a job that
   expect(await made({ job: DONE, queue: 3 })).toEqual({ job: DONE, queue: 3, warnings, idempotencyKey });
   expect(await made({ data: DONE })).toEqual({ job: DONE, warnings, idempotencyKey });
   expect(await made(DONE)).toEqual({ job: DONE, warnings, idempotencyKey });
-});
-
-it('a wait reads its job under the name of the read, once for each turn', async () => {
-  const names: string[] = [];
-  const note = (trace: unknown) => void names.push((trace as RequestTrace).name);
-  const starts = channel('tracing:gen-client:request:start');
-  starts.subscribe(note);
-  const { client } = stubbed(() => json({ data: { job: DONE } }));
-  await client.videos.createAndWait({ prompt: 'x' });
-  await client.waitForJob('job_1');
-  starts.unsubscribe(note);
-  expect(names).toEqual(['videos.create', 'jobs.get']);
 });

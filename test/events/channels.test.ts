@@ -1,13 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel, subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { readConfig } from '../../src/client/config.js';
 import type { JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { createTransport } from '../../src/transport/create-transport.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../../src/transport/events.js';
 
-import { BASE_URL, freshKey, json, stubbed } from '../transport/support.js';
+import { json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 const stops: (() => void)[] = [];
@@ -135,14 +133,6 @@ describe('the diagnostics channels', () => {
       ['accepted', id],
       ['final', id],
     ]);
-  });
-
-  test('show a stored output by the name of the call and the path of the output', async () => {
-    const told: Told[] = [];
-    listen('request', told);
-    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL }));
-    expect(await transport.storing({ name: 'saveOutput', jobId: 'a b/c' }, async () => 7)).toBe(7);
-    expect(told[0]?.[2]).toMatchObject({ name: 'saveOutput', path: '/v1/jobs/a%20b%2Fc/output', attempts: 0 });
   });
 
   test('tell the error of a create that fails, and end its job', async () => {

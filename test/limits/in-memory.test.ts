@@ -105,19 +105,6 @@ describe.each([
     await second;
   });
 
-  it('keeps the slot of a call that takes a minute and a half', async () => {
-    const { clock, take } = setup(1, perRequest);
-    const release = await take();
-    let through = false;
-    const second = take().then(() => {
-      through = true;
-    });
-    await clock.advance(90_000);
-    expect(through).toBe(false);
-    release();
-    await clock.until(second);
-  });
-
   it('gives a slot that was not used to the next call at once', async () => {
     const { clock, take, limits } = setup(1, perRequest);
     const release = await take();
@@ -291,31 +278,6 @@ describe('a limit without a number', () => {
       expect(limits.snapshot()[LANE]).toMatchObject({ free: Number.POSITIVE_INFINITY, queued: 0 });
     },
   );
-
-  it('pauses again when the call that tries is refused', async () => {
-    const { clock, take, limits } = unlimited(false);
-    limits.pause(LANE, 1_000);
-    const first = await clock.until(take());
-    const second = take();
-    limits.pause(LANE, 10_000);
-    first('unused');
-    let isThrough = false;
-    void second.then(() => {
-      isThrough = true;
-    });
-    await clock.advance(10_000);
-    expect(isThrough).toBe(false);
-    await clock.until(second);
-  });
-
-  it('tells a call that does not queue how long the pause lasts, and to come again soon while one tries', async () => {
-    const { clock, try: tryNow, limits } = unlimited(false);
-    limits.pause(LANE, 10_000);
-    expect(await tryNow()).toBe(10_500);
-    await clock.advance(10_500);
-    expect(typeof (await tryNow())).toBe('function');
-    expect(await tryNow()).toBe(1_000);
-  });
 });
 
 describe('a run that waits outside of the process', () => {
@@ -342,15 +304,5 @@ describe('a run that waits outside of the process', () => {
     expect(typeof (await tryNow('c'))).toBe('function');
     await clock.advance(1_000);
     expect(isThrough).toBe(true);
-  });
-
-  it('loses its place when it does not come, and others go on', async () => {
-    const { clock, try: tryNow, take } = inMemory({ limit: 1, windowMs: 10_000 });
-    (await take())();
-    expect(await tryNow('dead')).toBeGreaterThan(10_000);
-    const began = clock.now();
-    (await clock.until(take()))();
-    expect(clock.now() - began).toBeGreaterThan(40_000);
-    expect(clock.now() - began).toBeLessThan(50_000);
   });
 });

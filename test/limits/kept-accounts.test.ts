@@ -2,10 +2,6 @@ import { describe, expect, it, vi } from 'vitest';
 import { accountFor } from '../../src/store/account.js';
 import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
 
-const REGISTRY = Symbol.for('gen-client.accounts');
-const registry = () =>
-  Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; held: Map<string, unknown> };
-
 describe('accounts', () => {
   it('are kept for as long as a client of theirs lives, however many others come', async () => {
     vi.useFakeTimers();

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Rate } from '../../src/rules/limits.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
-import { settle, virtualClock } from '../waiting/virtual-clock.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
 import { LANE, MINUTE, world } from './world.js';
 
 interface Campaign {
@@ -151,17 +151,6 @@ describe('limits over a store', () => {
     expect(clock.now() - answeredMs).toBeLessThan(12_000);
   });
 
-  it('give an unused slot to the next call without a window', async () => {
-    const { clock, process } = world({ limit: 1, windowMs: 60_000 });
-    const [one, other] = [process(), process()];
-    const release = await clock.until(one.take());
-    const next = other.take();
-    await clock.advance(1_000);
-    release('unused');
-    await clock.advance(6_000);
-    (await Promise.race([next, settle().then(() => expect.unreachable())]))();
-  });
-
   it('hold back every process for a pause, for as long as it lasts, also one that comes later', async () => {
     const { clock, process } = world();
     const one = process();
@@ -198,26 +187,6 @@ describe('limits over a store', () => {
     going[0]?.('accepted');
     await clock.advance(2_500);
     expect(going).toHaveLength(15);
-  });
-
-  it('let an abort act at once with its own reason, and give its place to the next', async () => {
-    const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
-    const [one, other] = [process(), process()];
-    (await clock.until(one.take()))();
-    const abort = new AbortController();
-    const aborted = one.take(abort.signal);
-    await clock.advance(500);
-    const last = other.take();
-    await clock.advance(500);
-    faults.read = () => new Promise(() => {});
-    const reason = new Error('enough');
-    abort.abort(reason);
-    await expect(aborted).rejects.toBe(reason);
-    delete faults.read;
-    const before = clock.now();
-    (await clock.until(last))();
-    expect(clock.now() - before).toBeLessThan(62_000);
-    await expect(one.take(AbortSignal.abort('before'))).rejects.toBe('before');
   });
 
   it('give a slot that was granted to a call which has just been aborted to another process', async () => {

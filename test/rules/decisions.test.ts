@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';
 import * as store from '../../src/rules/object-storage.js';
-import { learned, newModel } from '../../src/rules/read-order.js';
 
 describe('an answer of an object store', () => {
   const failed = (status: number | undefined, code = 'put_failed', cause?: unknown) =>
@@ -77,16 +76,4 @@ describe('an answer of an object store', () => {
     ];
     expect(unknown.map(store.refusesCondition)).toEqual([true, true, false]);
   });
-});
-
-it('a model is known by its shortest job, and until one has completed by the oldest that runs', () => {
-  const model = newModel(undefined);
-  const running = learned(learned(model, 5_000, false), 3_000, false);
-  expect(running).toEqual({ ...model, runningMs: 5_000 });
-  const ended = learned(learned(running, 40_000, true), 50_000, true);
-  expect(ended).toEqual({ ...running, shortestMs: 40_000 });
-  expect(learned(ended, 30_000, true)).toEqual({ ...running, shortestMs: 30_000 });
-  expect(learned(ended, 60_000, false)).toBe(ended);
-  // No job of the kind is done before it may be done at all.
-  expect(learned(ended, 0, true)).toEqual({ ...running, shortestMs: 10_000 });
 });

@@ -17,16 +17,7 @@ import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget.js';
 import * as fate from '../../src/rules/fate.js';
 import * as files from '../../src/rules/files.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
-import {
-  expectedMs,
-  lengthClassOf,
-  modelKey,
-  progressOf,
-  rankOf,
-  readPauseMs,
-  rhythmOf,
-  withLength,
-} from '../../src/rules/read-order.js';
+import { expectedMs, progressOf, readPauseMs, rhythmOf, withLength } from '../../src/rules/read-order.js';
 import type { Job, JobCall } from '../../src/schemas/job.js';
 
 type Details = ConstructorParameters<typeof APIError>[1];
@@ -96,15 +87,6 @@ describe('how long a job takes', () => {
     expect(many).toEqual(Array.from({ length: 20 }, (_, at) => at + 5));
   });
 
-  it('is of one class for both names of a model', () => {
-    const job = { call: 'videos', model: 'svc-video-pro', duration: 5, resolution: '480p', audio: true } as const;
-    expect(lengthClassOf(job)).toBe('["videos","svc-video-gen-2",5,"480p"]');
-    expect(lengthClassOf({ ...job, model: 'svc-video-gen-2' })).toBe(lengthClassOf(job));
-    expect(
-      lengthClassOf({ call: 'videos', model: undefined, duration: undefined, resolution: undefined, audio: undefined }),
-    ).toBe('["videos",null,null,null]');
-  });
-
   it.each([
     [undefined, 5_000, 0, undefined, undefined],
     [undefined, 5_000, 0.3, undefined, 0.3],
@@ -134,26 +116,6 @@ describe('which job is read next', () => {
     [job('character'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
   ])('%j is read in the rhythm %j', (given, rhythm) => {
     expect(rhythmOf(given)).toEqual(rhythm);
-  });
-
-  it('jobs of one medium and model are known together', () => {
-    expect([modelKey(undefined), modelKey(job('video')), modelKey(job('video', 'm'))]).toEqual([
-      '/',
-      'video/',
-      'video/m',
-    ]);
-  });
-
-  it('is the one that waits longest by the root of its length, a third of that while it is too young', () => {
-    const rhythm = { firstMs: 0, intervalMs: 1, typicalMs: 300 };
-    const rank = (model: object, sinceMs: number) =>
-      rankOf({ rhythm, runningMs: 0, ...model }, { sinceMs, lastReadMs: 940 }, 1_000);
-    expect(rank({}, 900)).toBeCloseTo(6);
-    expect(rank({}, 901)).toBeCloseTo(2);
-    expect(rank({ runningMs: 100 }, 850)).toBeCloseTo(6);
-    expect(rank({ runningMs: 100 }, 851)).toBeCloseTo(2);
-    expect(rank({ shortestMs: 400 }, 700)).toBeCloseTo(3);
-    expect(rank({ shortestMs: 400, runningMs: 9_999 }, 701)).toBeCloseTo(1);
   });
 
   it.each([

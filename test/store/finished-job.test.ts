@@ -1,12 +1,29 @@
 // What a finished job and its handled webhook event leave behind. A busy account makes a million of them a week.
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { redisStore } from '../../src/adapters/redis/index.js';
-import { GenClient, type Store } from '../../src/index.js';
+import { GenClient, memoryStore, type Store } from '../../src/index.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 const SECRET = 'whsec_test';
+
+/** Handles the events of jobs. */
+function receiver(store: Store) {
+  let handled = 0;
+  const on = { 'job.completed': () => void handled++ };
+  const handler = createWebhookHandler({ secret: SECRET, store, ack: 'after', on });
+  return async (jobId: string) => {
+    const before = handled;
+    const id = `evt_${crypto.randomUUID()}`;
+    const event = { id, type: 'job.completed', created_at: new Date().toISOString(), data: { job: { id: jobId } } };
+    const { body, headers } = await signWebhook(event, { secret: SECRET });
+    await handler(new Request('https://app.example/hook', { method: 'POST', body, headers }));
+    expect(handled - before).toBe(1);
+  };
+}
 
 /** Makes jobs until their end, under keys of a usual length, and handles the event of each. */
 function busyAccount(store: Store): (count: number) => Promise<void> {
@@ -20,25 +37,33 @@ function busyAccount(store: Store): (count: number) => Promise<void> {
       return sandbox.fetch(new Request(input, { ...init, headers }));
     },
   });
-  let handled = 0;
-  const on = { 'job.completed': () => void handled++ };
-  const handler = createWebhookHandler({ secret: SECRET, store, ack: 'after', on });
+  const receive = receiver(store);
   return async (count) => {
-    const before = handled;
     for (let at = 0; at < count; at++) {
       // What the service keeps of its jobs does not count here.
       if (at % 50 === 0) sandbox = fresh();
       const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
       const done = await client.waitForJob(job.id, { pollIntervalMs: 1 });
       await client.markStored(done);
-      const id = `evt_${crypto.randomUUID()}`;
-      const event = { id, type: 'job.completed', created_at: new Date().toISOString(), data: { job: { id: job.id } } };
-      const { body, headers } = await signWebhook(event, { secret: SECRET });
-      await handler(new Request('https://app.example/hook', { method: 'POST', body, headers }));
+      await receive(job.id);
     }
-    expect(handled - before).toBe(count);
   };
 }
+
+function heapBytes(): number {
+  setFlagsFromString('--expose-gc');
+  const gc: () => void = runInNewContext('gc');
+  for (let times = 0; times < 3; times++) gc();
+  return process.memoryUsage().heapUsed;
+}
+
+test('a handled event takes at most 250 bytes of this process', async () => {
+  const receive = receiver(memoryStore());
+  for (let at = 0; at < 500; at++) await receive('job_1');
+  const before = heapBytes();
+  for (let at = 0; at < 6_000; at++) await receive('job_1');
+  expect((heapBytes() - before) / 6_000).toBeLessThan(250);
+});
 
 test.skipIf(whyNoRedis())(
   'two keys of 500 bytes together in Redis',

@@ -149,11 +149,3 @@ it('an abort whose reason has a field "details" did not reject an upload with th
   controller.abort(reason);
   expect(await upload).toBe(reason);
 });
-
-it('a ConnectionError takes an error that is its own cause, also where no key has to be looked for in it', async () => {
-  const circle: Error = new Error('the socket broke');
-  circle.cause = new Error('the tunnel broke', { cause: circle });
-  const { client } = stubbed(() => Promise.reject(circle), { apiKey: undefined, maxRetries: 0 });
-  const error = await rejection(client.models.list());
-  expect(error).toMatchObject({ name: 'ConnectionError', message: expect.stringMatching(/the (socket|tunnel) broke/) });
-});

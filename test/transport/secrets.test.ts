@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { AuthenticationError, ConnectionError, GenClient } from '../../src/index.js';
+import { ConnectionError, GenClient } from '../../src/index.js';
 import { pass } from '../support/pass.js';
 import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
 
@@ -134,24 +134,6 @@ describe('the API key', () => {
     expect((error as Error).message).toMatch(/^apiKey/);
     expect(shown(error)).not.toContain('hidden');
     expect(seen).toHaveLength(0);
-  });
-
-  it('is needed only by calls that need it', async () => {
-    const seen: (string | undefined)[] = [];
-    const client = new GenClient({
-      baseUrl: BASE_URL,
-      fetch: async (input, init) => {
-        seen.push(new Request(input, init).headers.get('authorization') ?? undefined);
-        return json({ data: { models: [] } });
-      },
-    });
-    await client.models.list();
-    const error = await rejection(client.images.create(PROMPT));
-    expect(error).toBeInstanceOf(AuthenticationError);
-    expect(error).toMatchObject({ code: 'invalid_api_key', recovery: 'fix_credentials', attempts: 0 });
-    expect((error as Error).message).toContain('GEN_API_KEY');
-    expect(await rejection(client.waitForJob('job_1'))).toBeInstanceOf(AuthenticationError);
-    expect(seen).toEqual([undefined]);
   });
 });
 

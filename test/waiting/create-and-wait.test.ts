@@ -132,18 +132,6 @@ describe('createAndWait', () => {
     expect([reads(), jobs.size]).toEqual([0, 1]);
   });
 
-  it('waits half an hour unless told otherwise, and without a limit where there is none', async () => {
-    const { run, clock } = setup([{}]);
-    const start = clock.now();
-    await expect(run()).rejects.toThrow('did not end within 1800000 ms (it was processing when last read)');
-    expect(clock.now() - start).toBe(1_800_000);
-    const endless = setup([{}]);
-    const abort = new AbortController();
-    endless.clock.after(7_200_000, () => abort.abort('enough'));
-    await expect(endless.run({ timeoutMs: false, signal: abort.signal })).rejects.toBe('enough');
-    expect(endless.clock.timers).toBe(0);
-  });
-
   it('has one time limit for the create, onCreated, the wait and all resubmissions', async () => {
     const { run, clock, keys } = setup([{}]);
     const start = clock.now();

@@ -1,9 +1,6 @@
 // The processes of an account notify each other through their store that jobs have ended.
 import { describe, expect, it } from 'vitest';
-import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { memoryStore, type Store } from '../../src/store/store.js';
-import { signWebhook } from '../../src/webhooks/sign.js';
-import { verifyWebhook } from '../../src/webhooks/verify.js';
 import { completedEvent } from '../support/completed-event.js';
 import { BASE_URL, done, fullFor, running, SECRET, type Setting, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
@@ -40,18 +37,6 @@ describe('a webhook that another process has received', () => {
     expect(waits.reads).toEqual([]);
   });
 
-  it('ends the wait also where it was received as bytes', async () => {
-    const { clock, receiver, waits } = twoProcesses([SECRET]);
-    const wait = waits.waiter.waitForJob(running('a'));
-    await clock.advance(0);
-    const timestamp = Math.floor(clock.now() / 1_000);
-    const { body, headers } = await signWebhook(completedEvent('a', BASE_URL) as never, { secret: SECRET, timestamp });
-    const bytes = new TextEncoder().encode(body);
-    receiver.waiter.notify(await verifyWebhook({ body: bytes, headers }, { secret: SECRET, now: clock.now }));
-    await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
-    expect(waits.reads).toEqual([]);
-  });
-
   it.each<[string, Setting]>([
     ['without a secret', { secrets: () => [] }],
     ['whose client knows of no secrets', { secrets: undefined }],
@@ -66,28 +51,6 @@ describe('a webhook that another process has received', () => {
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
     expect(waits.reads).toEqual(['a']);
     expect(clock.now()).toBe(startMs);
-  });
-
-  const events: Record<string, (clock: VirtualClock) => Promise<object>> = {
-    'that was made by hand': async () => completedEvent('a', BASE_URL),
-    'that was changed after it was verified: what was signed counts': async (clock) => {
-      const event = await completed(clock);
-      Object.assign((event.data as { job: object }).job, { id: 'b' });
-      return event;
-    },
-    'of a type that is not documented': (clock) =>
-      verified({ ...completedEvent('a', BASE_URL), type: 'job.archived' }, clock),
-  };
-  it.each(Object.entries(events))('has the job read at once when it is one %s', async (_, make) => {
-    const { clock, receiver, waits, wait } = await receiverAndWait({ secrets: () => [] });
-    const other = waits.waiter.waitForJob(running('b'));
-    await clock.advance(0);
-    const startMs = clock.now();
-    receiver.waiter.notify((await make(clock)) as WebhookEvent);
-    await clock.until(wait);
-    expect(clock.now()).toBe(startMs);
-    expect(waits.reads).toEqual(['a']);
-    await clock.until(other);
   });
 
   it('says nothing to the others when it is not about a job', async () => {

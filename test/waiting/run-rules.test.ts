@@ -138,24 +138,6 @@ describe('recovery', () => {
     expect(run.step).toMatchObject({ type: 'end', job: { id: 'job_3' } });
   });
 
-  it('waits before a model that is unavailable is asked again, as long as the service says', () => {
-    const run = start({ recover: { generation_unavailable: 1 } });
-    expect(proceed(run, failedJob('generation_unavailable')).step).toMatchObject({ type: 'wait', ms: 15_000 });
-    const asked = proceed(run, failedJob('generation_unavailable', { retry_after: 90 }));
-    expect(asked.step).toMatchObject({ type: 'wait', ms: 90_000, next: { key: 'k:r2' } });
-  });
-
-  it('follows a failure that was read, and nothing else', () => {
-    const recover = { generation_timeout: 5, generation_failed: 5 };
-    const waiting = proceed(start({ recover }), job('processing'));
-    const end = proceed(waiting, passed, job('canceled', { errorCode: 'generation_failed' }));
-    expect(end.step).toMatchObject({ type: 'end', job: { status: 'canceled' } });
-    expect(proceed(waiting, woken, lost).step).toMatchObject({ type: 'wait', jobId: 'job_1' });
-    const other = proceed(waiting, passed, failedJob('generation_failed', null, 'job_9'));
-    expect(other.step).toMatchObject({ jobId: 'job_1' });
-    expect(proceed(waiting, passed, failedJob('toString')).step).toMatchObject({ type: 'end' });
-  });
-
   it('has the time of the run, not of a try', () => {
     let run = proceed(start({ timeoutMs: 60_000, recover: { generation_timeout: 5 } }), job('processing'));
     run = proceed(run, { ...passed, passedMs: 59_000 }, failedJob('generation_timeout'));
@@ -253,12 +235,6 @@ describe('a wait', () => {
     const run = proceed(start(quick), job('processing'), woken, failed('lost'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000 });
     expect(proceed(start(quick), job('processing'), passed, failed('lost')).step).toMatchObject({ ms: 60_000 });
-  });
-
-  it('goes on until a completed job has its link', () => {
-    const run = proceed(start(), job('completed', { providerOutputUrl: null }));
-    expect(run.step).toMatchObject({ type: 'wait', jobId: 'job_1' });
-    expect(proceed(run, passed, job('completed')).step).toMatchObject({ type: 'end' });
   });
 });
 

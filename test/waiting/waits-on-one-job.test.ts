@@ -6,7 +6,7 @@ import { NO_LIMITS, type ReadLimits } from '../../src/waiting/read-queue.js';
 import { ReadScheduler } from '../../src/waiting/scheduler.js';
 import { completedEvent } from '../support/completed-event.js';
 import { rejection } from '../transport/support.js';
-import { BASE_URL, done, fullFor, readLimits, running, type Setting, startProcess, verified } from './processes.js';
+import { BASE_URL, done, readLimits, running, type Setting, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
 /** Waits whose reads take `readMs`. */
@@ -49,17 +49,6 @@ describe('a wait that begins later', () => {
     await clock.until(Promise.all(waits));
     expect(at).toEqual([3_000]);
   });
-
-  it('is not shown what was read before it, and reads when the job is due', async () => {
-    const { waiter, clock, at } = setUp((id, atMs) => (atMs >= 20_000 ? done(id) : running(id)));
-    const first = waiter.waitForJob('a');
-    await clock.advance(5_000);
-    const seen: number[] = [];
-    const second = waiter.waitForJob('a', { onUpdate: () => seen.push(at.length) });
-    await clock.until(Promise.all([first, second]));
-    expect(at).toEqual([0, 11_000, 22_000]);
-    expect(seen).toEqual([2, 3]);
-  });
 });
 
 describe('a wait that ends', () => {
@@ -96,18 +85,6 @@ describe('a wait that ends', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('changes nothing for a job that rests: the others read when it is due', async () => {
-    const { waiter, clock, at } = setUp(done);
-    const end = new AbortController();
-    const ended = rejection(waiter.waitForJob(running('a'), { signal: end.signal }));
-    const other = waiter.waitForJob(running('a'));
-    await clock.advance(4_000);
-    end.abort('enough');
-    expect(await ended).toBe('enough');
-    await clock.until(other);
-    expect(at).toEqual([11_000]);
-  });
-
   it('has the next one read at once when it was reading', async () => {
     const { waiter, clock, signals, at } = setUp(done, 5_000);
     const end = new AbortController();
@@ -123,15 +100,6 @@ describe('a wait that ends', () => {
 });
 
 describe('a verified webhook of a job with several waits', () => {
-  it('teaches the length of the job once', async () => {
-    const { waiter, clock, learned } = setUp(done, 0, { limits: fullFor(() => 60_000) });
-    const waits = [1, 2, 3].map(() => waiter.waitForJob(running('a')));
-    await clock.advance(7_000);
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await clock.until(Promise.all(waits));
-    expect(learned).toEqual([['video/', 7_000]]);
-  });
-
   it('breaks off a read that began before, and has the job read again', async () => {
     const { waiter, clock, signals, at } = setUp(done, 1_500);
     const waits = [waiter.waitForJob('a'), waiter.waitForJob('a')];

@@ -117,21 +117,6 @@ describe('watchJob on a held clock', () => {
     return { clock, waiter, reads, warnings, atMs: () => clock.now() - startMs };
   }
 
-  it('yields each read when it is made, without a warning where there is no onUpdate', async () => {
-    const { clock, waiter, warnings, atMs } = held();
-    const seen: [string, number][] = [];
-    const loop = async () => {
-      for await (const { job } of watchJob('a', waiter, { pollIntervalMs: 1_000 })) seen.push([job.status, atMs()]);
-    };
-    await clock.until(loop());
-    expect(seen).toEqual([
-      ['processing', 1_000],
-      ['processing', 2_000],
-      ['completed', 3_000],
-    ]);
-    expect(warnings).toEqual([]);
-  });
-
   it('ends at once with the reason of its signal, leaves no listener, and takes an onUpdate that rejects', async () => {
     const { clock, waiter, warnings, reads } = held();
     const { controller, signal, listeners } = countedSignal();
@@ -145,16 +130,5 @@ describe('watchJob on a held clock', () => {
     expect(warnings).toEqual(['onUpdate failed, and the wait for job a goes on: the screen is gone']);
     await clock.advance(60_000);
     expect(reads).toEqual(['a']);
-  });
-
-  it('leaves no listener on the signal when the loop is left', async () => {
-    const { clock, waiter } = held();
-    const { signal, listeners } = countedSignal();
-    const loop = async () => {
-      for await (const _ of watchJob('a', waiter, { signal })) break;
-    };
-    await clock.until(loop());
-    expect(listeners()).toBe(0);
-    expect(clock.timers).toBe(0);
   });
 });

@@ -57,18 +57,6 @@ describe('a verified webhook of a completed job', () => {
     await clock.advance(0);
     await expect(clock.until(waiter.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
   });
-
-  it('has the charge learned by a later read, once one is free, where a hook or a budget wants to know it', async () => {
-    let fullMs = 60_000;
-    const { waiter, clock, reads } = startProcess(done, { limits: fullFor(() => fullMs), learnsCharge: () => true });
-    const wait = waiter.waitForJob(running('a'));
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await clock.until(wait);
-    fullMs = 0;
-    await clock.advance(60_000);
-    expect(reads).toEqual(['a']);
-    expect(clock.timers).toBe(0);
-  });
 });
 
 describe('a later read', () => {
@@ -225,18 +213,6 @@ describe('the end of a job is told by its event', () => {
     waiter.notify(await verified(completedEvent('b', BASE_URL), clock));
     await clock.advance(0);
     expect(told).toEqual([{ id: 'b', status: 'completed' }]);
-  });
-
-  it('to nobody where nothing wants to know, without an unhandled rejection', async () => {
-    const unhandled: unknown[] = [];
-    const note = (reason: unknown) => void unhandled.push(reason);
-    process.on('unhandledRejection', note);
-    const { waiter, clock } = startProcess(done);
-    waiter.notify(await verified(completedEvent('b', BASE_URL), clock));
-    await clock.advance(0);
-    await clock.advance(0);
-    process.off('unhandledRejection', note);
-    expect(unhandled).toEqual([]);
   });
 
   it('where no later read can show its charge: where timers belong to requests', async () => {

@@ -29,41 +29,6 @@ describe('a wait whose request has ended without a word', () => {
     expect(scheduler.busy).toBe(false);
   });
 
-  it('is told from one that asks again and again', async () => {
-    const { clock, scheduler, join } = onWorkers();
-    const kept = join('kept');
-    for (let second = 0; second < 200; second++) {
-      await clock.advance(1_000);
-      scheduler.next(kept);
-    }
-    scheduler.leave(join('b'));
-    expect(scheduler.busy).toBe(true);
-    scheduler.leave(kept);
-    expect(scheduler.busy).toBe(false);
-  });
-
-  it('is never taken for lost where timers outlive requests', async () => {
-    const { clock, scheduler, join } = onWorkers(Object.assign(virtualClock(), { perRequest: false }));
-    join('quiet');
-    await clock.advance(3_600_000);
-    scheduler.leave(join('b'));
-    expect(scheduler.busy).toBe(true);
-  });
-
-  it('takes no other wait on the job along when it ends late after all', async () => {
-    const { clock, scheduler, join } = onWorkers();
-    const [kept, lost] = [join('a'), join('a')];
-    for (let second = 0; second <= 100; second++) {
-      await clock.advance(1_000);
-      scheduler.next(kept);
-    }
-    scheduler.leave(join('b'));
-    scheduler.leave(lost);
-    expect(scheduler.busy).toBe(true);
-    scheduler.seen(kept, done('a'));
-    expect(scheduler.next(kept)).toMatchObject({ job: { status: 'completed' } });
-  });
-
   it('leaves its turn to read to the next wait on the job after five seconds', async () => {
     const { clock, scheduler, join } = onWorkers();
     const [lost, other] = [join('a'), join('a')];
@@ -162,17 +127,5 @@ describe('on Workers', () => {
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
     expect(clock.now() - startMs).toBe(2_000);
-  });
-
-  it('an abort ends a wait at once, also between two looks', async () => {
-    const clock = perRequest();
-    const { waiter, scheduler } = startProcess(running, {}, clock);
-    const end = new AbortController();
-    const wait = waiter.waitForJob(running('a'), { signal: end.signal });
-    await clock.advance(100);
-    end.abort('enough');
-    await expect(wait).rejects.toBe('enough');
-    expect(scheduler.busy).toBe(false);
-    expect(clock.timers).toBe(0);
   });
 });
