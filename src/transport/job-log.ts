@@ -19,7 +19,6 @@ interface LoggedJob {
   /** What is known of it, for its next event. */
   facts: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
-  errorCode?: string | undefined;
   acceptedMs?: number | undefined;
   /** The phases that were reported, as a sum of {@link PHASES}. */
   reported: number;
@@ -104,7 +103,6 @@ export class JobLog {
       ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
     };
     logged.status = job.status;
-    logged.errorCode = textIn(job.errorCode);
     if (origin) this.#accepted(job.id, logged, { to, origin });
     return isFinal(job) ? this.#ended(job.id, logged, to) : undefined;
   }
@@ -172,12 +170,7 @@ export class JobLog {
   #open(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
-    const logged = jobs.get(key) ?? {
-      facts: {},
-      status: 'completed',
-      reported: 0,
-      ledgers: [],
-    };
+    const logged = jobs.get(key) ?? { facts: {}, status: 'completed', reported: 0, ledgers: [] };
     keepLast(jobs, key, logged, MOST_JOBS);
     return logged;
   }
