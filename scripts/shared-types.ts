@@ -6,7 +6,6 @@ export type { DefaultVideoModel, OpenString } from '../src/catalog.js';
 export type { CreateCallOptions, CreateOptions } from '../src/client/create-options.js';
 export type { ResumeOptions } from '../src/client/resume.js';
 export type { CallKind } from '../src/client/run-calls.js';
-export type { DeletedUpload } from '../src/client/uploads.js';
 export type { JobRef } from '../src/downloading/output.js';
 export type { OutputClient } from '../src/downloading/output-source.js';
 export type { JobErrorCode, Recovery, RequestErrorCode } from '../src/errors/index.js';

@@ -1,18 +1,11 @@
 import type { RequestOptions } from '../rules/options.js';
 import { checkRegistration } from '../rules/preflight.js';
-import type {
-  Character,
-  CharacterList,
-  CharacterParams,
-  DeletedCharacter,
-  RegisterCharacterParams,
-} from '../schemas/character.js';
+import type { Character, CharacterList, CharacterParams, RegisterCharacterParams } from '../schemas/character.js';
+import type { Fields } from '../schemas/envelope.js';
 import type { CreatedJob } from '../schemas/job.js';
 import type { CallResult } from '../transport/transport.js';
-
 import { createNamespace, sendCreate } from './create.js';
 import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create-options.js';
-
 import type { JobMaker } from './create-request.js';
 import { decodeCharacter, decodeFields, decodeList, path } from './endpoint.js';
 
@@ -50,7 +43,7 @@ export interface Characters {
   get<Call>(id: string, options?: RequestOptions): CallResult<Character, Call>;
 
   /** Deletes a character by id or slug. Resolves with what the service answers. Throws a NotFoundError for an unknown one. */
-  delete<Call>(id: string, options?: RequestOptions): CallResult<DeletedCharacter, Call>;
+  delete<Call>(id: string, options?: RequestOptions): CallResult<Fields, Call>;
 }
 
 const CHARACTERS = '/v1/characters';

@@ -9,7 +9,7 @@ import {
 import { OutputReader, type OutputReading } from '../downloading/output-reader.js';
 import { ResponseError } from '../errors/index.js';
 import type { RequestOptions } from '../rules/options.js';
-import { bodyLength, encodingOf, withKnownLength } from '../runtime/bytes.js';
+import { encodingOf, withBody } from '../runtime/bytes.js';
 import type { Job } from '../schemas/job.js';
 import type {
   DecodeContext,
@@ -126,7 +126,6 @@ function outputPath(job: JobRef): RequestPath {
  * length. Throws a DownloadError for an answer that is a page or JSON.
  */
 async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
-  const { status, statusText, url } = response;
   const reader = new OutputReader(reading);
   await reader.begin(response);
   const body = new ReadableStream(
@@ -148,6 +147,5 @@ async function resumedResponse(response: Response, reading: OutputReading): Prom
   if (encodingOf(headers) !== undefined) {
     for (const name of ['content-encoding', 'content-length', 'content-range', 'accept-ranges']) headers.delete(name);
   }
-  const sized = withKnownLength(body, bodyLength(headers));
-  return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
+  return withBody(response, body, headers);
 }

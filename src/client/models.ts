@@ -1,5 +1,6 @@
 import type { RequestOptions } from '../rules/options.js';
-import type { IntegrationData, ModelList, VoiceList } from '../schemas/lists.js';
+import type { Fields } from '../schemas/envelope.js';
+import type { ModelList, VoiceList } from '../schemas/lists.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { decodeFields, decodeList } from './endpoint.js';
 
@@ -26,7 +27,7 @@ export class Models {
   }
 
   /** The service's machine-readable integration data. */
-  integrationData(options?: RequestOptions): RequestPromise<IntegrationData> {
+  integrationData(options?: RequestOptions): RequestPromise<Fields> {
     return this.#transport.send(
       {
         name: 'models.integrationData',

@@ -87,20 +87,15 @@ export async function* resumeCreates(
   }
 }
 
-interface TakeUpOptions {
-  readonly signal: AbortSignal | undefined;
-  readonly timeoutMs: number | false;
-}
-
 interface Held {
   readonly entry: CreateEntry;
   readonly held: OpenedCreate;
 }
 
 /** Takes up what is left, for as long as the options allow. What was taken before an end is given back. */
-async function takeUpAll(ledger: Ledger, account: string, options: TakeUpOptions): Promise<Held[]> {
+async function takeUpAll(ledger: Ledger, account: string, options: ResumeOptions): Promise<Held[]> {
   const { signal: caller, timeoutMs } = options;
-  const ms = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
+  const ms = timeoutMs || Number.POSITIVE_INFINITY;
   const late = () =>
     new TimeoutError(`The store did not answer resume() within ${ms} ms. Raise timeoutMs, or call resume() again.`, {
       timeoutMs: ms,

@@ -12,9 +12,6 @@ import { UploadMemory } from '../uploading/upload-memory.js';
 import { PUT_OPTIONS, type PutOptions, UPLOAD_OPTIONS, type UploadOptions } from '../uploading/upload-options.js';
 import { decodeAs, decodeFields, path } from './endpoint.js';
 
-/** What a deletion answers. It is not documented, and passed through. */
-export type DeletedUpload = Record<string, unknown>;
-
 const UPLOADS = '/v1/uploads';
 
 /** Files held for use as references and source videos. */
@@ -87,9 +84,9 @@ export class Uploads {
 
   /**
    * Deletes an upload. Throws a ConflictError (`upload_in_use`) while a queued or processing job uses it, and a
-   * NotFoundError for an unknown id.
+   * NotFoundError for an unknown id. Resolves with what the service answers, which is not documented.
    */
-  delete(uploadId: string, options?: RequestOptions): RequestPromise<DeletedUpload> {
+  delete(uploadId: string, options?: RequestOptions): RequestPromise<Fields> {
     return this.#transport.send(
       {
         name: 'uploads.delete',

@@ -85,6 +85,16 @@ export function withKnownLength(
   return readable;
 }
 
+/** The response with another body for its bytes: status, headers, URL and, where it is known, their length stay the same. */
+export function withBody(
+  { status, statusText, headers: given, url }: Response,
+  body: ReadableStream<Uint8Array<ArrayBuffer>> | string | null,
+  headers: Headers = given,
+): Response {
+  const sized = body instanceof ReadableStream ? withKnownLength(body, bodyLength(headers)) : body;
+  return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
+}
+
 /**
  * A request body that is sent with its length, as object storage requires it. Where the runtime has no way to send the length
  * of a stream (Deno, browsers), it is a Blob: the given one of the same content, or else one that the bytes are gathered in.

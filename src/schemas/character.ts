@@ -14,9 +14,6 @@ export interface CharacterList {
   characters: Fields[];
 }
 
-/** The service's answer to a deletion. The spec shows none: all of it passes through. */
-export type DeletedCharacter = Fields;
-
 /** What `characters.register` takes. */
 export interface RegisterCharacterParams {
   /** The character's name. */

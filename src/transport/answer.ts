@@ -1,7 +1,7 @@
 // Reads the responses of a call, and makes the errors of those that cannot be used.
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
-import { bodyLength, isByteStream, readUpTo, withKnownLength } from '../runtime/bytes.js';
+import { bodyLength, isByteStream, readUpTo, withBody } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
 import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
@@ -132,8 +132,8 @@ async function readText(response: Response, maxBytes: number) {
 }
 
 /** The answer again with its body readable, after it was read whole. */
-export function withText({ status, statusText, headers, url }: Response, text: string): Response {
-  return withUrl(new Response(hasNoBody(status) ? null : text, { status, statusText, headers }), url);
+export function withText(response: Response, text: string): Response {
+  return withBody(response, hasNoBody(response.status) ? null : text);
 }
 
 interface StreamOptions {
@@ -153,9 +153,7 @@ function streamed(response: Response, options: StreamOptions): Response {
     options.deadline.end();
     return response;
   }
-  const { status, statusText, headers, url } = response;
-  const sized = withKnownLength(watched(response.body, options), bodyLength(headers));
-  return withUrl(new Response(sized, { status, statusText, headers }), url);
+  return withBody(response, watched(response.body, options));
 }
 
 function watched(
@@ -205,8 +203,4 @@ interface Controller {
   close(): void;
   error(reason: unknown): void;
   readonly byobRequest?: { respond(bytes: number): void } | null;
-}
-
-function withUrl(response: Response, url: string): Response {
-  return Object.defineProperty(response, 'url', { value: url });
 }
