@@ -133,6 +133,30 @@ export const webpack: Bundler = async (project, entry, target) => {
   return withoutNode(readFileSync(join(folder, 'bundle.js'), 'utf8'));
 };
 
+/** A Worker in workerd. */
+export interface Worker {
+  readonly ready: Promise<URL>;
+  dispatchFetch(url: string, init?: object): Promise<Response>;
+  dispose(): Promise<void>;
+}
+
+/** Bundles a Worker, and runs it in workerd for as long as `use` takes. */
+export async function inWorkerd<T>(
+  project: string,
+  code: string,
+  use: (worker: Worker) => Promise<T>,
+  options: object = {},
+): Promise<T> {
+  const script = await esbuild(project, writeEntry(project, 'worker.mjs', code), 'worker');
+  const { Miniflare } = await need<{ Miniflare: new (options: object) => Worker }>('miniflare');
+  const worker = new Miniflare({ modules: true, script, compatibilityDate: '2026-07-01', ...options });
+  try {
+    return await use(worker);
+  } finally {
+    await worker.dispose();
+  }
+}
+
 /** Writes the entry that a bundle starts from, and gives its name. */
 export function writeEntry(project: string, name: string, code: string): string {
   writeFileSync(join(project, name), code);

@@ -2,16 +2,11 @@
 // made them: no copy may wait for what another one holds.
 import assert from 'node:assert/strict';
 import { completedEvent } from '../support/completed-event.js';
-import { esbuild, writeEntry } from './bundle.js';
-import { type Context, need, type Suite } from './suite.js';
+import { inWorkerd, type Worker } from './bundle.js';
+import type { Suite } from './suite.js';
 
 const SECRET = 'whsec_copies';
 const LEASE_MS = 3000;
-
-interface Miniflare {
-  dispatchFetch(url: string, init?: object): Promise<Response>;
-  dispose(): Promise<void>;
-}
 
 const WORKER = `
 import { createWebhookHandler, signWebhook } from 'gen-client/webhooks';
@@ -41,10 +36,7 @@ export default {
 };
 `;
 
-async function overlapping({ project }: Context): Promise<void> {
-  const script = await esbuild(project, writeEntry(project, 'copies.mjs', WORKER), 'worker');
-  const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
-  const worker = new Miniflare({ modules: true, script, compatibilityDate: '2026-07-01' });
+async function overlapping(worker: Worker): Promise<void> {
   const post = async (body: object, signal?: AbortSignal) => {
     const began = performance.now();
     const init = { method: 'POST', body: JSON.stringify(body), signal };
@@ -52,37 +44,33 @@ async function overlapping({ project }: Context): Promise<void> {
     return { status: answer.status, ms: performance.now() - began, text: await answer.text() };
   };
   const eventOf = (id: string, more: object) => ({ ...completedEvent(id, 'https://gen.test'), ...more });
-  try {
-    const slow = eventOf('slow', { slow: true });
-    const copies = await Promise.all(Array.from({ length: 20 }, () => post(slow)));
-    assert.deepEqual(
-      new Set(copies.map(({ status }) => status)),
-      new Set([200]),
-      'copies of a slow event are acknowledged',
-    );
+  const slow = eventOf('slow', { slow: true });
+  const copies = await Promise.all(Array.from({ length: 20 }, () => post(slow)));
+  assert.deepEqual(
+    new Set(copies.map(({ status }) => status)),
+    new Set([200]),
+    'copies of a slow event are acknowledged',
+  );
 
-    const hangs = eventOf('hangs', { hangs: true });
-    const first = post(hangs);
-    await until(async () => JSON.parse((await post({})).text)[hangs.id] === 1);
-    const copy = await post(hangs);
-    assert.equal(copy.status, 503, 'a copy of an event whose listener hangs is sent again');
-    assert.ok(copy.ms < LEASE_MS, `it is answered before the lease ends, after ${copy.ms} ms`);
-    assert.equal((await first).status, 500, 'the one that hangs is answered when its lease ends');
-    assert.equal((await post(hangs)).status, 200, 'the next copy is handled');
+  const hangs = eventOf('hangs', { hangs: true });
+  const first = post(hangs);
+  await until(async () => JSON.parse((await post({})).text)[hangs.id] === 1);
+  const copy = await post(hangs);
+  assert.equal(copy.status, 503, 'a copy of an event whose listener hangs is sent again');
+  assert.ok(copy.ms < LEASE_MS, `it is answered before the lease ends, after ${copy.ms} ms`);
+  assert.equal((await first).status, 500, 'the one that hangs is answered when its lease ends');
+  assert.equal((await post(hangs)).status, 200, 'the next copy is handled');
 
-    const left = eventOf('left', { hangs: true });
-    const leaving = new AbortController();
-    const gone = post(left, leaving.signal).catch(() => 'gone');
-    await until(async () => JSON.parse((await post({})).text)[left.id] === 1);
-    leaving.abort();
-    assert.equal(await gone, 'gone');
-    await until(async () => (await post(left)).status === 200);
+  const left = eventOf('left', { hangs: true });
+  const leaving = new AbortController();
+  const gone = post(left, leaving.signal).catch(() => 'gone');
+  await until(async () => JSON.parse((await post({})).text)[left.id] === 1);
+  leaving.abort();
+  assert.equal(await gone, 'gone');
+  await until(async () => (await post(left)).status === 200);
 
-    const runs = JSON.parse((await post({})).text);
-    assert.deepEqual(runs, { [slow.id]: 1, [hangs.id]: 2, [left.id]: 2 });
-  } finally {
-    await worker.dispose();
-  }
+  const runs = JSON.parse((await post({})).text);
+  assert.deepEqual(runs, { [slow.id]: 1, [hangs.id]: 2, [left.id]: 2 });
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
@@ -91,4 +79,6 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 }
 
 /** Copies of webhooks in one isolate. */
-export const suites: Suite[] = [{ name: 'copies of an event in workerd', run: overlapping }];
+export const suites: Suite[] = [
+  { name: 'copies of an event in workerd', run: ({ project }) => inWorkerd(project, WORKER, overlapping) },
+];

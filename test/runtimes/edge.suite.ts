@@ -1,32 +1,17 @@
 // workerd with an old and a new compatibility date, and the Edge runtime's VM: bundled, as there are no packages there.
 
-import { esbuild, writeEntry } from './bundle.js';
+import { esbuild, inWorkerd, type Worker, writeEntry } from './bundle.js';
 import { type Context, judge, need, type Step, type Suite } from './suite.js';
 
 /** Old enough that `cache: 'no-store'` throws and a redirect to another origin keeps the key. */
 const OLD_DATE = '2023-03-01';
 const NEW_DATE = '2026-07-01';
 
-interface Miniflare {
-  dispatchFetch(url: string): Promise<Response>;
-  dispose(): Promise<void>;
-}
-
-async function inWorkerd({ project, service }: Context, compatibilityDate: string): Promise<void> {
-  const entry = writeEntry(
-    project,
-    'worker.mjs',
-    `import { runScenario } from './scenario.mjs';
-     export default { async fetch() { return Response.json(await runScenario(${JSON.stringify(service.config)})); } };`,
-  );
-  const script = await esbuild(project, entry, 'worker');
-  const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
-  const worker = new Miniflare({ modules: true, script, compatibilityDate });
-  try {
-    judge((await (await worker.dispatchFetch('http://worker.test/')).json()) as Step[]);
-  } finally {
-    await worker.dispose();
-  }
+async function asWorker({ project, service }: Context, compatibilityDate: string): Promise<void> {
+  const code = `import { runScenario } from './scenario.mjs';
+    export default { async fetch() { return Response.json(await runScenario(${JSON.stringify(service.config)})); } };`;
+  const run = async (worker: Worker) => (await worker.dispatchFetch('http://worker.test/')).json();
+  judge((await inWorkerd(project, code, run, { compatibilityDate })) as Step[]);
 }
 
 interface EdgeVm {
@@ -48,7 +33,7 @@ async function inEdgeVm({ project, service }: Context): Promise<void> {
 
 /** The edge. */
 export const suites: Suite[] = [
-  { name: `workerd of ${OLD_DATE}`, run: (context) => inWorkerd(context, OLD_DATE) },
-  { name: `workerd of ${NEW_DATE}`, run: (context) => inWorkerd(context, NEW_DATE) },
+  { name: `workerd of ${OLD_DATE}`, run: (context) => asWorker(context, OLD_DATE) },
+  { name: `workerd of ${NEW_DATE}`, run: (context) => asWorker(context, NEW_DATE) },
   { name: 'Edge runtime VM', run: inEdgeVm },
 ];

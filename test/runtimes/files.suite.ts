@@ -4,16 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LoopbackService } from '../files/loopback-service.js';
-import { esbuild, writeEntry } from './bundle.js';
-import { type Context, execute, need, type Step, type Suite, tool } from './suite.js';
+import { inWorkerd, type Worker, writeEntry } from './bundle.js';
+import { type Context, execute, type Step, type Suite, tool } from './suite.js';
 
 const SCENARIO = fileURLToPath(new URL('./files-scenario.mjs', import.meta.url));
 const UPLOADS = 7;
-
-interface Miniflare {
-  dispatchFetch(url: string): Promise<Response>;
-  dispose(): Promise<void>;
-}
 
 /** What the scenario is told beside the package. */
 interface Place {
@@ -104,25 +99,15 @@ async function inYarnPnp({ project }: Context): Promise<void> {
 }
 
 /** In workerd there are no files: bytes and streams. */
-async function inWorkerd(context: Context): Promise<void> {
-  await hold(context, UPLOADS - 1, async ({ baseUrl }) => {
-    const entry = writeEntry(
-      context.project,
-      'files-worker.mjs',
-      `import * as gen from 'gen-client';
-       import { filesScenario } from './files-scenario.mjs';
-       export default {
-         async fetch() { return Response.json(await filesScenario({ gen, baseUrl: ${JSON.stringify(baseUrl)} })); },
-       };`,
-    );
-    const script = await esbuild(context.project, entry, 'worker');
-    const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
-    const worker = new Miniflare({ modules: true, script, compatibilityDate: '2026-07-01' });
-    try {
-      return (await (await worker.dispatchFetch('http://worker.test/')).json()) as Step[];
-    } finally {
-      await worker.dispose();
-    }
+async function asWorker({ project }: Context): Promise<void> {
+  await hold({ project }, UPLOADS - 1, ({ baseUrl }) => {
+    const code = `import * as gen from 'gen-client';
+      import { filesScenario } from './files-scenario.mjs';
+      export default {
+        async fetch() { return Response.json(await filesScenario({ gen, baseUrl: ${JSON.stringify(baseUrl)} })); },
+      };`;
+    const run = async (worker: Worker) => (await worker.dispatchFetch('http://worker.test/')).json();
+    return inWorkerd(project, code, run) as Promise<Step[]>;
   });
 }
 
@@ -137,5 +122,5 @@ export const suites: Suite[] = [
   { name: 'files in Yarn PnP', run: inYarnPnp },
   asProgram('files in Bun', tool('bun'), []),
   asProgram('files in Deno', tool('deno'), ['run', '--allow-all', '--quiet']),
-  { name: 'files in workerd', run: inWorkerd },
+  { name: 'files in workerd', run: asWorker },
 ];

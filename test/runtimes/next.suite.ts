@@ -1,8 +1,9 @@
-// Next.js apps, built offline, started and called: one with the package in a Node route and in an edge route, and the example.
+// Next.js apps, built offline, started and called: the examples, one with the scenario in a Node route and in an edge route.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { Sandbox, SandboxOptions } from 'gen-client/sandbox';
 import { launch, type Page } from '../sandbox-doors/browser.js';
 import { freePort } from '../support/free-port.js';
 import { type Context, execute, judge, type Step, type Suite } from './suite.js';
@@ -12,50 +13,6 @@ const ROOT_MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.ur
 const EXAMPLE = fileURLToPath(new URL('../../examples/nextjs/', import.meta.url));
 const GALLERY = fileURLToPath(new URL('../../examples/gallery/', import.meta.url));
 const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
-
-async function inNext({ project, service }: Context): Promise<void> {
-  const app = join(project, 'next-app');
-  const config = JSON.stringify(service.config);
-  const run = `import { runScenario } from '../../../scenario.mjs';\nexport const POST = async () => Response.json(await runScenario(${config}));\n`;
-  const files = {
-    'package.json': '{ "name": "next-app", "private": true, "type": "module" }',
-    'app/layout.js':
-      'export default function Layout({ children }) { return <html lang="en"><body>{children}</body></html>; }',
-    // A Server Component.
-    'app/page.js': `import { runScenario } from '../scenario.mjs';\nexport const dynamic = 'force-dynamic';\nexport default async function Page() { return <p data-steps={JSON.stringify(await runScenario(${config}))} />; }\n`,
-    'app/api/node/route.js': run,
-    'app/api/edge/route.js': `${run}export const runtime = 'edge';\n`,
-    'app/api/webhooks/route.js': `import { createWebhookHandler } from 'gen-client/webhooks';\nexport const POST = createWebhookHandler({ secret: '${service.config.webhook.secret}' });\n`,
-  };
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(app, name)), { recursive: true });
-    writeFileSync(join(app, name), text);
-  }
-  copyPackages(project, app);
-  cpSync(join(project, 'scenario.mjs'), join(app, 'scenario.mjs'));
-  const told = await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
-  const warnings = told
-    .split('\n')
-    .filter((line) => /gen-client|Critical dependency|Module not found/i.test(line) && !line.includes('/api/'));
-  if (warnings.length > 0) throw new Error(warnings.join('\n'));
-  await whileServed({ app, port: await freePort() }, async (url) => {
-    const [, steps = '[]'] = /data-steps="([^"]+)"/.exec(await (await fetch(url)).text()) ?? [];
-    judge(JSON.parse(steps.replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&amp;', '&')) as Step[]);
-    service.settle();
-    for (const runtime of ['node', 'edge']) {
-      judge((await (await fetch(`${url}/api/${runtime}`, { method: 'POST' })).json()) as Step[]);
-      service.settle();
-    }
-    const { body, headers } = service.config.webhook;
-    for (const [content, status] of [
-      [body, 200],
-      [`${body} `, 400],
-    ] as const) {
-      const answer = await fetch(`${url}/api/webhooks`, { method: 'POST', body: content, headers });
-      if (Math.floor(answer.status / 100) !== status / 100) throw new Error(`a webhook was answered ${answer.status}`);
-    }
-  });
-}
 
 /** Copied, because the bundler does not follow links out of the app. */
 function copyPackages(project: string, app: string): void {
@@ -72,16 +29,33 @@ function copyPackages(project: string, app: string): void {
   }
 }
 
-/** The example as it is: built without a variable, then a video from its form to its player, as a browser would ask. */
-async function theExample({ project }: Context): Promise<void> {
+/**
+ * The example as it is, with the scenario beside it in a Node route and in an edge route: built without a variable, then a video
+ * from its form to its player, as a browser would ask.
+ */
+async function theExample({ project, service }: Context): Promise<void> {
   const app = join(project, 'next-example');
   cpSync(EXAMPLE, app, { recursive: true });
   copyPackages(project, app);
-  await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
-  const { createSandbox } = (await import(
-    pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href
-  )) as typeof import('gen-client/sandbox');
-  const sandbox = createSandbox({ jobDurationMs: 300 });
+  cpSync(join(project, 'scenario.mjs'), join(app, 'scenario.mjs'));
+  const config = JSON.stringify(service.config);
+  const run = `(await import('../../../scenario.mjs')).runScenario(${config})`;
+  const routes = {
+    'api/node/route.js': `export const POST = async () => Response.json(await ${run});`,
+    'api/edge/route.js': `export const POST = async () => Response.json(await ${run}); export const runtime = 'edge';`,
+    // A Server Component.
+    'in/component/page.js': `export const dynamic = 'force-dynamic'; export default async function Page() { return <p data-steps={JSON.stringify(await ${run})} />; }`,
+  };
+  for (const [name, text] of Object.entries(routes)) {
+    mkdirSync(dirname(join(app, 'app', name)), { recursive: true });
+    writeFileSync(join(app, 'app', name), text);
+  }
+  const told = await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
+  const warnings = told
+    .split('\n')
+    .filter((line) => /gen-client|Critical dependency|Module not found/i.test(line) && !line.includes('/api/'));
+  if (warnings.length > 0) throw new Error(warnings.join('\n'));
+  const sandbox = await sandboxOf(project, { jobDurationMs: 300 });
   const api = await sandbox.listen({ port: 0 });
   const port = await freePort();
   const env = {
@@ -91,10 +65,28 @@ async function theExample({ project }: Context): Promise<void> {
     APP_URL: `http://127.0.0.1:${port}`,
   };
   try {
-    await whileServed({ app, port, env }, watchVideo);
+    await whileServed({ app, port, env }, async (url) => {
+      await watchVideo(url);
+      await sandbox.settled();
+      equal('the webhook', sandbox.deliveries.map(({ ok }) => ok).join(), 'true');
+      const page = await (await fetch(`${url}/in/component`)).text();
+      const [, steps = '[]'] = /data-steps="([^"]+)"/.exec(page) ?? [];
+      judge(JSON.parse(steps.replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&amp;', '&')) as Step[]);
+      service.settle();
+      for (const runtime of ['node', 'edge']) {
+        judge((await (await fetch(`${url}/api/${runtime}`, { method: 'POST' })).json()) as Step[]);
+        service.settle();
+      }
+    });
   } finally {
     await api.close();
   }
+}
+
+/** A sandbox of the installed package. */
+async function sandboxOf(project: string, options: SandboxOptions): Promise<Sandbox> {
+  const entry = pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href;
+  return ((await import(entry)) as typeof import('gen-client/sandbox')).createSandbox(options);
 }
 
 async function watchVideo(url: string): Promise<void> {
@@ -158,10 +150,7 @@ async function theGallery({ project }: Context): Promise<void> {
   cpSync(GALLERY, app, { recursive: true });
   copyPackages(project, app);
   await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
-  const { createSandbox } = (await import(
-    pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href
-  )) as typeof import('gen-client/sandbox');
-  const sandbox = createSandbox({ jobDurationMs: 4_000, storage: { origin: 'other' } });
+  const sandbox = await sandboxOf(project, { jobDurationMs: 4_000, storage: { origin: 'other' } });
   const api = await sandbox.listen({ port: 0 });
   const browser = await launch();
   try {
@@ -227,7 +216,6 @@ const UNTIL_SOUGHT = `new Promise((resolve, reject) => {
 
 /** The framework that the webhooks' and the clients' routes most often live in. */
 export const suites: Suite[] = [
-  { name: 'Next.js, Node and edge routes', run: inNext },
-  { name: 'Next.js, the example', run: theExample },
+  { name: 'Next.js, the example, with Node and edge routes', run: theExample },
   { name: 'Next.js, the gallery, in Chromium', run: theGallery },
 ];

@@ -1,8 +1,8 @@
 // The proxy of pages in a Worker: an honest page from its upload to its file, and hostile requests. The service is on Node.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { esbuild, writeEntry } from './bundle.js';
-import { type Context, need, type Suite } from './suite.js';
+import { inWorkerd, type Worker } from './bundle.js';
+import type { Context, Suite } from './suite.js';
 
 const ORIGIN = 'https://app.test';
 const KEY = 'b5f1c0de-0000-4000-8000-00000000000';
@@ -17,22 +17,17 @@ const proxy = createGenProxy({
     const id = request.headers.get('x-session');
     return id === null ? null : { id };
   },
-  create: { images: (ask) => ({ prompt: ask.prompt, reference_upload_ids: ask.reference_upload_ids, ...ask.all }) },
+  create: { images: (ask) => ({ prompt: ask.prompt, reference_upload_ids: ask.reference_upload_ids }) },
   upload: ({ mime_type, file_size }) => mime_type === 'image/png' && file_size < 1_000_000,
 });
 export default { fetch: (request) => proxy(request) };`;
 
-interface Miniflare {
-  dispatchFetch(url: string, init?: object): Promise<Response>;
-  dispose(): Promise<void>;
-}
-
 /** Requests as the page of a user sends them. */
 class Page {
-  readonly #worker: Miniflare;
+  readonly #worker: Worker;
   readonly #user: string | null;
 
-  constructor(worker: Miniflare, user: string | null) {
+  constructor(worker: Worker, user: string | null) {
     this.#worker = worker;
     this.#user = user;
   }
@@ -65,24 +60,22 @@ interface Answer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-async function inWorkerd({ project }: Context): Promise<void> {
+async function asWorker({ project }: Context): Promise<void> {
   const { createSandbox } = (await import(
     pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href
   )) as typeof import('gen-client/sandbox');
   const sandbox = createSandbox({ jobDurationMs: 1_500 });
   const api = await sandbox.listen({ port: 0 });
-  const entry = writeEntry(project, 'proxy-worker.mjs', worker({ apiKey: sandbox.apiKey, baseUrl: api.url }));
-  const script = await esbuild(project, entry, 'worker');
-  const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
-  const workerd = new Miniflare({ modules: true, script, compatibilityDate: '2026-07-01' });
+  const code = worker({ apiKey: sandbox.apiKey, baseUrl: api.url });
   try {
-    const ann = new Page(workerd, 'ann');
-    const ticket = await anHonestPage(ann);
-    equal('the jobs', sandbox.jobs.length, 1);
-    await hostileRequests({ ann, ben: new Page(workerd, 'ben'), nobody: new Page(workerd, null), ticket });
-    equal('the jobs after the hostile requests', sandbox.jobs.length, 1);
+    await inWorkerd(project, code, async (workerd) => {
+      const ann = new Page(workerd, 'ann');
+      const ticket = await anHonestPage(ann);
+      equal('the jobs', sandbox.jobs.length, 1);
+      await hostileRequests({ ann, nobody: new Page(workerd, null), ticket });
+      equal('the jobs after the hostile requests', sandbox.jobs.length, 1);
+    });
   } finally {
-    await workerd.dispose();
     await api.close();
   }
 }
@@ -121,65 +114,23 @@ async function watched(page: Page, { ticket, ...first }: Answer['body']): Promis
 
 interface Hostile {
   readonly ann: Page;
-  readonly ben: Page;
   readonly nobody: Page;
   readonly ticket: string;
 }
 
-async function hostileRequests({ ann, ben, nobody, ticket }: Hostile): Promise<void> {
+/** What hangs on the runtime: its headers, its HMAC and its streams. test/proxy/attacks.test.ts has all that a page can try. */
+async function hostileRequests({ ann, nobody, ticket }: Hostile): Promise<void> {
   const ask = { key: `${KEY}2`, ask: { prompt: 'a fox' } };
+  const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
+  const long = new Blob([JSON.stringify({ ...ask, ask: { prompt: 'a'.repeat(70_000) } })]);
   const cases: readonly (readonly [name: string, status: number, attack: () => Promise<Answer>])[] = [
     ['no session', 401, () => nobody.post('images', ask)],
-    [
-      'another site',
-      403,
-      () => ann.post('images', ask, { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' }),
-    ],
-    [
-      'an origin that is not listed',
-      403,
-      () => ann.post('images', ask, { 'sec-fetch-site': '', origin: 'https://evil.test' }),
-    ],
-    ['a form', 415, () => ann.post('images', ask, { 'content-type': 'text/plain' })],
-    ['a verb without a function', 404, () => ann.post('videos', ask)],
-    ['the ticket of another user', 404, () => ben.post('watch', { ticket })],
+    ['another site', 403, () => ann.post('images', ask, foreign)],
     ['a forged ticket', 404, () => ann.post('watch', { ticket: `${ticket.split('.')[0]}.${'A'.repeat(43)}` })],
     ['a rewritten ticket', 404, () => ann.post('watch', { ticket: rewritten(ticket) })],
-    ['a ticket of another kind', 404, () => ann.post('uploaded', { put: ticket })],
-    [
-      'a raw upload id',
-      404,
-      () => ann.post('images', { ...ask, ask: { prompt: 'a fox', reference_upload_ids: ['upl_1'] } }),
-    ],
-    [
-      'a webhook of its own',
-      400,
-      () => ann.post('images', { ...ask, ask: { prompt: 'a', webhook_url: 'https://evil.test' } }),
-    ],
-    [
-      'a webhook past a careless function',
-      400,
-      () => ann.post('images', { ...ask, ask: { prompt: 'a', all: { webhook_url: 'https://evil.test' } } }),
-    ],
-    ['a body of 70 kB without a length', 413, () => ann.post('images', streamed(70_000))],
-    ['a body of 10 MB', 413, () => answeredOrCutOff(ann.post('images', { ...ask, ask: { prompt: 'a'.repeat(1e7) } }))],
+    ['a body of 70 kB without a length', 413, () => ann.post('images', long.stream())],
   ];
   for (const [name, status, attack] of cases) equal(name, (await attack()).status, status);
-}
-
-function streamed(bytes: number): ReadableStream<Uint8Array> {
-  return new Blob([JSON.stringify({ key: `${KEY}2`, ask: { prompt: 'a'.repeat(bytes) } })]).stream();
-}
-
-/**
- * A body that is refused by its length is not read. Where more than 64 KiB of it are left, workerd closes the connection,
- * and whether the sender sees the answer before that is chance.
- */
-async function answeredOrCutOff(answer: Promise<Answer>): Promise<Answer> {
-  return await answer.catch((error: Error & { cause?: { code?: string } }) => {
-    if (!['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(error.cause?.code ?? '')) throw error;
-    return { status: 413, body: {} };
-  });
 }
 
 /** The ticket for another job, under its old signature. */
@@ -201,4 +152,4 @@ const PNG = new Uint8Array(
 );
 
 /** The proxy where requests share nothing. */
-export const suites: Suite[] = [{ name: 'workerd, the proxy of pages', run: inWorkerd }];
+export const suites: Suite[] = [{ name: 'workerd, the proxy of pages', run: asWorker }];

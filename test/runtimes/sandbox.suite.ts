@@ -2,13 +2,8 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Bundler, esbuild, rollup, vite, webpack, writeEntry } from './bundle.js';
-import { type Context, execute, need, type Suite, tool } from './suite.js';
-
-interface Miniflare {
-  dispatchFetch(url: string, init?: object): Promise<Response>;
-  dispose(): Promise<void>;
-}
+import { type Bundler, inWorkerd, rollup, vite, type Worker, webpack, writeEntry } from './bundle.js';
+import { type Context, execute, type Suite, tool } from './suite.js';
 
 /** A Worker may draw random numbers only while it handles a request, so the sandbox is made with the first one. */
 const WORKER = `
@@ -21,10 +16,7 @@ export default {
   },
 };`;
 
-async function asWorker({ project }: Context, compatibilityDate: string): Promise<void> {
-  const script = await esbuild(project, writeEntry(project, 'sandbox-worker.mjs', WORKER), 'worker');
-  const { Miniflare } = await need<{ Miniflare: new (options: object) => Miniflare }>('miniflare');
-  const worker = new Miniflare({ modules: true, script, compatibilityDate });
+async function makeVideo(worker: Worker): Promise<void> {
   const headers = { authorization: 'Bearer worker-key', 'content-type': 'application/json' };
   const call = async (path: string, body?: object) => {
     const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
@@ -32,20 +24,16 @@ async function asWorker({ project }: Context, compatibilityDate: string): Promis
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return response;
   };
-  try {
-    const created = (await (await call('/v1/videos', { prompt: 'a fox' })).json()) as { data: { job: { id: string } } };
-    await call('/_sandbox/advance', { ms: 60_000 });
-    const file = new Uint8Array(await (await call(`/v1/jobs/${created.data.job.id}/output`)).arrayBuffer());
-    expect('an MP4', new TextDecoder().decode(file.subarray(4, 8)), 'ftyp');
-    expect('the page', (await (await call('/')).text()).includes('<h1>gen-client sandbox</h1>'), true);
-    const { jobs } = (await (await call('/_sandbox/jobs')).json()) as { jobs: { status: string }[] };
-    expect('the job', jobs[0]?.status, 'completed');
-  } finally {
-    await worker.dispose();
-  }
+  const created = (await (await call('/v1/videos', { prompt: 'a fox' })).json()) as { data: { job: { id: string } } };
+  await call('/_sandbox/advance', { ms: 60_000 });
+  const file = new Uint8Array(await (await call(`/v1/jobs/${created.data.job.id}/output`)).arrayBuffer());
+  expect('an MP4', new TextDecoder().decode(file.subarray(4, 8)), 'ftyp');
+  expect('the page', (await (await call('/')).text()).includes('<h1>gen-client sandbox</h1>'), true);
+  const { jobs } = (await (await call('/_sandbox/jobs')).json()) as { jobs: { status: string }[] };
+  expect('the job', jobs[0]?.status, 'completed');
 }
 
-/** Listens, is called, resets a connection by rule, refuses a taken port, and closes. */
+/** Listens, is called, resets and cuts a connection by rule, refuses a taken port, and closes. */
 const LISTENER = `
 import { createSandbox } from 'gen-client/sandbox';
 const sandbox = createSandbox();
@@ -57,6 +45,9 @@ sandbox.faults.add({ match: { path: '/v1/voices' }, reset: true, times: 10 });
 seen.push(await status('/v1/voices').catch(() => 'reset'));
 sandbox.faults.clear();
 seen.push(await status('/v1/voices'));
+sandbox.faults.add({ match: { path: '/v1/models' }, truncate: true, times: 10 });
+seen.push(await fetch(server.url + '/v1/models').then((response) => response.text()).catch(() => 'cut'));
+sandbox.faults.clear();
 seen.push(await sandbox.listen({ port: Number(new URL(server.url).port) }).catch((error) => /in use/.test(error.message)));
 await server.close();
 seen.push(await status('/v1/models').catch(() => 'closed'));
@@ -66,7 +57,7 @@ console.log(JSON.stringify(seen));
 async function listening({ project }: Context, program: string, ...args: readonly string[]): Promise<void> {
   writeFileSync(join(project, 'listen.mjs'), LISTENER);
   const printed = await execute(program, [...args, 'listen.mjs'], project);
-  expect('what was seen', printed.trim(), '[200,"reset",200,true,"closed"]');
+  expect('what was seen', printed.trim(), '[200,"reset",200,"cut",true,"closed"]');
 }
 
 async function bundled({ project }: Context, bundle: Bundler): Promise<void> {
@@ -83,7 +74,10 @@ const absent = (program: string) => (existsSync(program) ? undefined : `${progra
 /** The sandbox's doors. */
 export const suites: Suite[] = [
   ...['2023-03-01', '2026-07-01'].map((date): Suite => {
-    return { name: `sandbox as a Worker, workerd of ${date}`, run: (context) => asWorker(context, date) };
+    return {
+      name: `sandbox as a Worker, workerd of ${date}`,
+      run: ({ project }) => inWorkerd(project, WORKER, makeVideo, { compatibilityDate: date }),
+    };
   }),
   { name: 'sandbox behind a port, Node', run: (context) => listening(context, NODE) },
   {
