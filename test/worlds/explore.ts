@@ -7,6 +7,8 @@ import { type Corner, World } from './world.js';
 interface Exploration {
   readonly minutes: number;
   readonly seed: number;
+  /** How many worlds at most. @default as many as the time allows */
+  readonly most?: number;
 }
 
 /** What was seen. */
@@ -21,7 +23,7 @@ interface Explored {
 const LONGEST_WORLD_MS = 30_000;
 
 /** Plays worlds for some time. Rejects with the shortest history that breaks a promise. */
-export async function explore({ minutes, seed }: Exploration): Promise<Explored> {
+export async function explore({ minutes, seed, most = Number.POSITIVE_INFINITY }: Exploration): Promise<Explored> {
   const reached = new Map<Corner, number>();
   let worlds = 0;
   let cpuMs = 0;
@@ -39,7 +41,7 @@ export async function explore({ minutes, seed }: Exploration): Promise<Explored>
   });
   await fc.assert(property, {
     seed,
-    numRuns: Number.POSITIVE_INFINITY,
+    numRuns: most,
     interruptAfterTimeLimit: minutes * 60_000,
     markInterruptAsFailure: false,
   });
