@@ -88,7 +88,6 @@ export function parseTime(text: string): number {
   return ms;
 }
 
-/** A time to wait at most, or `none`. */
 export function parseTimeout(text: string): number | false {
   return text === 'none' ? false : parseTime(text);
 }

@@ -82,7 +82,6 @@ const IN_FLAGS: readonly (readonly [says: RegExp, instead: string])[] = [
   [/\bapiKey\b/g, 'GEN_API_KEY'],
 ];
 
-/** A message of the library in the command line's own words. */
 export function inFlags(message: string): string {
   return IN_FLAGS.reduce((text, [says, instead]) => text.replace(says, instead), message);
 }

@@ -1,5 +1,8 @@
-import type { SavedOutput } from '../adapters/node/index.js';
+import { statSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import { fromPath, type SavedOutput } from '../adapters/node/index.js';
 import type { CreateCallOptions, CreateOptions } from '../client/create-options.js';
+import { PreflightError } from '../errors/index.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import type { JobProgress } from '../rules/read-order.js';
 import { systemRandom } from '../runtime/clock.js';
@@ -7,13 +10,13 @@ import type { Fields } from '../schemas/envelope.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { quote } from '../schemas/show.js';
 import { checkFiles } from '../uploading/body-files.js';
+import type { UploadProgress } from '../uploading/upload-options.js';
 import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
-import { type GivenParams, sendingFiles } from './references.js';
 import type { Session } from './session.js';
 import { saveTo, tryTarget } from './target.js';
-import { megabytes, minutes, type ShownProgress } from './terminal.js';
+import { bytesShown, megabytes, minutes, type ShownProgress } from './terminal.js';
 
 /** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
 export type JobMakers = {
@@ -106,7 +109,6 @@ export async function waitAndSave(
   }
 }
 
-/** The command that takes up a wait. */
 export function resumeLine(jobs: string | readonly string[], flags: WaitFlags): string {
   const out = flags.out === undefined ? [] : ['--out', quote(flags.out)];
   return ['gen-client wait', ...[jobs].flat().map(quote), ...out, ...(flags.force ? ['--force'] : [])].join(' ');
@@ -136,4 +138,75 @@ export function describeJob(job: Job, { file, balance_tokens: balance, hasSave }
 function costOf({ status, finalTokenCost, quotedTokenCost, completedAt }: Job): string {
   if (status === 'completed' && typeof finalTokenCost === 'number') return `${finalTokenCost} tokens charged`;
   return typeof quotedTokenCost === 'number' && completedAt == null ? `${quotedTokenCost} tokens reserved` : '';
+}
+
+/** A reference of the command line, or of a row of a batch: a public URL, a file on this machine, or else the id of an upload. */
+export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
+  const path = folder === '.' ? text : resolve(folder, text);
+  if (/^https?:\/\//i.test(text)) return { kind: 'url', path };
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isFile()) return { kind: 'file', path };
+  if (!stats && !/[/\\.]/.test(text)) return { kind: 'upload', path };
+  const problem = stats ? 'is not a file' : 'is not there';
+  throw new UsageError(`"${text}" ${problem}. Give a file, a URL or an upload id.`);
+}
+
+/** Where a reference goes: the field for files and upload ids, and the field for URLs where there is one. */
+export interface ReferenceFields {
+  readonly uploads: string;
+  readonly urls?: string;
+}
+
+/** A value of the command line, and what it stands for in the params. */
+type Given = readonly [field: string | ReferenceFields, value: unknown];
+
+export interface GivenParams {
+  /** Files are in them by value. What was not given is not in them. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly files: readonly { readonly field: string; readonly path: string }[];
+}
+
+export function paramsOf(given: readonly Given[]): GivenParams {
+  const fields: Record<string, unknown> = {};
+  const files: { field: string; path: string }[] = [];
+  for (const [field, value] of given) {
+    if (value === undefined) continue;
+    if (typeof field === 'string') {
+      fields[field] = value;
+      continue;
+    }
+    for (const text of [value].flat().map(String)) {
+      const { kind, path } = referenceIn(text);
+      const name = kind === 'url' ? field.urls : field.uploads;
+      if (name === undefined) throw new UsageError(`"${text}": give a file or an upload id, not a URL.`);
+      if (kind === 'file') files.push({ field: name, path });
+      const item = kind === 'file' ? fromPath(path) : text;
+      fields[name] = Array.isArray(value) ? [fields[name] ?? [], item].flat() : item;
+    }
+  }
+  return { fields, files };
+}
+
+/** Makes a call that takes files: shows how far they have come, and names the file that is at fault. */
+export async function sendingFiles<T>(
+  session: Session,
+  { files }: GivenParams,
+  call: (onUploadProgress: (progress: UploadProgress) => void) => PromiseLike<T>,
+): Promise<T> {
+  let progress: ShownProgress | undefined;
+  try {
+    return await call(({ sentBytes, totalBytes }) => {
+      const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
+      progress ??= session.terminal.progress(`Uploading ${what}`);
+      progress.show(...bytesShown(sentBytes, totalBytes));
+    });
+  } catch (error) {
+    // The library knows only the field.
+    if (!PreflightError.isInstance(error)) throw error;
+    const names = files.flatMap(({ field, path }) => (field === error.param ? [`"${path}"`] : []));
+    if (names.length === 0) throw error;
+    throw new UsageError(`${names.join(', ')}: ${error.message}`, { cause: error });
+  } finally {
+    progress?.stop();
+  }
 }

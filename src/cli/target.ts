@@ -49,7 +49,6 @@ export async function tryTarget(
   tryDirectory(dirname(out));
 }
 
-/** Makes a directory and those above it. Throws a UsageError that names `--out`. */
 export async function makeDirectory(path: string): Promise<void> {
   try {
     await makeDirectories(resolve(path));
@@ -125,7 +124,6 @@ function download(jobId: string, { out, force }: SaveFlags, error?: unknown): Ne
   return { what: 'The job is done. Fetch its file', command };
 }
 
-/** The command that fetches a job's file. */
 export function downloadLine(jobId: string, { out, force }: SaveFlags): string {
   const target = out === undefined ? [] : ['--out', quote(out), ...(force ? ['--force'] : [])];
   return ['gen-client download', quote(jobId), ...target].join(' ');

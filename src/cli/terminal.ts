@@ -3,7 +3,6 @@ import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 
-/** A line that shows how far something has come. */
 export interface ShownProgress {
   /** Shows a text. A log has one line for each step. */
   show(text: string, step: string | number): void;
@@ -74,7 +73,6 @@ export function megabytes(bytes: number): string {
 /** Control and formatting characters: escape sequences, line breaks, text that runs backwards. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Text as one line that a terminal only shows. */
 function plainText(value: unknown): string {
   return String(value).replace(UNSAFE, ' ').trimEnd();
 }

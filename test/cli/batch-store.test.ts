@@ -83,32 +83,17 @@ describe('before anything is paid', () => {
     expect((await batch()).code).toBe(0);
     expect([...store.objects.keys()]).toEqual(['foxes/fox.png']);
   });
+});
 
-  it.each(['fox.png', 'fox.jpg', 'fox.webp'])('an object of the name %s is refused', async (name) => {
-    prompts(FOX);
-    occupy(`foxes/${name}`);
-    const { code, stderr } = await batch();
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(`/foxes/${name}" is there`) });
-    expect(sandbox.requests).toEqual([]);
-    expect(store.objects.get(`foxes/${name}`)?.bytes.toString()).toBe('mine');
-  });
-
-  it('an object of another name is not', async () => {
-    prompts(FOX, { id: 'clip', prompt: 'a clip', duration: 4 });
-    for (const name of ['foxy.png', 'fox.mp4', 'clip.png']) occupy(`foxes/${name}`);
-    expect((await batch()).code).toBe(0);
-  });
-
-  it('the object of the row as it was before its prompt changed is refused, and --force replaces it', async () => {
-    prompts(FOX);
-    await batch();
-    const first = store.objects.get('foxes/fox.png')?.bytes;
-    prompts({ ...FOX, prompt: 'another fox' });
-    expect((await batch()).code).toBe(2);
-    expect(sandbox.jobs).toHaveLength(1);
-    expect((await batch('--force')).code).toBe(0);
-    expect(store.objects.get('foxes/fox.png')?.bytes.equals(first ?? Buffer.alloc(0))).toBe(false);
-  });
+it('an object of another job is kept, its row is not saved, and --force replaces it', async () => {
+  prompts(FOX, { ...FOX, id: 'owl' });
+  occupy('foxes/fox.png');
+  const { code, stdout } = await batch('--concurrency', '1');
+  expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('1 completed, 0 failed, 1 not saved') });
+  expect(store.objects.get('foxes/fox.png')?.bytes.toString()).toBe('mine');
+  expect((await batch('--force')).code).toBe(0);
+  expect(store.objects.get('foxes/fox.png')?.bytes.subarray(1, 4).toString()).toBe('PNG');
+  expect(sandbox.jobs).toHaveLength(2);
 });
 
 it('a store that refuses while the batch runs stops new rows, and the next run copies what is paid for', async () => {

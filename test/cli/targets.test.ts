@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { describeMp4 } from '../sandbox-doors/mp4-boxes.js';
+import { secondsOf } from '../support/mp4.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 
 const place = cliOnSandbox({ 'plain.txt': 'a file', 'fox.png': 'png' });
@@ -47,7 +47,7 @@ describe('--out dir/', () => {
 describe('--out -', () => {
   it('streams the file to stdout and says the rest on stderr', async () => {
     const { code, bytes, stderr } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
-    expect({ code, seconds: describeMp4(bytes).seconds }).toEqual({ code: 0, seconds: 5 });
+    expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
     expect(stderr).toMatch(/job_\w+ {2}completed {2}svc-video-fast\n15 tokens charged\n/);
     expect(existsSync(inFolder('-'))).toBe(false);
     const [, id = ''] = /^(job_\w+) {2}completed/m.exec(stderr) ?? [];
@@ -91,7 +91,7 @@ describe('what fails after the job is paid prints the command that fetches the f
     expect(seen).toMatchObject({ job: { id, status: 'completed' }, idempotencyKey: expect.any(String) });
     expect(seen).toMatchObject({ error: { code: 'scope_missing' }, next: `gen-client download ${id} --out fox.mp4` });
     expect((await cli(...seen.next.split(' ').slice(1))).code).toBe(0);
-    expect(describeMp4(readFileSync(inFolder('fox.mp4'))).seconds).toBe(5);
+    expect(secondsOf(readFileSync(inFolder('fox.mp4')))).toBe(5);
   });
 
   it('a wait that fails names the wait that goes on', async () => {

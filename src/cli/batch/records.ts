@@ -8,9 +8,7 @@ import { type Store, updateGroup } from '../../store/store.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
 import type { Row } from './rows.js';
 
-/** A row, as the runs before this one have left it. */
 export interface RowRecord {
-  /** Tokens that its job may cost. */
   readonly quotedTokens?: number;
   readonly job?: Job;
   /** Where its file is, or was being written to: in a directory, and in a store. */
@@ -23,9 +21,7 @@ export interface RowRecord {
 interface Standing {
   /** The key of its create. After a job that has failed it is derived from that job. */
   readonly key: string;
-  /** The job, where it has ended. */
   readonly job?: Job | undefined;
-  /** The job of a create that is under way. */
   readonly jobId?: string | undefined;
   /** Whether a create is under way that may have made a job. */
   readonly mayHaveJob: boolean;
@@ -67,18 +63,15 @@ export class RowRecords {
     return { key, jobId: create?.jobId, mayHaveJob: create?.phase === 'sent' };
   }
 
-  /** Whether a row has to be paid for, as far as is known. */
   isUnpaid(row: Keyed): boolean {
     const { job, jobId } = this.standing(row);
     return job === undefined && jobId === undefined;
   }
 
-  /** Tokens that all rows have cost, or may cost. */
   spentTokens(): number {
     return [...this.#known.records.values()].reduce((sum, record) => sum + costOf(record), 0);
   }
 
-  /** Writes down more of a row. */
   async note(row: Keyed, more: RowRecord): Promise<void> {
     const { store, records } = this.#known;
     const record = { ...this.of(row), ...more };

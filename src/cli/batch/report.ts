@@ -6,7 +6,6 @@ export interface BatchReport {
   readonly rows: number;
   readonly completed: number;
   readonly failed: number;
-  /** Rows whose job goes on. */
   readonly pending: number;
   /** Rows whose job is done and whose file could not be placed. */
   readonly notSaved: number;
@@ -14,7 +13,6 @@ export interface BatchReport {
   /** Tokens charged, over all runs of the batch. */
   readonly tokens: number;
   readonly usd: number;
-  /** Tokens that are quoted for the jobs that go on. */
   readonly quotedTokens: number;
   readonly byModel: readonly { readonly model: string; readonly jobs: number; readonly tokens: number }[];
   /** The cost by label, where rows have one. */

@@ -12,12 +12,13 @@ import {
 } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
 import { backoff } from '../../rules/backoff.js';
-import { fateOf } from '../../rules/fate.js';
+import { fateOf, isRateLimited } from '../../rules/fate.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
 import { memoryStore } from '../../store/store.js';
+import type { Hooks } from '../../transport/hooks.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
@@ -26,7 +27,6 @@ import { downloadLine } from '../target.js';
 import type { RowRecords } from './records.js';
 import type { Row } from './rows.js';
 import { type BatchTarget, type Placed, placedBefore, placeFile } from './target.js';
-import type { UnsentCreates } from './unsent.js';
 
 export interface RowResult extends Placed {
   readonly row: Pick<Row, 'line' | 'id' | 'label' | 'call' | 'key'>;
@@ -49,7 +49,6 @@ export interface BatchPlan {
   /** Keeps its creates in the store of the batch. */
   readonly client: GenClient;
   readonly records: RowRecords;
-  /** Told by the client of each request. */
   readonly unsent: UnsentCreates;
   readonly target: BatchTarget;
   readonly maxTokens: number | undefined;
@@ -79,7 +78,8 @@ function isSystemic(error: unknown): boolean {
 /** Whether no other file could be placed either: a full or closed disk, or a store that refuses. */
 function isTargetAway(error: unknown): boolean {
   const cannotWrite = DownloadError.isInstance(error) && error.code === 'cannot_write';
-  return cannotWrite || StorageError.isInstance(error) || ConnectionError.isInstance(error);
+  const isRefused = StorageError.isInstance(error) && error.code !== 'object_exists';
+  return cannotWrite || isRefused || ConnectionError.isInstance(error);
 }
 
 /** The pauses before creates whose answer was lost are sent again, beyond the retries of the client. */
@@ -274,5 +274,56 @@ class BatchRun {
       const own = warnings.length > 0 ? { ...result, warnings } : result;
       this.#plan.onResult(row.line === line ? own : { ...result, row, sameAs: line });
     }
+  }
+}
+
+/** What ends a create that was not sent when the batch stops. */
+const STOPPED = Symbol('stopped');
+
+/** The creates that queue, so that they can be ended before they cost anything. */
+export class UnsentCreates {
+  readonly #creates = new Map<string, { readonly end: AbortController; isSent: boolean }>();
+  #isStopped = false;
+
+  /** Told of each request of the client. A request that is told to come later queues again. */
+  readonly hooks: Hooks = {
+    onRequest: ({ idempotencyKey = '' }) => this.#note(idempotencyKey, true),
+    onResponse: ({ idempotencyKey = '', error }) => {
+      if (isRateLimited(error)) this.#note(idempotencyKey, false);
+    },
+  };
+
+  /** Works on a create. Its signal aborts with the outer one, and when the batch stops while the create queues. */
+  async while<T>(key: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const end = new AbortController();
+    this.#creates.set(key, { end, isSent: false });
+    this.#endUnsent();
+    try {
+      return await work(AbortSignal.any([outer, end.signal]));
+    } finally {
+      this.#creates.delete(key);
+    }
+  }
+
+  /** Ends what queues, now and later. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#endUnsent();
+  }
+
+  /** Whether a create was ended because the batch has stopped. */
+  isStopped(error: unknown): boolean {
+    return error === STOPPED;
+  }
+
+  #note(key: string, isSent: boolean): void {
+    const create = this.#creates.get(key);
+    if (create) create.isSent = isSent;
+    this.#endUnsent();
+  }
+
+  #endUnsent(): void {
+    if (!this.#isStopped) return;
+    for (const { end, isSent } of this.#creates.values()) if (!isSent) end.abort(STOPPED);
   }
 }

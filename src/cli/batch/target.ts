@@ -23,7 +23,6 @@ export interface BatchTarget {
   readonly out: string | undefined;
   /** Whether a file of another content is replaced. */
   readonly force: boolean;
-  /** Makes the destination of a file by its name. */
   readonly destination: MakeObject | undefined;
 }
 
@@ -35,7 +34,6 @@ interface StoreObject {
   readonly destination: OutputDestination & OutputSource;
 }
 
-/** Where a file is now. */
 export interface Placed {
   readonly file?: SavedOutput | undefined;
   /** The object. What the copy said of it is missing for one of an earlier run. */
@@ -92,7 +90,6 @@ async function tryObject(destination: StoreObject['destination'], signal: AbortS
   if (refusal && isDenied(refusal)) throw refusal;
 }
 
-/** What the store says against a request. */
 async function refusalOf(request: Promise<unknown>): Promise<StorageError | undefined> {
   try {
     await request;
@@ -151,60 +148,24 @@ function refuseExisting(
 }
 
 /**
- * The names that are taken of rows that are to be paid for: a file or an object of another job, or of nobody's. Throws one
- * UsageError that lists them.
+ * The names in the directory that are taken of rows that are to be paid for: by the file of another job, or of nobody's. Throws
+ * one UsageError that lists them. An object of a store is refused by the copy, and its job is there.
  */
-export async function refuseTaken(
-  all: readonly Row[],
-  { out, force, destination }: BatchTarget,
-  { records, signal }: { readonly records: RowRecords; readonly signal: AbortSignal },
-): Promise<void> {
-  const names = out === undefined ? [] : readdirSync(out);
-  const rows = all.filter((row) => records.isUnpaid(row));
+export function refuseTaken(all: readonly Row[], { out, force }: BatchTarget, records: RowRecords): void {
+  if (out === undefined) return;
+  const names = readdirSync(out);
   const faults: string[] = [];
-  for (const row of rows) {
+  for (const row of all) {
     const { id, line } = row;
-    if (id === undefined) continue;
+    if (id === undefined || !records.isUnpaid(row)) continue;
     for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === id.toLowerCase())) {
-      const path = resolve(join(out ?? '.', name));
+      const path = resolve(join(out, name));
       if (records.of(row).path === path || (force && isExistingFile(path))) continue;
       const fix = isExistingFile(path) ? 'Pass --force to replace it, or give' : 'Give';
       faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
     }
   }
-  if (destination && !force) {
-    const objects = rows.flatMap((row) => objectsOf(row, destination));
-    for (let at = 0; at < objects.length; at += LOOKS_AT_ONCE) {
-      const looks = objects.slice(at, at + LOOKS_AT_ONCE).map(async ({ line, object }) => {
-        const fault = `line ${line}: "${object.url}" is there already. Pass --force to replace it, or give the row another id.`;
-        return (await isStored(object, signal)) ? [fault] : [];
-      });
-      faults.push(...(await Promise.all(looks)).flat());
-    }
-  }
   if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));
-}
-
-const LOOKS_AT_ONCE = 16;
-/** What the service may make of a row: the type is known when the job is done. */
-const PICTURES = ['.png', '.jpg', '.webp'];
-const CLIP_EXTENSIONS = ['.mp4', '.webm', '.mov'];
-
-/** The objects that a row with an id may be stored in. */
-function objectsOf({ id, call, line }: Row, make: MakeObject) {
-  if (id === undefined) return [];
-  const extensions = call === 'images' || call === 'characters' ? PICTURES : CLIP_EXTENSIONS;
-  return extensions.map((extension) => ({ line, object: make(`${id}${extension}`) }));
-}
-
-/** A store that does not say counts as free: the copy looks again. */
-async function isStored({ destination }: StoreObject, signal: AbortSignal): Promise<boolean> {
-  try {
-    return (await destination.head?.({ signal })) !== undefined;
-  } catch {
-    signal.throwIfAborted();
-    return false;
-  }
 }
 
 function isExistingFile(path: string): boolean {

@@ -6,9 +6,8 @@ import { quote } from '../../schemas/show.js';
 import { readRecords } from '../batch/records.js';
 import { reportLines, resultLine, Tally } from '../batch/report.js';
 import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
-import { type RowResult, runBatch } from '../batch/run-batch.js';
+import { type RowResult, runBatch, UnsentCreates } from '../batch/run-batch.js';
 import { type BatchTarget, refuseTaken, storeAt, tryStore } from '../batch/target.js';
-import { UnsentCreates } from '../batch/unsent.js';
 import { doing, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
@@ -27,7 +26,6 @@ interface BatchFlags extends WaitFlags {
 /** More rows at once only wait for the account's limits. */
 const ROWS_AT_ONCE = 100;
 
-/** `gen-client batch`: a job a row, resumable. */
 export function batchCommand(open: OpenSession): Command {
   const command = new Command('batch')
     .description(
@@ -71,7 +69,7 @@ function parseName(text: string): string {
 }
 
 async function batch(session: Session, path: string, flags: BatchFlags): Promise<void> {
-  const { terminal, signal } = session;
+  const { terminal } = session;
   // A base URL that is missing concerns all rows.
   session.client();
   const file = await readPrompts(session, path, flags.name);
@@ -83,7 +81,7 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     const unsent = new UnsentCreates();
     const client = session.client({ store, hooks: unsent.hooks });
     const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
-    await refuseTaken(rows, target, { records, signal });
+    refuseTaken(rows, target, records);
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
     const tally = new Tally();
     const progress = terminal.progress(`Batch ${flags.name ?? basename(path)}`);

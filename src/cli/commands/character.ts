@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { extra } from '../../schemas/envelope.js';
 import { doing, type OpenSession, parseKey, withExamples } from '../command.js';
-import { paramsOf, sendingFiles } from '../references.js';
+import { paramsOf, sendingFiles } from '../run-job.js';
 import { characterImageCommand } from './create.js';
 
 export function characterCommand(open: OpenSession): Command {

@@ -3,8 +3,7 @@ import { Command } from 'commander';
 import { DEFAULT_VIDEO_MODEL, MODELS, ratiosOf } from '../../catalog.js';
 import type { JobCall } from '../../schemas/job.js';
 import { addJobFlags, collect, doing, type JobFlags, type OpenSession, parseNumber, withExamples } from '../command.js';
-import { paramsOf, type ReferenceFields } from '../references.js';
-import { runJobCommand } from '../run-job.js';
+import { paramsOf, type ReferenceFields, runJobCommand } from '../run-job.js';
 
 /** A word or a flag, and what it stands for: how its text is read, or the value that it has where it takes none. */
 type Param = readonly [

@@ -20,7 +20,6 @@ import { doing, type OpenSession, withExamples } from '../command.js';
 import { EXIT, messageOf, UsageError } from '../errors.js';
 import { answerWithin, type Session, variable } from '../session.js';
 
-/** `gen-client doctor`: what is wrong between this machine and the service. */
 export function doctorCommand(open: OpenSession): Command {
   const command = new Command('doctor')
     .description(

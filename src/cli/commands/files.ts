@@ -6,7 +6,7 @@ import type { Upload } from '../../schemas/upload.js';
 import type { FileOptions } from '../../uploading/upload-options.js';
 import { addSaveFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
 import { UsageError } from '../errors.js';
-import { referenceIn } from '../references.js';
+import { referenceIn } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
 import { bytesShown, megabytes } from '../terminal.js';

@@ -23,7 +23,6 @@ export function jobCommand(open: OpenSession): Command {
   });
 }
 
-/** `gen-client wait`: takes up a wait, from any machine that has the key. */
 export function waitCommand(open: OpenSession): Command {
   const command = new Command('wait')
     .description('Wait until jobs have ended. Fails with 1 when one did not complete.')
@@ -104,7 +103,6 @@ async function saveAll(
 
 const NOTHING_LEFT = 'Nothing is left to do.';
 
-/** `gen-client jobs`: lists the creates of a store that are not done. */
 export function jobsCommand(open: OpenSession): Command {
   const command = new Command('jobs')
     .description(
@@ -137,7 +135,6 @@ function createLine({ at, phase, call, jobId, status, label, params, idempotency
   return words.filter((word) => word !== undefined).join('  ');
 }
 
-/** `gen-client resume`: ends what a store has open, and saves the files. */
 export function resumeCommand(open: OpenSession): Command {
   const command = new Command('resume')
     .description(

@@ -1,16 +1,85 @@
 import { Command } from 'commander';
 import { serve } from '../../sandbox/http/serve.js';
 import { isFields } from '../../schemas/envelope.js';
+import { quote } from '../../schemas/show.js';
 import {
   createWebhookHandler,
   verifyWebhook,
   type WebhookEvent,
   WebhookVerificationError,
 } from '../../webhooks/index.js';
-import { doing, type OpenSession, parseNumber, parsePort, withExamples } from '../command.js';
+import { doing, type OpenSession, parseNumber, parsePort, parseTime, withExamples } from '../command.js';
 import { asUsage, UsageError } from '../errors.js';
 import { type Machine, readInput, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
+
+interface SandboxFlags {
+  readonly port: number;
+  readonly host: string;
+  readonly speed: number;
+  readonly seed?: number;
+  readonly balance?: number;
+  readonly jobTime?: number;
+  readonly key?: string;
+  readonly secret?: string;
+  readonly limits: boolean;
+}
+
+export function sandboxCommand(open: OpenSession): Command {
+  const command = new Command('sandbox')
+    .description('Serve the whole service on this machine, in memory, with a page at /. Ctrl-C ends it.')
+    .option('-p, --port <port>', '0 takes any free one', parsePort, 4010)
+    .option('--host <host>', 'address to listen on; anything but loopback lets others in', '127.0.0.1')
+    .option('--speed <factor>', 'sandbox seconds in a real one', parseNumber, 1)
+    .option('--seed <number>', 'the same seed gives the same ids and the same media', parseNumber)
+    .option('--balance <tokens>', 'tokens to start with (default: 1000)', parseNumber)
+    .option('--job-time <time>', 'how long a job takes, in sandbox time (default: 3s)', parseTime)
+    .option('--key <key>', 'the API key (default: a fresh one each time)')
+    .option('--secret <secret>', 'the signing secret (default: a fresh one each time)')
+    .option('--no-limits', 'without the documented rate limits');
+  withExamples(command, [
+    'sandbox',
+    'sandbox --port 4010 --speed 60',
+    'sandbox --port 0 --json   # one line with baseUrl, apiKey and webhookSecret',
+    'sandbox --key test-key --job-time 20s',
+  ]);
+  return doing<SandboxFlags>(command, open, async (session, _, flags) => {
+    const { terminal } = session;
+    const sandbox = await sandboxFromFlags(flags);
+    const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(asUsage);
+    const { apiKey, webhookSecret } = sandbox;
+    const { url } = server;
+    // `baseUrl`, `apiKey` and `webhookSecret` are a client's options as they stand.
+    const seen = { url, baseUrl: url, apiKey, webhookSecret, page: `${url}/`, control: `${url}/_sandbox/` };
+    terminal.result(seen, [
+      `Sandbox   ${url}   (page in a browser, control under /_sandbox/)`,
+      `API key   ${apiKey}`,
+      `Secret    ${webhookSecret}`,
+    ]);
+    terminal.note(
+      `export GEN_BASE_URL=${quote(url)} GEN_API_KEY=${quote(apiKey)} GEN_WEBHOOK_SECRET=${quote(webhookSecret)}`,
+    );
+    await untilInterrupted(session.signal);
+    await server.close();
+  });
+}
+
+async function sandboxFromFlags(flags: SandboxFlags) {
+  const { createSandbox } = await import('../../sandbox/index.js');
+  try {
+    return createSandbox({
+      speed: flags.speed,
+      seed: flags.seed,
+      balanceTokens: flags.balance,
+      jobDurationMs: flags.jobTime,
+      apiKey: flags.key,
+      webhookSecret: flags.secret,
+      limits: flags.limits ? undefined : 'off',
+    });
+  } catch (cause) {
+    return asUsage(cause);
+  }
+}
 
 export function webhookCommand(open: OpenSession): Command {
   const command = new Command('webhook').description('Receive or check signed events. Needs GEN_WEBHOOK_SECRET.');
