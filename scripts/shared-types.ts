@@ -8,6 +8,7 @@ export type { ResumeOptions } from '../src/client/resume.js';
 export type { CallKind } from '../src/client/run-calls.js';
 export type { JobRef } from '../src/downloading/output.js';
 export type { OutputClient } from '../src/downloading/output-source.js';
+export type { Details } from '../src/errors/gen-error.js';
 export type { JobErrorCode, Recovery, RequestErrorCode } from '../src/errors/index.js';
 export type { BudgetPeriod } from '../src/rules/budget.js';
 export type { CreatePhase } from '../src/rules/ledger-entry.js';

@@ -1,9 +1,15 @@
 // The tarball in a throwaway project: every door by both module systems, types under every resolution, copies side by side.
-import { readdirSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { VERSION } from '../src/runtime/version.js';
+import { createSandbox } from '../src/sandbox/index.js';
+import { ROOT } from './support/build.js';
 import { type Consumer, createConsumer, manifest } from './support/consumer.js';
-import { runsEveryCompiler } from './support/type-check.js';
+import { secondsOf } from './support/mp4.js';
+import { settingsToRun } from './support/type-check.js';
 
 const NEED_PEERS = ['./ai-sdk', './bullmq', './otel', './react'];
 /** Its base class is a module of the Workers runtime: test/cloudflare opens it there. */
@@ -11,6 +17,8 @@ const NEEDS_WORKERS = './cloudflare';
 const doors = Object.keys(manifest().exports).filter((door) => door !== './package.json');
 const plain = doors.filter((door) => !NEED_PEERS.includes(door) && door !== NEEDS_WORKERS);
 const peered = doors.filter((door) => NEED_PEERS.includes(door));
+const execute = promisify(execFile);
+const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`;
 const name = (door: string) => `gen-client${door.slice(1)}`;
 
 let consumer: Consumer;
@@ -85,6 +93,38 @@ test('both copies keep the rate limits of one account together', async () => {
   expect(printed).toBe('RateLimitError true true');
 });
 
+test('the installed package brings the bin, which npx finds', async () => {
+  const { stdout } = await execute('npx', ['--no-install', 'gen-client', '--version'], {
+    cwd: consumer.folder,
+    env: { ...process.env, PATH: path },
+  });
+  expect(stdout.trim()).toBe(VERSION);
+  // It is the consumer's own, and not one that npx has found further up.
+  expect(realpathSync(join(consumer.folder, 'node_modules/.bin/gen-client'))).toBe(
+    join(realpathSync(consumer.folder), 'node_modules/gen-client/dist/cli.js'),
+  );
+});
+
+test('the example script makes a picture and a video of it, and pays for the video once when it runs twice', async () => {
+  const sandbox = createSandbox({ jobDurationMs: 0 });
+  const server = await sandbox.listen();
+  const env = {
+    ...process.env,
+    PATH: path,
+    GEN_API_KEY: sandbox.apiKey,
+    GEN_BASE_URL: server.url,
+  };
+  const script = join(ROOT, 'examples/command-line.sh');
+  const { stdout } = await execute('sh', [script], { cwd: consumer.folder, env });
+  expect(stdout).toMatch(/boat\.png {2}[\d.]+ MB\njob_\w+: 15 tokens\n$/);
+  expect(secondsOf(readFileSync(join(consumer.folder, 'boat.mp4')))).toBe(5);
+  await execute('rm', ['boat.png'], { cwd: consumer.folder });
+  await execute('sh', [script], { cwd: consumer.folder, env });
+  expect(sandbox.jobs.map(({ kind }) => kind).sort()).toEqual(['image', 'image', 'video']);
+  expect(sandbox.ledger().entries.filter(({ type }) => type === 'charge')).toHaveLength(3);
+  await server.close();
+});
+
 const USER = `
 import { GenClient, GenError, type CompletedJob, type Job } from 'gen-client';
 import { verifyWebhook } from 'gen-client/webhooks';
@@ -105,17 +145,12 @@ export async function make(): Promise<CompletedJob> {
 }
 `;
 
-/** Each push compiles the first kind of project, which no other test does. Before a release all are: `EVERY_COMPILER=1`. */
-function each<Setting>(settings: readonly Setting[]): readonly Setting[] {
-  return runsEveryCompiler ? settings : settings.slice(0, 1);
-}
-
 describe('a user compiles with skipLibCheck off', () => {
   const browserLib = { lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'], types: ['node'] };
   const nodeLib = { lib: ['es2023'], types: ['node'] };
   const strictest = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true };
   test.each(
-    each([
+    settingsToRun([
       ['CommonJS under node16', 'user.cts', { module: 'node16', ...browserLib }],
       ['a module under node16', 'user.mts', { module: 'node16', ...browserLib }],
       ['CommonJS under nodenext', 'user2.cts', { module: 'nodenext', ...browserLib, ...strictest }],
@@ -147,7 +182,7 @@ describe('the doors that stand on a peer', () => {
   });
 
   test.each(
-    each([
+    settingsToRun([
       ['CommonJS under node16', 'peered.cts', { module: 'node16' }],
       ['a module under nodenext', 'peered.mts', { module: 'nodenext' }],
       ['a module for a bundler', 'peered.ts', { module: 'esnext', moduleResolution: 'bundler' }],

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ENTRY_POINTS } from '../scripts/entry-points.js';
 import { packTarball, ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
+import { settingsToRun } from './support/type-check.js';
 
 const ENTRIES = Object.keys(manifest().exports)
   .filter((path) => path !== './package.json')
@@ -69,13 +70,18 @@ const importing = (entries: readonly string[]) =>
 describe('without the types of Node', () => {
   const others = ENTRIES.filter((entry) => entry !== 'gen-client/node');
 
-  test.each([
+  const modules = [
     ['ESM', 'main.mts', 'nodenext'],
     ['CommonJS', 'main.cts', 'node16'],
-  ])('every entry point but gen-client/node compiles, %s', { timeout: 120_000 }, async (_name, file, module) => {
-    expect(others.length).toBeGreaterThan(10);
-    expect(await complaints(file, importing(others), { module, lib: DOM, types: [] })).toEqual([]);
-  });
+  ] as const;
+  test.each(settingsToRun(modules))(
+    'every entry point but gen-client/node compiles, %s',
+    { timeout: 120_000 },
+    async (_name, file, module) => {
+      expect(others.length).toBeGreaterThan(10);
+      expect(await complaints(file, importing(others), { module, lib: DOM, types: [] })).toEqual([]);
+    },
+  );
 
   test('gen-client/node asks for them', { timeout: 120_000 }, async () => {
     const found = await complaints('node.mts', importing(['gen-client/node']), {
@@ -198,10 +204,11 @@ export const page = createGenPage<typeof proxy>({ url: '/api/gen' });
 `;
 
 describe.skipIf(!existsSync(BUN_TYPES))('under Bun', () => {
-  test.each([
+  const settings = [
     ['as bun init configures it', { module: 'preserve', moduleResolution: 'bundler', lib: ['esnext'] }],
     ['with the DOM', { module: 'preserve', moduleResolution: 'bundler', lib: ['esnext', 'dom', 'dom.iterable'] }],
-  ])(
+  ] as const;
+  test.each(settingsToRun(settings))(
     'every entry point compiles, and takes what an app on Bun passes, %s',
     { timeout: 120_000 },
     async (_, options) => {

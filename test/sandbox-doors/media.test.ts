@@ -3,13 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { build } from 'esbuild';
 import { decode } from 'fast-png';
 import { BufferSource, Input, MP4 } from 'mediabunny';
 import { afterAll, describe, expect, it } from 'vitest';
 import { MODELS } from '../../src/catalog.js';
 import { dimensionsFor, type MediaSpec, renderMedia } from '../../src/sandbox/media/index.js';
-import { describeMp4, u32 } from './mp4-boxes.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gen-media-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -66,25 +64,21 @@ describe('an image', () => {
 });
 
 describe('a video', () => {
-  it('is an MP4 of two key frames a second, in two places, whose boxes and bytes add up', () => {
-    const file = describeMp4(renderMedia(video({ durationS: 10 })));
-    expect(file).toMatchObject({ order: ['ftyp', 'moov', 'free', 'mdat'], width: 854, height: 480, seconds: 10 });
-    expect(file.fillsMdat).toBe(true);
-    expect(file.samples).toHaveLength(20);
-    for (const sample of file.samples) {
-      expect([u32(sample, 0), (sample[4] ?? 0) & 0x1f]).toEqual([sample.length - 4, 5]);
-    }
-    expect([...file.config.subarray(0, 6)]).toEqual([1, 66, 0xc0, 30, 0xff, 0xe1]);
-  });
-
-  it('reads the same to a demuxer that has nothing to do with it', async () => {
-    const size = dimensionsFor({ kind: 'video', aspectRatio: '9:16', resolution: '1080p' });
-    const source = new BufferSource(renderMedia(video({ ...size, durationS: 6 })));
-    const input = new Input({ source, formats: [MP4] });
+  it.each([
+    dimensionsFor({ kind: 'video', aspectRatio: '9:16', resolution: '1080p' }),
+    { prompt: '' },
+    { prompt: '\u0000\u001b[31m 狐狸 🦊 \ud800' },
+    { prompt: 'x'.repeat(20_000), label: 'y'.repeat(500) },
+    { width: 16, height: 16 },
+    { width: 4096, height: 512 },
+    { seed: -5 },
+    { seed: 2 ** 40 },
+  ])('is two H.264 key frames a second to a demuxer that has nothing to do with it: %j', async (over) => {
+    const spec = video({ durationS: 6, ...over });
+    const input = new Input({ source: new BufferSource(renderMedia(spec)), formats: [MP4] });
     const track = await input.getPrimaryVideoTrack();
-    expect(track?.codec).toBe('avc');
-    expect([track?.displayWidth, track?.displayHeight]).toEqual([size.width, size.height]);
-    expect((await track?.getDecoderConfig())?.codec).toBe('avc1.42c028');
+    expect([track?.codec, track?.displayWidth, track?.displayHeight]).toEqual(['avc', spec.width, spec.height]);
+    expect((await track?.getDecoderConfig())?.codec).toMatch(/^avc1\.42c0/);
     expect(await track?.computePacketStats()).toMatchObject({ packetCount: 12, averagePacketRate: 2 });
     expect(await input.computeDuration()).toBe(6);
   });
@@ -96,38 +90,6 @@ describe('a video', () => {
       expect(renderMedia(video(over))).not.toEqual(once);
     }
   });
-
-  it('renders in a moment and stays small, 4k and 30 s included', () => {
-    for (const spec of [
-      video({ ...dimensionsFor({ kind: 'video', aspectRatio: '16:9', resolution: '4k' }), durationS: 15 }),
-      video({ ...dimensionsFor({ kind: 'video', aspectRatio: '16:9', resolution: '1080p' }), durationS: 30 }),
-    ]) {
-      const start = performance.now();
-      const bytes = renderMedia(spec);
-      expect(performance.now() - start).toBeLessThan(5_000);
-      expect(bytes.length).toBeLessThan(200_000);
-    }
-  });
-
-  it('survives odd prompts and sizes', () => {
-    for (const over of [
-      { prompt: '' },
-      { prompt: '\u0000\u001b[31m 狐狸 🦊 \ud800' },
-      { prompt: 'x'.repeat(20_000), label: 'y'.repeat(500) },
-      { width: 16, height: 16 },
-      { width: 4096, height: 512 },
-      { seed: -5 },
-      { seed: 2 ** 40 },
-    ]) {
-      expect(describeMp4(renderMedia(video({ durationS: 1, ...over }))).fillsMdat).toBe(true);
-    }
-  });
-});
-
-it('needs nothing of Node: it bundles for a browser', async () => {
-  const entry = new URL('../../src/sandbox/media/index.ts', import.meta.url).pathname;
-  const result = await build({ entryPoints: [entry], bundle: true, write: false, platform: 'browser', format: 'esm' });
-  expect(result.warnings).toEqual([]);
 });
 
 describe.skipIf(!hasFfmpeg)('decoded by ffmpeg', () => {

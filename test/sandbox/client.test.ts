@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { createSandbox } from '../../src/sandbox/index.js';
@@ -40,6 +40,16 @@ describe('sandbox.client()', () => {
     await expect(client.videos.create({ prompt })).rejects.toMatchObject({ code: 'scope_missing' });
     expect(attempts).toEqual([1, 1]);
     expect(() => sandbox.client({ timeoutMs: -1 })).toThrow('timeoutMs must be');
+  });
+
+  test.each(['create', 'createAndWait'] as const)('writes the warning of %s on the logger, once', async (call) => {
+    const warn = vi.fn();
+    const logger = { error() {}, warn, info() {}, debug() {} };
+    const client = createSandbox({ jobDurationMs: 0 }).client({ logger, logLevel: 'warn' });
+    await client.videos[call]({ prompt, reference_videos: ['https://a.test/broken.mp4'] });
+    expect(warn.mock.calls).toEqual([
+      [expect.stringMatching(/^gen-client: job job_\w+: video_reference_fallback_omitted_clips$/), undefined],
+    ]);
   });
 
   test('clients of a sandbox and of its fork share no limits', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { PricedJob } from '../../src/sandbox/world/prices.js';
+import type { PricedJob } from '../../src/sandbox/world/options.js';
 import { type PlainClient, setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { createSandbox } from '../../src/sandbox/index.js';
 import endpoints from '../fixtures/endpoints.json' with { type: 'json' };
-import { clientFor, setUp } from './plain-client.js';
+import { setUp } from './plain-client.js';
 
 const limited = endpoints.filter((row) => 'limitPerMinute' in row);
 const video = { prompt: 'a fox at dawn' };
@@ -53,12 +52,4 @@ test('accounts have limits of their own, and refused requests do not count', asy
   await other.create('/v1/videos');
   await client.sandbox.advance(10_000);
   await client.create('/v1/videos');
-});
-
-test('a fast sandbox tells the wait in the client’s own seconds', async () => {
-  const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
-  const client = clientFor(createSandbox({ limits, speed: 10 }));
-  await client.create('/v1/videos');
-  const seconds = Number((await client.call('POST', '/v1/videos', video)).headers.get('retry-after'));
-  expect(seconds).toBe(6);
 });

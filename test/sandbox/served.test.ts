@@ -72,21 +72,3 @@ test.each([undefined, 600 * MB])('a body of %s bytes over a port is not read to 
   expect((await fetch(`${server.url}/v1/models`)).status).toBe(200);
   await server.close();
 });
-
-test('with 20,000 jobs, what the page asks for takes milliseconds (once, a tenth of a second)', async () => {
-  const client = setUp({ balanceTokens: 1e9 });
-  const { fetch, baseUrl, apiKey } = client.sandbox;
-  const body = JSON.stringify({ prompt: 'a fox at dawn' });
-  const init = { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body };
-  for (let at = 0; at < 200; at++)
-    await Promise.all(Array.from({ length: 100 }, () => fetch(`${baseUrl}/v1/images`, init)));
-  await client.sandbox.advance(1000);
-  const took: number[] = [];
-  for (let at = 0; at < 10; at++) {
-    const started = performance.now();
-    expect((await client.call('GET', '/_sandbox/state')).body.jobs).toHaveLength(100);
-    took.push(performance.now() - started);
-  }
-  // On a busy machine any one of them may be held up.
-  expect(Math.min(...took)).toBeLessThan(25);
-});

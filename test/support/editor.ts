@@ -2,7 +2,6 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type ts from 'typescript';
-import { openLanguageServer } from './language-server.js';
 import { COMPILERS, type Compiler } from './type-check.js';
 
 const require = createRequire(import.meta.url);
@@ -12,7 +11,7 @@ export interface Offer {
   /** The offered words, quotes taken off. */
   readonly names: readonly string[];
   /** The doc comment of an offered name. To be asked before the editor opens other code. */
-  docOf(name: string): Promise<string>;
+  docOf(name: string): string;
 }
 
 /** What an editor shows over a word. */
@@ -26,44 +25,22 @@ export interface Hover {
 /** An editor in a user's project. A bar in `code` marks the place, and `client` is a GenClient. */
 export interface Editor {
   /** Completes at the bar. */
-  offered(code: string): Promise<Offer>;
+  offered(code: string): Offer;
   /** Hovers over the word after the bar. */
-  hover(code: string): Promise<Hover>;
-  close(): void;
-}
-
-/** A compiler's side of an editor: one file, asked about at an offset. */
-export interface LanguageService {
-  open(text: string): void;
-  complete(offset: number): Promise<Offer>;
-  hoverAt(offset: number): Promise<Hover>;
+  hover(code: string): Hover;
   close(): void;
 }
 
 const HEAD = `import type { GenClient } from 'gen-client';\ndeclare const client: GenClient;\n`;
 
-/** Opens an editor with a compiler's language service. `project` is a folder whose node_modules holds `gen-client`. */
-export async function openEditor(project: string, compiler: Compiler): Promise<Editor> {
-  const folder = mkdtempSync(join(project, 'edit-'));
-  const file = join(folder, 'main.ts');
+/**
+ * Opens an editor with the language service of a compiler that is a library: TypeScript 7 is none, and shows the same types.
+ * `project` is a folder whose node_modules holds `gen-client`.
+ */
+export function openEditor(project: string, name: Exclude<Compiler, 'TypeScript 7'>): Editor {
+  const compiler: typeof ts = require(join(COMPILERS[name], '..'));
+  const file = join(mkdtempSync(join(project, 'edit-')), 'main.ts');
   writeFileSync(file, '');
-  const service =
-    compiler === 'TypeScript 7' ? await openLanguageServer(file) : openLanguageService(file, COMPILERS[compiler]);
-  const openAtBar = (code: string) => {
-    const at = code.indexOf('|');
-    service.open(HEAD + code.slice(0, at) + code.slice(at + 1));
-    return HEAD.length + at;
-  };
-  return {
-    offered: (code) => service.complete(openAtBar(code)),
-    hover: (code) => service.hoverAt(openAtBar(code)),
-    close: service.close,
-  };
-}
-
-/** The service of the compilers that are libraries. */
-function openLanguageService(file: string, manifest: string): LanguageService {
-  const compiler: typeof ts = require(join(manifest, '..'));
   let text = '';
   let version = 0;
   const options: ts.CompilerOptions = {
@@ -90,23 +67,26 @@ function openLanguageService(file: string, manifest: string): LanguageService {
     getDirectories: compiler.sys.getDirectories,
     realpath: (path) => compiler.sys.realpath?.(path) ?? path,
   });
+  const openAtBar = (code: string) => {
+    const at = code.indexOf('|');
+    text = HEAD + code.slice(0, at) + code.slice(at + 1);
+    version += 1;
+    return HEAD.length + at;
+  };
   return {
-    open(content) {
-      text = content;
-      version += 1;
-    },
-    async complete(offset) {
+    offered(code) {
+      const offset = openAtBar(code);
       const entries = service.getCompletionsAtPosition(file, offset, {})?.entries ?? [];
       return {
         names: entries.map(({ name }) => name.replace(/^["']|["']$/g, '')),
-        async docOf(name) {
+        docOf(name) {
           const details = service.getCompletionEntryDetails(file, offset, name, {}, undefined, {}, undefined);
           return compiler.displayPartsToString(details?.documentation);
         },
       };
     },
-    async hoverAt(offset) {
-      const info = service.getQuickInfoAtPosition(file, offset);
+    hover(code) {
+      const info = service.getQuickInfoAtPosition(file, openAtBar(code));
       return {
         shown: compiler.displayPartsToString(info?.displayParts).replace(/\s+/g, ' '),
         documentation: compiler.displayPartsToString(info?.documentation),

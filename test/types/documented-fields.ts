@@ -17,19 +17,19 @@ const CALLS = Object.entries(fields).flatMap(([call, rows]) => {
 });
 
 /** What an editor fails to say of the fields of a call: in its list of completions, and over a field that is written. */
-export async function undocumentedFields(editor: Editor): Promise<string[]> {
+export function undocumentedFields(editor: Editor): string[] {
   const missing: string[] = [];
   for (const { call, documented, as = call } of CALLS) {
     const aliasOf = (row: Field) => (row.aliasOf === undefined ? '' : `Alias of \`${row.aliasOf}\`.`);
-    const offer = await editor.offered(`client.${as}({ | })`);
+    const offer = editor.offered(`client.${as}({ | })`);
     for (const row of documented) {
       if (!offer.names.includes(row.name)) missing.push(`${as} does not offer ${row.name}`);
-      const text = await offer.docOf(row.name);
+      const text = offer.docOf(row.name);
       if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} offers ${row.name} with “${text}”`);
     }
     for (const row of documented) {
       const [head = '', tail = ''] = callWith(call, row, sampleOf(row)).replace(call, as).split(` ${row.name}: `);
-      const { documentation: text } = await editor.hover(`${head} |${row.name}: ${tail}`);
+      const { documentation: text } = editor.hover(`${head} |${row.name}: ${tail}`);
       if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} shows over ${row.name} “${text}”`);
     }
   }
