@@ -4,8 +4,7 @@ import { codeForStatus, Refusal } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults.js';
 import { keepLatest, type RequestRecord } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { answerTo, errorResponse } from './answers.js';
-import { envOf, prefixOf, type RequestEnv, readPostBody } from './caller.js';
+import { answerTo, envOf, errorResponse, prefixOf, type RequestEnv, readPostBody } from './exchange.js';
 import { ConnectionDropped, type Handle, spoilBody } from './network.js';
 import {
   catalogRoutes,
@@ -19,7 +18,6 @@ import {
 
 type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 
-/** The longest body text that the log keeps. */
 const LOGGED_CHARS = 2000;
 const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-storage-token)$/i;
 const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
@@ -118,7 +116,6 @@ function isJson(request: Request): boolean {
   return request.method === 'POST' && /json/i.test(request.headers.get('content-type') ?? '');
 }
 
-/** A request's headers without keys. */
 function redacted(headers: Headers): Record<string, string> {
   const shown: Record<string, string> = {};
   headers.forEach((value, name) => {

@@ -18,8 +18,7 @@ import {
   readVideoOrder,
 } from '../service/create-request.js';
 import { isFinished, startJob } from '../service/engine.js';
-import { checkUploads } from '../service/references.js';
-import { Refusal, type RequestFields } from '../service/request.js';
+import { checkUploads, Refusal, type RequestFields } from '../service/request.js';
 import {
   completeUpload,
   createUpload,
@@ -33,10 +32,8 @@ import {
 import { DEFAULTS, MAX_PROMPT_CHARS, VOICES } from '../world/choices.js';
 import { type StoredJob, viewJob } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { servedFile, serveFile, succeed } from './answers.js';
-import { type Access, admit, createOnce, envOf, fieldsIn } from './caller.js';
+import { type Access, admit, createOnce, envOf, fieldsIn, servedFile, serveFile, succeed } from './exchange.js';
 
-/** POST /v1/images, /v1/videos, /v1/video-edits. */
 export function createRoutes(world: World): Hono {
   const creates: Readonly<Record<string, Create>> = {
     '/v1/images': { scope: 'images:create', limit: 'images.create', read: readImageOrder },
@@ -48,7 +45,6 @@ export function createRoutes(world: World): Hono {
   return app;
 }
 
-/** POST, GET and DELETE /v1/characters. */
 export function characterRoutes(world: World): Hono {
   const access = { scope: 'characters:create' } as const;
   return new Hono()
@@ -97,7 +93,6 @@ function modeOf(context: Context): unknown {
 const STANDS_STILL =
   "Date is faked and setTimeout is not, so the sandbox's time stands still and no job ends: fake both, wait by sandbox.client(), or use createSandbox({ jobDurationMs: 0 }).";
 
-/** GET /v1/jobs/{job_id}, GET and HEAD …/output. Hono gives HEAD to the GET route. */
 export function jobRoutes(world: World): Hono {
   return new Hono()
     .get('/v1/jobs/:id', (context) => {
@@ -147,7 +142,6 @@ export function catalogRoutes(world: World): Hono {
     });
 }
 
-/** Every alias with its limits. */
 function listModels(): Record<string, unknown>[] {
   return Object.entries<ModelCapabilities>(MODELS).map(([alias, row]) => ({
     id: alias,
@@ -164,7 +158,6 @@ function listModels(): Record<string, unknown>[] {
   }));
 }
 
-/** A create: who may call it, and how its body is read. */
 interface Create extends Access {
   readonly read: (fields: RequestFields) => Order;
 }
@@ -184,7 +177,6 @@ function createJob(world: World, context: Context, { read, ...access }: Create):
   return succeed({ job: viewJob(job, caller.baseUrl), ...money, ...warnings }, headers);
 }
 
-/** POST and PUT /v1/uploads, POST /v1/uploads/complete, DELETE /v1/uploads/{upload_id}. */
 export function uploadRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/uploads', async (context) => {

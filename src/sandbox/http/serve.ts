@@ -86,13 +86,11 @@ function cuttable(response: Response, socket: Socket, outgoing: ServerResponse):
   return new Response(body, response);
 }
 
-/** The answer to an error in the handler itself. */
 function errorAnswer(error: unknown): Response {
   const message = error instanceof Error ? error.message : String(error);
   return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
 }
 
-/** Closes a server. */
 function serverClosed(server: Server): Promise<void> {
   return new Promise((resolve) => {
     let cancel = () => {};

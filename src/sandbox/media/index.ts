@@ -1,16 +1,13 @@
 import { encode } from 'fast-png';
 import { type Color, writeMp4 } from './video.js';
 
-/** A picture or a video of a size. */
 export interface MediaSpec {
   readonly kind: 'image' | 'video';
   /** Pixels; even for video. */
   readonly width: number;
   /** Pixels; even for video. */
   readonly height: number;
-  /** The length of a video in seconds. @default 5 */
   readonly durationS?: number;
-  /** Picks the colours. */
   readonly seed: number;
   /** Written into the file with the prompt: the job's model. */
   readonly label: string;

@@ -2,9 +2,7 @@
 
 /** A video of vertical bands that do not move. */
 export interface Still {
-  /** Pixels; even. */
   readonly width: number;
-  /** Pixels; even. */
   readonly height: number;
   readonly seconds: number;
   /** The colour of each column of macroblocks, which are 16 pixels wide. */
@@ -34,7 +32,6 @@ export function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
   return joinParts([type, movie(still, { size, at }), comment, data]);
 }
 
-/** Where the first frame is in the file, and how long each is. */
 interface FramePlace {
   readonly size: number;
   readonly at: number;
@@ -173,7 +170,6 @@ function sequenceParameters(width: number, height: number): Uint8Array {
   return bits.unit(UNIT.sequence);
 }
 
-/** The picture parameter set. */
 function pictureParameters(): Uint8Array {
   const bits = new Bits();
   for (const value of [0, 0]) bits.ue(value);
@@ -225,7 +221,6 @@ class Bits {
   #pending = 0;
   #count = 0;
 
-  /** Writes the lowest `count` bits of `value`. */
   put(value: number, count: number): void {
     for (let bit = count - 1; bit >= 0; bit--) {
       this.#pending = (this.#pending << 1) | ((value >> bit) & 1);
@@ -237,7 +232,6 @@ class Bits {
     }
   }
 
-  /** Unsigned Exp-Golomb code. */
   ue(value: number): void {
     const length = 32 - Math.clz32(value + 1);
     this.put(0, length - 1);

@@ -2,14 +2,12 @@ import * as z from 'zod/mini';
 import { type RateLimitName, USD_PER_TOKEN } from '../../rules/limits.js';
 import { checkOptions, flag, required, text } from '../../rules/options.js';
 import { SCOPES, type Scope } from '../world/choices.js';
-import { isFrom } from '../world/options.js';
-import { MOST_TOKENS } from '../world/prices.js';
+import { isFrom, MOST_TOKENS } from '../world/options.js';
 import { secretText } from '../world/random.js';
 import type { Account, LedgerEntry } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { Refusal } from './request.js';
 
-/** The account of the first key. */
 export const MAIN_ACCOUNT = 'main';
 
 /** What a new key may do, and whose it is. */
@@ -31,7 +29,6 @@ const keySchema = z.strictObject(
   'an object',
 );
 
-/** Who makes a request. */
 export interface Caller {
   readonly account: Account;
   /** The URL by which the request came, without the path of the endpoint. */
@@ -115,7 +112,6 @@ function tokenIn(authorization: string | null | undefined): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
 }
 
-/** The smallest top-up in dollars. */
 const LEAST_TOP_UP_USD = 20;
 const topUpSchema = z.strictObject({
   usd: required(`a number of dollars, ${LEAST_TOP_UP_USD} or more`, (value) =>
@@ -123,15 +119,12 @@ const topUpSchema = z.strictObject({
   ),
 });
 
-/** Tokens that move for a job. */
 export interface Movement {
   readonly at: number;
   readonly jobId: string;
-  /** What the job was quoted. */
   readonly quoted: number;
 }
 
-/** Credits paid tokens. */
 export function credit(account: Account, at: number, { type, tokens }: Pick<LedgerEntry, 'type' | 'tokens'>): void {
   account.paidTokens = exact(account.paidTokens + tokens);
   account.freeTokens = exact(account.freeTokens + tokens);

@@ -5,9 +5,8 @@ import { randomId } from '../world/random.js';
 import type { StoredCharacter } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type Caller, secondsFor } from './accounts.js';
-import type { RequestFields } from './request.js';
-import { Refusal } from './request.js';
-import { findUpload, isWideEnough } from './uploads.js';
+import { isWideEnough, Refusal, type RequestFields } from './request.js';
+import { findUpload } from './uploads.js';
 
 /** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */
 export function registerCharacter(world: World, account: string, fields: RequestFields): StoredCharacter {
@@ -42,7 +41,6 @@ export function findCharacter({ state }: World, account: string, idOrSlug: strin
   throw new Refusal('character_not_found', message);
 }
 
-/** Deletes a character. */
 export function deleteCharacter({ state }: World, { id, slug, account }: StoredCharacter): void {
   state.characters.delete(id);
   state.slugs.delete(`${account} ${slug}`);
@@ -62,7 +60,6 @@ export function checkCharacters(world: World, caller: Caller, ids: readonly stri
   }
 }
 
-/** All characters of an account, oldest first. */
 export function charactersOf({ characters }: World['state'], account: string): StoredCharacter[] {
   return [...characters.values()].filter((character) => character.account === account);
 }

@@ -3,18 +3,19 @@ import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities,
 import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
 import { show } from '../../schemas/show.js';
 import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH } from '../world/choices.js';
+import type { PricedJob } from '../world/options.js';
 import { failure, type PlannedEnd } from '../world/outcomes.js';
-import type { PricedJob } from '../world/prices.js';
 import type { JobMedia } from '../world/state.js';
 import {
   contentReferences,
   contentText,
   isPrivateHost,
   type Reference,
+  Refusal,
+  RequestFields,
   referenceItems,
   referencesIn,
-} from './references.js';
-import { Refusal, RequestFields } from './request.js';
+} from './request.js';
 
 /** A create that passed the checks and has not been paid for. */
 export interface Order {
@@ -24,7 +25,6 @@ export interface Order {
   readonly media: Omit<JobMedia, 'seed'>;
   /** Whether sound was asked for. @default false */
   readonly audio?: boolean;
-  /** The caller's `seed`. */
   readonly seed?: number | undefined;
   readonly references: readonly Reference[];
   /** Whether a clip is never left out. @default false */
@@ -34,7 +34,6 @@ export interface Order {
   readonly end?: PlannedEnd | undefined;
 }
 
-/** What a create is made with: a known model and a prompt. */
 interface Basis {
   readonly alias: string;
   readonly row: ModelCapabilities;
@@ -64,7 +63,6 @@ export function readImageOrder(fields: RequestFields): Order {
   return { ...order, call: 'images', references, end: personMatchEnd(prompt, hasReferences) };
 }
 
-/** Checks POST /v1/characters in prompt mode. */
 export function readCharacterOrder(fields: RequestFields): Order {
   checkPlainFields(fields, []);
   const mode = fields.text('mode') ?? 'prompt';
@@ -105,7 +103,6 @@ export function readVideoOrder(fields: RequestFields): Order {
   return { ...videoOrder(fields, { ...model, prompt }), call: 'videos', references, isStrict, end };
 }
 
-/** Checks POST /v1/video-edits. */
 export function readEditOrder(fields: RequestFields, fallback?: string): Order {
   checkPlainFields(fields, [...VIDEO_FLAGS, 'safety_identifier', 'edit_mode']);
   const alias = fields.raw('model') ?? fallback;
@@ -191,7 +188,6 @@ function readModel(fields: RequestFields, kind: ModelCapabilities['kind'], fallb
   throw new Refusal('model_not_found', `model ${show(alias)} is not a known ${kind} model. GET /v1/models lists them.`);
 }
 
-/** The prompt. Throws `prompt_required` or `prompt_too_long`. */
 function readPrompt(fields: RequestFields, kind: ModelCapabilities['kind'], instead?: string): string {
   const given = fields.raw('prompt') ?? '';
   const prompt = given === '' ? instead : given;
@@ -242,7 +238,6 @@ function checkPlainFields(fields: RequestFields, names: readonly string[]): void
   }
 }
 
-/** The caller's seed. Throws `invalid_request` for what is not an integer. */
 function readSeed(fields: RequestFields): number | undefined {
   const seed = fields.raw('seed');
   if (seed === undefined) return undefined;

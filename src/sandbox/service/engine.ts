@@ -1,17 +1,24 @@
-import { DISPATCH_STALL_MS, OUTPUT_TTL_MS, QUEUED_SHARE, STALE_AFTER_MS } from '../world/choices.js';
-import { DEFAULT_DURATION_MS } from '../world/options.js';
+import { reasonOf } from '../../runtime/callbacks.js';
+import { signatureOf, WEBHOOK_HEADERS } from '../../webhooks/signature.js';
+import {
+  DELIVERY_DELAYS_MS,
+  DELIVERY_TIMEOUT_MS,
+  DISPATCH_STALL_MS,
+  EVENT_OBJECT,
+  OUTPUT_TTL_MS,
+  QUEUED_SHARE,
+  STALE_AFTER_MS,
+} from '../world/choices.js';
+import { DEFAULT_DURATION_MS, sandboxPrice } from '../world/options.js';
 import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from '../world/outcomes.js';
-import { sandboxPrice } from '../world/prices.js';
 import { hashOf, randomId } from '../world/random.js';
-import type { DueEvent, StoredJob } from '../world/state.js';
+import { deadline, realNow } from '../world/real-time.js';
+import { type DeliveryRecord, type DueEvent, keepLatest, outputUrl, type StoredJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type Caller, reserve, secondsFor, settle } from './accounts.js';
 import type { Order } from './create-request.js';
-import { type Problem, problemOf } from './references.js';
-import { Refusal } from './request.js';
-import { deliverEvent, sendEvent } from './webhooks.js';
+import { type Problem, problemOf, Refusal } from './request.js';
 
-/** The warning of a job that continues without its clips. */
 const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
 
 /** What a call makes, and the status that its job has before `processing`. */
@@ -25,7 +32,6 @@ const CALLS = {
   { readonly kind: StoredJob['kind']; readonly startsAs: StoredJob['status'] }
 >;
 
-/** What will happen to a job. */
 interface PlannedJob {
   readonly end: PlannedEnd;
   /** Milliseconds until then; 0 is before the create is answered. */
@@ -36,7 +42,6 @@ interface PlannedJob {
   readonly webhookCopies: number;
 }
 
-/** Whether a job has a final status. */
 export function isFinished(job: StoredJob): boolean {
   return job.completedAt !== null;
 }
@@ -101,7 +106,6 @@ function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }
   timeline.schedule({ kind: 'end', id: job.id, isLive: job.webhookUrl !== null }, now + afterMs);
 }
 
-/** Does what is due for a job. */
 export function runEvent(world: World, event: DueEvent): void {
   const job = world.state.jobs.get(event.id);
   if (job === undefined) return;
@@ -158,7 +162,6 @@ function planJob(world: World, caller: Caller, order: Order): PlannedJob {
   };
 }
 
-/** Takes the next outcome for a job of this kind. */
 function takeOutcome({ state }: World, { call }: Order): Outcome {
   const { kind } = CALLS[call];
   const at = state.outcomes.findIndex((outcome) => outcome.kind === undefined || outcome.kind === kind);
@@ -193,4 +196,76 @@ function endFor(caller: Caller, order: Order, { code, leftMs }: Problem): Planne
   // Whatever happens to the source or a reference of an edit ends the same way.
   if (order.call === 'videoEdits') return failure('reference_asset_failed');
   return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });
+}
+
+/** Sends the event of a job that has just ended, as often as its outcome says. */
+function deliverEvent(world: World, job: StoredJob, at: number): void {
+  for (let copy = 0; copy < job.webhookCopies; copy++) sendEvent(world, job, at, copy === 0 ? 'event' : 'copy');
+}
+
+/** Sends the event of a job once, as the service does again when no 2xx came back. The event id stays the same. */
+export function sendEvent(world: World, job: StoredJob, at: number, reason: DeliveryRecord['reason']): Promise<void> {
+  if (job.webhookUrl === null) return Promise.resolve();
+  const underway = world.activity.begin('work');
+  const attempted = attemptDelivery(world, job, { url: job.webhookUrl, at, reason }).finally(() => {
+    world.inFlight.delete(attempted);
+    underway.end();
+  });
+  world.inFlight.add(attempted);
+  return attempted;
+}
+
+export async function delivered({ inFlight }: World): Promise<void> {
+  while (inFlight.size > 0) await Promise.all(inFlight);
+}
+
+async function attemptDelivery(
+  world: World,
+  job: StoredJob,
+  { url, at, reason }: { url: string; at: number; reason: DeliveryRecord['reason'] },
+): Promise<void> {
+  const { state, settings, timeline } = world;
+  const eventId = `evt_${job.id}_${job.status}`;
+  const type = `job.${job.status}`;
+  const body = JSON.stringify({
+    object: EVENT_OBJECT,
+    id: eventId,
+    type,
+    created: new Date(job.completedAt ?? job.createdAt).toISOString(),
+    data: { job: { id: job.id, status: job.status, providerOutputUrl: outputUrl(job, job.baseUrl) } },
+  });
+  // In real time, except in a simulation: the receiver compares the stamp with its own clock.
+  const stamp = String(Math.floor((settings.signsInOwnTime ? timeline.now() : realNow()) / 1000));
+  const secret = state.accounts.get(job.account)?.webhookSecret ?? '';
+  const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
+  const values = [eventId, type, job.id, stamp, signature];
+  const signed = Object.fromEntries(WEBHOOK_HEADERS.map((name, index) => [name, values[index] ?? '']));
+  const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...signed };
+  const answer = await postEvent(settings.webhookFetch, url, { headers, body });
+  // After a reset the job is gone, and this attempt leaves no trace.
+  if (state.jobs.get(job.id) !== job) return;
+  job.deliveryCount += 1;
+  const attempt = job.deliveryCount;
+  const id = `dlv_${job.id}_${attempt}`;
+  const sent = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
+  keepLatest(state.deliveries, { ...sent, headers, body, ...answer });
+  if (reason === 'retry') job.retryCount += 1;
+  const delay = DELIVERY_DELAYS_MS[job.retryCount];
+  if (answer.ok || delay === undefined || (reason !== 'event' && reason !== 'retry')) return;
+  timeline.schedule({ kind: 'deliver', id: job.id, isLive: true }, timeline.now() + delay);
+}
+
+async function postEvent(
+  send: World['settings']['webhookFetch'],
+  url: string,
+  request: { headers: Record<string, string>; body: string },
+): Promise<Pick<DeliveryRecord, 'status' | 'error' | 'ok'>> {
+  try {
+    const signal = deadline(DELIVERY_TIMEOUT_MS);
+    const response = await send(url, { method: 'POST', ...request, redirect: 'manual', signal });
+    await response.body?.cancel();
+    return { status: response.status, error: null, ok: response.ok };
+  } catch (error) {
+    return { status: null, error: reasonOf(error), ok: false };
+  }
 }

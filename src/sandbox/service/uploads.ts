@@ -1,12 +1,11 @@
-import { CHARACTER_WIDTH, MB, UPLOAD_BYTES } from '../../rules/limits.js';
+import { MB, UPLOAD_BYTES } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
-import { IMAGE_HEADER_BYTES, imageSize } from '../../uploading/sniff.js';
+import { IMAGE_HEADER_BYTES } from '../../uploading/sniff.js';
 import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
 import { randomId } from '../world/random.js';
 import type { StoredUpload } from '../world/state.js';
 import type { World } from '../world/world.js';
-import type { RequestFields } from './request.js';
-import { Refusal } from './request.js';
+import { Refusal, type RequestFields } from './request.js';
 
 /** Checks step 1 and creates the upload. Throws `upload_invalid` or `upload_too_large`. */
 export function createUpload(world: World, account: string, fields: RequestFields): StoredUpload {
@@ -37,7 +36,6 @@ export function createUpload(world: World, account: string, fields: RequestField
   return upload;
 }
 
-/** When the direct URL of an upload expires. */
 export function directUrlExpiry(upload: StoredUpload): number {
   return upload.createdAt + UPLOAD_URL_TTL_MS;
 }
@@ -112,11 +110,6 @@ export function viewUpload(upload: StoredUpload): Record<string, unknown> {
     status: upload.readyAt === null ? 'pending' : 'ready',
     created_at: new Date(upload.createdAt).toISOString(),
   };
-}
-
-/** Whether an upload's first bytes are those of a supported picture that is wide enough for a character. */
-export function isWideEnough(head: Uint8Array): boolean {
-  return (imageSize(head)?.width ?? 0) >= CHARACTER_WIDTH;
 }
 
 function checkSize(type: StoredUpload['uploadType'], size: number): void {

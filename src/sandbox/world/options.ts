@@ -1,10 +1,29 @@
 import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
 import { DOCUMENTED_LIMITS, RATE_LIMIT_NAMES, type Rate, type RateLimitName } from '../../rules/limits.js';
 import { callback, checkOptions, either, flag, must, oneOf, required, secret, text } from '../../rules/options.js';
-import { areTokens, type Prices } from './prices.js';
+import { show } from '../../schemas/show.js';
+import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './choices.js';
 
 /** Milliseconds, or a range that the seed draws from. */
 export type JobDuration = number | readonly [least: number, most: number];
+
+/** What a price may depend on. */
+export interface PricedJob {
+  /** The resource whose call creates the job. */
+  readonly call: 'images' | 'characters' | 'videos' | 'videoEdits';
+  /** The model alias. */
+  readonly model: string;
+  /** For example `480p` or `standard`. */
+  readonly resolution: string;
+  /** Seconds of video; 0 for anything else. */
+  readonly duration: number;
+  /** Whether `generate_audio: true` was sent. */
+  readonly audio: boolean;
+}
+
+/** What jobs cost in tokens: one figure for all, or a function. Where that gives undefined, the sandbox's own price applies. */
+export type Prices = number | ((job: PricedJob) => number | undefined);
 
 /** How to set up a sandbox. */
 export interface SandboxOptions {
@@ -64,6 +83,8 @@ export interface SandboxOptions {
   readonly webhookSecret?: string | undefined;
 }
 
+/** The most tokens that one figure may stand for: sums of them stay exact. */
+export const MOST_TOKENS = 1e9;
 /** Milliseconds that a job takes where nobody says. */
 export const DEFAULT_DURATION_MS = 3000;
 /** The longest time that an option may state: 100 years, in milliseconds. */
@@ -181,4 +202,22 @@ function isBaseUrl(value: unknown): boolean {
   if (typeof value !== 'string' || !URL.canParse(value)) return false;
   const { protocol, search, hash } = new URL(value);
   return /^https?:$/.test(protocol) && search + hash === '';
+}
+
+/** Whether a value can be a number of tokens. */
+function areTokens(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= MOST_TOKENS;
+}
+
+/** The price of a job under `prices`. Throws a GenError for a function that gives something else than tokens. */
+export function sandboxPrice(job: PricedJob, prices: Prices | undefined): number {
+  const set = typeof prices === 'function' ? prices(job) : prices;
+  if (set === undefined) return ownPrice(job);
+  if (areTokens(set)) return set;
+  throw new GenError(`prices must give a number of tokens, 0 or more, for ${job.model}, not ${show(set)}.`);
+}
+
+function ownPrice({ model, resolution, duration }: PricedJob): number {
+  const perSecond = VIDEO_TOKENS_PER_SECOND[model]?.[resolution];
+  return perSecond === undefined ? (IMAGE_TOKENS[model]?.[resolution] ?? 0) : perSecond * duration;
 }

@@ -12,7 +12,6 @@ export function createRandom(state: { random: number }): RandomSource {
   };
 }
 
-/** A seed that no other sandbox has. */
 export function freshSeed(): number {
   return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
 }
@@ -31,7 +30,6 @@ export function secretText(prefix: string): string {
   return `${prefix}_${crypto.randomUUID().replaceAll('-', '')}`;
 }
 
-/** A number from a text, the same every time. */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);

@@ -5,12 +5,10 @@ import { nextTurn } from '../../runtime/clock.js';
 /** Real milliseconds for differences only: they never run backwards. */
 const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? Date.now;
 
-/** Longest delay that a timer of a runtime holds. */
 const TIMER_BOUND_MS = 2 ** 31 - 1;
 
 const timeout = globalThis.setTimeout;
 
-/** Real milliseconds since 1970. */
 export function realNow(): number {
   return Date.now();
 }
@@ -28,7 +26,6 @@ export function standstill(): () => boolean {
   };
 }
 
-/** A signal that aborts after `ms` real milliseconds. */
 export function deadline(ms: number): AbortSignal {
   return AbortSignal.timeout(ms);
 }
@@ -47,7 +44,6 @@ export function afterReal(
   return () => clearTimeout(timer);
 }
 
-/** Resolves after `ms` real milliseconds. */
 export function realPause(ms: number): Promise<void> {
   return new Promise((resolve) => void afterReal(ms, resolve, { holdsProcess: true }));
 }
@@ -64,11 +60,9 @@ interface Mark {
 
 /** Something under way that goes on by itself, without the sandbox's time passing. */
 export interface Underway {
-  /** Says that it has moved. */
   touch(): void;
   /** Ends it, or pauses it while it waits for time to pass. */
   end(): void;
-  /** Continues after a pause. */
   resume(): void;
 }
 
@@ -95,7 +89,6 @@ export class Activity {
     return { touch, end, resume };
   }
 
-  /** Something has happened. */
   touch(): void {
     this.#changes += 1;
   }

@@ -16,7 +16,6 @@ export interface Account {
   readonly entries: LedgerEntry[];
 }
 
-/** A bearer key. */
 export interface ApiKey {
   readonly account: string;
   readonly scopes: readonly Scope[];
@@ -78,7 +77,6 @@ export interface StoredUpload {
   readyAt: number | null;
 }
 
-/** A registered character. */
 export interface StoredCharacter {
   readonly id: string;
   readonly slug: string;
@@ -93,13 +91,11 @@ export interface StoredCharacter {
 /** Something of the service that is due at a moment of the sandbox's time. */
 export interface DueEvent extends DueTask {
   readonly kind: 'start' | 'end' | 'deliver';
-  /** The id of the job. */
   readonly id: string;
   /** Must happen at its moment and cannot wait for the next request. */
   readonly isLive: boolean;
 }
 
-/** The state of one sandbox. */
 export interface State {
   seed: number;
   random: number;
@@ -131,7 +127,6 @@ export interface State {
   readonly deliveries: DeliveryRecord[];
 }
 
-/** An empty state. */
 export function createState(seed: number, dispatch: State['dispatch']): State {
   return {
     seed,
@@ -165,7 +160,6 @@ export function keepLatest<T>(log: T[], entry: T): void {
   if (log.length > LOGGED_ITEMS * 1.1) log.splice(0, log.length - LOGGED_ITEMS);
 }
 
-/** Something that is due at a moment. */
 export interface DueTask {
   readonly at: number;
   /** Decides between two things that are due at the same moment. */

@@ -9,7 +9,6 @@ const SKIP_SPEED = 1000;
 /** Real milliseconds until a wait that could not be skipped yet is looked at again. */
 const SKIP_AGAIN_MS = 2;
 
-/** What a timeline is made with. */
 export interface TimelineOptions {
   readonly isManual: boolean;
   /** Sandbox milliseconds per real millisecond, on the real clock. */
@@ -52,7 +51,6 @@ export class Timeline {
     this.#arm();
   }
 
-  /** Milliseconds since 1970, in the sandbox's time. */
   now(): number {
     const { isManual, speed } = this.#options;
     if (isManual) return this.#base;
@@ -79,7 +77,6 @@ export class Timeline {
     this.#arm();
   }
 
-  /** Runs the events that are due by now. */
   catchUp(): void {
     const { events } = this.#options.state;
     for (let next = events[0]; next !== undefined && next.at <= this.now(); next = events[0]) this.#runEvent();
@@ -199,7 +196,6 @@ export class Timeline {
   }
 }
 
-/** Adds to a list that is in the order of time. */
 function insert<T extends DueTask>(tasks: T[], task: T): void {
   tasks.splice(placeOf(tasks, task), 0, task);
 }

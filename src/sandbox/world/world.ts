@@ -5,7 +5,6 @@ import { Activity } from './real-time.js';
 import { createState, type DueEvent, type State } from './state.js';
 import { Timeline } from './timeline.js';
 
-/** What every part of one sandbox works on. */
 export interface World {
   readonly settings: Settings;
   readonly state: State;
@@ -13,9 +12,7 @@ export interface World {
   readonly timeline: Timeline;
   readonly activity: Activity;
   readonly renderFile: RenderFile;
-  /** Deliveries under way. */
   readonly inFlight: Set<Promise<void>>;
-  /** Signs storage links. */
   readonly storageSecret: string;
 }
 
