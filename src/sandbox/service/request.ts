@@ -93,7 +93,7 @@ export class RequestFields {
 }
 
 /** The fields of an item in a list. What is not an object is refused. */
-export function itemFields(list: string, item: unknown): RequestFields {
+function itemFields(list: string, item: unknown): RequestFields {
   if (!isFields(item)) throw wrongType(list, 'a list of objects', item);
   return new RequestFields(item);
 }
