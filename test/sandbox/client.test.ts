@@ -45,8 +45,9 @@ describe('sandbox.client()', () => {
   test.each(['create', 'createAndWait'] as const)('writes the warning of %s on the logger, once', async (call) => {
     const warn = vi.fn();
     const logger = { error() {}, warn, info() {}, debug() {} };
-    const client = createSandbox({ jobDurationMs: 0 }).client({ logger, logLevel: 'warn' });
-    await client.videos[call]({ prompt, reference_videos: ['https://a.test/broken.mp4'] });
+    const { videos } = createSandbox({ jobDurationMs: 0 }).client({ logger, logLevel: 'warn' });
+    const params = { prompt, reference_videos: ['https://a.test/broken.mp4'] };
+    await (call === 'create' ? videos.create(params) : videos.createAndWait(params));
     expect(warn.mock.calls).toEqual([
       [expect.stringMatching(/^gen-client: job job_\w+: video_reference_fallback_omitted_clips$/), undefined],
     ]);
