@@ -1,7 +1,6 @@
 // Types that several declarations of the package share and that no user writes, so no entry point exports them. They stand in a
 // declaration that the build can name; it warns of a shared type that is neither here nor exported.
 
-export type { OutputHandlerClient } from '../src/adapters/storage/output-handler.js';
 export type { DefaultVideoModel, OpenString } from '../src/catalog.js';
 export type { CreateCallOptions, CreateOptions } from '../src/client/create-options.js';
 export type { ResumeOptions } from '../src/client/resume.js';

@@ -9,9 +9,16 @@ import { type JobRef, type OutputInfo, requireJobId } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
 
 /** How a call of an {@link OutputClient} is made. */
-export interface OutputCallOptions {
+interface OutputCallOptions {
   /** Ends the call at once. */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** How a file is asked for. */
+interface OutputReadOptions extends OutputCallOptions {
+  readonly range?: RestOfOutput['range'] | string | undefined;
+  readonly ifRange?: string | undefined;
+  readonly resume?: boolean | undefined;
 }
 
 /** What reading a finished file needs of a client. A GenClient has it, and a fake is quickly written. */
@@ -19,7 +26,7 @@ export interface OutputClient {
   /** The three calls on a job and its file. */
   readonly jobs: {
     get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
-    output(job: string, options?: OutputCallOptions & Partial<RestOfOutput>): PromiseLike<Response>;
+    output(job: string, options?: OutputReadOptions): PromiseLike<Response>;
     outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
     /** Tells the client's hooks that the file is stored. A fake does not need it. */
     storing?<T>(call: { readonly name: string; readonly jobId: string }, work: () => Promise<T>): Promise<T>;
@@ -92,7 +99,7 @@ export async function storeOutput<T, Progress>(
 
 /** Does something with the file of a job. Rejects with an error that tells an expired link, or a job without a file, as such. */
 export async function explained<T>(
-  client: { readonly jobs: Pick<OutputClient['jobs'], 'get'> },
+  client: OutputClient,
   source: SourceOptions,
   work: () => PromiseLike<T>,
 ): Promise<T> {
@@ -105,7 +112,7 @@ export async function explained<T>(
 }
 
 async function refusalOf(
-  { jobs }: { readonly jobs: Pick<OutputClient['jobs'], 'get'> },
+  { jobs }: OutputClient,
   { jobId, clock, signal }: SourceOptions,
   cause: unknown,
 ): Promise<unknown> {

@@ -45,14 +45,10 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   /** The work, by event type. What a listener returns is awaited. An event without a listener is acknowledged. */
   readonly on?: WebhookListeners | undefined;
   /**
-   * `before` answers 200 as soon as the event is claimed, and works afterwards. It loses an event whose listener throws
-   * and one whose process crashes during the work: the service has its 200 and does not send again. Read such a job with
-   * `client.jobs.get`.
-   *
-   * `after` runs the listener first, and answers 500 when it throws, so that the service sends again. It loses nothing
-   * while the service repeats. A crash after the work and before it is noted makes the listener run twice, and the
-   * listener has to end before the service stops waiting, a time that is not documented. Use it for work that matters.
-   * @default 'before'
+   * `before` answers 200 as soon as the event is claimed, and works afterwards: an event whose listener throws, or whose
+   * process crashes, is lost. `after` runs the listener first, and answers 500 when it throws, so that the service sends
+   * again. It loses nothing while the service repeats, may run the listener twice after a crash, and must end before the
+   * service stops waiting. Use it for work that matters. @default 'before'
    */
   readonly ack?: 'before' | 'after' | undefined;
   /**

@@ -48,8 +48,7 @@ export interface SavedOutput {
 }
 
 /**
- * Saves a finished job's file. The bytes are written beside the target under a hidden
- * name, checked, flushed to the disk and only then renamed, so that the path holds the whole file or none. After a cut the
+ * Saves a finished job's file. The path holds the whole file, checked and flushed to the disk, or none. After a cut the
  * download goes on where it was, if the service takes ranges and the file is still the same, and starts over otherwise.
  *
  * A path that is a directory, or ends in `/`, gets a file named after the job. A missing directory is made. Where the job's

@@ -1,4 +1,5 @@
 import { sendRunCreate } from '../../client/run-calls.js';
+import { requireJobId } from '../../downloading/output.js';
 import { GenError } from '../../errors/index.js';
 import { handlerMistake } from '../../rules/handler-call.js';
 import { DAY_MS } from '../../rules/limits.js';
@@ -92,22 +93,19 @@ export function createGenProxy<
   const clock = clockOf(options.client);
   const tickets = createTickets([options.secret].flat(), clock.now);
   const server = new ProxyServer(options as ServerOptions<User>, clock, tickets);
-  const idOf = (job: Job | string) => {
-    const id = typeof job === 'string' ? job : job?.id;
-    if (typeof id !== 'string' || id === '') throw new GenError('Pass a job or its id: proxy.ticket(job, user).');
-    return id;
-  };
   return Object.assign((request: Request) => server.answer(request), {
     async ticket(job: Job | string, user: ProxyUser, given?: { readonly expiresInMs?: number }) {
       checkOptions('proxy.ticket', TICKET_OPTIONS, given);
       const { expiresInMs = TICKET_MS } = given ?? {};
       if (typeof user?.id !== 'string' || user.id === '') throw new GenError('proxy.ticket needs the user: { id }.');
-      return tickets.sign({ kind: 'job', id: idOf(job), user: user.id, expiresMs: clock.now() + expiresInMs });
+      const id = requireJobId('proxy.ticket(job, user)', job);
+      return tickets.sign({ kind: 'job', id, user: user.id, expiresMs: clock.now() + expiresInMs });
     },
     async link(job: Job | string, given: { readonly expiresInMs: number }) {
       checkOptions('proxy.link', LINK_OPTIONS, given);
       const expiresMs = clock.now() + given.expiresInMs;
-      const ticket = await tickets.sign({ kind: 'link', id: idOf(job), user: null, expiresMs });
+      const id = requireJobId('proxy.link(job, options)', job);
+      const ticket = await tickets.sign({ kind: 'link', id, user: null, expiresMs });
       return `${options.url === undefined ? '' : `${options.url.replace(/\/$/, '')}/`}file?t=${ticket}`;
     },
   });

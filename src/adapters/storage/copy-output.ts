@@ -87,10 +87,9 @@ export interface StoredOutput {
 }
 
 /**
- * Copies a finished job's file to a store of yours. The file is one
- * put of known length, so that the object is there whole or not at all. A download that is cut goes on where it was, and a
- * put that fails is sent again. An object that is there with the same job and size resolves with `existed: true` and moves
- * no byte, so that the call may be repeated at any time. The store never sees the API key.
+ * Copies a finished job's file to a store of yours, in one put of known length: the object is there whole or not at all. A
+ * download that is cut goes on where it was, and a put that fails is sent again. An object that is there with the same job
+ * and size resolves with `existed: true` and moves no byte. The store never sees the API key.
  *
  * Throws a {@link StorageError} when the store refuses the file or holds another object under the same name, and a
  * {@link DownloadError} when the file cannot be read.

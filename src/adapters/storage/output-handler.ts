@@ -1,12 +1,6 @@
 import { isDevelopment } from '../../client/config.js';
 import type { OutputInfo } from '../../downloading/output.js';
-import type { RestOfOutput } from '../../downloading/output-reader.js';
-import {
-  explained,
-  type OutputCallOptions,
-  type OutputClient,
-  requireOutputClient,
-} from '../../downloading/output-source.js';
+import { explained, type OutputClient, requireOutputClient } from '../../downloading/output-source.js';
 import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
 import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
 import { handlerMistake } from '../../rules/handler-call.js';
@@ -17,21 +11,10 @@ import { startDeadline } from '../../runtime/deadline.js';
 import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
 
-/** What serving files needs of a client; a GenClient has it. */
-export interface OutputHandlerClient {
-  /** The calls on a job and its file. */
-  readonly jobs: Omit<OutputClient['jobs'], 'output'> & {
-    output(
-      job: string,
-      options?: OutputCallOptions & { range?: RestOfOutput['range'] | string; ifRange?: string; resume?: boolean },
-    ): PromiseLike<Response>;
-  };
-}
-
 /** What `createOutputHandler` takes. */
 export interface OutputHandlerOptions {
   /** The client that reads the files. Its key never reaches the page. */
-  readonly client: OutputHandlerClient;
+  readonly client: OutputClient;
   /**
    * Says whether this request may see the file of this job: only `true` lets it. Look the job up in your own data, by the
    * user that the request belongs to.
