@@ -189,14 +189,6 @@ describe('everything is looked at before a byte moves', () => {
     );
     expect(log()).toEqual([]);
   });
-
-  it('an edit source that is no video', async () => {
-    const { client, log } = start();
-    const params = { model: 'svc-video-pro', prompt, source_video_upload_id: png() } as const;
-    await expect(client.videoEdits.create(params)).rejects.toThrow('source_video_upload_id: a video is required');
-    await expect(client.videoEdits.create(params, { preflight: false })).rejects.toMatchObject({ status: 404 });
-    expect(count(log(), 'POST /v1/uploads/complete')).toBe(1);
-  });
 });
 
 function big(type: string, mb: number) {

@@ -43,7 +43,6 @@ describe('the first bytes tell the type of', () => {
     ['audio/aiff', 'FORM\0\0\0\0AIFF'],
     // Only the file type box itself says what a container holds, and only of a HEIF: here a HEIC with an AVIF brand, a HEIF
     // before other boxes, and a HEIF whose box has 256 bytes.
-    ['image/heic', '\0\0\0\x1cftypheic\0\0\0\0heicavif'],
     ['image/heif', '\0\0\0\x18ftypmif1\0\0\0\0mif1heic\0\0\0\x10freeavif'],
     ['image/avif', '\0\0\x01\0ftypmif1\0\0\0\0mif1avif'],
     // The header says what is inside, and not the data behind it.

@@ -63,6 +63,8 @@ describe('who may ask', () => {
     const app = openApp({ origins: ['https://shop.test'] });
     const preflight = (origin: string) => app.ask('videos', { method: 'OPTIONS', headers: { origin } });
     expect((await preflight('https://shop.test')).headers.get('access-control-allow-origin')).toBe('https://shop.test');
+    const sent = (await preflight('https://shop.test')).headers.get('access-control-allow-headers');
+    expect(sent).toBe('content-type, x-gen-page, x-gen-ticket');
     const refused = await preflight('https://evil.test');
     expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([405, null]);
     const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://shop.test' };

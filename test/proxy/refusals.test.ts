@@ -115,29 +115,6 @@ describe('a refused request', () => {
   });
 });
 
-describe('CORS', () => {
-  const origins = ['https://shop.test'];
-
-  it('tells a listed origin what it may send, for ten minutes', async () => {
-    const answer = await openApp({ origins }).ask('videos', {
-      method: 'OPTIONS',
-      headers: { origin: 'https://shop.test' },
-    });
-    expect([answer.status, Object.fromEntries(answer.headers)]).toEqual([
-      204,
-      {
-        'access-control-allow-credentials': 'true',
-        'access-control-allow-headers': 'content-type, x-gen-page, x-gen-ticket',
-        'access-control-allow-methods': 'POST, GET, HEAD',
-        'access-control-allow-origin': 'https://shop.test',
-        'access-control-expose-headers': 'retry-after',
-        'access-control-max-age': '600',
-        vary: 'Origin',
-      },
-    ]);
-  });
-});
-
 describe('an upload', () => {
   const begin = async (app: App, file: object) => String((await app.post('upload', file)).body.put);
   const send = (app: App, put: string, body: BodyInit | null, more: Record<string, string> = {}) =>

@@ -136,15 +136,6 @@ describe('a put', () => {
     expect(await copy()).toMatchObject({ existed: false, sha256: sha256(MOVIE) });
   });
 
-  it('whose outcome is unknown is not taken for stored by an object of another job', async () => {
-    store.failures.push(async (body, options) => {
-      const bytes = Buffer.from(await new Response(body).arrayBuffer());
-      store.objects.set('fox.mp4', { bytes, options: { ...options, metadata: { 'gen-job': 'job_2' } } });
-      throw Object.assign(new Error('gateway'), { status: 502 });
-    });
-    expect(await failure(copy())).toMatchObject({ code: 'object_exists' });
-  });
-
   it('is decided by itself where the head is denied', async () => {
     const { put } = store.at('fox.mp4');
     const head = () => Promise.reject(Object.assign(new Error('denied'), { status: 403 }));

@@ -68,14 +68,11 @@ it('sends the headers that were given, and by a fetch of Next.js says nothing ab
   expect(fetch.mock.calls[0]?.[1]).not.toHaveProperty('cache');
 });
 
-it.each(['a b+c.mp4', 'ünï/日本.mp4', "it's (1)!*.mp4", 'a//b.mp4', '100%.mp4', 'a&b=c?d#e.mp4', 'tilde~.mp4'])(
-  'reaches the key %s',
-  async (key) => {
-    await copy({ key });
-    expect([...store.objects.keys()]).toEqual([key]);
-    expect(await copy({ key })).toMatchObject({ existed: true });
-  },
-);
+it.each(["it's ünï/日本 (1)!*+.mp4", 'a//b.mp4', '100%&b=c?d#e~.mp4'])('reaches the key %s', async (key) => {
+  await copy({ key });
+  expect([...store.objects.keys()]).toEqual([key]);
+  expect(await copy({ key })).toMatchObject({ existed: true });
+});
 
 describe('a copy that is made again', () => {
   it('moves no byte and does not open the file', async () => {
@@ -332,12 +329,6 @@ describe('credentials', () => {
     expect(await failure(copy({ credentials: asked }))).toMatchObject({ code: 'ExpiredToken' });
     expect(store.sent('PUT')).toHaveLength(1);
   });
-
-  it('of a function that gives none are told as the mistake they are', async () => {
-    const none = () => ({ accessKeyId: 'AKID', secretAccessKey: '' });
-    const error = await failure(copy({ credentials: none }));
-    expect(error.message).toContain('credentials must give an object with accessKeyId and secretAccessKey');
-  });
 });
 
 describe('a store that redirects', () => {
@@ -385,16 +376,13 @@ describe('a store that redirects', () => {
 describe('s3 is refused by name', () => {
   it.each<[object, string]>([
     [{ bucket: '' }, 'bucket must be'],
-    [{ key: '' }, 'key must be'],
     [{ key: 'a/../b' }, 'key must be'],
     [{ endpoint: 'minio:9000' }, 'endpoint must be'],
     [{ endpoint: 'https://user:pa55@host' }, 'endpoint must be'],
-    [{ credentials: 'pa55' }, 'credentials must be'],
     [{ credentials: { accessKeyId: 'a' } }, 'credentials must be'],
     [{ headers: { 'x y': '1' } }, 'headers has'],
     [{ regoin: 'x' }, 'Did you mean "region"?'],
     [{ key: 'fox-\ud83e.mp4' }, 'key must be'],
-    [{ endpoint: 'https://account.r2.test/media' }, 'leave "/media" at the end off'],
     [{ endpoint: 'https://account.r2.test/media/' }, 'leave "/media" at the end off'],
     [{ endpoint: 'https://media.s3.eu-central-1.amazonaws.com' }, 'leave "media." at the beginning off'],
   ])('%j', (wrong, message) => {
@@ -404,14 +392,12 @@ describe('s3 is refused by name', () => {
   });
 });
 
-it.each([
-  'http://127.0.0.1:9000',
-  'https://media.store.test',
-  'https://store.test/media/base',
-  'https://account.supabase.co/storage/v1/media',
-])('takes the endpoint %s', (endpoint) => {
-  expect(s3({ ...store.at(KEY), endpoint }).store).toBe('s3');
-});
+it.each(['https://media.store.test', 'https://account.supabase.co/storage/v1/media'])(
+  'takes the endpoint %s',
+  (endpoint) => {
+    expect(s3({ ...store.at(KEY), endpoint }).store).toBe('s3');
+  },
+);
 
 it('reaches AWS by the name of the bucket, and a bucket with a dot by path', async () => {
   const asked: string[] = [];

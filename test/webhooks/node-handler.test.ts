@@ -322,15 +322,3 @@ describe('a handler', () => {
     expectTypeOf<ReturnType<typeof toNodeHandler>>().toExtend<import('fastify').RouteHandlerMethod>();
   });
 });
-
-test('http.createServer(handler) without toNodeHandler answers, and says what is missing', async () => {
-  const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
-  // @ts-expect-error what JavaScript callers write
-  await using served = await listen(createWebhookHandler({ secret: SECRET }));
-  const answer = await fetch(served.url, { method: 'POST', body: '{}' });
-  expect([answer.status, await answer.text()]).toEqual([
-    500,
-    expect.stringContaining('toNodeHandler(handler) from gen-client/node'),
-  ]);
-  expect(printed).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ name: 'GenError' }));
-});

@@ -358,14 +358,6 @@ describe('the size of a body', () => {
     expect(error.reason).toBe('body_too_large');
   });
 
-  test('that is no number refuses, and does not lift the bound', async () => {
-    const { body, told } = endless();
-    const request = streaming(body, signed.headers);
-    const error = await refusalOf(verifyWebhook(request, { secret, now, maxBodyBytes: Number.NaN }));
-    expect(error.reason).toBe('body_too_large');
-    expect(told.pulls).toBe(1);
-  });
-
   test.each([
     ['without a signature', {}],
     ['with a malformed one', { 'X-Service-Signature': 'v1=1' }],
@@ -386,11 +378,6 @@ describe('the options', () => {
     expect(error.message).toBe(
       'verifyWebhook has no option "tolerance". Use secret, toleranceSeconds, maxBodyBytes, now.',
     );
-  });
-
-  test.each([undefined, null])('left out (%s) miss the secret', async (none) => {
-    // @ts-expect-error JavaScript callers forget them.
-    expect((await refusalOf(verifyWebhook(signed, none))).reason).toBe('secret_missing');
   });
 });
 

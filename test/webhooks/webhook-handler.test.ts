@@ -374,13 +374,6 @@ describe('without onError, the console', () => {
     expect(printed.mock.calls).toEqual([[expect.objectContaining({ reason: 'secret_missing' })]]);
   });
 
-  test('is told of a body that something read before', async () => {
-    const request = await delivery();
-    await request.text();
-    await handlerOf({})(request);
-    expect(printed.mock.calls).toEqual([[expect.objectContaining({ reason: 'body_unavailable' })]]);
-  });
-
   test('is told nothing of what strangers send, or they could fill the log', async () => {
     const signed = await delivery();
     const cut = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
