@@ -219,24 +219,6 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       await store.close();
       end();
     });
-
-    test.each(['ioredis', 'node-redis'])('are back after Redis has restarted, through %s', async (kind) => {
-      const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
-      const store = redisStore(client);
-      const heard = vi.fn();
-      store.subscribe?.('a', heard);
-      await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
-      await redis.restart();
-      await vi.waitFor(
-        async () => {
-          await redis.ioredis.publish('gen-client:a', 'again');
-          expect(heard).toHaveBeenCalledWith('again');
-        },
-        { timeout: 5_000 },
-      );
-      await store.close();
-      end();
-    });
   });
 
   test('tells nobody about a listener that throws', async () => {

@@ -21,6 +21,9 @@ const OTEL_OPTIONS = option.optionsOf({
   capturePrompt: option.flag,
 });
 
+type Subscribe = (channel: string, subscriber: (message: unknown) => void) => void;
+type Diagnostics = Readonly<Record<'subscribe' | 'unsubscribe', Subscribe>>;
+
 /** The options of {@link instrumentGenClient}. */
 interface InstrumentOptions {
   /** Makes the tracer. @default the global one */
@@ -45,11 +48,20 @@ interface InstrumentOptions {
 export function instrumentGenClient(options: InstrumentOptions = {}): () => void {
   option.checkOptions('instrumentGenClient', OTEL_OPTIONS, options);
   const { tracerProvider = trace, meterProvider = metrics, capturePrompt = false } = options;
-  const diagnostics = diagnosticsChannel();
+  const diagnostics = builtIn<Diagnostics>('diagnostics_channel');
+  if (diagnostics === undefined) {
+    throw new GenError(
+      'instrumentGenClient needs node:diagnostics_channel: Node.js, Bun, Deno, or Cloudflare Workers with the nodejs_compat flag.',
+    );
+  }
   const spans = new SpanRecorder(tracerProvider.getTracer('gen-client', VERSION), { capturePrompt });
   const meters = createMeters(meterProvider.getMeter('gen-client', VERSION));
-  const listen = <T>(channel: string, subscriber: (message: T) => void) =>
-    subscribeTo(diagnostics, channel, subscriber);
+  const listen = <T>(channel: string, subscriber: (message: T) => void) => {
+    // What a subscriber throws changes nothing for the call.
+    const safe = (message: unknown) => callObserver(() => subscriber(message as T));
+    diagnostics.subscribe(channel, safe);
+    return () => diagnostics.unsubscribe(channel, safe);
+  };
   const stops = [
     listen<JobTrace>('tracing:gen-client:job:start', (job) => spans.jobStarted(job)),
     listen<JobTrace>('tracing:gen-client:job:asyncEnd', (job) => spans.jobEnded(job)),
@@ -65,28 +77,6 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
     for (const stop of stops) stop();
     spans.stop();
   };
-}
-
-type DiagnosticsSubscriber = (message: unknown) => void;
-
-interface Diagnostics {
-  subscribe(name: string, subscriber: DiagnosticsSubscriber): void;
-  unsubscribe(name: string, subscriber: DiagnosticsSubscriber): void;
-}
-
-/** Listens to a channel until the returned function is called. What a subscriber throws changes nothing for the call. */
-function subscribeTo<T>(diagnostics: Diagnostics, channel: string, subscriber: (message: T) => void): () => void {
-  const safe = (message: unknown) => callObserver(() => subscriber(message as T));
-  diagnostics.subscribe(channel, safe);
-  return () => diagnostics.unsubscribe(channel, safe);
-}
-
-function diagnosticsChannel(): Diagnostics {
-  const diagnostics = builtIn<Diagnostics>('diagnostics_channel');
-  if (diagnostics) return diagnostics;
-  throw new GenError(
-    'instrumentGenClient needs node:diagnostics_channel: Node.js, Bun, Deno, or Cloudflare Workers with the nodejs_compat flag.',
-  );
 }
 
 /** Makes the instruments. Times are in seconds, as the semantic conventions have them. */
