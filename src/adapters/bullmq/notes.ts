@@ -1,6 +1,5 @@
 import { type ConnectionOptions, Queue } from 'bullmq';
 import type { Clock } from '../../runtime/clock.js';
-import type { GenJobData, GenJobResult } from './call-record.js';
 import { type QueueLocation, queueNames } from './connection.js';
 
 /**
@@ -102,16 +101,16 @@ const PAGE = 100;
  * clock that is ahead, which a record that was stored in the future shows: when that worker has died, they would sleep longer
  * by as much. Forgets the notes of calls that somebody has removed, so that they do not count in the pace of the reads.
  */
-export function createSweep(notes: Notes, queue: Queue<GenJobData, GenJobResult>, clock: Clock): () => Promise<void> {
+export function createSweep(notes: Notes, queue: Pick<Queue, 'getJob'>, clock: Clock): () => Promise<void> {
   let from = 0;
   return async () => {
     const page = await notes.owners(from, PAGE);
     from = page.length < PAGE ? 0 : from + PAGE;
     for (const { jobId, queueJobId } of page) {
       const call = await queue.getJob(queueJobId);
+      const { storedAt = 0 }: { readonly storedAt?: number } = call?.data ?? {};
       if (call === undefined) await notes.forget(jobId);
-      else if ((call.data.storedAt ?? 0) > clock.now() + CLOCKS_APART_MS)
-        await wakeCall(queue, queueJobId, { lifo: false });
+      else if (storedAt > clock.now() + CLOCKS_APART_MS) await wakeCall(queue, queueJobId, { lifo: false });
     }
   };
 }
