@@ -1,8 +1,12 @@
 import type { RequestErrorCode } from './codes.js';
-import { type Details, GenError, nameBelow } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
 
 /** Refused before any call: the documented rules say that the service would refuse it. */
 export class PreflightError extends GenError {
+  protected static override get family() {
+    return 'GenError/PreflightError';
+  }
+
   /** The code that the service itself would give. */
   declare readonly code: RequestErrorCode;
   /** The parameter at fault. */
@@ -34,10 +38,18 @@ class CallError extends GenError {
 }
 
 /** The service could not be reached, or the connection broke before the answer was whole. */
-export class ConnectionError extends CallError {}
+export class ConnectionError extends CallError {
+  protected static override get family() {
+    return 'GenError/ConnectionError';
+  }
+}
 
 /** No whole answer within `timeoutMs`. */
 export class TimeoutError extends CallError {
+  protected static override get family() {
+    return 'GenError/TimeoutError';
+  }
+
   /** The limit that was passed, in milliseconds. */
   declare readonly timeoutMs: number | undefined;
 
@@ -48,6 +60,10 @@ export class TimeoutError extends CallError {
 
 /** The service answered with success, but not in the documented shape. */
 export class ResponseError extends CallError {
+  protected static override get family() {
+    return 'GenError/ResponseError';
+  }
+
   /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
   declare readonly path: string | undefined;
 
@@ -58,6 +74,10 @@ export class ResponseError extends CallError {
 
 /** A create would pass a budget, so it was not sent. */
 export class BudgetExceededError extends GenError {
+  protected static override get family() {
+    return 'GenError/BudgetExceededError';
+  }
+
   /** Always `budget_exceeded`. */
   readonly code = 'budget_exceeded';
   /** Tokens that the create would cost; undefined where the price is unknown. */
@@ -81,5 +101,3 @@ export class BudgetExceededError extends GenError {
     super(message, { ...details, recovery: details.reason === 'spent' ? 'top_up' : 'retry_later' });
   }
 }
-
-nameBelow(GenError, { PreflightError, ConnectionError, TimeoutError, ResponseError, BudgetExceededError });

@@ -9,7 +9,8 @@ export type Details<E, Must extends keyof E, May extends keyof E = never> = Pick
 
 /** The root of every error that this package throws. An abort is not one of them: it rejects with the signal's own reason. */
 export class GenError extends Error {
-  /** The line of descent, so that {@link GenError.isInstance} needs no shared class object. {@link nameBelow} sets it. */
+  // A getter, because the CommonJS build renames a class that has a static field, and the name is what Node prints.
+  /** The line of descent, so that {@link GenError.isInstance} needs no shared class object. */
   protected static get family(): string {
     return 'GenError';
   }
@@ -52,16 +53,6 @@ export class GenError extends Error {
     Object.assign(plain, this);
     if (cause instanceof Error) plain.cause = { name: cause.name, message: cause.message };
     return plain;
-  }
-}
-
-/**
- * Gives classes their names and their line of descent. The keys of an object stay what they are in a minified program. A static
- * field would not do: the CommonJS build renames a class that has one, and the name is what Node prints.
- */
-export function nameBelow(base: typeof GenError, classes: Readonly<Record<string, object>>): void {
-  for (const [name, named] of Object.entries(classes)) {
-    Object.defineProperty(named, 'family', { value: `${Reflect.get(base, 'family')}/${name}` });
   }
 }
 
