@@ -60,7 +60,7 @@ export function execute(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(program, args, { cwd, env, timeout: 90_000, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
+    execFile(program, args, { cwd, env, timeout: 240_000, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${error.message}\n${stdout}\n${stderr}`.trim()));
       else resolve(stdout);
     });
