@@ -66,13 +66,6 @@ test('every door with a source is in the exports map, and every target of the ma
   expect([...wanted, ...Object.values(bin)].filter((target) => !files.includes(target))).toEqual([]);
 });
 
-test('types stand first in every condition, so that no resolver passes them by', () => {
-  for (const entry of Object.values(manifest().exports)) {
-    if (typeof entry === 'string') continue;
-    for (const condition of Object.values(entry)) expect(Object.keys(condition)).toEqual(['types', 'default']);
-  }
-});
-
 /** They stay in the repository, where npm leads the links of a README. */
 const IN_REPOSITORY = /^(CONTRIBUTING\.md|bench\/README\.md|docs\/[a-z-]+\.png)$/;
 
@@ -98,19 +91,6 @@ test('the package says that it has no side effects, and its peers are optional',
   const { sideEffects, peerDependencies = {}, peerDependenciesMeta = {} } = manifest();
   expect(sideEffects).toBe(false);
   expect(Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true)).toEqual([]);
-});
-
-test('every script keeps its lines', () => {
-  // The bin carries the tables of the packages that it bundles, and prints no stack.
-  const scripts = files.filter((file) => /^dist\/.*\.c?js$/.test(file) && file !== 'dist/cli.js');
-  expect(scripts.length).toBeGreaterThan(0);
-  for (const script of scripts) {
-    // One line lists all that a CommonJS file exports.
-    const lines = read(script)
-      .split('\n')
-      .filter((line) => !/(^|; ?)exports\.\w+ = /.test(line));
-    expect(Math.max(...lines.map((line) => line.length)), script).toBeLessThan(2_000);
-  }
 });
 
 test('a map names its sources and holds none of them, and the sandbox and the bin have no maps', () => {
@@ -223,10 +203,6 @@ test('the main door reaches no code of the sandbox or the command line', () => {
       file,
     ).toEqual([]);
   }
-});
-
-test('the bin starts with a line that says what runs it', () => {
-  for (const file of Object.values(manifest().bin)) expect(read(file).startsWith('#!/usr/bin/env node\n')).toBe(true);
 });
 
 test('each lock file names a version for everything, so that a clean npm ci takes it', () => {

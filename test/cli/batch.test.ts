@@ -61,14 +61,6 @@ describe('a batch', () => {
     expect(rows.find(({ line }) => line === 2)).not.toHaveProperty('warnings');
   });
 
-  it('tells each row as it ends, and the report to a person', async () => {
-    prompts(IMAGE, IMAGE);
-    const { stdout } = await batch();
-    const row = String.raw`line [12] {2}completed {2}job_\w+ {2}2 tokens {2}\/.*\.png`;
-    const report = String.raw`2 rows: 2 completed, 0 failed, 0 not started\.\n4 tokens charged \(0\.20 USD\)\.`;
-    expect(stdout).toMatch(new RegExp(`^${row}\n${row}\n${report}\n {2}svc-image-fast {2}2 jobs {2}4 tokens\n$`));
-  });
-
   it('creates nothing when it is run again, also after rows were moved and added', async () => {
     prompts({ id: 'a', ...IMAGE }, IMAGE);
     await batch();
@@ -111,20 +103,6 @@ describe('a batch', () => {
 });
 
 describe('what is wrong in a prompts file is told before anything is sent', () => {
-  it('names each line', async () => {
-    prompts('{"prompt": ', { prompt: 'a', duration: 7 }, { prompt: 'a', reference_video_upload_ids: ['fox.png'] });
-    const { code, stderr } = await batch();
-    expect(code).toBe(2);
-    for (const fault of [
-      'line 1: not JSON',
-      'line 2: duration: 7 is not offered by svc-video-fast',
-      'line 3: reference_video_upload_ids[0]: a video is required',
-    ]) {
-      expect(stderr).toContain(fault);
-    }
-    expect(sandbox.requests).toEqual([]);
-  });
-
   it('a base URL that is missing', async () => {
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };

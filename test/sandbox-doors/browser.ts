@@ -9,7 +9,6 @@ export interface Page {
   fill(selector: string, text: string): Promise<void>;
   selectOption(selector: string, value: string): Promise<unknown>;
   setViewportSize(size: { width: number; height: number }): Promise<void>;
-  emulateMedia(media: { colorScheme: 'dark' | 'light' }): Promise<void>;
   screenshot?(options: { readonly path: string }): Promise<unknown>;
   keyboard: { press(key: string): Promise<void> };
   on(event: 'console' | 'pageerror' | 'request', tell: (seen: { text(): string; url(): string }) => void): void;

@@ -45,13 +45,6 @@ test('a PUT, a refusal and a fault carry the header without which a page would n
   expect((await put(data.headers)).headers.get('access-control-allow-origin')).toBe('*');
 });
 
-test('the API itself lets no page in: its keys stay on a server', async () => {
-  const client = setUp();
-  const answer = await client.call('GET', '/v1/models', undefined, { origin });
-  expect(answer.headers.get('access-control-allow-origin')).toBeNull();
-  expect((await client.call('OPTIONS', '/v1/videos', undefined, { origin })).status).toBe(404);
-});
-
 test('a storage without CORS answers no preflight and carries no header, and a server can still send the file', async () => {
   const client = setUp({ storage: { cors: false } });
   const { data } = (await client.call('POST', '/v1/uploads', params)).body;

@@ -7,7 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const SLOW = [
   ...['worlds/kills', 'store/crashes', 'cloudflare/one-account', 'store/check-store', 'types', 'page/chromium'],
   ...['durable/workflow/workflow', 'worlds/worlds', 'bullmq/crashes', 'package-consumer', 'package-entry-types'],
-  ...['site/home', 'durable/dbos/dbos', 'storage/r2', 'storage/campaign', 'webhooks/receivers', 'page/users'],
+  ...['site/layout', 'durable/dbos/dbos', 'storage/r2', 'storage/campaign', 'webhooks/receivers', 'page/users'],
   ...['store/postgres', 'durable/cloudflare/cloudflare', 'comment-examples', 'transport/campaign'],
   ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'shared/stores', 'examples'],
 ];
