@@ -1,7 +1,7 @@
 import type { Clock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
-import type { Activity } from './real-time.js';
-import { afterReal, realNow, standstill } from './real-time.js';
+import type { Settings } from './options.js';
+import { type Activity, afterReal, realNow, standstill } from './real-time.js';
 import type { DueEvent, DueTask, State } from './state.js';
 
 /** How many times as fast the waits of the sandbox's own clients pass. */
@@ -9,12 +9,8 @@ const SKIP_SPEED = 1000;
 /** Real milliseconds until a wait that could not be skipped yet is looked at again. */
 const SKIP_AGAIN_MS = 2;
 
-export interface TimelineOptions {
-  readonly isManual: boolean;
-  /** Sandbox milliseconds per real millisecond, on the real clock. */
-  readonly speed: number;
-  /** Whether time jumps ahead while the timers of {@link Timeline.clock} are all that is waited for. */
-  readonly skipsWaits: boolean;
+interface TimelineOptions {
+  readonly settings: Pick<Settings, 'isManual' | 'speed' | 'skipsWaits'>;
   readonly startTime: number | undefined;
   readonly state: State;
   readonly activity: Activity;
@@ -52,14 +48,14 @@ export class Timeline {
   }
 
   now(): number {
-    const { isManual, speed } = this.#options;
+    const { isManual, speed } = this.#options.settings;
     if (isManual) return this.#base;
     return Math.floor(this.#base + (realNow() - this.#realBase) * speed);
   }
 
   /** Whether no time passes on the real clock, because a test has faked Date alone. */
   get standsStill(): boolean {
-    return this.#stands() && !this.#options.isManual;
+    return this.#stands() && !this.#options.settings.isManual;
   }
 
   /** Follows the state when its events were taken away. */
@@ -108,7 +104,7 @@ export class Timeline {
   /** Waits on this clock, or for `ms` real milliseconds where `inRealTime`. An abort ends the wait at once. */
   sleep(ms: number, { inRealTime, signal }: { inRealTime: boolean; signal?: AbortSignal | undefined }): Promise<void> {
     const real: Clock = { now: realNow, after: (wait, fire) => afterReal(wait, fire, { holdsProcess: true }) };
-    return sleep(inRealTime && !this.#options.isManual ? real : this.clock, ms, signal);
+    return sleep(inRealTime && !this.#options.settings.isManual ? real : this.clock, ms, signal);
   }
 
   #after(ms: number, fire: () => void): () => void {
@@ -158,7 +154,8 @@ export class Timeline {
   }
 
   #arm(): void {
-    const { isManual, speed, state, skipsWaits } = this.#options;
+    const { state, settings } = this.#options;
+    const { isManual, speed, skipsWaits } = settings;
     if (isManual) return;
     const timer = this.#timers[0];
     const event = this.#live > 0 ? state.events[0] : undefined;
@@ -184,7 +181,7 @@ export class Timeline {
 
   #wake(at: number, holdsProcess: boolean): void {
     this.#armed = undefined;
-    if (this.#options.skipsWaits && holdsProcess && this.now() < at) {
+    if (this.#options.settings.skipsWaits && holdsProcess && this.now() < at) {
       if (!this.#options.activity.isQuiet) {
         this.#armFor(at, SKIP_AGAIN_MS, holdsProcess);
         return;

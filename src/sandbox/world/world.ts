@@ -21,9 +21,7 @@ export function createWorld(settings: Settings, run: (world: World, event: DueEv
   const state = origin ? structuredClone(origin.state) : createState(settings.seed ?? freshSeed(), settings.dispatch);
   const activity = new Activity();
   const timeline = new Timeline({
-    isManual: settings.isManual,
-    speed: settings.speed,
-    skipsWaits: settings.skipsWaits,
+    settings,
     startTime: origin?.timeline.now() ?? settings.startTime,
     state,
     activity,
