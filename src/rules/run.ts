@@ -123,9 +123,10 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
     // have sent the second key before, with an answer that was lost or never recorded: it settles that key first.
     return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, late: { ...late, again: createStep(run) } });
   }
-  // What was not sent for want of a connection is sent when there is one, and what a budget has no room for until other
-  // creates are settled, when they are. Any other unsent call would be refused again.
-  const mayPass = error.name === 'ConnectionError' || error.recovery === 'retry_later';
+  // What was not sent for want of a connection is sent when there is one, what a budget has no room for until other creates
+  // are settled, when they are, and what another process had taken, again. Any other unsent call would be refused again.
+  const { name, recovery } = error;
+  const mayPass = name === 'ConnectionError' || recovery === 'retry' || recovery === 'retry_later';
   const isFinal = reason === 'unsent' && !mayPass;
   if (!run.rules.persistent || isFinal) return { ...run, step: late };
   if (reason === 'full') return pauseBefore(run, { ms: slotMs(failure), next: step, late });

@@ -153,6 +153,12 @@ it('waits while a budget is full only of creates that are not settled, and fails
   expect(stepOf(start(), refused('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
 });
 
+it('goes on where another process had the create for a moment, because this one was frozen', () => {
+  const error = { name: 'GenError', message: 'Call again with the same key.', recovery: 'retry' } as const;
+  const taken: RunEvent = { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
+  expect(stepOf(start(), taken)).toMatchObject({ type: 'wait', next: create });
+});
+
 describe('a read', () => {
   const reading = (rules: Partial<RunRules> = {}, passedMs = 0) =>
     proceed(start(rules), job('processing'), { ...passed, passedMs });
