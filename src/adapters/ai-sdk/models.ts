@@ -87,7 +87,7 @@ class GenImageModel implements ImageModelV4 {
   readonly supportsFileInputs = true;
   readonly supportsMaskInputs = false;
   readonly #source: ModelSource;
-  readonly #outputKeys = createOutputKeys();
+  readonly #withKeys = createOutputKeys();
 
   constructor(source: ModelSource, modelId: string) {
     this.#source = source;
@@ -104,13 +104,9 @@ class GenImageModel implements ImageModelV4 {
 
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
     const image = prepareImage(this.modelId, call);
-    const { keys, settled } = this.#outputKeys(call, image.own.idempotencyKey, 'calls');
-    try {
-      const { done, metadata, ...result } = await makeOutputs(await this.#source.client(), 'image', {
-        call,
-        keys,
-        ...image,
-      });
+    return this.#withKeys(call, { ownKey: image.own.idempotencyKey, split: 'calls' }, async (keys) => {
+      const client = await this.#source.client();
+      const { done, metadata, ...result } = await makeOutputs(client, 'image', { call, keys, ...image });
       return {
         ...result,
         images: done.map((output) => output.bytes),
@@ -118,9 +114,7 @@ class GenImageModel implements ImageModelV4 {
         providerMetadata: { gen: { images: metadata } },
         response: responseMetadata(this.modelId),
       };
-    } finally {
-      settled();
-    }
+    });
   }
 }
 
@@ -179,19 +173,15 @@ class GenVideoModel implements Experimental_VideoModelV4 {
     return { webhookUrl: url, received };
   }
 
-  /** Runs one call with a key for each output. The keys are taken before anything is awaited: parts of a call come together. */
   async #withKeys<T>(
     call: VideoCall,
     split: 'calls' | 'starts',
     run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>,
   ): Promise<T> {
     const video = prepareVideo(this.modelId, call);
-    const { keys, settled } = this.#outputKeys(call, video.own.idempotencyKey, split);
-    try {
-      return await run(await this.#source.client(), { call, keys, ...video });
-    } finally {
-      settled();
-    }
+    return this.#outputKeys(call, { ownKey: video.own.idempotencyKey, split }, async (keys) =>
+      run(await this.#source.client(), { call, keys, ...video }),
+    );
   }
 }
 

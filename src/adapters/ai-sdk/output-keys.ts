@@ -19,12 +19,6 @@ interface Burst {
   inFlight: number;
 }
 
-/** One key for each output of a call, and the function that says the call is over. */
-interface OutputKeys {
-  readonly keys: readonly string[];
-  readonly settled: () => void;
-}
-
 /** How the AI SDK's core splits a call: into calls with one headers object, or into starts with a copy of it each. */
 type Split = 'calls' | 'starts';
 
@@ -38,7 +32,7 @@ type Split = 'calls' | 'starts';
  * that come in the same turn of the event loop are the parts: two requests of a user come in different turns. Where the
  * two cannot be distinguished, the same key wins: the same file twice costs nothing, a second job does.
  */
-export function createOutputKeys(): (call: SplitCall, ownKey: string | undefined, split: Split) => OutputKeys {
+export function createOutputKeys() {
   const groups = new WeakMap<object, CallGroup>();
   const bursts = new Map<string, Burst>();
 
@@ -59,20 +53,24 @@ export function createOutputKeys(): (call: SplitCall, ownKey: string | undefined
     if (bursts.get(base) === burst) bursts.delete(base);
   };
 
-  return (call, ownKey, split) => {
+  /** Runs one call with its keys. They are taken before anything is awaited: parts of a call come together. */
+  return async <T>(
+    call: SplitCall,
+    { ownKey, split }: { readonly ownKey: string | undefined; readonly split: Split },
+    run: (keys: readonly string[]) => Promise<T>,
+  ): Promise<T> => {
     const callersKey = ownKey ?? keyFromHeaders(call.headers);
     const known = call.headers && groups.get(call.headers);
     const { group, burst } = known ? { group: known, burst: undefined } : newGroup(callersKey, split);
     if (call.headers) groups.set(call.headers, group);
     const part = group.firstPart + group.inFlight++;
     const prefix = part === 0 ? group.base : `${group.base}:part-${part + 1}`;
-    return {
-      keys: Array.from({ length: call.n }, (_, at) => (at === 0 ? prefix : `${prefix}:${at + 1}`)),
-      settled() {
-        group.inFlight--;
-        if (burst && --burst.inFlight === 0) close(group.base, burst);
-      },
-    };
+    try {
+      return await run(Array.from({ length: call.n }, (_, at) => (at === 0 ? prefix : `${prefix}:${at + 1}`)));
+    } finally {
+      group.inFlight--;
+      if (burst && --burst.inFlight === 0) close(group.base, burst);
+    }
   };
 }
 
