@@ -87,6 +87,7 @@ export class GenClient {
         return { id: account.id, scheduler: account.shared('waits', make), limits };
       },
       asksAccount: config.asksAccount,
+      hold: config.store && transport.jobs.hold,
       handedOver: config.store && transport.jobs.handedOver,
       maxRetryAfterMs: config.maxRetryAfterMs,
       clock: config.clock,

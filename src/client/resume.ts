@@ -2,11 +2,13 @@
 import { withKey } from '../errors/gen-error.js';
 import { GenError, NotFoundError, TimeoutError } from '../errors/index.js';
 import type { Ledger } from '../ledger/ledger.js';
+import { outcomeUnderKey } from '../rules/fate.js';
 import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
 import { keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
 import { type CreateEntry, type CreatePhase, entryId } from '../rules/ledger-entry.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
+import { nextTurn, wallOf } from '../runtime/clock.js';
 import { abortable, startDeadline } from '../runtime/deadline.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { OpenedCreate } from '../transport/opened-create.js';
@@ -53,7 +55,8 @@ export interface OpenCreate {
 /** The entries of an account, or of all, as a program sees them. */
 export async function* openCreatesIn(ledger: Ledger, account?: string): AsyncGenerator<OpenCreate, void, undefined> {
   const { entries } = await ledger.entries();
-  for (const entry of entries) if (account === undefined || entry.account === account) yield openCreateOf(entry);
+  const open = entries.filter((it) => !it.isStored && (account === undefined || it.account === account));
+  for (const entry of open) yield openCreateOf(entry);
 }
 
 function openCreateOf({ key, call, params, atMs, label, phase, jobId, status }: CreateEntry): OpenCreate {
@@ -76,14 +79,31 @@ export async function* resumeCreates(
   const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
   signal?.throwIfAborted();
   const left = await takeUpAll(ledger, account, { signal, timeoutMs });
-  const resumed = ({ entry, held }: Held, ended: AbortSignal) =>
-    resumeOne(maker, entry, held, { ...options, timeoutMs, signal: ended });
-  for await (const { held, ...job } of asTheyEnd(left, resumed, signal, 'could not be resumed')) {
-    yield job;
-    // The program has asked for the next one, so it has handled this one.
-    const { id } = held;
-    if (job.job.status !== 'completed')
-      await ledger.note((draft) => handOver(draft, id, 'outcome'), keysOf(id, held.asked));
+  const over: (Held & { readonly isUnknown: boolean })[] = [];
+  const resumed = (it: Held, ended: AbortSignal) =>
+    resumeOne(maker, it, { ...options, timeoutMs, signal: ended }).catch((error) => {
+      const isUnknown = NotFoundError.isInstance(error) && it.entry.jobId !== undefined;
+      if (isUnknown) Object.assign(error, { jobId: it.entry.jobId });
+      if (isUnknown || it.entry.params === null || outcomeUnderKey(error) === 'refused')
+        over.push({ ...it, isUnknown });
+      throw withKey(error, it.entry.key);
+    });
+  const drop = ({ isUnknown, held: { id, asked } }: (typeof over)[number]) =>
+    ledger.note((draft) => dropCreate(draft, id, isUnknown), keysOf(id, asked));
+  try {
+    for await (const { held, ...job } of asTheyEnd(left, resumed, signal, 'could not be resumed')) {
+      yield job;
+      // The program has asked for the next one, so it has handled this one.
+      const { id } = held;
+      const { status, providerOutputExpiresAt } = job.job;
+      const isExpired = Date.parse(providerOutputExpiresAt ?? '') <= wallOf(ledger.clock).now();
+      const what = status !== 'completed' ? 'outcome' : isExpired ? 'file' : undefined;
+      if (what) await ledger.note((draft) => handOver(draft, id, what), keysOf(id, held.asked));
+    }
+  } catch (error) {
+    // Noted once the program is told: one that dies before, or leaves the loop, is told by the next resume.
+    if (!signal?.aborted) void nextTurn().then(() => Promise.allSettled(over.map(drop)));
+    throw error;
   }
 }
 
@@ -127,32 +147,12 @@ async function takeUpAll(ledger: Ledger, account: string, options: ResumeOptions
 
 async function resumeOne(
   maker: JobMaker,
-  entry: CreateEntry,
-  held: OpenedCreate,
+  { entry, held }: Held,
   options: ResumeOptions & { readonly timeoutMs: number | false },
 ): Promise<ResumedJob & { readonly held: OpenedCreate }> {
-  const { call, key: idempotencyKey, label, jobId, params } = entry;
-  const { ledger, id, by } = held;
-  try {
-    if (params === null) throw filesGone(entry);
-    const job = await resumeRunOf(maker, entry, held, options);
-    return { job, call, idempotencyKey, ...(label !== undefined && { label }), held };
-  } catch (error) {
-    const isUnknown = NotFoundError.isInstance(error) && jobId !== undefined;
-    // The service does not know the job any more, or the files are gone with their process: told once.
-    if (isUnknown || params === null) await ledger.note((draft) => dropCreate(draft, id), keysOf(id, entry));
-    ledger.landed(by);
-    if (isUnknown) Object.assign(error, { jobId });
-    throw withKey(error, idempotencyKey);
-  }
-}
-
-function filesGone({ key, call, label }: CreateEntry): GenError {
-  const named = label === undefined ? '' : ` with the label "${label}"`;
-  return new GenError(
-    `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
-    { recovery: 'retry' },
-  );
+  const { call, key: idempotencyKey, label } = entry;
+  const job = await resumeRunOf(maker, entry, held, options);
+  return { job, call, idempotencyKey, ...(label !== undefined && { label }), held };
 }
 
 /** The error of a call that needs a store which outlives the process. */

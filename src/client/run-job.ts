@@ -1,6 +1,6 @@
 // A create and the wait for its end, as one run: of a call, or of what a crash has left of one.
 import { withKey } from '../errors/gen-error.js';
-import { JobError, WaitTimeoutError } from '../errors/index.js';
+import { GenError, JobError, WaitTimeoutError } from '../errors/index.js';
 import { callFailure, mayHaveCreated } from '../rules/fate.js';
 import type { CreateEntry } from '../rules/ledger-entry.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
@@ -62,8 +62,8 @@ export async function runJob(maker: JobMaker, request: JsonRequest<CreatedJob>, 
     else if (options.cleanup === 'after-job') await files?.remove();
     else files?.keep();
     // The entry ends once the program has the outcome: one that dies before gets it again.
-    if (isOutcome(error)) void nextTurn().then(() => endRun(run, true));
-    else await endRun(run, false);
+    if (isJobOutcome(error)) void nextTurn().then(() => endRun(run, true));
+    else await endRun(run, !WaitTimeoutError.isInstance(error) && !mayHaveCreated(error));
     throw withKey(error, key);
   }
 }
@@ -82,20 +82,30 @@ export async function resumeRunOf(
   options: ResumedRun,
 ): Promise<Job> {
   const { call, key, label, params, rules } = entry;
-  const run: RunOfCreates = { key, rules, hasOwnKey: false, opened: [held] };
+  const run: RunOfCreates = { key, rules, hasOwnKey: false, opened: [held], isResumed: true };
   const state = resumedRun(entry, shortenKey(key), options.timeoutMs === false ? null : options.timeoutMs);
   // The rules have looked at the params when the create was first sent.
   const known = { label, preflight: false, throwOnFailure: false };
   try {
-    return await drive(maker, { ...createRequest(call, params ?? {}), run }, state, { ...options, ...known });
+    if (params === null) throw filesGone(entry);
+    return await drive(maker, { ...createRequest(call, params), run }, state, { ...options, ...known });
   } finally {
     await endRun(run, false);
   }
 }
 
-/** Whether the error is the outcome of the run itself, and not the end of the wait for it. */
-function isOutcome(error: unknown): boolean {
+/** Whether the error is the outcome of the run's job, and not the end of the wait for it. */
+function isJobOutcome(error: unknown): boolean {
   return JobError.isInstance(error) && error.name !== 'WaitTimeoutError';
+}
+
+/** The error of a create whose files are gone with its process. */
+function filesGone({ key, call, label }: CreateEntry): GenError {
+  const named = label === undefined ? '' : ` with the label "${label}"`;
+  return new GenError(
+    `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
+    { recovery: 'retry' },
+  );
 }
 
 /** The rules of a run, as the options of its call give them. */

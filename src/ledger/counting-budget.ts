@@ -1,8 +1,9 @@
 // What the calls of a client need of a budget, whoever made it.
 import { BudgetExceededError } from '../errors/client-errors.js';
 import { type BudgetStanding, type BudgetTerms, budgetName } from '../rules/budget.js';
-import { type BudgetRefused, isUnresolved } from '../rules/ledger.js';
+import type { BudgetRefused } from '../rules/ledger.js';
 import type { CreateEntry } from '../rules/ledger-entry.js';
+import { isUnresolved } from '../rules/ledger-shares.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
 import type { Store } from '../store/store.js';
@@ -51,8 +52,8 @@ export function counts({ budgets }: CreateEntry, terms: BudgetTerms): boolean {
 /** The keys of the creates that hold tokens without that anybody works on them. */
 export async function unresolvedKeys(ledger: Ledger, terms: BudgetTerms, { lost }: BudgetStanding): Promise<string[]> {
   if (lost.creates === 0) return [];
-  const { entries, isAlive } = await ledger.entries();
-  return entries.filter((it) => counts(it, terms) && isUnresolved(it, isAlive)).map(({ sentKey }) => sentKey);
+  const { entries, ...at } = await ledger.recentEntries();
+  return entries.filter((it) => counts(it, terms) && isUnresolved(it, terms, at)).map(({ sentKey }) => sentKey);
 }
 
 /** When the period of a budget ends, as an ISO timestamp. */

@@ -2,7 +2,7 @@
 import { backoff } from '../rules/backoff.js';
 import { type OpenAsk, type OpenReply, openCreate, openKnown } from '../rules/ledger.js';
 import { createKey, INDEX_KEYS, keysOf, LedgerDraft, type LedgerProcess, Unread } from '../rules/ledger-draft.js';
-import { type CreateEntry, HOLD_MS } from '../rules/ledger-entry.js';
+import { type CreateEntry, HOLD_MS, processOf } from '../rules/ledger-entry.js';
 import { type Clock, clockOf, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, sleep } from '../runtime/deadline.js';
 import { boundedStore, isInProcess, isSetupError, openingOf, type Store, updateGroup } from '../store/store.js';
@@ -41,6 +41,13 @@ interface AskOptions {
   readonly keys?: readonly string[];
 }
 
+/** The entries of a ledger at a time of its store. */
+interface Entries {
+  readonly entries: readonly CreateEntry[];
+  readonly nowMs: number;
+  readonly isAlive: (holder: string) => boolean;
+}
+
 /** The ledger of one store in this process. */
 export class Ledger {
   /** Whether entries survive this process. */
@@ -57,12 +64,13 @@ export class Ledger {
   readonly #owed = new Map<Pending, number>();
   #retry: (() => void) | undefined;
   readonly #open: OpenQueue;
-  /** The calls that work on an entry now. */
-  readonly #flying = new Set<string>();
+  /** The calls that work on an entry now, and when they last said so. */
+  readonly #flying = new Map<string, number>();
   /** Those of them that others took for dead, because the process was stopped or its store was away. */
   readonly #lapsed = new Set<string>();
-  /** Whether the store knows that the process lives. */
-  #isHeld = false;
+  /** The processes that the store knows to live: this one, or on Workers each call. */
+  readonly #held = new Set<string>();
+  #reading: Promise<Entries> | undefined;
   #calls = 0;
   #isRunning = false;
   #renewal: (() => void) | undefined;
@@ -77,15 +85,27 @@ export class Ledger {
 
   get #process(): LedgerProcess {
     const opening = openingOf(this.#store);
-    return { id: opening === undefined ? this.#uuid : `${opening}/${this.#uuid}`, opening, lapsed: this.#lapsed };
+    const id = opening === undefined ? this.#uuid : `${opening}/${this.#uuid}`;
+    return { id, opening, lapsed: this.#lapsed, holders: this.#holders(id) };
+  }
+
+  #holders(id: string): ReadonlyMap<string, number> {
+    if (!this.clock.perRequest) return new Map(this.#flying.size > 0 ? [[id, 0]] : []);
+    const silent = [...this.#flying].map(([by, saidMs]) => [processOf(by), this.clock.now() - saidMs] as const);
+    return new Map(silent.filter(([, ms]) => ms < HOLD_MS));
   }
 
   /** Names a call, which holds its entry until it is {@link landed}. */
   fly(): string {
     this.#calls += 1;
-    const by = `${this.#process.id}#${this.#calls}`;
-    this.#flying.add(by);
-    this.#renew();
+    const { id } = this.#process;
+    // On Workers a request may end without a word, and its isolate lives on.
+    const by = this.clock.perRequest ? `${id}.${this.#calls}#1` : `${id}#${this.#calls}`;
+    const nowMs = this.clock.now();
+    if (this.clock.perRequest)
+      for (const [it, saidMs] of this.#flying) if (nowMs - saidMs > 2 * HOLD_MS) this.#flying.delete(it);
+    this.#flying.set(by, nowMs);
+    this.#renew(by);
     return by;
   }
 
@@ -93,8 +113,9 @@ export class Ledger {
   landed(by: string): void {
     this.#flying.delete(by);
     this.#lapsed.delete(by);
+    if (this.clock.perRequest) this.#held.delete(processOf(by));
     if (this.#flying.size > 0) return;
-    this.#isHeld = false;
+    this.#held.clear();
     this.#renewal?.();
     this.#renewal = undefined;
   }
@@ -147,17 +168,24 @@ export class Ledger {
     });
   }
 
+  /** All entries, as a reading shows them that may be under way already. */
+  recentEntries(): Promise<Entries> {
+    if (this.clock.perRequest) return this.entries();
+    this.#reading ??= this.entries().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
   /** All entries, the oldest first. It reads the whole index. */
-  async entries(): Promise<{
-    readonly entries: readonly CreateEntry[];
-    readonly isAlive: (holder: string) => boolean;
-  }> {
+  async entries(): Promise<Entries> {
     const seen = await this.#read(INDEX_KEYS);
     const ids = new LedgerDraft(new Set(INDEX_KEYS), seen, this.#process).ids();
     const keys = ['holders', ...ids.map(createKey)];
     const draft = new LedgerDraft(new Set(keys), await this.#read(keys), this.#process);
     const entries = ids.flatMap((id) => draft.entry(id) ?? []);
-    return { entries: entries.sort((a, b) => a.atMs - b.atMs), isAlive: draft.isAlive };
+    const { nowMs, isAlive } = draft;
+    return { entries: entries.sort((a, b) => a.atMs - b.atMs), nowMs, isAlive };
   }
 
   async #read(keys: readonly string[]) {
@@ -168,6 +196,7 @@ export class Ledger {
     if (pending.untilMs !== undefined) this.#owed.set(pending, systemClock.now());
     if (this.clock.perRequest) {
       // On Workers a call must not wait for what another request does.
+      if (pending.untilMs !== undefined) this.#missed.push(pending);
       void this.#step([pending]);
       return;
     }
@@ -189,13 +218,15 @@ export class Ledger {
   }
 
   async #step(pending: readonly Pending[]): Promise<void> {
+    // On Workers a request may end without a word: what it has not told, the next ones tell.
+    const others = this.clock.perRequest ? this.#missed.filter((it) => !pending.includes(it)) : [];
+    const told = [...others, ...pending];
     try {
-      await this.#persistently(() => this.#make(pending));
+      await this.#persistently(() => this.#make(told));
       this.#failures = 0;
-      for (const it of pending) {
-        this.#owed.delete(it);
-        it.settle();
-      }
+      this.#missed = this.#missed.filter((it) => !told.includes(it));
+      for (const it of told) this.#owed.delete(it);
+      for (const it of pending) it.settle();
     } catch (error) {
       this.#failed(pending, error);
     }
@@ -206,20 +237,27 @@ export class Ledger {
     const nowMs = this.clock.now();
     const facts = isSetupError(error) ? [] : pending.filter(({ untilMs }) => untilMs !== undefined);
     for (const it of pending) if (!facts.includes(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
-    this.#missed = [...this.#missed, ...facts].slice(-MOST_MISSED);
+    this.#missed = [...new Set([...this.#missed, ...facts])].slice(-MOST_MISSED);
     for (const it of pending) if (!this.#missed.includes(it)) this.#owed.delete(it);
     if (this.#missed.length === 0) return;
     this.#failures += 1;
+    const isIdle = this.#missed.every(({ untilMs = 0 }) => untilMs <= nowMs);
+    const pauseMs = backoff(NOTE_PAUSE, this.#failures);
+    if (this.clock.perRequest) return void this.clock.after(pauseMs, () => this.#tellAgain(facts), { isIdle });
     const again = () => {
       this.#retry = undefined;
       // In their order: the end of a job means nothing before its create.
-      const missed = this.#missed.splice(0);
-      if (this.clock.perRequest) return void this.#step(missed);
-      this.#queue.unshift(...missed);
+      this.#queue.unshift(...this.#missed.splice(0));
       void this.#run();
     };
-    const isIdle = this.#missed.every(({ untilMs = 0 }) => untilMs <= nowMs);
-    this.#retry ??= this.clock.after(backoff(NOTE_PAUSE, this.#failures), again, { isIdle });
+    this.#retry ??= this.clock.after(pauseMs, again, { isIdle });
+  }
+
+  /** On Workers: the request tells its own facts again, unless another one has told them meanwhile. */
+  #tellAgain(facts: readonly Pending[]): void {
+    const own = facts.filter((it) => this.#missed.includes(it));
+    for (const it of facts) if (!own.includes(it)) it.settle();
+    if (own.length > 0) void this.#step(own);
   }
 
   /** Every step is idempotent by key, so a read or a swap that failed is made again until the store's time has passed. */
@@ -243,30 +281,34 @@ export class Ledger {
     for (;;) {
       const missing = await updateGroup(where, [...keys], (seen) => {
         const draft = new LedgerDraft(keys, seen, this.#process);
-        if (this.#isHeld && draft.hasLapsed()) for (const by of this.#flying) this.#lapsed.add(by);
+        const lapsed = [...this.#held].filter((it) => draft.hasLapsed(it));
+        if (lapsed.length > 0)
+          for (const by of this.#flying.keys()) if (lapsed.includes(processOf(by))) this.#lapsed.add(by);
         const unread = pending.flatMap(({ run }) => unreadOf(() => run(draft)));
         if (unread.length > 0) return { changes: {}, result: unread };
-        if (this.#flying.size > 0) draft.hold();
+        draft.hold();
         return { changes: draft.changes(), result: unread };
       });
       if (missing.length === 0) break;
       for (const key of missing) keys.add(key);
     }
-    this.#isHeld ||= this.#flying.size > 0;
+    for (const it of this.#process.holders.keys()) this.#held.add(it);
   }
 
   /** Says that the process lives while a call of it is under way. One process that has the store alone need not. */
-  #renew(): void {
-    if (!this.outlives || this.#process.opening !== undefined || this.clock.perRequest) return;
-    this.#renewal ??= this.clock.after(
-      HOLD_MS / 3,
-      () => {
-        this.#renewal = undefined;
-        void this.ask((draft) => draft.hold()).catch(() => {});
-        if (this.#flying.size > 0) this.#renew();
-      },
-      { isIdle: true },
-    );
+  #renew(by: string): void {
+    const { perRequest } = this.clock;
+    const isAlone = !this.outlives || this.#process.opening !== undefined;
+    if (!perRequest && (isAlone || this.#renewal)) return;
+    const renew = () => {
+      this.#renewal = undefined;
+      if (perRequest ? !this.#flying.has(by) : this.#flying.size === 0) return;
+      if (perRequest) this.#flying.set(by, this.clock.now());
+      void this.ask((draft) => draft.hold()).catch(() => {});
+      this.#renew(by);
+    };
+    const stop = this.clock.after(HOLD_MS / 3, renew, { isIdle: true });
+    if (!perRequest) this.#renewal = stop;
   }
 }
 

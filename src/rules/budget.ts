@@ -1,6 +1,8 @@
 // What a budget has left: a sum over the creates that count in it. Pure.
 import { DAY_MS } from './limits.js';
 
+const HOUR_MS = 3_600_000;
+
 /** How long the tokens of a budget last: a UTC day or month, for ever, or a number of milliseconds from the first create. */
 export type BudgetPeriod = 'day' | 'month' | 'total' | number;
 
@@ -28,8 +30,6 @@ interface Share {
   readonly unknown: number;
   /** How many of them have a price that was not learned. */
   readonly unsure: number;
-  /** When the last of them was added. */
-  readonly atMs: number;
 }
 
 /** A budget in its present period. */
@@ -37,12 +37,19 @@ export interface BudgetState {
   /** 0 for `total`, and before the first create of a number of milliseconds. */
   readonly startMs: number;
   readonly spentTokens: number;
-  /** What is reserved, by {@link shareOf}. */
+  /** What is reserved, by {@link shareName}. */
   readonly shares: Readonly<Record<string, Share>>;
 }
 
-/** The name of a share: creates that a process has noted, or has sent. No process holds a create whose answer was lost. */
-export type ShareName = `${'open' | 'sent'} ${string}`;
+/** What a create is reserved as. */
+export interface Reservation {
+  /** Whether a process has only noted the create, or has sent it. */
+  readonly phase: 'open' | 'sent';
+  /** The process that holds it; '' for a create whose answer was lost. */
+  readonly owner: string;
+  /** Since when it is reserved. */
+  readonly sinceMs: number;
+}
 
 /**
  * Creates go side by side while the budget would hold even if each cost this many times its price. After that they go one
@@ -52,7 +59,7 @@ const PRICE_MARGIN = 10;
 
 /** A budget from which nothing is spent. */
 export const EMPTY_BUDGET: BudgetState = { startMs: 0, spentTokens: 0, shares: {} };
-const EMPTY_SHARE: Share = { creates: 0, tokens: 0, unknown: 0, unsure: 0, atMs: 0 };
+const EMPTY_SHARE: Share = { creates: 0, tokens: 0, unknown: 0, unsure: 0 };
 
 /** The name of a budget within its store. */
 export function budgetName({ scope, per }: Pick<BudgetTerms, 'scope' | 'per'>): string {
@@ -75,11 +82,26 @@ export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): { s
   return isRunning ? { startMs: sinceMs, endMs: sinceMs + per } : { startMs: 0, endMs: null };
 }
 
-/** Until when a create whose answer was lost stays reserved: the end of the next period, or a day where there is none. */
-export function lostUntilMs(per: BudgetPeriod, atMs: number): number {
-  if (typeof per === 'number') return atMs + 2 * per;
-  const { endMs } = periodAt(per, atMs, 0);
-  return endMs === null ? atMs + DAY_MS : (periodAt(per, endMs, 0).endMs ?? endMs);
+/**
+ * Until when a create whose answer was lost stays reserved: the end of the next period, or a day where there is none. What
+ * ends at about the same time ends together.
+ */
+export function lostUntilMs(per: BudgetPeriod, sinceMs: number): number {
+  if (typeof per === 'number') return Math.ceil(sinceMs / per + 2) * per;
+  const { endMs } = periodAt(per, sinceMs, 0);
+  if (endMs === null) return Math.ceil((sinceMs + DAY_MS) / HOUR_MS) * HOUR_MS;
+  return periodAt(per, endMs, 0).endMs ?? endMs;
+}
+
+/** The share that a create is part of. */
+function shareName({ phase, owner, sinceMs }: Reservation, per: BudgetPeriod): string {
+  return `${phase} ${owner} ${lostUntilMs(per, sinceMs)}`;
+}
+
+/** What a share has in common. */
+function partsOf(name: string): { phase: string; owner: string; untilMs: number } {
+  const [phase = '', owner = '', untilMs] = name.split(' ');
+  return { phase, owner, untilMs: Number(untilMs) };
 }
 
 /** How long a store keeps a budget after its last change. A total is kept for ten years. */
@@ -89,10 +111,15 @@ export function keptMs(per: BudgetPeriod): number {
 }
 
 /** The budget at a time. A clock that is set back does not give the tokens of the present period again. */
-export function budgetAt(state: BudgetState, per: BudgetPeriod, nowMs: number): BudgetState {
-  const shares = Object.entries(state.shares).filter(
-    ([name, { creates, atMs }]) => creates > 0 && (name.startsWith('open') || lostUntilMs(per, atMs) > nowMs),
-  );
+export function budgetAt(
+  state: BudgetState,
+  per: BudgetPeriod,
+  { nowMs, isAlive }: { readonly nowMs: number; readonly isAlive: (owner: string) => boolean },
+): BudgetState {
+  const shares = Object.entries(state.shares).filter(([name, { creates }]) => {
+    const { owner, untilMs } = partsOf(name);
+    return creates > 0 && (untilMs > nowMs || isAlive(owner));
+  });
   const kept = { ...state, shares: Object.fromEntries(shares) };
   const { startMs } = periodAt(per, nowMs, state.startMs);
   const isOver = startMs === 0 && state.startMs > 0 && typeof per === 'number';
@@ -102,10 +129,11 @@ export function budgetAt(state: BudgetState, per: BudgetPeriod, nowMs: number): 
 /** Adds a create to a share, or takes it away. */
 export function withShare(
   state: BudgetState,
-  name: ShareName,
+  reservation: Reservation & Pick<BudgetTerms, 'per'>,
   { tokens, isSure }: ExpectedPrice,
-  { sign, nowMs }: { readonly sign: 1 | -1; readonly nowMs: number },
+  sign: 1 | -1,
 ): BudgetState {
+  const name = shareName(reservation, reservation.per);
   const share = state.shares[name] ?? EMPTY_SHARE;
   // A share that was forgotten with its period has nothing left to take away.
   if (sign < 0 && share.creates === 0) return state;
@@ -114,7 +142,6 @@ export function withShare(
     tokens: Math.max(0, share.tokens + sign * (tokens ?? 0)),
     unknown: Math.max(0, share.unknown + (tokens === null ? sign : 0)),
     unsure: Math.max(0, share.unsure + (isSure ? 0 : sign)),
-    atMs: sign > 0 ? nowMs : share.atMs,
   };
   return { ...state, shares: { ...state.shares, [name]: after } };
 }
@@ -145,11 +172,11 @@ export function standingOf(
   nowMs: number,
   isAlive: (holder: string) => boolean,
 ): BudgetStanding {
-  const { spentTokens, startMs, shares } = budgetAt(state, per, nowMs);
+  const { spentTokens, startMs, shares } = budgetAt(state, per, { nowMs, isAlive });
   let [alive, lost] = [EMPTY_SHARE, EMPTY_SHARE];
   for (const [name, share] of Object.entries(shares)) {
-    const [phase, holder = ''] = name.split(' ', 2);
-    if (isAlive(holder)) alive = sumOf(alive, share);
+    const { phase, owner } = partsOf(name);
+    if (isAlive(owner)) alive = sumOf(alive, share);
     else if (phase === 'sent') lost = sumOf(lost, share);
   }
   const reserved = alive.tokens + lost.tokens;
@@ -171,7 +198,6 @@ function sumOf(a: Share, b: Share): Share {
     tokens: a.tokens + b.tokens,
     unknown: a.unknown + b.unknown,
     unsure: a.unsure + b.unsure,
-    atMs: Math.max(a.atMs, b.atMs),
   };
 }
 

@@ -44,6 +44,8 @@ export interface LedgerProcess {
   readonly opening: string | undefined;
   /** The calls that were under way when the process had not said in time that it lives. */
   readonly lapsed: ReadonlySet<string>;
+  /** Who has calls under way: the process, or on Workers each call. And for how many milliseconds it has said nothing. */
+  readonly holders: ReadonlyMap<string, number>;
 }
 
 type Stored = { readonly entry: CreateEntry } | { readonly done: DoneEntry };
@@ -70,13 +72,21 @@ export class LedgerDraft {
     this.#process = process;
   }
 
+  /** Whether a call is of this process. */
+  isOwn = (holder: string): boolean => {
+    const process = holder.includes('#') ? processOf(holder) : holder;
+    return process === this.#process.id || this.#process.holders.has(process);
+  };
+
   /** Whether the process of a call lives. */
   isAlive = (holder: string): boolean => {
     const process = holder.includes('#') ? processOf(holder) : holder;
-    const { id, opening } = this.#process;
-    if (process === id) return true;
+    const { opening } = this.#process;
+    if (this.isOwn(holder)) return true;
     if (opening !== undefined) return process.startsWith(`${opening}/`);
-    return (this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0) > this.nowMs;
+    const untilMs = this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0;
+    // What is said for longer was said before the clock was set back.
+    return untilMs > this.nowMs && untilMs <= this.nowMs + HOLD_MS;
   };
 
   /** Whether the process has counted as alive ever since the call began, so that nobody has had what it holds. */
@@ -84,21 +94,22 @@ export class LedgerDraft {
     return !this.#process.lapsed.has(call);
   }
 
-  /** Whether the others take the process for dead. */
-  hasLapsed(): boolean {
-    const { id, opening } = this.#process;
-    return opening === undefined && (this.#get<Record<string, number>>(HOLDERS)?.[id] ?? 0) <= this.nowMs;
+  /** Whether the others take a process for dead. */
+  hasLapsed(process: string): boolean {
+    const { opening } = this.#process;
+    return opening === undefined && (this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0) <= this.nowMs;
   }
 
   /** The process says that it lives, and that those which have not said so are gone. */
   hold(): void {
-    const { id, opening } = this.#process;
+    const { opening, holders } = this.#process;
     if (opening !== undefined) return;
-    const holders = this.#get<Record<string, number>>(HOLDERS) ?? {};
+    const known = this.#get<Record<string, number>>(HOLDERS) ?? {};
+    const own = [...holders].map(([it, silentMs]) => [it, this.nowMs + HOLD_MS - silentMs] as const);
     // Not at each step: half of the time is enough.
-    if ((holders[id] ?? 0) - this.nowMs > HOLD_MS / 2) return;
-    const alive = Object.entries(holders).filter(([, untilMs]) => untilMs > this.nowMs);
-    this.#set(HOLDERS, { ...Object.fromEntries(alive), [id]: this.nowMs + HOLD_MS }, HOLD_MS);
+    if (own.every(([it, untilMs]) => Math.abs(untilMs - (known[it] ?? 0)) < HOLD_MS / 2)) return;
+    const alive = Object.entries(known).filter(([it]) => this.isAlive(it));
+    this.#set(HOLDERS, Object.fromEntries([...alive, ...own]), HOLD_MS);
   }
 
   entry(id: string): CreateEntry | undefined {

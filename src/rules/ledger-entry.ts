@@ -35,7 +35,13 @@ export interface CreateEntry extends ExpectedPrice {
   readonly isLost?: true;
   /** Whether it counts in no budget now: its run pauses before it asks again. */
   readonly isAside?: true;
+  /** Whether a read has shown the end of its job, with the charge. */
+  readonly isCharged?: true;
+  /** Whether its file is stored, so that only its budgets wait for the charge. */
+  readonly isStored?: true;
   readonly budgets: readonly CountedBudget[];
+  /** Since when it is reserved, by the store's time. */
+  readonly sinceMs?: number;
   /** Creates of one class have one price. */
   readonly priceClass: string;
   /** Whether the class says what the create costs. */
@@ -50,12 +56,16 @@ export interface CreateEntry extends ExpectedPrice {
   readonly run?: JobRunState;
   readonly jobId?: string;
   readonly status?: string;
+  /** The earlier jobs of its run, by the key that was sent. */
+  readonly tries?: Readonly<Record<string, string>>;
 }
 
 /** What is kept of an entry that has done its work, so that its key is known. */
 export interface DoneEntry {
   readonly jobId?: string | undefined;
   readonly digest?: string | undefined;
+  /** All jobs of its run, where there is more than one. */
+  readonly tries?: Readonly<Record<string, string>> | undefined;
 }
 
 /** A process counts as alive for so long after it has last said so. */

@@ -5,16 +5,12 @@ import {
   admissionOf,
   type BudgetStanding,
   type BudgetTerms,
-  budgetAt,
   budgetName,
-  type ExpectedPrice,
-  type ShareName,
   standingOf,
-  withShare,
-  withSpent,
 } from './budget.js';
 import type { LedgerDraft } from './ledger-draft.js';
-import { type CreateEntry, entryId, processOf } from './ledger-entry.js';
+import { type CreateEntry, entryId } from './ledger-entry.js';
+import { correct, finish, isAnswered, replace, spend } from './ledger-shares.js';
 import { type JobRunState, originsOf } from './run-state.js';
 
 /** A create that asks to be noted, on behalf of a call. */
@@ -49,14 +45,16 @@ export interface BudgetRefused {
 /** Goes on with a create that is known, which needs no room, or refuses its key. Undefined for one that asks for room. */
 export function openKnown(draft: LedgerDraft, { id: asked, by, entry }: OpenAsk): OpenReply | undefined {
   const id = knownId(draft, asked, entry);
+  const isFirst = entry.sentKey === entry.key;
   const done = draft.done(id);
   const known = draft.entry(id);
-  const { digest, jobId } = known ?? done ?? {};
+  const { digest, jobId, tries } = known ?? done ?? {};
   const differs = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
   // A run sends its later creates under keys and models of its own.
-  if (differs && entry.sentKey === entry.key) return { outcome: 'reused', jobId };
-  if (!done && !(known && isUnderWay(draft, known, entry.sentKey))) return undefined;
-  if (known) replace(draft, id, { ...known, holders: withHolder(draft, known, by) });
+  if (differs && isFirst) return { outcome: 'reused', jobId };
+  const isMade = (done && isFirst) || tries?.[entry.sentKey] !== undefined;
+  if (!isMade && !(known && isUnderWay(draft, known, entry.sentKey))) return undefined;
+  if (known) replace(draft, id, { ...leftBehind(draft, known), holders: withHolder(draft, known, by) });
   return { outcome: 'noted', id };
 }
 
@@ -74,7 +72,11 @@ export function openCreate(draft: LedgerDraft, ask: OpenAsk): OpenReply {
   if (refused) return refused;
   const { params, sentKey } = entry;
   const holders = withHolder(draft, known, by);
-  replace(draft, id, { ...before, tokens, isSure, phase: 'open', sentKey, params: params ?? before.params, holders });
+  const earlier = known?.jobId === undefined ? undefined : { [known.sentKey]: known.jobId };
+  const tries = { ...draft.done(id)?.tries, ...known?.tries, ...earlier };
+  const tried = Object.keys(tries).length > 0 && { tries };
+  const opened = { phase: 'open', sentKey, params: params ?? before.params, holders, sinceMs: draft.nowMs } as const;
+  replace(draft, id, { ...before, tokens, isSure, ...opened, ...tried });
   return { outcome: 'noted', id };
 }
 
@@ -91,6 +93,12 @@ function refusalOf(
     if (outcome !== 'room') return { outcome, budget, standing, tokens };
   }
   return undefined;
+}
+
+/** A create that was sent by a process which is gone: a job may exist, whatever the next attempt comes to. */
+function leftBehind(draft: LedgerDraft, entry: CreateEntry): CreateEntry {
+  const isLeft = entry.phase === 'sent' && !entry.holders.some(draft.isAlive);
+  return isLeft ? { ...entry, isLost: true } : entry;
 }
 
 /** The calls that work on a create, and one more, which comes first. */
@@ -110,9 +118,13 @@ function isUnderWay(draft: LedgerDraft, known: CreateEntry, sentKey: string): bo
   return known.phase === 'sent' || sentKey === known.sentKey || sentKey === known.key;
 }
 
-/** Whether the create that was sent last has a job. */
-function isAnswered({ phase }: CreateEntry): boolean {
-  return phase === 'accepted' || phase === 'ended';
+/** A price that was learned since fills in what was noted without one. */
+export function fillIn(draft: LedgerDraft, id: string): void {
+  const entry = draft.entry(id);
+  const tokens = entry?.teaches && entry.tokens === null ? draft.price(entry) : undefined;
+  if (!entry || tokens === undefined) return;
+  const budgets = isAnswered(entry) ? spend(draft, entry.budgets, tokens) : entry.budgets;
+  replace(draft, id, { ...entry, tokens, isSure: true, budgets });
 }
 
 /** What goes out now. */
@@ -133,6 +145,14 @@ export function noteSent(draft: LedgerDraft, { id, by, params, sentKey }: SentCr
   }
   if (!isAnswered(entry)) replace(draft, id, { ...entry, phase: 'sent', sentKey, params: params ?? entry.params });
   return true;
+}
+
+/** The service has surely made nothing of what was sent: in the pause before the next attempt, it is not sent. */
+export function noteUnsent(draft: LedgerDraft, id: string, by: string): void {
+  const entry = draft.entry(id);
+  if (entry?.phase !== 'sent' || entry.isLost) return;
+  const [holder, ...others] = entry.holders;
+  if (holder === by && others.length === 0) replace(draft, id, { ...entry, phase: 'open' });
 }
 
 /** The files of the create are uploaded. */
@@ -160,15 +180,17 @@ export interface AcceptedCreate {
 export function acceptCreate(draft: LedgerDraft, accepted: AcceptedCreate): boolean {
   const { id, by, asked, sentKey, jobId, quotedTokens, isUncharged } = accepted;
   if (asked.teaches && quotedTokens !== null) draft.learnPrice(asked, quotedTokens);
-  if (draft.done(id)?.jobId === jobId) return false;
+  const { jobId: doneId, tries: doneTries = {} } = draft.done(id) ?? {};
+  if ([doneId, ...Object.values(doneTries)].includes(jobId)) return false;
   const entry = draft.entry(id) ?? asked;
   const holders = entry.rules === null ? [] : entry.holders;
   // A run that is repeated from its beginning comes by the jobs that it has made before.
-  if (isAnswered(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey)) {
+  const isKnown = entry.jobId === jobId || entry.sentKey !== sentKey || entry.tries?.[sentKey] === jobId;
+  if (isAnswered(entry) && isKnown) {
     replace(draft, id, { ...entry, holders: entry.holders.filter((it) => it !== by || entry.rules !== null) });
     return false;
   }
-  const { isLost: _, isAside: __, ...rest } = entry;
+  const { isLost: _, isAside: __, isCharged: ___, ...rest } = entry;
   const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? draft.price(entry) ?? null);
   const phase = 'accepted';
   const after: CreateEntry = { ...rest, tokens, isSure: true, phase, jobId, holders };
@@ -186,26 +208,44 @@ export interface EndedCreate {
   readonly status: string;
   /** What was charged; undefined where nobody says it. */
   readonly chargedTokens: number | undefined;
+  /** Whether a read says it: no other word of the charge will come. */
+  readonly isRead: boolean;
 }
 
 /** The job of a create is final. Its budgets are corrected to what was charged. */
-export function endCreate(draft: LedgerDraft, { id, jobId, status, chargedTokens }: EndedCreate): void {
+export function endCreate(draft: LedgerDraft, { id, jobId, status, chargedTokens, isRead }: EndedCreate): void {
   const entry = draft.entry(id);
   // Of an earlier job of the run, all is said.
   if (!entry || entry.jobId !== jobId || !isAnswered(entry)) return;
   const tokens = chargedTokens ?? entry.tokens;
   const corrected = tokens !== null && tokens !== entry.tokens ? tokens - (entry.tokens ?? 0) : 0;
   if (entry.teaches && entry.tokens === null && tokens !== null && tokens > 0) draft.learnPrice(entry, tokens);
-  replace(draft, id, { ...entry, phase: 'ended', status, tokens, budgets: correct(draft, entry.budgets, corrected) });
-  // Where only the process remembers it, the budget waits for the charge and for nothing else.
-  if (!entry.keeps && tokens !== null && entry.rules === null) finish(draft, id);
+  const charged = isRead && { isCharged: true as const };
+  const budgets = correct(draft, entry.budgets, corrected);
+  replace(draft, id, { ...entry, phase: 'ended', status, tokens, budgets, ...charged });
+  // Where only the process remembers it, or its file is stored, the budget waits for the charge and for nothing else.
+  const isLast = entry.isStored ? isRead : !entry.keeps && tokens !== null && entry.rules === null;
+  if (isLast) finish(draft, id);
+}
+
+/** A call waits for the job or stores its file, or does so no longer. */
+export function holdJob(draft: LedgerDraft, id: string, by: string, isHeld: boolean): void {
+  const entry = draft.entry(id);
+  if (!entry || !isAnswered(entry)) return;
+  const holders = isHeld ? withHolder(draft, entry, by) : entry.holders.filter((it) => it !== by);
+  replace(draft, id, { ...entry, holders });
 }
 
 /** The program has the outcome of a job, or its file. A completed one stays until its file is stored. */
 export function handOver(draft: LedgerDraft, id: string, what: 'outcome' | 'file'): void {
   const entry = draft.entry(id);
   if (!entry || entry.jobId === undefined) return;
-  if (what === 'file' || (entry.phase === 'ended' && entry.status !== 'completed')) finish(draft, id);
+  const { phase, status, budgets, isCharged, holders } = entry;
+  const isOver = phase === 'ended' && status !== 'completed';
+  // Another wait may have thrown the failure of a job that its run goes on from.
+  if (what === 'outcome' && (!isOver || holders.some(draft.isAlive))) return;
+  if (what === 'file' && budgets.length > 0 && !isCharged) replace(draft, id, { ...entry, isStored: true });
+  else finish(draft, id);
 }
 
 /** Why a create came to no job, as far as is known: see `outcomeUnderKey`. */
@@ -215,23 +255,27 @@ export interface FailedCreate {
   readonly fate: 'refused' | 'unsent' | 'lost';
   /** The key that was sent last. */
   readonly sentKey?: string | undefined;
+  /** Whether a process before this one has left the create, so that nobody else can make it again. */
+  readonly isResumed?: boolean | undefined;
 }
 
 /** The call came to nothing. What may have been accepted stays; the rest of a run stays until the run is closed. */
-export function failCreate(draft: LedgerDraft, { id, by, fate, sentKey }: FailedCreate): void {
+export function failCreate(draft: LedgerDraft, { id, by, fate, sentKey, isResumed = false }: FailedCreate): void {
   const entry = draft.entry(id);
   if (!entry?.holders.includes(by) || isAnswered(entry)) return;
   const others = entry.holders.filter((it) => it !== by);
-  const isRun = entry.rules !== null;
+  const isRun = entry.rules !== null || isResumed;
   const holders = isRun ? entry.holders : others;
   if (fate === 'lost') {
     replace(draft, id, { ...entry, phase: 'sent', isLost: true, sentKey: sentKey ?? entry.sentKey, holders });
-  } else if (fate === 'unsent' && entry.isLost) replace(draft, id, { ...entry, holders });
-  else if (isRun) {
+  } else if (others.some(fate === 'refused' ? draft.isOwn : draft.isAlive) || (fate === 'unsent' && entry.isLost)) {
+    // What became of the create, another call under its key says, or an earlier attempt leaves open. A refusal is believed,
+    // because another process may have died, unless the other call is of this process.
+    replace(draft, id, { ...entry, holders });
+  } else if (isRun) {
     const { isLost: _, ...rest } = entry;
     replace(draft, id, { ...rest, phase: 'open', isAside: true, holders });
-  } else if (fate === 'unsent' && others.length > 0) replace(draft, id, { ...entry, holders: others });
-  else replace(draft, id, undefined);
+  } else replace(draft, id, undefined);
 }
 
 /** Where a run stands, before it pauses or creates again. */
@@ -240,15 +284,24 @@ export function noteRun(draft: LedgerDraft, id: string, run: JobRunState): void 
   if (entry) replace(draft, id, { ...entry, run });
 }
 
-/** The call of a run is over. Where it `told` its outcome, a create that came to nothing is over, too. */
-export function closeRun(draft: LedgerDraft, id: string, by: string, told: boolean): void {
+/** How the call of a run is over. */
+export interface ClosedRun {
+  readonly id: string;
+  readonly by: string;
+  /** Whether its program was told the outcome: then a create that came to nothing is over, too. */
+  readonly told: boolean;
+  readonly isResumed?: boolean | undefined;
+}
+
+/** The call of a run is over. */
+export function closeRun(draft: LedgerDraft, { id, by, told, isResumed = false }: ClosedRun): void {
   const entry = draft.entry(id);
   if (!entry?.holders.includes(by)) return;
   const holders = entry.holders.filter((it) => it !== by);
   const { phase, status, keeps } = entry;
   const isTold = told && (phase === 'open' || (phase === 'ended' && status !== 'completed'));
   if (holders.length > 0) replace(draft, id, { ...entry, holders });
-  else if (phase === 'open' && entry.jobId === undefined) replace(draft, id, undefined);
+  else if (phase === 'open' && entry.jobId === undefined && !isResumed) replace(draft, id, undefined);
   else if (isTold || (!keeps && phase === 'ended' && entry.tokens !== null)) finish(draft, id);
   else replace(draft, id, phase === 'sent' ? { ...entry, isLost: true, holders } : { ...entry, holders });
 }
@@ -259,8 +312,8 @@ export function releaseCreate(draft: LedgerDraft, id: string): void {
   if (!entry) return;
   const { isLost: _, ...rest } = entry;
   if (entry.holders.some(draft.isAlive)) replace(draft, id, rest);
-  else if (isAnswered(entry)) replace(draft, id, { ...entry, tokens: 0 });
-  else replace(draft, id, undefined);
+  else if (!isAnswered(entry)) replace(draft, id, undefined);
+  else if (entry.tokens === null) replace(draft, id, { ...entry, tokens: 0 });
 }
 
 /** Gives a create whose process is gone to a call. Undefined where a living process has it. */
@@ -271,79 +324,17 @@ export function takeUp(
   isInFlight: (holder: string) => boolean,
 ): CreateEntry | undefined {
   const entry = draft.entry(id);
-  if (!entry || entry.holders.some((it) => draft.isAlive(it) && isInFlight(it))) return undefined;
+  if (!entry || entry.isStored || entry.holders.some((it) => draft.isAlive(it) && isInFlight(it))) return undefined;
   // What was not sent has lost its share, and asks again.
-  const held = { ...entry, holders: [by], ...(entry.phase === 'open' && { isAside: true as const }) };
+  const aside = entry.phase === 'open' && { isAside: true as const };
+  const held = { ...leftBehind(draft, entry), holders: [by], ...aside };
   replace(draft, id, held);
   return held;
 }
 
-/** Takes an entry away whose job the service does not know, or that cannot be sent again. */
-export function dropCreate(draft: LedgerDraft, id: string): void {
-  replace(draft, id, undefined);
-}
-
-/** Whether a create holds tokens of a budget without that anybody works on it, so that only its key tells its outcome. */
-export function isUnresolved(entry: CreateEntry, isAlive: (holder: string) => boolean): boolean {
-  const name = shareOf(entry);
-  return name?.startsWith('sent') === true && !isAlive(name.slice('sent '.length));
-}
-
-/** The share of a budget that a create is part of; none once its cost is spent. */
-function shareOf({ phase, holders: [holder], isLost, isAside, tokens }: CreateEntry): ShareName | undefined {
-  const owner = holder === undefined ? '' : processOf(holder);
-  if (phase === 'open') return isAside ? undefined : `open ${owner}`;
-  if (phase === 'sent') return `sent ${isLost && holder === undefined ? '' : owner}`;
-  return tokens === null ? 'sent ' : undefined;
-}
-
-/** What a create is taken to cost. One that was accepted without a price counts as spent, and may cost anything. */
-function expectedOf({ phase, tokens, isSure }: CreateEntry): ExpectedPrice {
-  return phase === 'open' || phase === 'sent' ? { tokens, isSure } : { tokens: 0, isSure: false };
-}
-
-/** Replaces an entry, and moves what it reserves. */
-function replace(draft: LedgerDraft, id: string, entry: CreateEntry | undefined): void {
-  const before = draft.entry(id);
-  reserve(draft, before, -1);
-  reserve(draft, entry, 1);
-  if (before?.jobId !== undefined && entry === undefined) draft.putJob(before.jobId, undefined);
-  draft.put(id, entry);
-}
-
-function reserve(draft: LedgerDraft, entry: CreateEntry | undefined, sign: 1 | -1): void {
-  const share = entry && shareOf(entry);
-  if (!entry || share === undefined) return;
-  for (const budget of entry.budgets) {
-    const state = budgetAt(draft.budget(budgetName(budget)), budget.per, draft.nowMs);
-    draft.putBudget(budget, withShare(state, share, expectedOf(entry), { sign, nowMs: draft.nowMs }));
-  }
-}
-
-/** The entry has done its work. Its key stays known for a while. */
-function finish(draft: LedgerDraft, id: string): void {
+/** The program was told that a create which was left behind made no job, or one that the service does not know. */
+export function dropCreate(draft: LedgerDraft, id: string, isUnknown: boolean): void {
   const entry = draft.entry(id);
-  if (!entry) return;
-  replace(draft, id, undefined);
-  draft.put(id, undefined, { jobId: entry.jobId, digest: entry.digest });
-}
-
-/** Counts tokens in the present period of each budget. */
-function spend(draft: LedgerDraft, budgets: CreateEntry['budgets'], tokens: number): CreateEntry['budgets'] {
-  return budgets.map((budget) => {
-    const state = budgetAt(draft.budget(budgetName(budget)), budget.per, draft.nowMs);
-    const after = withSpent(state, budget.per, tokens, draft.nowMs);
-    draft.putBudget(budget, after);
-    return { ...budget, startMs: after.startMs };
-  });
-}
-
-/** Corrects what was counted, where the period is still the same. */
-function correct(draft: LedgerDraft, budgets: CreateEntry['budgets'], tokens: number): CreateEntry['budgets'] {
-  if (tokens === 0) return budgets;
-  for (const budget of budgets) {
-    const state = budgetAt(draft.budget(budgetName(budget)), budget.per, draft.nowMs);
-    if (state.startMs === budget.startMs) draft.putBudget(budget, withSpent(state, budget.per, tokens, draft.nowMs));
-  }
-  return budgets;
+  if (!entry || entry.holders.some(draft.isAlive)) return;
+  if (isUnknown || entry.phase === 'open') replace(draft, id, undefined);
 }

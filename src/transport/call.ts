@@ -55,16 +55,18 @@ export interface Http {
 /** Tells of the jobs of one client. */
 export interface JobTeller {
   seen(call: Call<unknown>, shown: ShownJob): Promise<void>;
-  /** A verified webhook says that a job has ended. */
-  announced(job: Job): void;
+  /** A webhook says that a job has ended. A ledger believes a verified one alone. */
+  announced(job: Job, isVerified: boolean): void;
   /** The file of a job is in a store of the caller's. */
   stored(jobId: string): Promise<void>;
   /** The program has the outcome of a job that did not complete. */
   handedOver(jobId: string): Promise<void>;
+  /** A call waits for the job or stores its file: `resume()` leaves it alone until the returned function is called. */
+  hold(jobId: string): () => void;
   /** Whether a hook, a channel, a budget or a store wants to know of the job. */
   isWatched(jobId: string): boolean;
-  /** The last quote for a job of this kind. */
-  priceOf(job: PricedCall): number | undefined;
+  /** The last quote for a job of this kind, to the account or to the one that called last. */
+  priceOf(job: PricedCall, account?: ClientAccount): number | undefined;
   /** How long a job of this kind will take, in milliseconds, as far as earlier ones have shown. */
   durationOf(job: PricedCall): number | undefined;
 }
@@ -109,6 +111,8 @@ export interface Call<T> {
   /** Whether a request of the call may have made a job, for the layers above. */
   readonly sent: {
     mayHaveArrived: boolean;
+    /** Whose key was sent. */
+    account?: ClientAccount;
     /** Where the create is noted. */
     ledgers?: readonly Ledger[];
     /** The key that the ledger knows to be sent. */

@@ -45,9 +45,14 @@ export function createTransport(config: Config): ClientTransport {
     async storing({ name, jobId }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
       const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, laneWaitMs: 0 };
-      const stored = await traced(heard(core.channels()?.request), trace, work);
-      await core.jobs.stored(jobId);
-      return stored;
+      const release = core.jobs.hold(jobId);
+      try {
+        const stored = await traced(heard(core.channels()?.request), trace, work);
+        await core.jobs.stored(jobId);
+        return stored;
+      } finally {
+        release();
+      }
     },
   };
 }

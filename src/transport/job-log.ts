@@ -20,6 +20,8 @@ interface LoggedJob {
   facts: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
   acceptedMs?: number | undefined;
+  /** Whether a read or a create has shown it, and not a webhook alone. */
+  isRead: boolean;
   /** The phases that were reported, as a sum of {@link PHASES}. */
   reported: number;
   /** Where its create is noted. */
@@ -45,6 +47,7 @@ export interface EndedJob {
   readonly status: string;
   /** Undefined where nobody says it. */
   readonly chargedTokens: number | undefined;
+  readonly isRead: boolean;
   /** To be called when a ledger knows the end: a webhook may come before the answer to the create. */
   noted(): void;
 }
@@ -89,7 +92,7 @@ export class JobLog {
   }
 
   /** A create or a read has shown the job. Gives the end that its ledgers have to be told. */
-  seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
+  seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin, isRead = true): EndedJob | undefined {
     // A read of a job that still runs tells nothing, and most reads are of that kind.
     if (!origin && !isFinal(job)) return undefined;
     const logged = this.#open(job.id);
@@ -103,6 +106,7 @@ export class JobLog {
       ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
     };
     logged.status = job.status;
+    logged.isRead ||= isRead;
     if (origin) this.#accepted(job.id, logged, { to, origin });
     return isFinal(job) ? this.#ended(job.id, logged, to) : undefined;
   }
@@ -110,7 +114,7 @@ export class JobLog {
   /** A webhook says that the job has ended. Of the job only its status is known. */
   announced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
-    return isFinal(job) ? this.seen({ job }, to) : undefined;
+    return isFinal(job) ? this.seen({ job }, to, undefined, false) : undefined;
   }
 
   /** The file of the job is in a store of the caller's. */
@@ -144,16 +148,16 @@ export class JobLog {
   #ended(jobId: string, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
     this.#tell('final', jobId, { logged, to });
     this.#endTrace(jobId, to.channel);
-    const { status, facts } = logged;
+    const { status, facts, isRead } = logged;
     const { chargedTokens } = facts;
     // An end that a webhook announced has no cost. It is told again with the cost.
-    const end = `${status} ${chargedTokens}`;
+    const end = `${status} ${chargedTokens} ${isRead}`;
     const ledgers = [...new Set([...logged.ledgers, ...to.ledgers])];
     if (end === logged.toldEnd || ledgers.length === 0) return undefined;
     const noted = () => {
       logged.toldEnd = end;
     };
-    return { ledgers, status, chargedTokens, noted };
+    return { ledgers, status, chargedTokens, isRead, noted };
   }
 
   #tell(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
@@ -170,7 +174,7 @@ export class JobLog {
   #open(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
-    const logged = jobs.get(key) ?? { facts: {}, status: 'completed', reported: 0, ledgers: [] };
+    const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, ledgers: [] };
     keepLast(jobs, key, logged, MOST_JOBS);
     return logged;
   }

@@ -23,6 +23,8 @@ export interface RunOfCreates {
   readonly hasOwnKey: boolean;
   /** Where the first create has opened the entry. */
   readonly opened: OpenedCreate[];
+  /** Whether a process before this one has left it. */
+  readonly isResumed?: boolean;
 }
 
 /** Writes down where a run stands, before it pauses: a process that dies in the pause is resumed there. */
@@ -36,9 +38,9 @@ export async function keepRun({ opened }: RunOfCreates, state: JobRunState): Pro
 }
 
 /** The run is over. `told` says whether its program has its outcome. */
-export async function endRun({ opened }: RunOfCreates, told: boolean): Promise<void> {
+export async function endRun({ opened, isResumed }: RunOfCreates, told: boolean): Promise<void> {
   const ended = opened.map(({ ledger, id, by, asked }) => {
-    const closed = ledger.note((draft) => closeRun(draft, id, by, told), keysOf(id, asked));
+    const closed = ledger.note((draft) => closeRun(draft, { id, by, told, isResumed }), keysOf(id, asked));
     return ledger.soon(closed.finally(() => ledger.landed(by)));
   });
   await Promise.all(ended);

@@ -4,8 +4,9 @@ import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { ENDED, type JobProgress } from '../rules/read-order.js';
 import { onAbort } from '../runtime/deadline.js';
-import type { Job } from '../schemas/job.js';
+import { isCompleted, type Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
+import { outcomeOf } from './wait.js';
 import type { WaitOptions } from './wait-options.js';
 import type { Waiter } from './waiter.js';
 
@@ -34,13 +35,15 @@ export async function* watchJob(
     wasShown = true;
     return onUpdate?.(seen, progress);
   };
-  const wait = waiter.waitForJob(job, { ...options, signal: stop.signal, onUpdate: update });
+  const wait = waiter.waitInLoop(job, { ...options, signal: stop.signal, onUpdate: update });
   wait.then(updates.close, updates.close);
   try {
     yield* updates.values();
     const final = await wait;
     // A job that was final before is not read.
-    if (!wasShown) yield { job: final, ...ENDED };
+    if (!wasShown && (isCompleted(final) || options.throwOnFailure === false)) yield { job: final, ...ENDED };
+    waiter.told(final);
+    outcomeOf(final, options.throwOnFailure);
   } catch (error) {
     throw seenFromCallerOf(error, watchJob);
   } finally {
@@ -66,11 +69,13 @@ export async function* waitForJobs(
     throw new GenError(mustBe('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
   }
   const { throwOnFailure = false } = options;
-  const finalJob = (job: Job | string, signal: AbortSignal) =>
-    waiter.waitForJob(job, { ...options, signal, throwOnFailure: false });
+  const finalJob = (job: Job | string, signal: AbortSignal) => waiter.waitInLoop(job, { ...options, signal });
   try {
     for await (const job of asTheyEnd(jobs, finalJob, options.signal, 'could not be waited for')) {
-      yield throwOnFailure ? await waiter.waitForJob(job) : job;
+      if (throwOnFailure) waiter.told(job);
+      yield outcomeOf(job, throwOnFailure);
+      // The program has asked for the next one, so it has handled this one.
+      waiter.told(job);
     }
   } catch (error) {
     throw seenFromCallerOf(error, waitForJobs);

@@ -42,7 +42,7 @@ export interface WaitContext {
   readonly maxRetryAfterMs?: number | undefined;
   readonly warn?: ((message: string) => void) | undefined;
   /** Called for an event whose job is not waited for in this process. A wait reads its job by itself. */
-  readonly announced?: ((job: Job) => void) | undefined;
+  readonly announced?: ((job: Job, isVerified: boolean) => void) | undefined;
   /** Whether a hook, a budget or a trace learns the charge of the job by a read. */
   readonly learnsCharge?: ((id: string) => boolean) | undefined;
 }
@@ -215,7 +215,7 @@ function inCallersContext(
 async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
   if (!context.learnsCharge?.(id)) return;
   const isRead = at.scheduler.readsLater && (await readCharge(context, at, id).catch(() => false));
-  if (!isRead) context.announced?.({ id, status });
+  if (!isRead) context.announced?.({ id, status }, true);
 }
 
 /** Whether a read has shown the end of the job. */

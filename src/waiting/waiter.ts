@@ -18,6 +18,8 @@ export interface WaiterContext extends NoticesContext, Omit<WaitContext, 'listen
   readonly scheduling: () => Promise<Scheduling & { readonly id: string }>;
   /** Whether the account is known only when a key function was asked. */
   readonly asksAccount?: boolean | undefined;
+  /** A wait for the job has begun: no other process takes it up until the returned function is called. */
+  readonly hold?: ((jobId: string) => () => void) | undefined;
   /** A wait has thrown the outcome of a job that did not complete. */
   readonly handedOver?: ((jobId: string) => Promise<void>) | undefined;
   /** Where the wait is traced, while somebody listens. */
@@ -29,6 +31,10 @@ export interface Waiter {
   /** Resolves with the final job; see {@link WaitOptions}. */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
+  /** The wait of a loop, which says itself when its program has the outcome. Resolves with the final job. */
+  waitInLoop(job: Job | string, options: WaitOptions): Promise<Job>;
+  /** The program has the outcome of a job. */
+  told(job: Job): void;
   /** The wait as a part of a longer call, whose options are checked. Resolves with the final job, whatever its status. */
   follow(target: WaitTarget): Promise<Job>;
   /** Notifies the waits on the event's job. */
@@ -60,28 +66,37 @@ export function createWaiter(given: WaiterContext): Waiter {
     const trace: WaitTrace = { jobId: target.id };
     return traced(channel, trace, () => followJob(context, target));
   };
+  // That the program has the outcome is noted afterwards: one that dies before gets it again.
+  const told = ({ id, status }: Job) => {
+    if (handedOver && status !== 'completed') void nextTurn().then(() => handedOver(id));
+  };
+  // Not async functions, whose frame would be half a kilobyte for each of thousands of waits.
+  const wait = (job: Job | string, options: WaitOptions): Promise<Job> => {
+    try {
+      const target = targetOf(job);
+      checkOptions('waitForJob', WAIT_OPTIONS, options);
+      const { timeoutMs = DEFAULT_WAIT_MS, signal } = options;
+      signal?.throwIfAborted();
+      const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
+      const isOver = target.job && isSettled(target.job);
+      const release = isOver ? undefined : given.hold?.(target.id);
+      const ended = isOver ? Promise.resolve(target.job) : follow({ ...target, options, leftMs, timeoutMs: leftMs });
+      if (release) ended.then(release, release);
+      return ended;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
   return {
     clock,
     follow,
-    // Not an async function, whose frame would be half a kilobyte for each of thousands of waits.
-    waitForJob(job: Job | string, options: WaitOptions = {}): Promise<CompletedJob> {
-      try {
-        const target = targetOf(job);
-        checkOptions('waitForJob', WAIT_OPTIONS, options);
-        const { throwOnFailure, timeoutMs = DEFAULT_WAIT_MS, signal } = options;
-        signal?.throwIfAborted();
-        const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
-        const isOver = target.job && isSettled(target.job);
-        const ended = isOver ? Promise.resolve(target.job) : follow({ ...target, options, leftMs, timeoutMs: leftMs });
-        return ended.then((final) => {
-          // That the program has the outcome is noted afterwards: one that dies before gets it again.
-          if (handedOver && final.status !== 'completed') void nextTurn().then(() => handedOver(final.id));
-          return outcomeOf(final, throwOnFailure);
-        });
-      } catch (error) {
-        return Promise.reject(error);
-      }
-    },
+    told,
+    waitInLoop: wait,
+    waitForJob: (job: Job | string, options: WaitOptions = {}): Promise<CompletedJob> =>
+      wait(job, options).then((final) => {
+        told(final);
+        return outcomeOf(final, options.throwOnFailure);
+      }),
     notify(event) {
       const notice = noticeOf(event, given.baseUrl?.());
       if (!notice) return;
@@ -90,7 +105,7 @@ export function createWaiter(given: WaiterContext): Waiter {
       const known: Promise<unknown> = asksAccount ? Promise.resolve() : scheduling();
       known.then(
         () => {
-          if (!deliver(notice) && job) announced?.({ id: job.id, status: job.status });
+          if (!deliver(notice) && job) announced?.({ id: job.id, status: job.status }, notice.isVerified === true);
         },
         // Without a key there are no waits.
         () => {},

@@ -67,7 +67,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
       await ledger.note((draft) => {
         const id = draft.jobEntry(jobId);
         const status = chargedTokens === 0 ? 'failed' : 'completed';
-        if (id !== undefined) endCreate(draft, { id, jobId, status, chargedTokens });
+        if (id !== undefined) endCreate(draft, { id, jobId, status, chargedTokens, isRead: true });
       });
     },
   };

@@ -19,13 +19,13 @@ describe('a budget of 100 tokens answers a create', () => {
   const learned = (tokens: number) => ({ tokens, isSure: true });
   const unknown = { tokens: null, isSure: false };
   const guessed = (tokens: number) => ({ tokens, isSure: false });
-  const at = { sign: 1, nowMs: 1 } as const;
+  const at = (phase: 'open' | 'sent', owner: string) => ({ phase, owner, sinceMs: 1, per: 'total' }) as const;
   const alive = (price: typeof unknown | ReturnType<typeof learned>) => (state: BudgetState) =>
-    withShare(state, 'open living', price, at);
+    withShare(state, at('open', 'living'), price, 1);
   const lost = (price: typeof unknown | ReturnType<typeof learned>) => (state: BudgetState) =>
-    withShare(state, 'sent ', price, at);
+    withShare(state, at('sent', ''), price, 1);
   const dead = (price: typeof unknown | ReturnType<typeof learned>) => (state: BudgetState) =>
-    withShare(state, 'open gone', price, at);
+    withShare(state, at('open', 'gone'), price, 1);
   const spent = (tokens: number) => (state: BudgetState) => withSpent(state, 'total', tokens, 1);
 
   it.each<[string, ((state: BudgetState) => BudgetState)[], { tokens: number | null; isSure: boolean }, string]>([
@@ -66,7 +66,11 @@ class Draft extends LedgerDraft {
   readonly living = new Set(['one', 'two']);
 
   constructor() {
-    super({ has: () => true }, { nowMs: 1, values: {} }, { id: 'one', opening: undefined, lapsed: new Set() });
+    super(
+      { has: () => true },
+      { nowMs: 1, values: {} },
+      { id: 'one', opening: undefined, lapsed: new Set(), holders: new Map() },
+    );
   }
 
   override isAlive = (holder: string) => this.living.has(holder.includes('#') ? processOf(holder) : holder);
@@ -111,7 +115,7 @@ describe('an entry', () => {
     expect(usage()).toEqual([0, 10]);
     accept('one#1');
     expect(usage()).toEqual([12, 0]);
-    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0 });
+    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
     expect(usage()).toEqual([0, 0]);
   });
 
@@ -130,7 +134,7 @@ describe('an entry', () => {
 
   it('is not corrected by the end of an earlier job of its run, which is told once more', () => {
     const { open, usage, accept, draft, id } = ledger();
-    const end = () => rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0 });
+    const end = () => rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
     open('one#1', { rules: RULES });
     accept('one#1');
     end();
@@ -151,12 +155,35 @@ describe('an entry', () => {
     ] as const) {
       const { accept, draft, id, entry, done } = ledger();
       accept('one#1');
-      rule.endCreate(draft, { id, jobId: 'job_1', status, chargedTokens: undefined });
+      rule.endCreate(draft, { id, jobId: 'job_1', status, chargedTokens: undefined, isRead: true });
       rule.handOver(draft, id, first);
       expect(entry() === undefined).toBe(second === undefined);
       if (second) rule.handOver(draft, id, second);
       expect([entry(), done()]).toEqual([undefined, expect.objectContaining({ jobId: 'job_1' })]);
     }
+  });
+
+  it('of a run that goes on is not ended by another wait, which throws the failure of its job', () => {
+    const { open, accept, draft, id, entry, living } = ledger();
+    open('one#1', { rules: RULES });
+    accept('one#1');
+    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
+    rule.handOver(draft, id, 'outcome');
+    expect(entry()?.phase).toBe('ended');
+    living.delete('one');
+    rule.handOver(draft, id, 'outcome');
+    expect(entry()).toBeUndefined();
+  });
+
+  it('whose file is stored waits for its charge, which no job shows but one that is read', () => {
+    const { accept, usage, draft, id, entry } = ledger();
+    accept('one#1');
+    const end = { id, jobId: 'job_1', status: 'completed' };
+    rule.endCreate(draft, { ...end, chargedTokens: undefined, isRead: false });
+    rule.handOver(draft, id, 'file');
+    expect([entry()?.isStored, rule.takeUp(draft, id, 'two#1', () => true)]).toEqual([true, undefined]);
+    rule.endCreate(draft, { ...end, chargedTokens: 25, isRead: true });
+    expect([entry(), usage()]).toEqual([undefined, [25, 0]]);
   });
 
   it('is gone where its create was refused, and stays where its answer was lost', () => {
@@ -215,7 +242,7 @@ describe('an entry', () => {
     const { open, accept, usage, draft, id } = ledger();
     open('one#1', { rules: RULES });
     accept('one#1');
-    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0 });
+    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
     open('one#1', { rules: RULES, sentKey: 'k:r2' });
     accept('one#1', { jobId: 'job_2', sentKey: 'k:r2' });
     expect(usage()).toEqual([12, 0]);
@@ -227,7 +254,7 @@ describe('an entry', () => {
     const { accept, usage, draft, id } = ledger();
     for (let times = 0; times < 2; times++) accept('one#1');
     for (let times = 0; times < 2; times++) {
-      rule.endCreate(draft, { id, jobId: 'job_1', status: 'completed', chargedTokens: 5 });
+      rule.endCreate(draft, { id, jobId: 'job_1', status: 'completed', chargedTokens: 5, isRead: true });
     }
     expect(usage()).toEqual([5, 0]);
   });

@@ -27,7 +27,9 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     if (secret === undefined && call.toService && !call.isPublic) {
       const login = core.credentials.login(call);
       // A function is asked for it within the deadline.
-      secret = ('key' in login ? login : await deadline.race(login)).key;
+      const { key, account } = 'key' in login ? login : await deadline.race(login);
+      secret = key;
+      call.sent.account = account;
     }
     call.sent.mayHaveArrived = true;
     if (turn.slot) turn.slot.isUsed = true;

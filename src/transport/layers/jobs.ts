@@ -1,9 +1,10 @@
-import { endCreate, handOver } from '../../rules/ledger.js';
+import { endCreate, handOver, holdJob } from '../../rules/ledger.js';
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
 import { lengthClassOf } from '../../rules/read-order.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
+import type { ClientAccount } from '../../store/account.js';
 import type { Core, JobTeller, Layer } from '../call.js';
 import { heard, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
@@ -40,29 +41,46 @@ export function createJobTeller(core: TellerCore): JobTeller {
     async seen(seenIn, shown) {
       const { kind, body, idempotencyKey, label, trace, sent } = seenIn;
       const call = kind.type === 'json' ? kind.request.call : undefined;
-      if (call) learnJob(core, pricedCallOf(call, body), shown);
-      const { ledgers = [] } = sent;
-      if (ledgers.length === 0 && !isWatched(core, shown.job.id)) return;
+      const { ledgers = [], account = credentials.account() } = sent;
+      if (call && account) learnJob(account, pricedCallOf(call, body), shown);
+      if (ledgers.length === 0 && !isWatched(core, shown.job.id, account)) return;
       const origin = call && { call, idempotencyKey, label, ledgers, trace: trace?.job };
-      const ended = logOf(core)?.seen(shown, listeners(core), origin);
+      const ended = logOf(account)?.seen(shown, listeners(core), origin);
       if (ended) await tellEnd(core, ended, shown.job.id);
     },
-    announced(job) {
+    announced(job, isVerified) {
       if (!isWatched(core, job.id)) return;
-      const ended = logOf(core)?.announced(job, listeners(core));
-      if (ended) void tellEnd(core, ended, job.id);
+      const ended = logOf(credentials.account())?.announced(job, listeners(core));
+      if (ended && isVerified) void tellEnd(core, ended, job.id);
     },
     async stored(jobId) {
       if (!isWatched(core, jobId)) return;
-      logOf(core)?.stored(jobId, listeners(core));
+      logOf(credentials.account())?.stored(jobId, listeners(core));
       await handOverIn(core, jobId, 'file');
     },
     handedOver: (jobId) => handOverIn(core, jobId, 'outcome'),
+    hold(jobId) {
+      const ledger = ledgerIn(core);
+      if (!ledger?.outlives) return () => {};
+      const by = ledger.fly();
+      const note = (isHeld: boolean) =>
+        ledger.note((draft) => {
+          const id = draft.jobEntry(jobId);
+          if (id !== undefined) holdJob(draft, id, by, isHeld);
+        });
+      // Where it cannot be noted, the job may be resumed beside the call.
+      void note(true).catch(() => {});
+      return () =>
+        void note(false).then(
+          () => ledger.landed(by),
+          () => ledger.landed(by),
+        );
+    },
     isWatched: (jobId) => isWatched(core, jobId),
-    priceOf(job) {
+    priceOf(job, account = credentials.account()) {
       // What other processes have learned is read with the first use of the rate limits.
       credentials.limits();
-      return credentials.account()?.facts.prices.get(priceClassOf(job));
+      return account?.facts.prices.get(priceClassOf(job));
     },
     durationOf(job) {
       return credentials.account()?.facts.lengths.expectedMs(lengthClassOf(job));
@@ -71,8 +89,7 @@ export function createJobTeller(core: TellerCore): JobTeller {
 }
 
 /** The log of the account's jobs, once the account is known. */
-function logOf({ credentials }: TellerCore): JobLog | undefined {
-  const account = credentials.account();
+function logOf(account: ClientAccount | undefined): JobLog | undefined {
   return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
 }
 
@@ -91,16 +108,14 @@ function listeners(core: TellerCore): JobListeners {
 }
 
 /** Learns what a create says of its kind: the price, and how long its job takes once that has ended. */
-function learnJob({ credentials }: TellerCore, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
-  const account = credentials.account();
-  if (!account) return;
+function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
   account.facts.lengths.created(job.id, priced);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
   if (tokens !== undefined) account.facts.prices.learn(priceClassOf(priced), () => tokens);
 }
 
 /** Whether somebody wants to know of a job. Nothing is kept where nobody does. */
-function isWatched(core: TellerCore, jobId: string): boolean {
+function isWatched(core: TellerCore, jobId: string, account = core.credentials.account()): boolean {
   const { config, channels } = core;
   return (
     config.budget !== undefined ||
@@ -108,21 +123,16 @@ function isWatched(core: TellerCore, jobId: string): boolean {
     config.store !== undefined ||
     heard(channels()?.job) !== undefined ||
     channels()?.events.hasSubscribers === true ||
-    logOf(core)?.knows(jobId) === true
+    logOf(account)?.knows(jobId) === true
   );
 }
 
 /** Tells the ledgers how a job has ended: its budgets are corrected by what was charged. */
-async function tellEnd(
-  core: TellerCore,
-  { ledgers, status, chargedTokens, noted }: EndedJob,
-  jobId: string,
-): Promise<void> {
-  const end = { jobId, status, chargedTokens };
+async function tellEnd(core: TellerCore, { ledgers, noted, ...end }: EndedJob, jobId: string): Promise<void> {
   const told = ledgers.map((ledger) => {
     const note = ledger.note((draft) => {
       const id = draft.jobEntry(jobId);
-      if (id !== undefined) endCreate(draft, { id, ...end });
+      if (id !== undefined) endCreate(draft, { id, jobId, ...end });
       return id !== undefined;
     });
     const known = note.then(

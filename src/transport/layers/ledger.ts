@@ -1,9 +1,18 @@
 import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError, PreflightError } from '../../errors/index.js';
-import { budgetRefusal, type ClientHome, countingOf } from '../../ledger/counting-budget.js';
+import { budgetRefusal, type ClientHome, countingOf, counts } from '../../ledger/counting-budget.js';
 import { type Ledger, ledgerOf } from '../../ledger/ledger.js';
+import type { BudgetTerms } from '../../rules/budget.js';
 import { outcomeUnderKey } from '../../rules/fate.js';
-import { acceptCreate, failCreate, noteParams, noteSent } from '../../rules/ledger.js';
+import {
+  acceptCreate,
+  type FailedCreate,
+  failCreate,
+  fillIn,
+  noteParams,
+  noteSent,
+  noteUnsent,
+} from '../../rules/ledger.js';
 import { keysOf } from '../../rules/ledger-draft.js';
 import { type CreateEntry, entryId } from '../../rules/ledger-entry.js';
 import { priceOf } from '../../rules/price.js';
@@ -17,7 +26,7 @@ import { isSetupError } from '../../store/store.js';
 import { type Call, type Core, detailsOf, type Layer } from '../call.js';
 import { ASKED, digestOf } from '../idempotency.js';
 import { chargedTokensOf } from '../job-log.js';
-import type { OpenedCreate } from '../opened-create.js';
+import { endRun, type OpenedCreate } from '../opened-create.js';
 import type { ShownJob } from '../transport.js';
 
 /**
@@ -28,20 +37,26 @@ export const opened: Layer = async (call, next) => {
   const namespace = call.kind.type === 'json' ? call.kind.request.call : undefined;
   if (!namespace || call.kind.type !== 'json') return next(call);
   const digest = digestOfCreate(call, namespace);
-  refuseReuse(call, digest);
-  const creates = await openAll(call, namespace, digest);
+  const where = whereOf(call);
+  // A key function may give the key of another account for each call.
+  const account = digest !== undefined || where.length > 0 ? await call.core.account() : undefined;
+  if (account) refuseReuse(call, account, digest);
+  const creates = account ? await openAll(call, where, { account, namespace, digest }) : [];
   call.sent.ledgers = creates.map(({ ledger }) => ledger);
   const { run, shows } = call.kind.request;
   const failed = (error: unknown) => {
     const fate = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
-    return Promise.all(creates.map((it) => it.ledger.soon(failIn(it, fate, call.sent.notedKey))));
+    const failure = { fate, sentKey: call.sent.notedKey, isResumed: run?.isResumed };
+    return Promise.all(creates.map((it) => it.ledger.soon(failIn(it, failure))));
   };
   try {
     const answer = await next({ ...call, opened: creates });
     const { decoded } = answer;
     // Not the documented shape: a job may have been made.
     const shown = 'failure' in decoded ? undefined : shows?.(decoded.data);
-    if (shown) await accept(call, creates, shown, digest);
+    if (shown && account && digest !== undefined)
+      rememberKey(account, call.idempotencyKey, { digest, jobId: shown.job.id });
+    if (shown) await accept(call, creates, shown);
     else await failed('failure' in decoded ? decoded.failure : undefined);
     return answer;
   } catch (error) {
@@ -62,6 +77,17 @@ export const noted: Layer = async (call, next) => {
   }
   return next(call);
 };
+
+/** Notes that the last attempt has surely made nothing, before a pause in which the process may die. */
+export async function noteUnsentIn(call: Call<unknown>): Promise<void> {
+  delete call.sent.notedKey;
+  const kept = call.opened?.filter(({ ledger }) => ledger.outlives) ?? [];
+  await Promise.all(
+    kept.map(({ ledger, id, by, asked }) =>
+      ledger.soon(ledger.ask((draft) => noteUnsent(draft, id, by), { keys: keysOf(id, asked) })),
+    ),
+  );
+}
 
 /** Notes the upload ids of the files, so that a create which waits for its rate limit can be sent by another process. */
 export async function noteUploads({ opened: creates = [] }: Call<unknown>, body: unknown): Promise<void> {
@@ -112,25 +138,23 @@ function whereOf({ core, options }: Call<unknown>): AskedBudgets[] {
 
 async function openAll(
   call: Call<unknown>,
-  namespace: JobCall,
-  digest: string | undefined,
+  where: readonly AskedBudgets[],
+  noted: Noted,
 ): Promise<readonly OpenedCreate[]> {
-  const where = whereOf(call);
-  if (where.length === 0) return [];
-  const account = await call.core.account();
+  const isResumed = call.kind.type === 'json' && call.kind.request.run?.isResumed;
   const creates: OpenedCreate[] = [];
   try {
-    for (const asked of where) creates.push(await openIn(call, asked, { account: account.id, namespace, digest }));
+    for (const asked of where) creates.push(await openIn(call, asked, noted));
     return creates;
   } catch (error) {
-    await Promise.all(creates.map((it) => it.ledger.soon(failIn(it, 'unsent'))));
+    await Promise.all(creates.map((it) => it.ledger.soon(failIn(it, { fate: 'unsent', isResumed }))));
     for (const { ledger, by } of creates) ledger.landed(by);
     throw error;
   }
 }
 
 interface Noted {
-  readonly account: string;
+  readonly account: ClientAccount;
   readonly namespace: JobCall;
   readonly digest: string | undefined;
 }
@@ -138,9 +162,10 @@ interface Noted {
 async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, noted: Noted): Promise<OpenedCreate> {
   const run = call.kind.type === 'json' ? call.kind.request.run : undefined;
   const held = run?.opened.find((it) => it.ledger === ledger);
+  const fields = entryOf(call, budgets, noted);
   const by = held?.by ?? ledger.fly();
   const asked = {
-    ...entryOf(call, budgets, noted),
+    ...fields,
     holders: [by],
     keeps: ledger.outlives && ledger === ledgerIn(call.core),
   };
@@ -148,7 +173,12 @@ async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, no
   const refusesUnknown = budgets.map((it) => countingOf(it).refusesUnknown);
   try {
     const isAgain = held !== undefined || noted.digest !== undefined;
-    const reply = await ledger.open({ id: create.id, by, entry: asked, refusesUnknown, isAgain }, call.signal);
+    const ask = { id: create.id, by, entry: asked, refusesUnknown, isAgain };
+    let reply = await ledger.open(ask, call.signal);
+    if (reply.outcome === 'unresolved') {
+      await fillInAll(ledger, reply.budget);
+      reply = await ledger.open(ask, call.signal);
+    }
     if (reply.outcome === 'reused') throw reuseError(call, reply.jobId);
     if (reply.outcome !== 'noted') throw await budgetRefusal(ledger, reply);
     const opened = { ...create, id: reply.id };
@@ -156,10 +186,19 @@ async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, no
     return opened;
   } catch (cause) {
     // It may be noted after all: an abort does not wait for the store.
-    void failIn(create, 'unsent').catch(() => {});
+    void failIn(create, { fate: 'unsent', isResumed: run?.isResumed }).catch(() => {});
+    // Of a run that does not know of it yet, nobody else says that it is over.
+    if (run && !held) void endRun({ ...run, opened: [create] }, false).catch(() => {});
     if (!held) ledger.landed(by);
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
+}
+
+/** Fills in the prices that are known by now of what a budget waits for. */
+async function fillInAll(ledger: Ledger, budget: BudgetTerms): Promise<void> {
+  const { entries } = await ledger.recentEntries();
+  const unpriced = entries.filter((it) => it.tokens === null && counts(it, budget));
+  await Promise.all(unpriced.map((it) => ledger.ask((draft) => fillIn(draft, entryId(it.account, it.key)))));
 }
 
 /** The entry of a create, as far as it is known before anything is uploaded. */
@@ -167,12 +206,12 @@ function entryOf(call: Call<unknown>, budgets: readonly Budget[], { account, nam
   const { core, kind, body, label, idempotencyKey: sentKey = '' } = call;
   const run = kind.type === 'json' ? kind.request.run : undefined;
   const { job, priceClass, isFixed: teaches } = priceOf(namespace, body);
-  const learned = teaches ? core.jobs.priceOf(job) : undefined;
+  const learned = teaches ? core.jobs.priceOf(job, account) : undefined;
   const guesses = budgets.map((it) => countingOf(it).guess(job));
   const guessed = guesses.length > 0 && guesses.every((it) => it !== null) ? Math.max(...guesses.map(Number)) : null;
   return {
     key: run?.key ?? sentKey,
-    account,
+    account: account.id,
     call: namespace,
     params: call.json === undefined ? null : paramsOf(call),
     atMs: core.config.clock.wall.now(),
@@ -222,13 +261,8 @@ async function accept(
   call: Call<unknown>,
   creates: readonly OpenedCreate[],
   { job, quotedTokens, balanceTokens }: ShownJob,
-  digest: string | undefined,
 ): Promise<void> {
   const { core, options, idempotencyKey } = call;
-  const keys = core.credentials.account() && createdKeys(core.credentials.account());
-  if (keys && digest !== undefined && idempotencyKey !== undefined) {
-    keepLast(keys, idempotencyKey, { digest, jobId: job.id }, KEPT_KEYS);
-  }
   for (const budget of new Set([core.config.budget, options.budget])) {
     if (budget) countingOf(budget).reportLow(tokensIn(balanceTokens));
   }
@@ -255,10 +289,9 @@ function unpriced(jobId: string): string {
 
 function failIn(
   { ledger, id, by, asked }: OpenedCreate,
-  fate: 'refused' | 'unsent' | 'lost',
-  sentKey?: string,
+  failure: Pick<FailedCreate, 'fate' | 'sentKey' | 'isResumed'>,
 ): Promise<void> {
-  return ledger.note((draft) => failCreate(draft, { id, by, fate, sentKey }), keysOf(id, asked));
+  return ledger.note((draft) => failCreate(draft, { id, by, ...failure }), keysOf(id, asked));
 }
 
 function storeFailure(call: Call<unknown>, cause: unknown): unknown {
@@ -270,11 +303,19 @@ function storeFailure(call: Call<unknown>, cause: unknown): unknown {
 /** Keys of creates that are remembered without a store. */
 const KEPT_KEYS = 1_000;
 
+/** What a key has made. */
+interface MadeUnder {
+  readonly digest: string;
+  readonly jobId: string;
+}
+
 /** What this process has made jobs of, by key. */
-function createdKeys(
-  account: ClientAccount | undefined,
-): Map<string, { readonly digest: string; readonly jobId: string }> {
-  return account?.shared('create keys', () => new Map()) ?? new Map();
+function createdKeys(account: ClientAccount): Map<string, MadeUnder> {
+  return account.shared('create keys', () => new Map());
+}
+
+function rememberKey(account: ClientAccount, key = '', made: MadeUnder): void {
+  keepLast(createdKeys(account), key, made, KEPT_KEYS);
 }
 
 /** A digest of the params, where the caller has chosen the key: a random one is never used again. */
@@ -292,8 +333,8 @@ function digestOfCreate({ kind, body, options }: Call<unknown>, namespace: JobCa
  * Refuses a key that this process has used for something else: the service answers a key that it knows with the first job,
  * whatever the params, so a key that is used again by mistake would go unnoticed.
  */
-function refuseReuse(call: Call<unknown>, digest: string | undefined): void {
-  const first = createdKeys(call.core.credentials.account()).get(call.idempotencyKey ?? '');
+function refuseReuse(call: Call<unknown>, account: ClientAccount, digest: string | undefined): void {
+  const first = createdKeys(account).get(call.idempotencyKey ?? '');
   if (first && digest !== undefined && first.digest !== digest) throw reuseError(call, first.jobId);
 }
 

@@ -26,6 +26,7 @@ export const rateLimited: Layer = async (call, next) => {
   const { core } = call;
   // Whose limits count is not known before a key function has been asked.
   const login = core.config.asksAccount ? await askLogin(call) : undefined;
+  if (login) call.sent.account = login.account;
   const limits = login ? core.limitsOf(login.account) : core.limits();
   if (!limits) return next(call);
   const askedMs = core.clock.now();

@@ -6,6 +6,7 @@ import { backoff, noEarlier, spread } from '../../rules/backoff.js';
 import { fateOf, isRateLimited, isTransient } from '../../rules/fate.js';
 import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
+import { noteUnsentIn } from './ledger.js';
 import { waitsForRateLimit } from './rate-limit.js';
 
 const RETRY = { firstMs: 500, mostMs: 8_000 };
@@ -53,7 +54,9 @@ async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, f
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   const fate = fateOf(error);
   // What has surely made no job counts as not sent, should the caller leave during the pause.
-  if (fate === 'full' || fate === 'unsent') call.sent.mayHaveArrived = progress.wasLost;
+  const madeNothing = fate === 'full' || fate === 'unsent';
+  if (madeNothing) call.sent.mayHaveArrived = progress.wasLost;
+  if (madeNothing && !progress.wasLost) await noteUnsentIn(call);
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitOut(call, progress, askedMs);
   if (failures >= call.maxRetries || !isTransient(error)) return false;

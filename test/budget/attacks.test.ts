@@ -1,0 +1,148 @@
+// What broke a budget: each of these charged more than it counted, or shut it for nothing.
+import { createBudget } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { company, openKeys, order, PRICE, refusal, VIDEO } from '../store/company.js';
+
+const failed = { status: 'failed', errorCode: 'generation_failed' };
+
+it('a run goes on in its budget although another wait has thrown the failure of its job', async () => {
+  const { clock, state, open } = company();
+  const { client, budget } = open({ budget: { maxTokens: 15 } });
+  state.outcomes = [failed];
+  const options = { recover: { generation_failed: 1 } } as const;
+  const others: Promise<unknown>[] = [];
+  const onCreated = ({ job }: { job: { id: string } }) =>
+    void others.push(client.waitForJob(job.id, { pollIntervalMs: 1 }).catch(() => {}));
+  const seen: unknown[] = [];
+  state.answer = (key) => {
+    if (key.endsWith(':r2')) budget.usage().then(({ reservedTokens }) => seen.push(reservedTokens));
+    return 'made';
+  };
+  await clock.until(client.videos.createAndWait(VIDEO, { ...options, onCreated }));
+  await clock.until(Promise.all(others));
+  expect(seen).toEqual([PRICE]);
+  expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
+});
+
+it('the second create of a run asks for room, although the first key is done', async () => {
+  const { clock, state, open, charged } = company();
+  const { client } = open({ budget: { maxTokens: 15 } });
+  const keys = ['k1', 'k2', 'k3'];
+  state.outcomes = keys.map(() => failed);
+  for (const idempotencyKey of keys)
+    await clock.until(client.videos.createAndWait(VIDEO, { idempotencyKey }).catch(() => {}));
+  await clock.advance(10);
+  const again = keys.map((idempotencyKey) =>
+    client.videos.createAndWait(VIDEO, { idempotencyKey, recover: { generation_failed: 1 } }),
+  );
+  await clock.until(Promise.allSettled(again));
+  expect(charged()).toBe(PRICE);
+});
+
+it('a run whose second create is refused for good is over when its call has rejected', async () => {
+  const { clock, state, open } = company();
+  const { client, budget } = open();
+  state.outcomes = [failed];
+  state.answer = (key) => (key.endsWith(':r2') ? refusal(402, 'insufficient_balance') : 'made');
+  const call = client.videos.createAndWait(VIDEO, { recover: { generation_failed: 2 } });
+  await expect(clock.until(call)).rejects.toMatchObject({ code: 'insufficient_balance' });
+  expect([await openKeys(client), await budget.usage()]).toMatchObject([[], { spentTokens: 0, reservedTokens: 0 }]);
+});
+
+it('a release of what was answered meanwhile changes nothing', async () => {
+  const { clock, open } = company();
+  const { client, budget } = open();
+  const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }));
+  await budget.release('k');
+  await clock.until(client.jobs.get(job.id));
+  await clock.advance(10);
+  expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
+});
+
+describe('a create whose answer was lost', () => {
+  it('lapses at the end of its next period, however many others are lost after it', async () => {
+    const { clock, state, open } = company();
+    const { client, budget } = open({ budget: { per: 1_000, unknownPrice: () => PRICE }, timeoutMs: 10 });
+    await clock.until(client.videos.create(VIDEO));
+    state.answer = () => 'lost';
+    for (let times = 0; times < 30; times++) {
+      await clock.until(client.videos.create(VIDEO).catch(() => {}));
+      await clock.advance(900);
+      expect((await budget.usage()).reservedTokens).toBeLessThanOrEqual(4 * PRICE);
+    }
+    await clock.advance(3_000);
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+  });
+
+  it('is filled in with the price that another create has learned since', async () => {
+    const { clock, state, open } = company();
+    const { client, budget, store } = open({ timeoutMs: 10 });
+    state.answer = () => 'lost';
+    await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }).catch(() => {}));
+    state.answer = () => 'made';
+    await clock.until(
+      client.withOptions({ budget: createBudget({ maxTokens: 100, scope: 'other', store }) }).videos.create(VIDEO),
+    );
+    await clock.until(client.videos.create(VIDEO));
+    expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: PRICE, unresolved: ['k'] });
+  });
+});
+
+it('a create under way counts for as long as it takes, whatever the period', async () => {
+  const { clock, state, open } = company();
+  const { client, budget } = open({ budget: { per: 500, unknownPrice: () => PRICE } });
+  state.answer = () => 'never';
+  client.videos.create(VIDEO).catch(() => {});
+  await clock.advance(20_000);
+  expect(await budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: [] });
+});
+
+it('two budgets of one scope and period are one sum with two limits', async () => {
+  const { clock, open } = company();
+  const { client, budget, store } = open();
+  const same = createBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
+  await clock.until(client.videos.create(VIDEO, { budget: same }));
+  expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
+  const second = client.videos.create(VIDEO, { budget: same });
+  await expect(clock.until(second)).rejects.toMatchObject({ code: 'budget_exceeded' });
+});
+
+it.each(['create', 'createAndWait'] as const)(
+  'a second %s under a key that fails leaves what the first has in flight',
+  async (method) => {
+    const { clock, state, open } = company();
+    const { client, budget } = open({ budget: { maxTokens: 15, unknownPrice: () => PRICE } });
+    state.answer = () => 'lost';
+    order(client, method, 'k').catch(() => {});
+    await clock.advance(10);
+    state.answer = () => refusal(402, 'insufficient_balance');
+    await clock.until(order(client, method, 'k').catch(() => {}));
+    expect([await openKeys(client), await budget.usage()]).toMatchObject([['k'], { reservedTokens: PRICE }]);
+  },
+);
+
+it('tenants of one client keep their own keys apart, whoever calls last', async () => {
+  const { clock, open, jobs } = company();
+  let tenant = 'a';
+  const { client } = open({ apiKey: () => `key-of-${tenant}` });
+  await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  tenant = 'b';
+  jobs.clear();
+  await clock.until(client.videos.create({ prompt: 'another film' }, { idempotencyKey: 'order-1' }));
+  tenant = 'a';
+  const reused = client.videos.create({ prompt: 'a third film' }, { idempotencyKey: 'order-1' });
+  await expect(clock.until(reused)).rejects.toMatchObject({ code: 'idempotency_key_reused' });
+});
+
+it('a run of two jobs that is repeated under its key is counted once', async () => {
+  const { clock, state, open, charged } = company();
+  const { client, budget } = open();
+  state.outcomes = [failed, failed];
+  const options = { idempotencyKey: 'k', recover: { generation_failed: 2 } } as const;
+  for (let times = 0; times < 3; times++) {
+    const job = await clock.until(client.videos.createAndWait(VIDEO, options));
+    if (times > 0) await client.markStored(job);
+    await clock.advance(10);
+    expect([charged(), await budget.usage()]).toMatchObject([PRICE, { spentTokens: PRICE, reservedTokens: 0 }]);
+  }
+});

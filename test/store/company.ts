@@ -1,0 +1,127 @@
+// A service, a database on a clock that a test holds, and the processes that open it one after the other.
+import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from 'gen-client';
+import { CLOCK } from '../../src/runtime/clock.js';
+import { memoryStoreOn, type Store } from '../../src/store/store.js';
+import { BASE_URL, freshKey, json } from '../transport/support.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+
+export const VIDEO = { prompt: 'a fox at dawn' };
+/** Tokens that each job costs. */
+export const PRICE = 10;
+
+interface ServiceJob {
+  readonly id: string;
+  status: string;
+  errorCode?: string;
+  expiresAt?: string;
+}
+
+/** What the service does with a create. `lost`: it makes the job, and its answer never comes. */
+export type Answer = 'made' | 'lost' | 'never' | Error | Response;
+
+export function company({ perRequest = false } = {}) {
+  const clock = Object.assign(virtualClock(), { perRequest });
+  const database = memoryStoreOn(clock);
+  const jobs = new Map<string, ServiceJob>();
+  const posted: string[] = [];
+  const state: { answer: (key: string) => Answer; outcomes: Partial<ServiceJob>[] } = {
+    answer: () => 'made',
+    outcomes: [],
+  };
+  const shown = ({ id, status, errorCode, expiresAt }: ServiceJob) => {
+    const file = {
+      providerOutputUrl: `${BASE_URL}/${id}/output`,
+      finalTokenCost: PRICE,
+      providerOutputExpiresAt: expiresAt,
+    };
+    return {
+      id,
+      status,
+      errorCode,
+      ...(status === 'completed' && file),
+      ...(status === 'failed' && { finalTokenCost: 0 }),
+    };
+  };
+  const serve = async (url: string, init: RequestInit): Promise<Response> => {
+    if (init.method !== 'POST') {
+      const job = [...jobs.values()].find(({ id }) => url.endsWith(id));
+      return job ? json({ success: true, data: { job: shown(job) } }) : refusal(404, 'job_not_found');
+    }
+    const key = new Headers(init.headers).get('idempotency-key') ?? '';
+    posted.push(key);
+    const answer = state.answer(key);
+    if (answer instanceof Error) throw answer;
+    if (answer instanceof Response) return answer.clone();
+    if (answer === 'never') return new Promise(() => {});
+    const job = jobs.get(key) ?? { id: `job_${jobs.size + 1}`, status: 'completed', ...state.outcomes.shift() };
+    jobs.set(key, job);
+    if (answer === 'lost') return new Promise(() => {});
+    return json({ success: true, data: { job: { id: job.id, status: 'processing' }, quoted_token_cost: PRICE } });
+  };
+  const apiKey = freshKey();
+  const open = ({
+    budget: terms,
+    ...options
+  }: Omit<ClientOptions, 'budget'> & { budget?: Partial<BudgetOptions> } = {}) => {
+    const life = { isDead: false, delayMs: 0, isAway: false };
+    const alive = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (life.isAway) throw new Error('away');
+      if (life.delayMs > 0) await new Promise<void>((resolve) => void clock.after(life.delayMs, resolve));
+      return life.isDead ? new Promise<T>(() => {}) : work();
+    };
+    const store: Store = {
+      ...{ [CLOCK]: clock },
+      read: (group, keys) => alive(() => database.read(group, keys)),
+      write: (group, version, changes) => alive(() => database.write(group, version, changes)),
+    };
+    const fetch = async (url: string, init: RequestInit) => {
+      if (life.isDead) return new Promise<Response>(() => {});
+      const answer = await serve(url, init);
+      return life.isDead ? new Promise<Response>(() => {}) : answer;
+    };
+    const budget = createBudget({ scope: 'team', per: 'month', maxTokens: 100, store, ...terms });
+    const base = { apiKey, baseUrl: BASE_URL, fetch, store, budget, maxRetries: 0, [CLOCK]: clock };
+    const client = new GenClient({ ...base, rateLimit: 'off', ...options });
+    return { client, budget, store, life };
+  };
+  const charged = () => [...jobs.values()].filter(({ status }) => status === 'completed').length * PRICE;
+  return { clock, jobs, posted, state, open, charged };
+}
+
+/** A refusal that asks for an hour. */
+export function refusal(status: number, code: string): Response {
+  return json({ success: false, error: { code, message: code } }, { status, headers: { 'retry-after': '3600' } });
+}
+
+/** The service cannot be reached. */
+export function refusedConnection(): Error {
+  const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+  return Object.assign(new TypeError('fetch failed'), { cause });
+}
+
+/** What resume gives, and the errors that it throws at its end. */
+export async function resumed(client: GenClient): Promise<{ keys: string[]; errors: unknown[] }> {
+  const keys: string[] = [];
+  try {
+    for await (const { job, idempotencyKey } of client.resume()) {
+      keys.push(idempotencyKey);
+      if (job.status === 'completed') await client.markStored(job);
+    }
+    return { keys, errors: [] };
+  } catch (error) {
+    return { keys, errors: error instanceof AggregateError ? error.errors : [error] };
+  }
+}
+
+/** The keys of the creates that are not done. */
+export async function openKeys(client: GenClient): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { idempotencyKey } of client.openCreates()) keys.push(idempotencyKey);
+  return keys;
+}
+
+/** Makes a video in one way or the other. */
+export function order(client: GenClient, method: 'create' | 'createAndWait', idempotencyKey: string): Promise<unknown> {
+  if (method === 'create') return client.videos.create(VIDEO, { idempotencyKey });
+  return client.videos.createAndWait(VIDEO, { idempotencyKey });
+}

@@ -1,0 +1,236 @@
+// What a killed process leaves: whatever the service says at the next start, no paid job and no order is lost without a word.
+import { describe, expect, it } from 'vitest';
+import { type Answer, company, openKeys, order, PRICE, refusal, refusedConnection, resumed, VIDEO } from './company.js';
+
+const AWAY: readonly [string, () => Answer][] = [
+  ['refuses connections', refusedConnection],
+  ['answers 429', () => refusal(429, 'rate_limited')],
+  ['answers 503 dispatch_disabled', () => refusal(503, 'dispatch_disabled')],
+  ['answers 401', () => refusal(401, 'invalid_api_key')],
+];
+
+describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
+  it.each(AWAY)('that was sent stays open and counted while the service %s, and is resumed later', async (_, away) => {
+    const { clock, jobs, state, open } = company();
+    const one = open();
+    state.answer = () => 'lost';
+    order(one.client, method, 'order-1').catch(() => {});
+    await clock.advance(10);
+    one.life.isDead = true;
+    await clock.advance(31_000);
+    state.answer = away;
+    const two = open();
+    for (let start = 0; start < 2; start++) {
+      expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
+      expect(await openKeys(two.client)).toEqual(['order-1']);
+      expect((await two.budget.usage()).unresolved).toEqual(['order-1']);
+    }
+    state.answer = () => 'made';
+    expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
+    expect([jobs.size, await two.budget.usage()]).toMatchObject([1, { spentTokens: PRICE, reservedTokens: 0 }]);
+    expect(await openKeys(two.client)).toEqual([]);
+  });
+
+  it.each(AWAY)('that was not sent stays open, and counts nothing, while the service %s', async (_, away) => {
+    const { clock, posted, state, open } = company();
+    const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
+    await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
+    order(one.client, method, 'order-1').catch(() => {});
+    await clock.advance(10);
+    one.life.isDead = true;
+    await clock.advance(31_000);
+    state.answer = away;
+    const two = open();
+    for (let start = 0; start < 2; start++) {
+      expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
+      expect(await openKeys(two.client)).toEqual(['order-1']);
+      expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0 });
+    }
+    state.answer = () => 'made';
+    expect((await clock.until(resumed(two.client))).keys).toEqual(['order-1']);
+    expect(posted.filter((key) => key === 'first')).toEqual(['first']);
+  });
+});
+
+describe('what resume cannot resume', () => {
+  it.each([
+    ['an unknown job', (company: Company) => company.jobs.delete('order-1')],
+    [
+      'a refused create',
+      ({ state, jobs }: Company) => {
+        jobs.delete('order-1');
+        state.answer = () => refusal(402, 'insufficient_balance');
+      },
+    ],
+  ])(
+    '%s is told by the next resume where the loop was left before, and is gone once it was told',
+    async (what, change) => {
+      const all = company();
+      const { clock, state, open } = all;
+      const one = open({ budget: { unknownPrice: () => PRICE } });
+      if (what === 'a refused create') state.answer = (key) => (key === 'order-1' ? 'lost' : 'made');
+      await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
+      one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+      await clock.advance(10);
+      one.life.isDead = true;
+      await clock.advance(31_000);
+      change(all);
+      const two = open();
+      const left = async () => {
+        for await (const _ of two.client.resume()) break;
+      };
+      await clock.until(left());
+      expect((await openKeys(two.client)).sort()).toEqual(['order-1', 'order-2']);
+      const { keys, errors } = await clock.until(resumed(two.client));
+      expect([keys, errors]).toEqual([['order-2'], [expect.objectContaining({ idempotencyKey: 'order-1' })]]);
+      await clock.advance(10);
+      expect(await openKeys(two.client)).toEqual([]);
+    },
+  );
+});
+
+type Company = ReturnType<typeof company>;
+
+it('a job that a living process waits for is resumed by nobody else, until the wait is over', async () => {
+  const { clock, jobs, open } = company();
+  const [one, two] = [open(), open()];
+  const { job } = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  for (const it of jobs.values()) it.status = 'processing';
+  const stop = new AbortController();
+  const wait = one.client.waitForJob(job, { signal: stop.signal }).catch(() => {});
+  await clock.advance(10);
+  for (const { client } of [one, two]) expect(await clock.until(resumed(client))).toEqual({ keys: [], errors: [] });
+  stop.abort();
+  await wait;
+  await clock.advance(10);
+  for (const it of jobs.values()) it.status = 'completed';
+  expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
+});
+
+it('a create that is killed in the pause after a 429 was not sent, and shuts no budget', async () => {
+  const { clock, state, open } = company();
+  const one = open({ maxRetries: 3 });
+  state.answer = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
+  one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+  await clock.advance(10);
+  one.life.isDead = true;
+  await clock.advance(31_000);
+  state.answer = () => 'made';
+  const two = open();
+  expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+  await clock.until(two.client.videos.create(VIDEO));
+});
+
+it('a createAndWait that is aborted while it is written down leaves nothing', async () => {
+  let leftNothing = 0;
+  for (let ms = 0; ms < 60; ms += 3) {
+    const { clock, jobs, open } = company();
+    const { client, life } = open();
+    life.delayMs = 5;
+    const stop = new AbortController();
+    const call = client.videos.createAndWait(VIDEO, { signal: stop.signal }).catch(() => {});
+    await clock.advance(ms);
+    stop.abort();
+    await clock.until(call);
+    await clock.advance(100);
+    if (jobs.size > 0) continue;
+    leftNothing += 1;
+    expect([ms, await clock.until(openKeys(client))]).toEqual([ms, []]);
+  }
+  expect(leftNothing).toBeGreaterThan(5);
+});
+
+it('a failure that a loop has not reached is told by the next resume', async () => {
+  const { clock, state, open } = company();
+  const one = open();
+  state.outcomes = [{}, { status: 'failed', errorCode: 'generation_rejected' }];
+  const first = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  const second = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
+  const loop = async () => {
+    for await (const job of one.client.waitForJobs([first.job.id, second.job.id])) {
+      if (job.id === first.job.id) return new Promise<never>(() => {});
+    }
+  };
+  void loop();
+  await clock.advance(60_000);
+  one.life.isDead = true;
+  await clock.advance(31_000);
+  expect((await clock.until(resumed(open().client))).keys.sort()).toEqual(['order-1', 'order-2']);
+});
+
+it('a job whose file has expired is yielded once', async () => {
+  const { clock, jobs, open } = company();
+  const one = open();
+  await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  for (const job of jobs.values()) job.expiresAt = new Date(clock.now() - 1).toISOString();
+  const seen: string[] = [];
+  for (let start = 0; start < 2; start++) {
+    const all = async () => {
+      for await (const { idempotencyKey } of one.client.resume()) seen.push(idempotencyKey);
+    };
+    await clock.until(all());
+  }
+  expect(seen).toEqual(['order-1']);
+});
+
+it('a process that died before the store set its clock back is dead', async () => {
+  const { clock, state, open } = company();
+  const one = open();
+  state.answer = () => 'lost';
+  one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+  await clock.advance(10);
+  one.life.isDead = true;
+  clock.step(-7_200_000);
+  state.answer = () => 'made';
+  expect((await clock.until(resumed(open().client))).keys).toEqual(['order-1']);
+});
+
+it('an event that nobody has verified ends no create of the ledger', async () => {
+  const { clock, jobs, open } = company();
+  const { client } = open();
+  const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  for (const it of jobs.values()) it.status = 'processing';
+  client.notify({ type: 'job.completed', data: { job: { id: job.id, status: 'completed' } } });
+  await clock.advance(1_000);
+  for await (const { phase } of client.openCreates()) expect(phase).toBe('accepted');
+});
+
+describe('on Workers, where a request may end without a word', () => {
+  it('its create counts as lost after 30 s, and another isolate resumes it', async () => {
+    const { clock, state, open } = company({ perRequest: true });
+    const [isolate, other] = [open(), open()];
+    state.answer = () => 'lost';
+    // The timers of a request that has ended do not fire.
+    const { after } = clock;
+    clock.after = () => () => {};
+    isolate.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+    await clock.advance(10);
+    clock.after = after;
+    state.answer = () => 'made';
+    await clock.advance(31_000);
+    const next = isolate.client.videos.create(VIDEO).then(
+      () => 'made',
+      (error) => error.reason,
+    );
+    expect(await clock.until(next)).toBe('unresolved');
+    expect(await clock.until(resumed(other.client))).toEqual({ keys: ['order-1'], errors: [] });
+    expect(await clock.until(other.budget.usage())).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
+  });
+
+  it('what the store has missed of it is told with the next request', async () => {
+    const { clock, state, open } = company({ perRequest: true });
+    const { client, budget, life } = open();
+    const { after } = clock;
+    state.answer = () => {
+      life.isAway = true;
+      return 'made';
+    };
+    const call = client.videos.create(VIDEO);
+    await clock.until(call);
+    clock.after = () => () => {};
+    await clock.advance(60_000);
+    clock.after = after;
+    life.isAway = false;
+    expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
+  });
+});
