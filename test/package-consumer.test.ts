@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DOCUMENTED_LIMITS } from '../src/rules/limits.js';
 import { VERSION } from '../src/runtime/version.js';
 import { createSandbox } from '../src/sandbox/index.js';
 import { ROOT } from './support/build.js';
@@ -84,7 +85,7 @@ test('both copies keep the rate limits of one account together', async () => {
      const body = { success: true, data: { job: { id: 'job_1', status: 'processing' } } };
      const options = { apiKey: 'key', baseUrl: 'http://127.0.0.1:9', fetch: async () => Response.json(body), rateLimit: 'throw' };
      const [one, other] = [new esm.GenClient(options), new cjs.GenClient(options)];
-     for (let at = 0; at < 20; at += 1) await (at % 2 ? one : other).videos.create({ prompt: 'a fox' });
+     for (let at = 0; at < ${DOCUMENTED_LIMITS['videos.create'].limit}; at += 1) await (at % 2 ? one : other).videos.create({ prompt: 'a fox' });
      const refused = await other.videos.create({ prompt: 'a fox' }).catch((error) => error);
      const stranger = new cjs.GenClient({ ...options, apiKey: 'another' });
      await stranger.videos.create({ prompt: 'a fox' });

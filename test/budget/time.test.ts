@@ -1,6 +1,7 @@
 // Periods, leases and clocks. Time is held by the sandbox.
 import { describe, expect, test } from 'vitest';
 import { type BudgetOptions, createBudget } from '../../src/index.js';
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
@@ -64,7 +65,11 @@ describe('a period that ends while creates are under way', () => {
     const midnight = '2026-03-02T00:00:00.000Z';
     const { sandbox, budget, client, chargedFrom } = heldSpender(
       { maxTokens: 5_000, per: 'day' },
-      { limits: 'documented', startTime: Date.parse(midnight) - 20 * 60_000 },
+      // 400 creates fit before midnight.
+      {
+        limits: 'documented',
+        startTime: Date.parse(midnight) - (400 / DOCUMENTED_LIMITS['videos.create'].limit) * 60_000,
+      },
     );
     await client.videos.create(VIDEO);
     const evening = Promise.allSettled(Array.from({ length: 489 }, () => client.videos.create(VIDEO)));

@@ -3,9 +3,10 @@ import { GenClient, memoryStore } from 'gen-client';
 import { createActivities, type DurableEngine, generate } from 'gen-client/durable';
 import { createSandbox } from 'gen-client/sandbox';
 import { expect, test } from 'vitest';
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { seeded } from '../support/seeded.js';
 
-const PER_MINUTE = 20;
+const { limit: PER_MINUTE } = DOCUMENTED_LIMITS['videos.create'];
 
 interface Run {
   readonly at: number;
@@ -109,7 +110,7 @@ test('the line is kept in the store of the clients, and a run keeps its place ho
   const [one, other] = [0, 1].map(() => createActivities(new GenClient({ apiKey, baseUrl, fetch, store: shared })));
   const ask = (at: number, activities = at % 2 === 0 ? one : other) =>
     activities?.create({ call: 'videos', params: { prompt: 'a fox' }, key: `run-${at}`, model: null });
-  const first = await Promise.all(Array.from({ length: 30 }, (_, at) => ask(at)));
+  const first = await Promise.all(Array.from({ length: PER_MINUTE + 10 }, (_, at) => ask(at)));
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);
   const waiting = first.flatMap((event, at) => (JSON.stringify(event).includes('"type":"job"') ? [] : [at]));
   expect(waiting).toHaveLength(10);

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { accountFor } from '../../src/store/account.js';
 import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
 
@@ -12,7 +13,11 @@ describe('accounts', () => {
     for (let tenant = 0; tenant < 1_600; tenant++) accountFor(BASE_URL, `tenant-${tenant}-${apiKey}`);
     const second = stubbed(() => json(created()), { apiKey });
     await second.client.jobs.get('job_1');
-    await Promise.all(Array.from({ length: 20 }, () => first.client.videos.create({ prompt: 'x' })));
+    await Promise.all(
+      Array.from({ length: DOCUMENTED_LIMITS['videos.create'].limit }, () =>
+        first.client.videos.create({ prompt: 'x' }),
+      ),
+    );
     expect(second.client.limits()['videos.create']).toMatchObject({ free: 0 });
     vi.useRealTimers();
   });

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient, NotFoundError, ResponseError } from '../../src/index.js';
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { pass } from '../support/pass.js';
 import { created, freshKey, httpServer, json, rejection, stubbed } from './support.js';
 
@@ -38,6 +39,7 @@ describe('a lane', () => {
   });
 
   it('gets back the slots of calls that never went out, because their key function threw', async () => {
+    const { limit } = DOCUMENTED_LIMITS['videos.create'];
     let isAway = true;
     const key = freshKey();
     const apiKey = () => {
@@ -45,9 +47,9 @@ describe('a lane', () => {
       return key;
     };
     const { client } = stubbed(() => json(created()), { apiKey, maxRetries: 0 });
-    for (let call = 0; call < 19; call++) await rejection(client.videos.create(PROMPT));
+    for (let call = 0; call < limit - 1; call++) await rejection(client.videos.create(PROMPT));
     isAway = false;
-    await Promise.all(Array.from({ length: 20 }, () => client.videos.create(PROMPT)));
+    await Promise.all(Array.from({ length: limit }, () => client.videos.create(PROMPT)));
     expect(client.limits()['videos.create']).toMatchObject({ free: 0, queued: 0 });
   });
 

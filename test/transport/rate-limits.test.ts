@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RateLimitError } from '../../src/index.js';
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import type { WaitEvent } from '../../src/transport/hooks.js';
 import { countedSignal, created, freshKey, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
+const { limit: LIMIT } = DOCUMENTED_LIMITS['videos.create'];
 const limited =
   (retryAfter?: string, headers: Record<string, string> = {}) =>
   () =>
@@ -103,32 +105,35 @@ describe('lanes', () => {
   it('a full lane queues, tells onWait, shows in limits(), and its calls all succeed', async () => {
     const waits: WaitEvent[] = [];
     const { client, seen } = stubbed(() => json(created()), { hooks: { onWait: (event) => waits.push(event) } });
-    const all = Promise.all(Array.from({ length: 25 }, () => client.videos.create(PROMPT)));
+    const all = Promise.all(Array.from({ length: LIMIT + 5 }, () => client.videos.create(PROMPT)));
     await vi.advanceTimersByTimeAsync(10);
-    expect(seen).toHaveLength(20);
+    expect(seen).toHaveLength(LIMIT);
     expect(client.limits()['videos.create']).toMatchObject({ free: 0, queued: 5 });
     expect(waits).toHaveLength(5);
     expect(waits[0]).toMatchObject({ lane: 'videos.create', reason: 'limit', queued: 1 });
     await vi.advanceTimersByTimeAsync(61_000);
-    expect(await all).toHaveLength(25);
+    expect(await all).toHaveLength(LIMIT + 5);
   });
 
   it('an abort in the queue acts at once and leaves no listener', async () => {
     const { client, seen } = stubbed(() => json(created()));
-    await Promise.all(Array.from({ length: 20 }, () => client.videos.create(PROMPT)));
+    await Promise.all(Array.from({ length: LIMIT }, () => client.videos.create(PROMPT)));
     const { controller, signal, listeners } = countedSignal();
     const outcome = rejection(client.videos.create(PROMPT, { signal }));
     await vi.advanceTimersByTimeAsync(5);
     controller.abort('enough');
     expect(await outcome).toBe('enough');
     expect(listeners()).toBe(0);
-    expect(seen).toHaveLength(20);
+    expect(seen).toHaveLength(LIMIT);
   });
 
   it('a documented endpoint counts against its lane through client.request as well', async () => {
     const { client } = stubbed(() => json(created()));
     await client.request({ method: 'GET', path: '/v1/jobs/job_1?x=1' });
     await client.request({ method: 'POST', path: '/v1/videos', body: PROMPT });
-    expect(client.limits()).toMatchObject({ 'jobs.get': { free: 119 }, 'videos.create': { free: 19 } });
+    expect(client.limits()).toMatchObject({
+      'jobs.get': { free: DOCUMENTED_LIMITS['jobs.get'].limit - 1 },
+      'videos.create': { free: LIMIT - 1 },
+    });
   });
 });
