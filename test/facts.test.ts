@@ -10,9 +10,10 @@ import { ROOT } from './support/build.js';
 
 const read = (file: string) => readFileSync(ROOT + file, 'utf8');
 const lines = (file: string) => read(file).split('\n');
+const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md') ? [read(`docs/${file}`)] : []));
 
-/** Every public method of the client, as users call it: `videos.create`, `waitForJob`. */
-function publicMethods(): string[] {
+/** Every public method of the client, as users call it, `videos.create` or `waitForJob`, and the types of its namespaces. */
+function publicMembers(): { methods: string[]; namespaces: string[] } {
   const file = `${ROOT}src/client/client.ts`;
   const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, strict: true, skipLibCheck: true };
   const program = ts.createProgram([file], options);
@@ -27,11 +28,14 @@ function publicMethods(): string[] {
       // JSON.stringify calls toJSON.
       return ofUs && !hidden && /^(?!toJSON$)[a-z]\w*$/i.test(member.name);
     });
-  return membersOf(checker.getDeclaredTypeOfSymbol(client ?? fail())).flatMap((member) => {
+  const namespaces: string[] = [];
+  const methods = membersOf(checker.getDeclaredTypeOfSymbol(client ?? fail())).flatMap((member) => {
     const type = checker.getTypeOfSymbol(member);
     if (type.getCallSignatures().length > 0) return [member.name];
+    namespaces.push(checker.typeToString(type));
     return membersOf(type).map(({ name }) => `${member.name}.${name}`);
   });
+  return { methods, namespaces };
 }
 
 function fail(): never {
@@ -39,7 +43,7 @@ function fail(): never {
 }
 
 describe('every public method of GenClient', () => {
-  const methods = publicMethods();
+  const { methods, namespaces } = publicMembers();
   /** Made of other calls. */
   const isComposed = (name: string) => /AndWait$|^uploads\.upload$/.test(name);
 
@@ -52,6 +56,11 @@ describe('every public method of GenClient', () => {
     expect(endpoints.map(({ call }) => call).sort()).toEqual(calls.sort());
   });
 
+  test('has the type of its namespace in src/index.ts, for an app that emits declarations', () => {
+    expect(namespaces).toContain('Voices');
+    expect(namespaces.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/index.ts')))).toEqual([]);
+  });
+
   test('is used in test/types/every-method.ts', () => {
     const program = read('test/types/every-method.ts');
     expect(methods.filter((name) => !new RegExp(`\\.${name.replace('.', '\\.')}[(<]`).test(program))).toEqual([]);
@@ -59,7 +68,6 @@ describe('every public method of GenClient', () => {
 
   test('is in docs/calls.md, or one of the client itself in another guide', () => {
     const rows = lines('docs/calls.md').filter((line) => line.startsWith('| `'));
-    const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md') ? [read(`docs/${file}`)] : []));
     // A row may shorten the second name of a namespace: `characters.list` · `.get`.
     const isNamed = (name: string) => {
       const [namespace, method] = name.split('.');
@@ -72,10 +80,15 @@ describe('every public method of GenClient', () => {
 });
 
 describe('every entry point', () => {
-  test.each(ENTRY_POINTS)('%s has a source, and a row in AGENTS.md', (name) => {
+  test.each(ENTRY_POINTS)('%s has a source, a row in AGENTS.md, and a guide', (name) => {
     expect(existsSync(ROOT + sourceOf(name))).toBe(true);
     const named = name === 'index' ? '`gen-client`' : `\`gen-client/${name}\``;
     expect(lines('AGENTS.md').filter((line) => line.startsWith('| ') && line.includes(named))).toHaveLength(1);
+    const isNamed = new RegExp(`\\b${named.slice(1, -1)}(?![\\w/-])`);
+    expect(
+      guides.some((guide) => isNamed.test(guide)),
+      `a guide names ${named}`,
+    ).toBe(true);
   });
 
   test('is one of package.json', () => {
@@ -93,7 +106,7 @@ test('every folder of src has tests, which npm run area finds', () => {
   ).toEqual([]);
 });
 
-test('every hook is in a guide', () => {
-  const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md') ? [read(`docs/${file}`)] : []));
-  expect(HOOKS.filter((name) => !guides.some((guide) => new RegExp(`\\b${name}\\b`).test(guide)))).toEqual([]);
+test('every hook has a row in docs/telemetry.md', () => {
+  const rows = lines('docs/telemetry.md').filter((line) => line.startsWith('| `on'));
+  expect(HOOKS.filter((name) => !rows.some((row) => row.includes(`\`${name}\``)))).toEqual([]);
 });

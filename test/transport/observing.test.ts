@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Hooks, Logger } from '../../src/index.js';
+import { HOOKS } from '../../src/transport/hooks.js';
 import { created, json, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
@@ -116,11 +117,11 @@ describe('the logger', () => {
     const bad = () => {
       throw new Error('no disk');
     };
-    const hooks: Hooks = { onRequest: bad, onResponse: bad, onRetry: bad, onWait: bad, onJob: bad };
+    const hooks: Hooks = Object.fromEntries(HOOKS.map((name) => [name, bad]));
     const { client } = stubbed(failThenLimitThenWork, { hooks, logger });
     const made = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(10_000);
     await made;
-    for (const name of Object.keys(hooks)) expect(lines).toContain(`warn gen-client: hooks.${name} failed: no disk`);
+    for (const name of HOOKS) expect(lines).toContain(`warn gen-client: hooks.${name} failed: no disk`);
   });
 });
