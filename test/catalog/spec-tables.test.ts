@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../src/errors/codes.js';
 import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities, type RequestEvent } from '../../src/index.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { isFinal } from '../../src/schemas/job.js';
 import type { RequestTrace } from '../../src/transport/events.js';
 import uploadCreated from '../fixtures/bodies/upload-created.json' with { type: 'json' };
@@ -69,6 +70,24 @@ describe('the endpoints', () => {
     if (row.creates) expect(seen[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
     expect(lanes).toEqual(row.lane ? [row.lane] : []);
   });
+
+  it.each(endpoints)('$method $path is a route of the sandbox', async ({ method, path }) => {
+    const sandbox = createSandbox();
+    const headers = { authorization: `Bearer ${sandbox.apiKey}` };
+    await sandbox.fetch(sandbox.baseUrl + path.replace(/\{\w+\}/, 'x'), { method, headers });
+    expect(sandbox.requests).toHaveLength(1);
+    expect(sandbox.requests[0]?.code).not.toBe('not_found');
+  });
+
+  it.each(endpoints.filter(({ lane, method }) => lane !== undefined && method !== 'HEAD'))(
+    '$method $path counts against $lane through client.request as well',
+    async ({ method, path, lane }) => {
+      const lanes: unknown[] = [];
+      const { client } = stubbed(anyAnswer, { hooks: { onRequest: (event) => void lanes.push(event.lane) } });
+      await client.request({ method: method as 'POST', path: `${path.replace(/\{\w+\}/, 'x')}?x=1` });
+      expect(lanes).toEqual([lane]);
+    },
+  );
 
   it('GET /v1/models needs no key, everything else does', async () => {
     const { client, seen } = stubbed(anyAnswer, { apiKey: undefined });

@@ -126,14 +126,4 @@ describe('lanes', () => {
     expect(listeners()).toBe(0);
     expect(seen).toHaveLength(LIMIT);
   });
-
-  it('a documented endpoint counts against its lane through client.request as well', async () => {
-    const { client } = stubbed(() => json(created()));
-    await client.request({ method: 'GET', path: '/v1/jobs/job_1?x=1' });
-    await client.request({ method: 'POST', path: '/v1/videos', body: PROMPT });
-    expect(client.limits()).toMatchObject({
-      'jobs.get': { free: DOCUMENTED_LIMITS['jobs.get'].limit - 1 },
-      'videos.create': { free: LIMIT - 1 },
-    });
-  });
 });
