@@ -2,28 +2,29 @@ import fields from '../fixtures/fields.json' with { type: 'json' };
 import models from '../fixtures/models.json' with { type: 'json' };
 import type { Snippet } from './snippet.js';
 
-/** All durations, ratios and resolutions of the table, and one of each that no model has. */
+/** What depends on the model, and a value that no model has. */
 const LIMITED = [
-  { kind: 'video', param: 'duration', offered: 'durations', all: [4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30] },
-  { kind: 'video', param: 'resolution', offered: 'resolutions', all: ['480p', '720p', '1080p', '4k', '8k'] },
-  { kind: 'image', param: 'ratio', offered: 'aspectRatios', all: ['1:1', '4:5', '3:4', '9:16', '16:9', '21:9', '2:1'] },
-  { kind: 'image', param: 'resolution', offered: 'resolutions', all: ['standard', 'high', '4k'] },
+  { kind: 'video', param: 'duration', offered: 'durations', never: 7 },
+  { kind: 'video', param: 'resolution', offered: 'resolutions', never: '8k' },
+  { kind: 'image', param: 'ratio', offered: 'aspectRatios', never: '2:1' },
+  { kind: 'image', param: 'resolution', offered: 'resolutions', never: '4k' },
 ] as const;
 
 /** Every alias with every value of every limited parameter, as the spec's model table has it. */
 export function perModel(): Snippet[] {
+  const listOf = (model: object, offered: string): readonly unknown[] => Reflect.get(model, offered) ?? [];
   return models.flatMap((model) =>
-    LIMITED.filter(({ kind }) => kind === model.kind).flatMap(({ kind, param, offered, all }) =>
-      all.map((value): Snippet => {
-        const list: readonly unknown[] | undefined = Reflect.get(model, offered);
-        const has = list?.includes(value);
+    LIMITED.filter(({ kind }) => kind === model.kind).flatMap(({ kind, param, offered, never }) => {
+      const others = models.filter((other) => other.kind === kind).flatMap((other) => listOf(other, offered));
+      return [...new Set([...others, never])].map((value): Snippet => {
+        const has = listOf(model, offered).includes(value);
         return {
           name: `${model.alias} ${has ? 'takes' : 'lacks'} ${param} ${value}`,
           code: `client.${kind}s.create({ model: '${model.alias}', prompt: 'x', ${param}: ${JSON.stringify(value)} })`,
           ...(has ? {} : { error: param }),
         };
-      }),
-    ),
+      });
+    }),
   );
 }
 
