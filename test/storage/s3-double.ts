@@ -131,6 +131,9 @@ export class S3Double {
     if (Number.isNaN(length)) return this.#refuse(request, response, { status: 411, code: 'MissingContentLength' });
     const isTaken = () => headers['if-none-match'] === '*' && this.objects.has(key);
     if (isTaken()) return this.#refuse(request, response, TAKEN);
+    const matched = this.objects.get(key)?.etag;
+    if (headers['if-match'] !== undefined && headers['if-match'] !== matched)
+      return this.#refuse(request, response, matched === undefined ? { status: 404, code: 'NoSuchKey' } : TAKEN);
     const bytes = await this.#receive(request, seen, fault);
     if (bytes === undefined) return;
     if (bytes.length !== length) return request.socket.destroy();
