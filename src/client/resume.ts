@@ -8,7 +8,7 @@ import { keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
 import { type CreateEntry, type CreatePhase, entryId } from '../rules/ledger-entry.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
-import { nextTurn, wallOf } from '../runtime/clock.js';
+import { wallOf } from '../runtime/clock.js';
 import { abortable, startDeadline } from '../runtime/deadline.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { OpenedCreate } from '../transport/opened-create.js';
@@ -101,8 +101,8 @@ export async function* resumeCreates(
       if (what) await ledger.note((draft) => handOver(draft, id, what), keysOf(id, held.asked));
     }
   } catch (error) {
-    // Noted once the program is told: one that dies before, or leaves the loop, is told by the next resume.
-    if (!signal?.aborted) void nextTurn().then(() => Promise.allSettled(over.map(drop)));
+    // A program that leaves the loop before is told by the next resume; one that ends with the error is not told again.
+    if (!signal?.aborted) await Promise.all(over.map((it) => ledger.soon(drop(it))));
     throw error;
   }
 }
