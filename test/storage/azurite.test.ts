@@ -8,6 +8,7 @@ import { copyOutput } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
 import { freePort } from '../support/free-port.js';
+import { PATIENCE_MS } from '../support/patience.js';
 import { heavy, heavyProgram, whyNoStores } from './heavy.js';
 
 const MOVIE = new Uint8Array(6_000_000).map((_, at) => (at * 13) % 249);
@@ -51,7 +52,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     const text = `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};BlobEndpoint=http://127.0.0.1:${port}/devstoreaccount1;`;
     container = BlobServiceClient.fromConnectionString(text).getContainerClient('media');
     const isUp = () => container.createIfNotExists();
-    await vi.waitFor(isUp, { timeout: 30_000, interval: 200 });
+    await vi.waitFor(isUp, { timeout: PATIENCE_MS, interval: 200 });
     service = await LoopbackService.start();
   });
   afterAll(async () => {

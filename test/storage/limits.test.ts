@@ -64,7 +64,7 @@ describe('a store that does nothing', () => {
 });
 
 describe('the memory of a copy', () => {
-  beforeAll(ensureBuilt, 180_000);
+  beforeAll(ensureBuilt);
   const children: ChildProcess[] = [];
   afterEach(() => {
     for (const child of children.splice(0)) child.kill();

@@ -24,7 +24,7 @@ describe('a copy to S3', () => {
     service = await LoopbackService.start();
     store = await S3Double.start();
     folder = mkdtempSync(join(tmpdir(), 'gen-copy-'));
-  }, 180_000);
+  });
   afterAll(async () => {
     await service.close();
     await store.close();

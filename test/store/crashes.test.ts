@@ -63,8 +63,10 @@ describe('a program that is killed', () => {
         const killed = ended(first);
         first.kill('SIGKILL');
         await killed;
-      } else expect((await ended(start(cwd, sandbox, server.url, KILLED))).code).toBe(null);
-      expect(sandbox.jobs).toHaveLength(1);
+      } else {
+        expect((await ended(start(cwd, sandbox, server.url, KILLED))).code).toBe(null);
+        expect(sandbox.jobs).toHaveLength(1);
+      }
       // It takes up the first create, and makes its own.
       expect(await ended(start(cwd, sandbox, server.url))).toEqual({ code: 0, stderr: '' });
       expect(sandbox.jobs).toHaveLength(2);

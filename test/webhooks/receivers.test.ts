@@ -12,7 +12,7 @@ import { compileForNest, whyNoNest } from './run-nest.js';
 import { withReceiver } from './run-receiver.js';
 
 const FOLDER = join(ROOT, 'examples/receivers');
-beforeAll(ensureBuilt, 180_000);
+beforeAll(ensureBuilt);
 
 test.each(['hono.ts', 'express.ts', 'fastify.ts', 'node-http.ts'])(
   '%s takes good events once, during a rotation too, and refuses the others',
