@@ -27,14 +27,26 @@ const onOldestBull = {
 
 /**
  * Their tests leave the process as it was, so these files share one: a process for each file costs 0.4 s of a core. Left out
- * are files that measure the memory of their process, listen to it, or load a fetch that changes the global one.
+ * are files that measure the memory of their process, listen to it, or change something global.
  */
 const sharing = [
-  'test/{ai-sdk,budget,catalog,errors,limits,otel,rules,waiting}/*.test.ts',
+  'test/{ai-sdk,budget,catalog,durable,errors,limits,otel,proxy,rules,shared,waiting}/*.test.ts',
   'test/sandbox/!(client-clock|uploads).test.ts',
   'test/transport/!(answers|campaign|deadlines|observing|other-fetches).test.ts',
 ];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
+
+/** What asks for the built package, a server, a browser or an engine, or stands in `npm run check`: `npm run test:real`. */
+const real = [
+  'test/{bullmq,cloudflare,redis,site}/*.test.ts',
+  'test/durable/{*/*,example-types}.test.ts',
+  'test/{examples,package,package-consumer,package-entry-types,regular-expressions,size,types}.test.ts',
+  'test/{apps/rpc,budget/recipes,budget/redis,cli/batch-crashes,cli/terminal,page/chromium}.test.ts',
+  'test/{readme/stores-and-engines,webhooks/receivers,worlds/kills}.test.ts',
+  'test/sandbox-doors/{browser-upload,page}.test.ts',
+  'test/storage/{azurite,browser,campaign,limits,r2,recipes,runtimes}.test.ts',
+  'test/store/{crashes,finished-job,postgres}.test.ts',
+];
 
 export default defineConfig({
   resolve: {
@@ -52,8 +64,12 @@ export default defineConfig({
   },
   test: {
     projects: [
-      { extends: true, test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, ...sharing] } },
-      { extends: true, test: { name: 'shared', include: sharing, exclude, isolate: false } },
+      {
+        extends: true,
+        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, ...sharing, ...real] },
+      },
+      { extends: true, test: { name: 'shared', include: sharing, exclude: [...exclude, ...real], isolate: false } },
+      { extends: true, test: { name: 'real', include: real, exclude } },
       ...(process.env.CI !== undefined || existsSync(oldestBull) ? [onOldestBull] : []),
     ],
     sequence: { sequencer: SlowFirst },
