@@ -8,18 +8,9 @@ import {
 } from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
 import { isUnsatisfiable } from '../rules/files.js';
-import { joinBytes } from '../runtime/bytes.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
-import {
-  emptyFile,
-  type OutputAnswer,
-  type OutputInfo,
-  type OutputVersion,
-  readOutputAnswer,
-  refuseNonMedia,
-  SNIFFED_BYTES,
-} from './output.js';
+import { emptyFile, type OutputAnswer, type OutputVersion, readOutputAnswer } from './output.js';
 
 /** The rest of a file, provided that it is still the same file. */
 export interface RestOfOutput {
@@ -37,21 +28,12 @@ export interface OutputReading {
   readonly jobId: string;
   /** Asks for the file, or for what is left of it; resolves with the head of the answer. */
   readonly open: (signal: AbortSignal, rest?: RestOfOutput) => PromiseLike<Response>;
-  /** Asks for the size of the file, where the answer does not tell it. */
-  readonly info: (signal: AbortSignal) => PromiseLike<Pick<OutputInfo, 'sizeBytes'>>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Cuts in a row, without a byte more than before, after which the reader gives up. */
 const MAX_CUTS = 5;
-
-/** A connection that gives bytes. */
-interface Connection {
-  readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
-  /** Bytes that were read only to look at them. */
-  peeked: Uint8Array<ArrayBuffer> | undefined;
-}
 
 /**
  * Reads a file to its last byte over any number of connections. After a cut it asks for the rest with Range and If-Range.
@@ -62,7 +44,7 @@ export class OutputReader {
   readonly #reading: OutputReading;
   #abort = new AbortController();
   #forget = () => {};
-  #connection: Connection | undefined;
+  #connection: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
   #version: OutputVersion | undefined;
   /** The first byte that is wanted, and the last one where the file is not wanted to its end. */
   #start = 0;
@@ -87,8 +69,8 @@ export class OutputReader {
       for (;;) {
         const response = await this.#open(undefined);
         if (response === undefined) continue;
-        const answer = await this.#answerOf(response);
-        if ((answer.part?.start ?? 0) === 0) return this.#enter(response, answer, answer.sizeBytes ?? sizeBytes);
+        const answer = readOutputAnswer(this.#reading.jobId, response);
+        if ((answer.part?.start ?? 0) === 0) return this.#enter(answer, answer.sizeBytes ?? sizeBytes);
         drop(response);
         throw this.#failure('cannot begin: the service sends a part that it was not asked for');
       }
@@ -99,14 +81,14 @@ export class OutputReader {
   begin(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
-      const answer = await this.#answerOf(response);
+      const answer = readOutputAnswer(this.#reading.jobId, response);
       const { part } = answer;
       if (part !== undefined) {
         if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the answer does not tell its range');
         this.#start = part.start;
         if (part.whole !== part.end + 1) this.#end = part.end;
       }
-      return this.#enter(response, answer, part ? part.end - part.start + 1 : answer.sizeBytes);
+      return this.#enter(answer, part ? part.end - part.start + 1 : answer.sizeBytes);
     });
   }
 
@@ -127,7 +109,7 @@ export class OutputReader {
       while (!this.#hasEnded) {
         this.#abort.signal.throwIfAborted();
         if (this.#connection === undefined) await this.#reconnect();
-        const bytes = this.#connection && (await this.#readOn(this.#connection));
+        const bytes = this.#connection && (await this.#next(this.#connection));
         if (bytes !== undefined) return bytes;
       }
       this.#close(undefined);
@@ -161,14 +143,13 @@ export class OutputReader {
 
   #close(reason: unknown): void {
     this.#forget();
-    this.#connection?.reader.cancel(reason).catch(() => undefined);
+    this.#connection?.cancel(reason).catch(() => undefined);
     this.#connection = undefined;
   }
 
-  async #enter(response: Response, answer: OutputAnswer, sizeBytes: number | undefined): Promise<OutputVersion> {
-    const { contentType, etag } = answer;
+  #enter({ contentType, etag, body }: OutputAnswer, sizeBytes: number | undefined): OutputVersion {
     this.#version = { sizeBytes, contentType, etag };
-    this.#connection = await this.#inspected(response, answer);
+    this.#connection = body.getReader();
     return this.#version;
   }
 
@@ -179,12 +160,12 @@ export class OutputReader {
     const rest = this.#rest();
     const response = await this.#open(rest);
     if (response === undefined) return;
-    const answer = await this.#answerOf(response);
+    const answer = readOutputAnswer(this.#reading.jobId, response);
     if (!this.#continues(response, answer, rest)) {
       drop(response);
       throw this.#changed();
     }
-    this.#connection = await this.#inspected(response, answer);
+    this.#connection = answer.body.getReader();
   }
 
   #isWhole(): boolean {
@@ -214,66 +195,22 @@ export class OutputReader {
     }
   }
 
-  async #answerOf(response: Response): Promise<OutputAnswer> {
-    try {
-      const answer = readOutputAnswer(this.#reading.jobId, response);
-      const { signal } = this.#abort;
-      const told = async () => (await this.#reading.info(signal)).sizeBytes;
-      const sizeBytes =
-        answer.sizeBytes ??
-        (await abortable(
-          told().catch(() => undefined),
-          signal,
-        ));
-      if (answer.encoding === undefined || sizeBytes !== undefined) return { ...answer, sizeBytes };
-      const why = 'does not tell its size, so that a cut could not be noticed';
-      throw this.#failure(`is refused: the answer has Content-Encoding ${answer.encoding} and ${why}`);
-    } catch (reason) {
-      drop(response);
-      throw reason;
-    }
-  }
-
   /** Whether the answer begins where the reading stands, in the same file. */
-  #continues({ headers }: Response, { part, encoding }: OutputAnswer, { range, ifRange }: RestOfOutput): boolean {
+  #continues({ headers }: Response, { part }: OutputAnswer, { range, ifRange }: RestOfOutput): boolean {
     const tag = headers.get('etag');
-    if (part === undefined || encoding !== undefined || (tag !== null && tag !== ifRange)) return false;
+    if (part === undefined || (tag !== null && tag !== ifRange)) return false;
     const whole = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
     const fits = part.whole === undefined || ((whole ?? part.whole) === part.whole && part.end < part.whole);
     return part.start === range.start && fits;
   }
 
-  /** The answer as a connection, its first bytes looked at. A cut in the middle shows itself in the next read. */
-  async #inspected(response: Response, { contentType, part }: OutputAnswer): Promise<Connection> {
-    // An answer without a body was refused.
-    const body: ReadableStream<Uint8Array<ArrayBuffer>> = response.body ?? new ReadableStream();
-    const reader = body.getReader();
-    const chunks: Uint8Array<ArrayBuffer>[] = [];
-    let bytes = 0;
-    try {
-      while (bytes < SNIFFED_BYTES && (part?.start ?? 0) === 0) {
-        const next = await reader.read().catch(() => undefined);
-        this.#abort.signal.throwIfAborted();
-        if (next === undefined || next.done) break;
-        chunks.push(next.value);
-        bytes += next.value.length;
-      }
-      const peeked = chunks.length > 1 ? joinBytes(chunks) : chunks[0];
-      refuseNonMedia(this.#reading.jobId, contentType, peeked);
-      return { reader, peeked };
-    } catch (reason) {
-      reader.cancel(reason).catch(() => undefined);
-      throw reason;
-    }
-  }
-
   /** The next bytes of a connection; undefined at its end, which may be a cut. */
-  async #readOn(connection: Connection): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    const { reader, peeked } = connection;
-    connection.peeked = undefined;
-    const next = peeked
-      ? { done: false as const, value: peeked }
-      : await reader.read().catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
+  async #next(
+    connection: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
+  ): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const next = await connection
+      .read()
+      .catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
     this.#abort.signal.throwIfAborted();
     const total = this.#version?.sizeBytes;
     if (next.done) {

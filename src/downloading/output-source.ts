@@ -87,7 +87,6 @@ export async function storeOutput<T, Progress>(
       new OutputReader({
         ...source,
         open: (signal, rest) => jobs.output(jobId, { signal, ...rest }),
-        info: (signal) => jobs.outputInfo(jobId, { signal }),
       }),
     info: () => jobs.outputInfo(jobId, { signal }),
     explained: (work) => explained(client, source, work),

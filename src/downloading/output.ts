@@ -113,33 +113,35 @@ export interface OutputPart {
   readonly whole: number | undefined;
 }
 
-/** What the head of an answer says of a file. */
+/** An answer that holds a file, or a part of it. */
 export interface OutputAnswer extends OutputVersion {
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
   /** The bytes that the answer holds, where it is a part. */
   readonly part: OutputPart | undefined;
-  /** The Content-Encoding, where there is one. */
-  readonly encoding: string | undefined;
 }
+
+/** A page, JSON or XML stands where a finished file should: an error that was answered with 200, or the sign-in page of a proxy. */
+const NOT_MEDIA = /^(text\/html|application\/xhtml\+xml|(application|text)\/xml|application\/(.+\+)?json|text\/json)$/;
 
 /** Reads the head of an answer. Throws a DownloadError for one that holds no file. */
 export function readOutputAnswer(jobId: string, response: Response): OutputAnswer {
-  const { status, headers } = response;
-  if (response.body === null || hasNoBody(status)) {
-    throw new DownloadError(`The service answered with ${status} and no file for job ${jobId}.`, {
-      jobId,
-      code: 'not_media',
-    });
-  }
+  const { status, headers, body } = response;
   const { contentType, sizeBytes, etag } = outputInfoOf(response);
+  const type = mediaTypeEssence(contentType ?? '');
+  if (body === null || hasNoBody(status) || NOT_MEDIA.test(type)) {
+    body?.cancel().catch(() => undefined);
+    const what = NOT_MEDIA.test(type) ? `${type} instead of the file` : `${status} and no file`;
+    throw new DownloadError(`The service answered with ${what} of job ${jobId}.`, { jobId, code: 'not_media' });
+  }
   if (sizeBytes === 0) throw emptyFile(jobId);
-  const encoding = encodingOf(headers);
+  // What comes out of an encoded answer has another length and other ranges.
+  const isEncoded = encodingOf(headers) !== undefined;
   return {
+    body,
     contentType,
     sizeBytes,
-    // A range of an encoded file counts encoded bytes.
-    etag: encoding !== undefined || etag?.startsWith('W/') ? undefined : etag,
-    part: isPart(status) ? partIn(headers.get('content-range') ?? '') : undefined,
-    encoding,
+    etag: isEncoded || etag?.startsWith('W/') ? undefined : etag,
+    part: isPart(status) && !isEncoded ? partIn(headers.get('content-range') ?? '') : undefined,
   };
 }
 
@@ -151,42 +153,4 @@ export function emptyFile(jobId: string): DownloadError {
 function partIn(contentRange: string): OutputPart {
   const [, start, end, whole] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(contentRange) ?? [];
   return { start: Number(start), end: Number(end), whole: whole === '*' ? undefined : Number(whole) };
-}
-
-/** How many of a file's first bytes tell media from a page or JSON. */
-export const SNIFFED_BYTES = 512;
-
-const NOT_MEDIA = /^(text\/html|application\/xhtml\+xml|(application|text)\/xml|application\/(.+\+)?json|text\/json)$/;
-const HTML_START = /^<(!doctype html|html|head|body)[\s>]/i;
-/** An image in SVG is XML, too. */
-const XML = /^<\?xml/i;
-const SVG = /<svg[\s>]/i;
-const JSON_TEXT = /^(\{\s*("|\}|$)|\[\s*[{"\]])/;
-
-/**
- * Throws a DownloadError for a page, JSON or XML that stands where a finished file should: an error that was answered with 200,
- * or the sign-in page of a proxy. `first` are the first bytes, where the answer begins with them.
- */
-export function refuseNonMedia(jobId: string, contentType: string | undefined, first: Uint8Array | undefined): void {
-  const start = new TextDecoder().decode(first?.subarray(0, SNIFFED_BYTES)).trimStart();
-  const type = mediaTypeEssence(contentType ?? '');
-  const isPage = HTML_START.test(withoutPrologue(start));
-  const isXml = XML.test(start) && !SVG.test(start);
-  if (!NOT_MEDIA.test(type) && !isPage && !isXml && !JSON_TEXT.test(start)) return;
-  const what = isPage || type.includes('html') ? 'an HTML page' : isXml || type.endsWith('/xml') ? 'XML' : 'JSON';
-  const code = /"(?:code|error)"\s*:\s*"([\w.-]{1,80})"|<Code>([\w.-]{1,80})/.exec(start)?.slice(1).find(Boolean);
-  const shown = code === undefined ? '' : ` (${code})`;
-  const message = `The service answered with ${what} instead of the file of job ${jobId}${shown}.`;
-  throw new DownloadError(message, { jobId, code: 'not_media' });
-}
-
-/** A document from its first element on: comments and the XML declaration may stand before a page. */
-function withoutPrologue(text: string): string {
-  let rest = text;
-  for (;;) {
-    const end = rest.startsWith('<!--') ? '-->' : rest.startsWith('<?xml') ? '>' : undefined;
-    const at = end === undefined ? -1 : rest.indexOf(end, 4);
-    if (end === undefined || at < 0) return rest;
-    rest = rest.slice(at + end.length).trimStart();
-  }
 }

@@ -60,7 +60,6 @@ const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string
   ['on', (on) => createWebhookHandler({ secret: 'whsec_1', on }), 'job.complete', 'job.completed'],
   ['redisStore', (given) => redisStore(redis, given), 'prefx', 'prefix'],
   ['saveOutput', (given) => saveOutput(client, job, 'x.mp4', given), 'overwite', 'overwrite'],
-  ['toNodeHandler', (given) => toNodeHandler(() => new Response(), given), 'maxBodyByte', 'maxBodyByte'],
   ['copyOutput', (given) => copyOutput(client, job, target, given), 'overwite', 'overwrite'],
   ['s3', (given) => s3(given), 'regoin', 'region'],
   ['createOutputHandler', (given) => createOutputHandler(given), 'authorise', 'authorize'],

@@ -1,6 +1,6 @@
 // What a refused file, and an answer without a file, are told as.
 import { describe, expect, it } from 'vitest';
-import { readOutputAnswer, refuseNonMedia } from '../../src/downloading/output.js';
+import { readOutputAnswer } from '../../src/downloading/output.js';
 import { explained } from '../../src/downloading/output-source.js';
 import { APIError } from '../../src/errors/index.js';
 import { rejection } from '../transport/support.js';
@@ -9,36 +9,13 @@ const refusal = (status: number, code = `http_${status}`) =>
   new APIError('no', { status, code, recovery: 'retry', method: 'GET', url: '/x', attempts: 1 });
 
 describe('an answer is no file', () => {
-  const told = (type: string | undefined, text: string) => {
-    try {
-      refuseNonMedia('job_1', type, new TextEncoder().encode(text));
-    } catch (error) {
-      expect(error).toMatchObject({ name: 'DownloadError', code: 'not_media', jobId: 'job_1' });
-      return (error as Error).message.replace('The service answered with ', '').replace(' of job job_1', '');
-    }
-    return undefined;
-  };
-
-  it.each<[string | undefined, string, string | undefined]>([
-    ['text/html; charset=utf-8', 'x', 'an HTML page instead of the file.'],
-    [undefined, '  <!DOCTYPE html>', 'an HTML page instead of the file.'],
-    ['video/mp4', '<!-- a --> <?xml version="1"?><html lang="en">', 'an HTML page instead of the file.'],
-    [undefined, '<body class="a">', 'an HTML page instead of the file.'],
-    ['text/xml', '', 'XML instead of the file.'],
-    [undefined, '<?xml version="1"?><Error><Code>NoSuchKey</Code></Error>', 'XML instead of the file (NoSuchKey).'],
-    ['application/problem+json', 'x', 'JSON instead of the file.'],
-    ['video/mp4', '{"error" : "expired"}', 'JSON instead of the file (expired).'],
-    [undefined, '{', 'JSON instead of the file.'],
-    [undefined, ' [ {', 'JSON instead of the file.'],
-    ['image/svg+xml', '<?xml version="1"?><svg xmlns="x">', undefined],
-    ['text/html5', 'x', undefined],
-    ['video/mp4', 'x {"error":"expired"}', undefined],
-    ['video/mp4', '<htmlish', undefined],
-    ['video/mp4', '[1', undefined],
-    ['video/mp4', '<!-- never ends', undefined],
-    [undefined, '', undefined],
-  ])('of the type %s that begins with %j: %s', (type, text, what) => {
-    expect(told(type, text)).toBe(what);
+  it.each([
+    ['text/html; charset=utf-8', 'text/html instead of the file'],
+    ['application/problem+json', 'application/problem+json instead of the file'],
+    ['text/xml', 'text/xml instead of the file'],
+  ])('of the type %s', (type, what) => {
+    const answer = () => readOutputAnswer('job_1', new Response('x', { headers: { 'content-type': type } }));
+    expect(answer).toThrow(expect.objectContaining({ code: 'not_media', message: expect.stringContaining(what) }));
   });
 
   it.each([

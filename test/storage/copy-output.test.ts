@@ -65,7 +65,7 @@ describe('the source', () => {
   });
 
   it('that is no media is refused before the store is asked to take it', async () => {
-    service.addOutput('job_1', { body: Buffer.from('{"success":false,"error":{"code":"output_expired"}}') });
+    service.addOutput('job_1', { body: Buffer.from('{"success":false}'), contentType: 'application/json' });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
     expect(store.puts).toBe(0);
   });

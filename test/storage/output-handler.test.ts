@@ -80,23 +80,11 @@ describe('the file', () => {
   });
 });
 
-describe('the name and the way of saving', () => {
-  const disposition = async (options: Options, path?: string) =>
-    (await serve(options, path)).headers.get('content-disposition');
-
-  it('?download saves the file, and so does the option', async () => {
-    expect(await disposition({}, '/files/job_1?download')).toBe('attachment; filename="job_1.mp4"');
-    expect(await disposition({ disposition: 'attachment' })).toBe('attachment; filename="job_1.mp4"');
-  });
-
-  it('a name is made safe, and written in both ways where it is not ASCII', async () => {
-    expect(await disposition({ filename: () => '../../etc/pass"wd\r\nX: y' })).toBe(
-      'inline; filename="pass_wd_X_y.mp4"',
-    );
-    expect(await disposition({ filename: async () => 'Füchse.mp4' })).toBe(
-      `inline; filename="F_chse.mp4"; filename*=UTF-8''F%C3%BCchse.mp4`,
-    );
-  });
+it('?download saves the file under the id of its job, made safe', async () => {
+  const source = () => ({ get: async () => new Response('x', { headers: { 'content-type': 'video/mp4' } }) });
+  const disposition = async (path: string) => (await serve({ source }, path)).headers.get('content-disposition');
+  expect(await disposition('/files/job_1?download')).toBe('attachment; filename="job_1.mp4"');
+  expect(await disposition('/files?job=job_%C3%9C%22a')).toBe('inline; filename="job___a.mp4"');
 });
 
 describe('the type', () => {
@@ -240,7 +228,6 @@ describe('who may see it', () => {
     const make = (more: object) => () =>
       createOutputHandler({ client: makeClient(service), authorize: () => true, ...more } as never);
     expect(make({ authorise: () => true })).toThrow('Did you mean "authorize"?');
-    expect(make({ disposition: 'save' })).toThrow('disposition must be one of');
     expect(make({ client: {} })).toThrow('must be a GenClient');
   });
 });

@@ -11,11 +11,10 @@ const HEADERS = {
   'accept-ranges': 'bytes',
   'x-secret': 'of the service',
 };
-const SHOWING = { name: 'job_1', isSaved: false, cacheControl: 'private' };
 const found = (headers: Record<string, string> = {}, status = 200) =>
   new Response('12345', { status, headers: { ...HEADERS, ...headers } });
-const serve = (answer: Response, asked: RequestInit = {}, showing: Partial<typeof SHOWING> = {}) =>
-  fileResponse(new Request('https://app.test/file', asked), answer, { ...SHOWING, ...showing });
+const serve = (answer: Response, asked: RequestInit = {}) =>
+  fileResponse(new Request('https://app.test/file', asked), answer, { jobId: 'job_1', isSaved: false });
 
 describe('a file is shown', () => {
   it.each<[Record<string, string>, number]>([

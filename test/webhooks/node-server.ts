@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect } from 'node:net';
 import { toNodeHandler } from '../../src/adapters/node/index.js';
-import type { NodeHandlerOptions, WebHandler } from '../../src/adapters/node/node-handler.js';
+import type { WebHandler } from '../../src/adapters/node/node-handler.js';
 
 /** A server on a loopback port. */
 export interface Served {
@@ -41,6 +41,6 @@ export async function listen(listener: RequestListener): Promise<Served> {
 }
 
 /** Serves a web handler under node:http. */
-export function serveWeb(handler: WebHandler, options?: NodeHandlerOptions): Promise<Served> {
-  return listen(toNodeHandler(handler, options));
+export function serveWeb(handler: WebHandler): Promise<Served> {
+  return listen(toNodeHandler(handler));
 }

@@ -53,9 +53,8 @@ export function fileStore(path: string | URL): FileStore {
 /** A store that only reads what is in a file now, also while a process uses it. Throws where there is no such file. */
 export function readFileStore(path: string | URL): Store & { readonly groups: readonly string[] } {
   const name = pathOf(path);
-  const loaded = loadFile(name);
-  if (!loaded) throw setupError(`"${name}" is no store of gen-client: there is no such file, or it is empty.`);
-  const { groups } = loaded;
+  const groups = loadFile(name);
+  if (!groups) throw setupError(`"${name}" is no store of gen-client: there is no such file, or it is empty.`);
   return {
     groups: groups.names,
     read: async (group, keys) => groups.read(group, keys),

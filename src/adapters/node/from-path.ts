@@ -6,14 +6,8 @@ import { streamOf } from '../../runtime/bytes.js';
 import { mustBe } from '../../schemas/show.js';
 import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 
-/** Bytes in a piece. A large file takes a quarter less processor time in large pieces; a small one still shows its progress. */
-const LEAST_PIECE_BYTES = 64 * 1024;
-const MOST_PIECE_BYTES = 512 * 1024;
-const PIECES = 32;
-
-function pieceBytes(sizeBytes: number): number {
-  return Math.min(MOST_PIECE_BYTES, Math.max(LEAST_PIECE_BYTES, Math.ceil(sizeBytes / PIECES)));
-}
+/** Bytes in a piece: small enough to show the progress of a small file. */
+const PIECE_BYTES = 64 * 1024;
 
 /** A file on disk, opened afresh each time it is read. */
 class PathSource implements RereadableSource {
@@ -44,17 +38,17 @@ class PathSource implements RereadableSource {
   }
 
   chunks(): AsyncIterator<Uint8Array> {
-    return piecesOf(this.#path, this.size);
+    return piecesOf(this.#path);
   }
 
   stream(): ReadableStream<Uint8Array> {
-    return streamOf(piecesOf(this.#path, this.size));
+    return streamOf(piecesOf(this.#path));
   }
 }
 
 /** Opened with the first piece. A stream of Node's reads one piece ahead, so that the disk works while the network does. */
-async function* piecesOf(path: string, sizeBytes: number): AsyncGenerator<Uint8Array, undefined> {
-  yield* createReadStream(path, { highWaterMark: pieceBytes(sizeBytes) });
+async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
+  yield* createReadStream(path, { highWaterMark: PIECE_BYTES });
   return undefined;
 }
 

@@ -1,8 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GenError } from '../../errors/gen-error.js';
-import { callback, checkOptions, optionsOf } from '../../rules/options.js';
-import { callObserver } from '../../runtime/callbacks.js';
 import { mustBe } from '../../schemas/show.js';
 
 /** A handler of web requests, such as those of `createWebhookHandler` and `createOutputHandler`. */
@@ -22,21 +20,10 @@ export type NodeResponse = ServerResponse | { readonly raw: ServerResponse; hija
 /** What node:http, Express, Nest and Fastify call. */
 export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => void;
 
-/** How to serve a web handler under Node. */
-export interface NodeHandlerOptions {
-  /**
-   * Told of what the handler throws where there is no `next`, and of a response body that breaks off. The handlers of
-   * this package tell their own `onError`. @default nothing
-   */
-  readonly onError?: ((error: unknown) => unknown) | undefined;
-}
-
-const NODE_HANDLER_OPTIONS = optionsOf({ onError: callback });
-
 /**
  * Serves a web handler under node:http, Express, Nest or Fastify. Bodies stream in both directions and hold no more in
  * memory than the socket takes. The request's `signal` aborts when the client goes away. What the handler throws goes to
- * `next`; without it the answer is 500. An error after the headers went out destroys the socket.
+ * `next`; without it the answer is 500. A body that breaks off destroys the socket.
  *
  * A handler that reads the body, as that of a webhook, needs its raw bytes: mount it before `express.json()`, or keep
  * them as `request.rawBody`.
@@ -45,10 +32,8 @@ const NODE_HANDLER_OPTIONS = optionsOf({ onError: callback });
  * app.post('/webhooks', toNodeHandler(createWebhookHandler({ secret, on })));
  * app.use(express.json());
  */
-export function toNodeHandler(handler: WebHandler, options: NodeHandlerOptions = {}): NodeHandler {
-  checkOptions('toNodeHandler', NODE_HANDLER_OPTIONS, options);
+export function toNodeHandler(handler: WebHandler): NodeHandler {
   if (typeof handler !== 'function') throw new GenError(mustBe('handler', 'a function that takes a Request', handler));
-  const report = (error: unknown) => callObserver(() => options.onError?.(error));
   return async (given, response, next) => {
     const incoming = 'raw' in given ? given.raw : given;
     const outgoing = 'raw' in response ? response.raw : response;
@@ -61,15 +46,9 @@ export function toNodeHandler(handler: WebHandler, options: NodeHandlerOptions =
       answer = request === undefined ? new Response(null, { status: 400 }) : checkedResponse(await handler(request));
     } catch (error) {
       if (next !== undefined) return next(error);
-      report(error);
       answer = new Response(null, { status: 500 });
     }
-    try {
-      await sendResponse(answer, outgoing, { isHead: incoming.method === 'HEAD', left });
-    } catch (error) {
-      outgoing.destroy();
-      report(error);
-    }
+    await sendResponse(answer, outgoing, { isHead: incoming.method === 'HEAD', left }).catch(() => outgoing.destroy());
   };
 }
 

@@ -1,5 +1,5 @@
-import { constants, type Stats } from 'node:fs';
-import { access, type FileHandle, lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { type FileHandle, link, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { extensionFor, type JobRef, type OutputVersion } from '../../downloading/output.js';
@@ -9,10 +9,10 @@ import { atCaller } from '../../errors/gen-error.js';
 import { DownloadError, GenError } from '../../errors/index.js';
 import { abortSignal, callback, checkOptions, flag, optionsOf } from '../../rules/options.js';
 import { reasonOf } from '../../runtime/callbacks.js';
+import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { safeFileName } from '../../schemas/media-type.js';
 import { show } from '../../schemas/show.js';
-import { fileSystemCode } from './flush.js';
-import { PartFile } from './part-file.js';
+import { fileSystemCode, flush, flushDirectory } from './flush.js';
 
 /** How far a download has come. */
 export interface SaveProgress {
@@ -28,7 +28,7 @@ export interface SaveOutputOptions {
   readonly onProgress?: ((progress: SaveProgress) => unknown) | undefined;
   /** Ends the download at once; it rejects with the signal's own reason and leaves no file. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether a file that is already there is replaced. Its mode stays, and a link to it stays a link. @default false */
+  /** Whether a file that is already there is replaced. @default false */
   readonly overwrite?: boolean | undefined;
 }
 
@@ -108,9 +108,7 @@ class Saving {
 
   /** Fetches the file into a part beside its target, which then takes the target's place. */
   async #fetch(reader: OutputReader, path: string, { sizeBytes, contentType }: OutputVersion): Promise<SavedOutput> {
-    const overwrite = this.#overwrite;
-    const place = (overwrite && (await this.#inDisk(() => ifThere(realpath(path))))) || path;
-    const part = await this.#inDisk(() => PartFile.open(place));
+    const part = await this.#inDisk(() => PartFile.open(path));
     try {
       for (let bytes = await reader.read(); bytes; bytes = await reader.read()) {
         const chunk = bytes;
@@ -118,8 +116,8 @@ class Saving {
         this.#file.tell({ receivedBytes: part.sizeBytes, totalBytes: sizeBytes });
       }
       await this.#inDisk(async () => {
-        const mode = overwrite ? (await statsOfRegular(path))?.mode : undefined;
-        await part.commit(place, { overwrite, mode });
+        await statsOfRegular(path);
+        await part.commit(path, this.#overwrite);
       }, path);
       return { path, sizeBytes: part.sizeBytes, contentType };
     } catch (cause) {
@@ -148,11 +146,8 @@ class Saving {
   /** The size of the file at the path; undefined where it may be written. Throws for one that is not of the job's size. */
   async #sizeAt(path: string, sizeBytes: number | undefined): Promise<number | undefined> {
     const stats = await this.#inDisk(() => statsOfRegular(path));
-    if (this.#overwrite) return undefined;
-    // A link that leads nowhere is something, too.
-    const isFree = stats === undefined && (await this.#inDisk(() => ifThere(lstat(path)))) === undefined;
-    if (isFree) return undefined;
-    if (stats?.size !== sizeBytes) throw this.#taken(path);
+    if (this.#overwrite || stats === undefined) return undefined;
+    if (stats.size !== sizeBytes) throw this.#taken(path);
     return sizeBytes;
   }
 
@@ -204,13 +199,12 @@ async function saveTarget(path: unknown): Promise<SaveTarget> {
     throw new GenError(`${CALL}: path must be a non-empty string or a file: URL, not ${show(path)}.`);
   }
   const wanted = resolve(given);
-  if (given.endsWith('/') || given.endsWith(sep)) await makeDirectories(wanted);
-  const isTargetDirectory = (await ifThere(stat(wanted)))?.isDirectory() === true;
-  const directory = isTargetDirectory ? wanted : dirname(wanted);
-  if ((await ifThere(stat(directory))) === undefined) await makeDirectories(directory);
+  const isDirectory =
+    given.endsWith('/') || given.endsWith(sep) || (await ifThere(stat(wanted)))?.isDirectory() === true;
+  const directory = isDirectory ? wanted : dirname(wanted);
+  await makeDirectories(directory);
   if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
-  await access(directory, constants.W_OK);
-  if (isTargetDirectory) return { directory };
+  if (isDirectory) return { directory };
   await statsOfRegular(wanted);
   return { file: wanted };
 }
@@ -236,21 +230,79 @@ async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
  * parent is there, as /proc does.
  */
 export async function makeDirectories(path: string): Promise<void> {
-  if (await isDirectory(path)) return;
-  const parent = dirname(path);
-  if (parent !== path) await makeDirectories(parent);
-  try {
-    await mkdir(path);
-  } catch (reason) {
+  if ((await ifThere(stat(path))) !== undefined) return;
+  await makeDirectories(dirname(path));
+  await mkdir(path).catch((reason) => {
     // Another process was faster.
-    if (!(await isDirectory(path))) throw reason;
+    if (fileSystemCode(reason) !== 'EEXIST') throw reason;
+  });
+}
+
+/** A part that was not written to for so long is of a program that was killed. */
+const LEFT_MS = 24 * 60 * 60 * 1_000;
+
+/** A file in the making, under a hidden name beside its target until it is whole. */
+export class PartFile {
+  readonly #path: string;
+  readonly #file: FileHandle;
+  #sizeBytes = 0;
+
+  private constructor(path: string, file: FileHandle) {
+    this.#path = path;
+    this.#file = file;
+  }
+
+  /** Opens a part beside its target, and removes those that killed programs have left there. */
+  static async open(target: string): Promise<PartFile> {
+    const directory = dirname(target);
+    removeLeft(directory).catch(() => undefined);
+    const path = join(directory, `.gen-${systemRandom.uuid()}.part`);
+    return new PartFile(path, await open(path, 'wx'));
+  }
+
+  /** How many bytes it holds. */
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    await this.#file.appendFile(bytes);
+    this.#sizeBytes += bytes.length;
+  }
+
+  /** Puts the whole file, flushed to the disk, under its name at once; without `overwrite` it never replaces another. */
+  async commit(target: string, overwrite: boolean): Promise<void> {
+    await flush(this.#file);
+    await this.#file.close();
+    if (overwrite) await rename(this.#path, target);
+    else await placeNew(this.#path, target);
+    await flushDirectory(dirname(target));
+  }
+
+  /** Takes it away. */
+  async abandon(): Promise<void> {
+    await this.#file.close().catch(() => undefined);
+    await unlink(this.#path).catch(() => undefined);
   }
 }
 
-async function isDirectory(path: string): Promise<boolean> {
+async function removeLeft(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!/^\.gen-[\da-f-]{36}\.part$/.test(name)) continue;
+    const path = join(directory, name);
+    if (systemClock.now() - (await stat(path)).mtimeMs > LEFT_MS) await unlink(path);
+  }
+}
+
+/** A hard link fails where a file is; without links an empty file takes the place first. */
+async function placeNew(path: string, target: string): Promise<void> {
   try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false;
+    await link(path, target);
+    await unlink(path);
+  } catch (reason) {
+    if (fileSystemCode(reason) === 'EEXIST') throw reason;
+    // FAT, some network shares and containers know no hard links.
+    await (await open(target, 'wx')).close();
+    await rename(path, target);
   }
 }

@@ -1,6 +1,5 @@
 // The file of a fileStore: a header, then a line for each write. Later lines win.
 import {
-  chmodSync,
   closeSync,
   constants,
   fstatSync,
@@ -10,10 +9,11 @@ import {
   renameSync,
   rmSync,
   statSync,
-  truncateSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError } from '../../errors/gen-error.js';
@@ -21,7 +21,6 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { Groups, type GroupWrite } from '../../store/groups.js';
 import { type StoreChanges, type StoredValues, setupError } from '../../store/store.js';
-import { releaseLock, takeLock } from './file-lock.js';
 import { fileSystemCode, flush, flushDirectory, flushPath } from './flush.js';
 
 const HEADER = '{"gen-client":"store"';
@@ -31,19 +30,11 @@ const MODE = 0o600;
 const LEAST_BYTES = 64 * 1024;
 /** A file is compacted when it has grown by this factor. */
 const GROWTH = 2;
-/** Text that is written at once while a file is compacted. */
-const PIECE = 256 * 1024;
 /** What lives no longer than a machine takes to start again is not worth a flush: rate limits. */
 const LOST_WITH_POWER_MS = 120_000;
 
-/** What a file contains, up to its last whole line. */
-interface Loaded {
-  readonly groups: Groups;
-  readonly bytes: number;
-}
-
 /** Reads a file; undefined where none is, or an empty one. A line that a crash has cut is left out. */
-export function loadFile(path: string): Loaded | undefined {
+export function loadFile(path: string): Groups | undefined {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats && !stats.isFile()) {
     const what = stats.isDirectory() ? 'a directory' : 'not a regular file';
@@ -61,7 +52,7 @@ export function loadFile(path: string): Loaded | undefined {
     start = end + 1;
   }
   if (start === 0) throw setupError(`fileStore: "${path}" is not a store of gen-client. Name another file.`);
-  return { groups, bytes: start };
+  return groups;
 }
 
 /** A line that is damaged is as one that was never written. */
@@ -79,12 +70,6 @@ function* linesOf(groups: Groups): Generator<string> {
   for (const write of groups.writes()) yield `${JSON.stringify(write)}\n`;
 }
 
-function sizeOf(groups: Groups): number {
-  let bytes = 0;
-  for (const line of linesOf(groups)) bytes += Buffer.byteLength(line);
-  return bytes;
-}
-
 /** A file that this process has opened. It has everything in memory, too. */
 export class StoreFile {
   readonly #path: string;
@@ -94,7 +79,7 @@ export class StoreFile {
   #hasLock = false;
   #bytes = 0;
   /** The size at which the file is compacted. */
-  #compactAt = 0;
+  #compactAt = LEAST_BYTES;
   /** The lines that were written while the file is compacted. */
   #tail: string[] | undefined;
   #settling: Promise<void> = Promise.resolve();
@@ -157,14 +142,9 @@ export class StoreFile {
     this.#hasLock = true;
     try {
       rmSync(this.#beside, { force: true });
-      const loaded = loadFile(this.#path);
-      const groups = loaded?.groups ?? new Groups(() => systemClock.now());
-      if (loaded) {
-        chmodSync(this.#path, MODE);
-        truncateSync(this.#path, loaded.bytes);
-        this.#bytes = loaded.bytes;
-        this.#compactAt = Math.max(LEAST_BYTES, GROWTH * (loaded.bytes > LEAST_BYTES ? sizeOf(groups) : 0));
-      } else await this.#rewrite(groups);
+      const groups = loadFile(this.#path) ?? new Groups(() => systemClock.now());
+      // Without the line that a crash has cut, and readable by its owner only.
+      await this.#rewrite(groups);
       return groups;
     } catch (reason) {
       this.unlock();
@@ -212,7 +192,7 @@ export class StoreFile {
   }
 
   async #settleNow(groups: Groups): Promise<void> {
-    if (this.#bytes > this.#compactAt && (await this.#compact(groups))) return;
+    if (this.#bytes > this.#compactAt) return this.#rewrite(groups);
     try {
       await flushPath(this.#path);
     } catch (reason) {
@@ -222,33 +202,13 @@ export class StoreFile {
     }
   }
 
-  /** Whether the file was compacted, and so flushed. On a full disk it stays as it is. */
-  async #compact(groups: Groups): Promise<boolean> {
-    const mayStay = this.#compactAt > 0;
-    try {
-      await this.#rewrite(groups);
-      return true;
-    } catch (reason) {
-      if (!mayStay || !['ENOSPC', 'EDQUOT'].includes(fileSystemCode(reason))) throw reason;
-      this.#compactAt = GROWTH * this.#bytes;
-      return false;
-    }
-  }
-
   /** Writes the file anew, beside it and then in its place. Other writes go on meanwhile. */
   async #rewrite(groups: Groups): Promise<void> {
     const tail: string[] = [];
     this.#tail = tail;
     const file = await open(this.#beside, 'a', MODE);
     try {
-      let piece = '';
-      for (const line of linesOf(groups)) {
-        piece += line;
-        if (piece.length < PIECE) continue;
-        await file.appendFile(piece);
-        piece = '';
-      }
-      await file.appendFile(piece);
+      await file.appendFile([...linesOf(groups)].join(''));
       await flush(file);
       // From here to the end without a pause, so that no write is missed.
       if (tail.length > 0) writeWhole(file.fd, Buffer.from(tail.join('')));
@@ -284,4 +244,91 @@ function hasToLast(changes: StoreChanges): boolean {
 
 function writeWhole(file: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+}
+
+// The lock of a file: `<path>.lock` names the process that uses it.
+
+/** A process as a lock names it. */
+interface Holder {
+  readonly pid: number;
+  readonly host: string;
+  /** When the process began, where the system tells: a pid is given again, the start of a process is not. */
+  readonly start: string | undefined;
+}
+
+/** How often it is tried again to take a lock that others are taking, too. */
+const TRIES = 3;
+
+/** Makes this process the one that uses a file. `<path>.lock` names it. Throws while another process that lives does. */
+function takeLock(path: string): void {
+  const lock = lockOf(path);
+  const me: Holder = { pid: process.pid, host: hostname(), start: startOf(process.pid) };
+  for (let tried = 0; tried < TRIES; tried++) {
+    try {
+      writeFileSync(lock, `${me.pid}@${me.host} ${me.start ?? ''}\n`, { flag: 'wx', mode: 0o600 });
+      return;
+    } catch (reason) {
+      if (fileSystemCode(reason) !== 'EEXIST') throw reason;
+    }
+    const holder = readHolder(lock);
+    if (holder && isRunning(holder)) {
+      const who = holder.pid === me.pid ? 'another thread of this process' : `process ${holder.pid}`;
+      throw setupError(
+        `fileStore: ${who} is using "${path}". Give each process a file of its own, or share a redisStore. If that process does not use it, delete "${lock}".`,
+      );
+    }
+    rmSync(lock, { force: true });
+  }
+  throw setupError(`fileStore: other processes are opening "${path}" at the same time. Give each a file of its own.`);
+}
+
+/** Lets another process use the file. */
+function releaseLock(path: string): void {
+  rmSync(lockOf(path), { force: true });
+}
+
+function lockOf(path: string): string {
+  return `${path}.lock`;
+}
+
+function readHolder(lock: string): Holder | undefined {
+  const text = readText(lock);
+  const [, pid, host = '', start] = /^(\d+)@(\S*) (\S*)\n$/.exec(text ?? '') ?? [];
+  return pid === undefined ? undefined : { pid: Number(pid), host, start: start || undefined };
+}
+
+/** Of a process on another machine, or in another container, nothing can be seen: it counts as ended. */
+function isRunning({ pid, host, start }: Holder): boolean {
+  const now = startOf(pid);
+  if (start !== undefined && now !== undefined) return start === now;
+  return host === hostname() && pid !== process.pid && isAlive(pid);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (reason) {
+    return fileSystemCode(reason) === 'EPERM';
+  }
+}
+
+/** The field of `/proc/<pid>/stat` with the start of the process, counted from the first after the name of the program. */
+const START_FIELD = 19;
+
+/** When a process began, in a form that no other process has; undefined where the system does not tell. */
+function startOf(pid: number): string | undefined {
+  const stat = readText(`/proc/${pid}/stat`);
+  const boot = readText('/proc/sys/kernel/random/boot_id')?.trim();
+  // The name is in brackets, and may contain anything.
+  const ticks = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[START_FIELD];
+  return ticks === undefined || boot === undefined ? undefined : `${boot}/${ticks}`;
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,5 @@
-import type { JobRef } from '../../downloading/output.js';
-import { RestartRequired } from '../../downloading/output-reader.js';
+import type { JobRef, OutputVersion } from '../../downloading/output.js';
+import { type OutputReader, RestartRequired } from '../../downloading/output-reader.js';
 import { type JobFile, type OutputClient, requireOutputClient, storeOutput } from '../../downloading/output-source.js';
 import { DownloadError, StorageError } from '../../errors/index.js';
 import { backoff, FILE_BACKOFF, spread } from '../../rules/backoff.js';
@@ -16,9 +16,9 @@ import {
 } from '../../rules/options.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { type Deadline, sleep, startDeadline } from '../../runtime/deadline.js';
+import { createSha256 } from '../../runtime/sha256.js';
 import { isFields } from '../../schemas/envelope.js';
 import { safeContentType } from '../../schemas/media-type.js';
-import { type CopyBody, copyBody, type OpenOutput, openOutput } from './copy-body.js';
 import {
   asStorageError,
   JOB_METADATA,
@@ -109,6 +109,76 @@ export async function copyOutput(
   return storeOutput(CALL, { client, job, options }, (file) => new Copy(file, destination, options).run());
 }
 
+/** One version of a file on its way to a store. */
+class CopyBody {
+  readonly version: OutputVersion;
+  /** Size of the file in bytes. */
+  readonly sizeBytes: number;
+  /** Exactly the announced bytes. It breaks before the last of them when the file cannot be read, or has changed. */
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  /** Whether all bytes were taken. */
+  isWhole = false;
+  /** What the file itself failed with. */
+  failure: { readonly reason: unknown } | undefined;
+  /** Told who is to act next: the source when bytes are asked for, the store when they are there. */
+  onTurn: (whose: 'source' | 'store') => void = () => {};
+  readonly #reader: OutputReader;
+  readonly #digest = createSha256();
+
+  constructor(reader: OutputReader, version: OutputVersion, sizeBytes: number, handed: (bytes: number) => void) {
+    this.#reader = reader;
+    this.version = version;
+    this.sizeBytes = sizeBytes;
+    let count = 0;
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
+      this.onTurn('source');
+      const bytes = await this.#next();
+      if (bytes !== undefined) {
+        count += bytes.length;
+        // A file that is longer than announced is noticed before its last byte leaves.
+        if (count === sizeBytes) await this.#next();
+        await this.#digest.update(bytes);
+        controller.enqueue(bytes);
+        handed(count);
+      }
+      this.isWhole = count === sizeBytes;
+      if (this.isWhole) controller.close();
+      this.onTurn('store');
+    };
+    this.stream = new ReadableStream({ pull }, { highWaterMark: 0 });
+  }
+
+  /** SHA-256 of all bytes, as 64 hex digits. */
+  sha256(): string | Promise<string> {
+    return this.#digest.hex();
+  }
+
+  async #next(): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    try {
+      return await this.#reader.read();
+    } catch (reason) {
+      this.failure = { reason };
+      throw reason;
+    }
+  }
+}
+
+/** The file at its first byte. Where the service does not tell its size, the file is read once to count its bytes. */
+async function openBody(reader: OutputReader, handed: (bytes: number) => void): Promise<CopyBody> {
+  const opened = await reader.fromStart(async (version) => ({
+    version,
+    sizeBytes: version.sizeBytes ?? (await countBytes(reader)),
+  }));
+  const version = opened.version.sizeBytes === undefined ? await reader.open(opened.sizeBytes) : opened.version;
+  return new CopyBody(reader, version, version.sizeBytes ?? opened.sizeBytes, handed);
+}
+
+async function countBytes(reader: OutputReader): Promise<number> {
+  let count = 0;
+  for (let bytes = await reader.read(); bytes; bytes = await reader.read()) count += bytes.length;
+  return count;
+}
+
 /** One copy on its way. */
 class Copy {
   readonly #file: JobFile<CopyProgress>;
@@ -136,13 +206,12 @@ class Copy {
         const found = await this.#found();
         if (found) return found;
         // A put that has failed begins with the file from its beginning.
-        const output = await this.#file.explained(() => openOutput(reader));
-        const { sizeBytes: totalBytes } = output;
-        const body = copyBody(output, (receivedBytes) => this.#file.tell({ receivedBytes, totalBytes }));
+        const handed = (receivedBytes: number) => this.#file.tell({ receivedBytes, totalBytes: body.sizeBytes });
+        const body: CopyBody = await this.#file.explained(() => openBody(reader, handed));
         try {
-          return await this.#put(output, body);
+          return await this.#put(body);
         } catch (thrown) {
-          if (body.failure()?.reason instanceof RestartRequired) continue;
+          if (body.failure?.reason instanceof RestartRequired) continue;
           reader.cancel();
           await this.#afterFailure(body, thrown);
           reader = this.#file.reader();
@@ -192,7 +261,8 @@ class Copy {
     }
   }
 
-  async #put({ version, sizeBytes }: OpenOutput, body: CopyBody): Promise<StoredOutput> {
+  async #put(body: CopyBody): Promise<StoredOutput> {
+    const { version, sizeBytes } = body;
     const { overwrite = false, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
     // What the store holds is served to browsers later, so its type is checked like that of a file that is shown.
     const contentType = safeContentType(version.contentType ?? '');
@@ -201,10 +271,10 @@ class Copy {
     try {
       const answer = await this.#attempt(async ({ signal, restart, pause }) => {
         // A store that gathers all bytes first sends them after the last one.
-        body.onTurn((whose) => {
+        body.onTurn = (whose) => {
           if (whose === 'source') pause();
-          else restart(timeoutMs + (body.isWhole() ? sizeBytes / STORE_BYTES_PER_MS : 0));
-        });
+          else restart(timeoutMs + (body.isWhole ? sizeBytes / STORE_BYTES_PER_MS : 0));
+        };
         return this.#destination.put(body.stream, {
           contentType: contentType ?? 'application/octet-stream',
           sizeBytes,
@@ -221,7 +291,7 @@ class Copy {
     }
     if (doubt === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
     // The put does not prove that the object is stored. One look decides.
-    if (body.isWhole()) this.#unanswered = body;
+    if (body.isWhole) this.#unanswered = body;
     const found = await this.#found();
     if (found) return found;
     throw doubt;
@@ -229,7 +299,7 @@ class Copy {
 
   /** Why a put that resolved does not prove that the object is stored. */
   #doubtAbout(body: CopyBody, answer: unknown): StorageError | undefined {
-    if (!body.isWhole()) return this.#error('body_not_read', 'says that it has the file, and has not read all of it');
+    if (!body.isWhole) return this.#error('body_not_read', 'says that it has the file, and has not read all of it');
     if (!isFields(answer) || answer.ok !== false || typeof answer.status !== 'number') return undefined;
     const { status } = answer;
     return this.#error(`http_${status}`, `answers the put with HTTP status ${status}`, { status });
@@ -238,11 +308,11 @@ class Copy {
   /** Waits until a put that failed may be made again. Throws where it would fail again. */
   async #afterFailure(body: CopyBody, thrown: unknown): Promise<void> {
     this.#options.signal?.throwIfAborted();
-    const failure = body.failure();
+    const { failure } = body;
     if (failure) return this.#file.explained(() => Promise.reject(failure.reason));
     const error = asStorageError(thrown, this.#store, 'to take the file');
     if (error.code === 'body_not_read') throw error;
-    if (body.isWhole() && mayHaveStored(error)) this.#unanswered = body;
+    if (body.isWhole && mayHaveStored(error)) this.#unanswered = body;
     const isLost = isTaken(error) && this.#options.overwrite !== true;
     if (isLost && this.#destination.head === undefined) throw this.#taken(error);
     // Another was faster: what the store holds now is looked at before anything else.

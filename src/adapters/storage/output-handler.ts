@@ -4,7 +4,7 @@ import { explained, type OutputClient, requireOutputClient } from '../../downloa
 import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
 import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
 import { handlerMistake } from '../../rules/handler-call.js';
-import { anObject, callback, checkOptions, oneOf, optionsOf, text } from '../../rules/options.js';
+import { anObject, callback, checkOptions, optionsOf } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { clockOf, systemClock } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
@@ -31,14 +31,8 @@ export interface OutputHandlerOptions {
    * service. @default the service
    */
   readonly source?: ((jobId: string, request: Request) => MaybeSource | Promise<MaybeSource>) | undefined;
-  /** Whether a browser shows the file or saves it. `?download` in the URL saves it in any case. @default 'inline' */
-  readonly disposition?: 'inline' | 'attachment' | undefined;
-  /** The name under which a browser saves the file. What is unsafe in a name is replaced. @default the job id */
-  readonly filename?: ((jobId: string, request: Request) => string | Promise<string>) | undefined;
-  /** The Cache-Control header of a file. @default 'private, no-cache' */
-  readonly cacheControl?: string | undefined;
   /**
-   * Told of what is not the page's fault: an `authorize`, a `filename` or a `source` that throws, and a service that cannot
+   * Told of what is not the page's fault: an `authorize` or a `source` that throws, and a service that cannot
    * be read. It only observes. @default nothing is called
    */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
@@ -51,9 +45,6 @@ const HANDLER_OPTIONS = optionsOf({
   authorize: callback,
   jobId: callback,
   source: callback,
-  disposition: oneOf('inline', 'attachment'),
-  filename: callback,
-  cacheControl: text,
   onError: callback,
 });
 
@@ -69,7 +60,7 @@ export type OutputHandler = (request: Request) => Promise<Response>;
  * Makes a web handler for GET and HEAD that shows finished files to a browser, which cannot use the authenticated link of a
  * job. It serves ranges, so that videos can be sought, conditions and HEAD. The job's id is what `jobId` returns; without it,
  * `?job=`, else the part of the path that looks like a job's id, else the last part. Who is not authorized, and a job that is
- * unknown, are both answered with 404; a job that is not finished with 409.
+ * unknown, are both answered with 404; a job that is not finished with 409. `?download` in the URL saves the file.
  *
  * @example
  * export const GET = createOutputHandler({
@@ -122,7 +113,7 @@ class Handling {
   }
 
   async answer(): Promise<Response> {
-    const { authorize, disposition, cacheControl = 'private, no-cache', filename } = this.#options;
+    const { authorize } = this.#options;
     const request = this.#request;
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
     const url = new URL(request.url);
@@ -134,9 +125,7 @@ class Handling {
     const found = (await this.#copy(jobId)) ?? (await this.#file(jobId));
     if (isUnsatisfiable(found.status))
       return plainResponse(416, { 'content-range': found.headers.get('content-range') ?? 'bytes */*' });
-    const name = filename ? await this.#own(() => filename(jobId, request), found) : jobId;
-    const isSaved = disposition === 'attachment' || url.searchParams.has('download');
-    return fileResponse(request, found, { name, isSaved, cacheControl });
+    return fileResponse(request, found, { jobId, isSaved: url.searchParams.has('download') });
   }
 
   /** The answer for an error; `onError` is called for what is not the page's fault. */
@@ -234,11 +223,10 @@ class Handling {
   }
 
   /** Calls what the app has given. Whatever it throws is the app's own trouble, and never an answer about the job. */
-  async #own<T>(call: () => T | Promise<T>, found?: Response): Promise<T> {
+  async #own<T>(call: () => T | Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (cause) {
-      await found?.body?.cancel();
       throw new OwnFailure(cause);
     }
   }

@@ -3,15 +3,6 @@ import { isPart } from '../../rules/files.js';
 import { encodingOf } from '../../runtime/bytes.js';
 import { mediaTypeEssence, safeContentType, safeFileName } from '../../schemas/media-type.js';
 
-/** How a file is shown to a page. */
-interface Showing {
-  /** The name under which it is saved, without what is unsafe. */
-  readonly name: string;
-  /** Whether it is saved and not shown. */
-  readonly isSaved: boolean;
-  readonly cacheControl: string;
-}
-
 /** The headers of a file that a page sees. All others stay here. */
 const SHOWN_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
 const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
@@ -31,13 +22,13 @@ const WORDS: Readonly<Record<number, string>> = {
 export async function fileResponse(
   request: Request,
   found: Response,
-  { name, isSaved, cacheControl }: Showing,
+  { jobId, isSaved }: { readonly jobId: string; readonly isSaved: boolean },
 ): Promise<Response> {
   const contentType = found.headers.get('content-type') ?? '';
   const type = mediaTypeEssence(contentType);
   const shown = safeContentType(contentType);
   const isOnePart = isPart(found.status);
-  const headers = new Headers({ 'cache-control': cacheControl, ...SAFE });
+  const headers = new Headers({ 'cache-control': 'private, no-cache', ...SAFE });
   // What comes out of an encoded answer has another length, and other ranges.
   const isEncoded = encodingOf(found.headers) !== undefined;
   for (const header of isEncoded ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header)) : SHOWN_HEADERS) {
@@ -52,7 +43,7 @@ export async function fileResponse(
   if (isOnePart) headers.set('accept-ranges', 'bytes');
   else headers.delete('content-range');
   headers.set('content-type', shown ?? 'application/octet-stream');
-  headers.set('content-disposition', disposition(isSaved || shown === undefined, safeFileName(name, type), type));
+  headers.set('content-disposition', disposition(isSaved || shown === undefined, jobId, type));
   const body =
     request.method === 'HEAD' ? null : await fileBody(found, Number(headers.get('content-length') ?? Number.NaN));
   return new Response(body, { status: isOnePart ? 206 : 200, headers });
@@ -89,12 +80,9 @@ function isUnchanged({ headers: asked }: Request, headers: Headers): boolean {
   return Date.parse(headers.get('last-modified') ?? '') <= since;
 }
 
-function disposition(isSaved: boolean, safeName: string, type: string): string {
-  const name = /\.\w+$/.test(safeName) ? safeName : safeName + extensionFor(type);
-  const ascii = name.replace(/[^\x20-\x7e]/g, '_');
-  const kind = isSaved ? 'attachment' : 'inline';
-  const other = ascii === name ? '' : `; filename*=UTF-8''${encodeURIComponent(name)}`;
-  return `${kind}; filename="${ascii}"${other}`;
+function disposition(isSaved: boolean, jobId: string, type: string): string {
+  const name = safeFileName(jobId, type).replace(/[^\x20-\x7e]/g, '_');
+  return `${isSaved ? 'attachment' : 'inline'}; filename="${name}${/\.\w+$/.test(name) ? '' : extensionFor(type)}"`;
 }
 
 /** Bytes of a file: the first and the last one. */

@@ -9,8 +9,19 @@ import {
   refusesCondition,
   type StoreAnswer,
 } from '../../rules/object-storage.js';
+import {
+  callback,
+  checkOptions,
+  headers,
+  optionsOf,
+  required,
+  requiredObject,
+  secret,
+  text,
+} from '../../rules/options.js';
 import { bodyOfLength, readUpTo } from '../../runtime/bytes.js';
 import { isNode } from '../../runtime/platform.js';
+import { isFields, isText } from '../../schemas/envelope.js';
 import {
   type OutputDestination,
   type OutputSource,
@@ -19,7 +30,37 @@ import {
   type StoredObject,
   UnconfirmedPut,
 } from './destination.js';
-import { checkS3Options, isCredentials, type S3Options } from './s3-options.js';
+
+/** What a request to S3 is signed with. */
+export interface S3Credentials {
+  /** The access key id. */
+  readonly accessKeyId: string;
+  /** The secret access key. It signs, and is never sent. */
+  readonly secretAccessKey: string;
+  /** The session token of temporary credentials. */
+  readonly sessionToken?: string | undefined;
+}
+
+/** Where an object is in a store that speaks S3. */
+export interface S3Options {
+  /** The bucket. */
+  readonly bucket: string;
+  /** The key of the object. */
+  readonly key: string;
+  /**
+   * Address of a store that is not AWS, such as `https://<account>.r2.cloudflarestorage.com`. The bucket is then the first
+   * part of the path. @default the bucket's own address at AWS
+   */
+  readonly endpoint?: string | URL | undefined;
+  /** The bucket's region. @default 'us-east-1' */
+  readonly region?: string | undefined;
+  /** The credentials, or a function that gives them: it is asked for each request, so that a rotated key is picked up. */
+  readonly credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>);
+  /** Further headers of the put, such as `cache-control` or `x-amz-storage-class`. @default none */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
+}
 
 const METADATA = 'x-amz-meta-';
 
@@ -31,7 +72,8 @@ const METADATA = 'x-amz-meta-';
  * s3({ region: 'eu-central-1', bucket: 'media', key: `videos/${job.id}.mp4`, credentials })
  */
 export function s3(options: S3Options): OutputDestination & OutputSource {
-  checkS3Options(options);
+  checkOptions('s3', S3_OPTIONS, options);
+  refuseBucketIn(options);
   const sender = new S3Sender(options);
   return {
     store: 's3',
@@ -71,12 +113,6 @@ function objectOf({ headers }: Response): StoredObject {
 const DEFAULT_REGION = 'us-east-1';
 /** Bytes of an error's body that are read. */
 const MOST_S3_ERROR_BYTES = 16_384;
-const HINTS: Readonly<Record<string, string>> = {
-  SignatureDoesNotMatch: ' Check secretAccessKey.',
-  InvalidAccessKeyId: ' Check accessKeyId.',
-  RequestTimeTooSkewed: ' Set the clock of this machine.',
-};
-
 /** Sends signed requests for one object. It remembers what the store has told: where the object is, and what it may be asked. */
 class S3Sender {
   readonly #options: S3Options;
@@ -185,10 +221,9 @@ class S3Sender {
     );
   }
 
-  #fail({ headers }: Response, { status, code, message, region: named }: S3Refusal): never {
-    const region = named ?? headers.get('x-amz-bucket-region') ?? undefined;
-    const isElsewhere = region !== undefined && region !== (this.#options.region ?? DEFAULT_REGION);
-    const hint = isElsewhere ? ` Pass region: "${region}".` : (HINTS[code] ?? '');
+  #fail({ headers }: Response, { status, code, message }: S3Refusal): never {
+    const region = headers.get('x-amz-bucket-region');
+    const hint = region && region !== this.#options.region ? ` Pass region: "${region}".` : '';
     throw this.#error(code, `answers ${code}: ${message ?? `HTTP status ${status}`}${hint}`, { status });
   }
 
@@ -274,12 +309,51 @@ interface S3Refusal extends StoreAnswer {
   readonly status: number;
   readonly text: string;
   readonly message: string | undefined;
-  readonly region: string | undefined;
 }
 
 async function storeRefusal(response: Response): Promise<S3Refusal> {
   const { status } = response;
   const text = new TextDecoder().decode((await readUpTo(response.body, MOST_S3_ERROR_BYTES)).bytes);
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
-  return { status, text, code: field('Code') ?? `http_${status}`, message: field('Message'), region: field('Region') };
+  return { status, text, code: field('Code') ?? `http_${status}`, message: field('Message') };
+}
+
+const S3_OPTIONS = optionsOf({
+  bucket: required('the name of a bucket', (bucket) => isText(bucket) && !/[/\s?#]/.test(bucket)),
+  key: required(
+    'a non-empty string of whole characters, without "." and ".." in its path',
+    (key) => isText(key) && !/(^|\/)\.{1,2}(\/|$)|\p{Surrogate}/u.test(key),
+  ),
+  endpoint: secret('an absolute http(s) URL without credentials, query and hash', isEndpoint),
+  region: text,
+  credentials: requiredObject(
+    'an object with accessKeyId and secretAccessKey, or a function that gives one',
+    (value) => typeof value === 'function' || isCredentials(value),
+  ),
+  headers,
+  fetch: callback,
+});
+
+/** Refuses an endpoint that names the bucket, as the consoles of some stores show it: the key would get the name, too. */
+function refuseBucketIn({ endpoint, bucket }: S3Options): void {
+  if (endpoint === undefined) return;
+  const { host, pathname } = new URL(endpoint);
+  const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);
+  // Behind a longer path the name may be the store's own, as in Supabase's "/storage/v1/s3".
+  if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
+  const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
+  throw new GenError(`endpoint contains the bucket "${bucket}", which is added by itself: leave ${part} off.`);
+}
+
+function isCredentials(value: unknown): value is S3Credentials {
+  if (!isFields(value)) return false;
+  const { accessKeyId, secretAccessKey, sessionToken } = value;
+  return isText(accessKeyId) && isText(secretAccessKey) && (sessionToken === undefined || isText(sessionToken));
+}
+
+function isEndpoint(value: unknown): boolean {
+  const url = URL.canParse(String(value)) ? new URL(String(value)) : undefined;
+  return (
+    url !== undefined && /^https?:$/.test(url.protocol) && url.username + url.password + url.search + url.hash === ''
+  );
 }
