@@ -1,5 +1,5 @@
 // What is added in one place and forgotten in another fails here, with the name of the place.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
@@ -66,6 +66,13 @@ describe('every public method of GenClient', () => {
     expect(methods.filter((name) => !new RegExp(`\\.${name.replace('.', '\\.')}[(<]`).test(program))).toEqual([]);
   });
 
+  test('is in CHANGELOG.md', () => {
+    const said = read('CHANGELOG.md');
+    expect(methods.filter((name) => !isComposed(name) && !new RegExp(`\`(client\\.)?${name}[\`(]`).test(said))).toEqual(
+      [],
+    );
+  });
+
   test('is in docs/calls.md, or one of the client itself in another guide', () => {
     const rows = lines('docs/calls.md').filter((line) => line.startsWith('| `'));
     // A row may shorten the second name of a namespace: `characters.list` · `.get`.
@@ -80,9 +87,10 @@ describe('every public method of GenClient', () => {
 });
 
 describe('every entry point', () => {
-  test.each(ENTRY_POINTS)('%s has a source, a row in AGENTS.md, and a guide', (name) => {
+  test.each(ENTRY_POINTS)('%s has a source, a row in AGENTS.md, a guide, and is in CHANGELOG.md', (name) => {
     expect(existsSync(ROOT + sourceOf(name))).toBe(true);
     const named = name === 'index' ? '`gen-client`' : `\`gen-client/${name}\``;
+    expect(name === 'index' || read('CHANGELOG.md').includes(named), `CHANGELOG.md names ${named}`).toBe(true);
     expect(lines('AGENTS.md').filter((line) => line.startsWith('| ') && line.includes(named))).toHaveLength(1);
     const isNamed = new RegExp(`\\b${named.slice(1, -1)}(?![\\w/-])`);
     expect(
@@ -106,7 +114,15 @@ test('every folder of src has tests, which npm run area finds', () => {
   ).toEqual([]);
 });
 
-test('every hook has a row in docs/telemetry.md', () => {
+test('every body of test/fixtures is read by a test', () => {
+  const isInstalled = (name: string) => name === 'node_modules';
+  const tests = globSync('test/**/*.ts', { cwd: ROOT, exclude: isInstalled }).map(read).join();
+  const bodies = readdirSync(`${ROOT}test/fixtures/bodies`);
+  expect(bodies.filter((name) => !tests.includes(`fixtures/bodies/${name}`))).toEqual([]);
+});
+
+test('every hook has a row in docs/telemetry.md, and is in CHANGELOG.md', () => {
   const rows = lines('docs/telemetry.md').filter((line) => line.startsWith('| `on'));
   expect(HOOKS.filter((name) => !rows.some((row) => row.includes(`\`${name}\``)))).toEqual([]);
+  expect(HOOKS.filter((name) => !read('CHANGELOG.md').includes(`\`${name}\``))).toEqual([]);
 });

@@ -4,6 +4,7 @@ import characterRegistered from '../fixtures/bodies/character-registered.json' w
 import createdJob from '../fixtures/bodies/created-job.json' with { type: 'json' };
 import jobCompleted from '../fixtures/bodies/job-completed.json' with { type: 'json' };
 import jobFailed from '../fixtures/bodies/job-failed.json' with { type: 'json' };
+import jobProcessing from '../fixtures/bodies/job-processing.json' with { type: 'json' };
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
 const { job } = createdJob.data;
@@ -111,7 +112,7 @@ describe('an essential that is missing or mistyped is a ResponseError with path 
 });
 
 describe('a job', () => {
-  it.each([jobCompleted, jobFailed])('is read as documented and passed through', async (body) => {
+  it.each([jobProcessing, jobCompleted, jobFailed])('is read as documented and passed through', async (body) => {
     expect(await answering(body).jobs.get('job_123')).toEqual(body.data.job);
   });
 
