@@ -28,7 +28,7 @@ export class Uploads {
   /**
    * Uploads a file in all three steps and resolves with its `upload_id`. The file is never held in memory as a whole.
    * Throws a PreflightError with code `upload_too_large` before any byte is sent, and an UploadError that names the step
-   * that failed and what is left on the service.
+   * that failed. What it leaves behind is deleted.
    *
    * @example
    * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));

@@ -1,7 +1,7 @@
 import type { Recovery } from './codes.js';
 import { type Details, GenError } from './gen-error.js';
 
-type UploadDetails = Details<UploadError, 'step', 'uploadId' | 'left'>;
+type UploadDetails = Details<UploadError, 'step', 'uploadId'>;
 
 /** What went wrong underneath says best what to do. A file that cannot be read is a fault of this machine. */
 function uploadRecovery({ step, cause }: UploadDetails): Recovery {
@@ -9,7 +9,7 @@ function uploadRecovery({ step, cause }: UploadDetails): Recovery {
   return step === 'prepare' ? 'change_reference' : 'retry';
 }
 
-/** An upload step failed. The message names the step and what is left on the service. */
+/** An upload step failed. The message names the step. */
 export class UploadError extends GenError {
   protected static override get family() {
     return 'GenError/UploadError';
@@ -19,11 +19,9 @@ export class UploadError extends GenError {
   declare readonly step: 'prepare' | 'create' | 'put' | 'complete';
   /** The upload's id, once the service had given one. */
   declare readonly uploadId: string | undefined;
-  /** Whether something of the upload is still on the service. */
-  declare readonly left: 'nothing' | 'upload' | 'unknown';
 
   constructor(message: string, details: UploadDetails) {
-    super(message, { left: 'nothing', ...details, recovery: uploadRecovery(details) });
+    super(message, { ...details, recovery: uploadRecovery(details) });
   }
 }
 

@@ -3,28 +3,13 @@ import {
   APIError,
   ConnectionError,
   DownloadError,
-  documentedStatus,
   type GenError,
   PreflightError,
   RateLimitError,
   TimeoutError,
   UploadError,
 } from '../errors/index.js';
-import { fateOf, mayHaveCreated } from './fate.js';
-
-type Left = UploadError['left'];
-
-/** What the failed create of an upload has left on the service. */
-export function leftByCreate(error: unknown): Left {
-  return mayHaveCreated(error) ? 'unknown' : 'nothing';
-}
-
-/** What is left of an upload whose deletion has failed. */
-export function leftByDeletion(error: unknown): Left {
-  if (!APIError.isInstance(error)) return mayHaveCreated(error) ? 'unknown' : 'upload';
-  if (documentedStatus(error) === 404) return 'nothing';
-  return error.code !== 'upload_in_use' && fateOf(error) === 'lost' ? 'unknown' : 'upload';
-}
+import { fateOf } from './fate.js';
 
 /** Whether another upload of the same file would fail in the same way: the file cannot be right, or the service refuses it. */
 export function failsAgain(error: GenError): boolean {

@@ -33,14 +33,15 @@ export async function readUpTo(
   try {
     while (size <= maxBytes) {
       const next = await reader?.read();
-      if (!next?.value) return { bytes: joinBytes(chunks), end };
+      if (!next?.value) break;
       chunks.push(next.value);
       size += next.value.length;
     }
   } finally {
     stopTimer();
   }
-  stop('too_large');
+  // Written so that a bound which is no number refuses.
+  if (!(size <= maxBytes)) stop('too_large');
   return { bytes: joinBytes(chunks).subarray(0, maxBytes), end };
 }
 

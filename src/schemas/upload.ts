@@ -47,8 +47,6 @@ export interface RereadableSource {
   readonly type?: string | undefined;
   /** A fresh stream of the whole content at each call. */
   stream(): ReadableStream<Uint8Array>;
-  /** The same without a stream around it, where the source offers that. It costs half the work. */
-  chunks?(): AsyncIterator<Uint8Array>;
 }
 
 /** The path of what `fromPath()` gives, for those that have to write it down. */

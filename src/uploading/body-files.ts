@@ -33,10 +33,13 @@ export interface BodyFiles {
   ids(): readonly string[];
   /** The uploads are needed: a job uses them, or may use them. */
   keep(): void;
-  /** Deletes the uploads that no other call uses. What cannot be deleted stays: it is private and costs nothing. */
-  remove(): Promise<void>;
+  /**
+   * Deletes the uploads that were made for this call, or all that it used. What another job uses the service keeps, and what
+   * cannot be deleted stays: it is private and costs nothing. A call whose upload is gone uploads its file again.
+   */
+  remove(which: 'made' | 'used'): Promise<void>;
   /** The service does not know an upload. False where all of them were made for this call, so that another try is in vain. */
-  forget(): boolean;
+  forget(): Promise<boolean>;
 }
 
 /** A file and where it stands in the body. */
@@ -66,17 +69,15 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   const uses = new Map<unknown, UploadUse>();
   let uploading: Promise<void> | undefined;
   let last: BodyFileOptions = {};
-  /** Ends all uses; the uploads that nothing needs now. */
-  const end = (as: 'kept' | 'unwanted') => {
-    const left = [...uses.values()].filter((use) => use.end(as));
+  const keep = () => {
     uses.clear();
     uploading = undefined;
-    return left;
   };
-  const remove = async () => {
+  const remove = async (which: 'made' | 'used') => {
     const { timeoutMs, headers } = last;
-    const gone = end('unwanted').map(({ id }) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
-    await Promise.allSettled(gone);
+    const ids = [...uses.values()].filter(({ isOld }) => which === 'used' || !isOld).map(({ id }) => id);
+    keep();
+    await Promise.allSettled(ids.map((id) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 })));
   };
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
@@ -84,7 +85,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     const ready = await describeAll(placed, { ...options, purpose }, memory);
     const failed = await sendAll(steps, { ready, options, uses, memory });
     if (failed === undefined) return;
-    const removed = remove();
+    const removed = remove('made');
     // An abort is not held up by the deletions.
     if (!options.signal?.aborted) await removed;
     throw failed.reason;
@@ -98,12 +99,13 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
       return replaceFiles(sent, new Map([...uses].map(([source, { id }]) => [source, id])));
     },
     ids: () => [...uses.values()].map(({ id }) => id),
-    keep: () => void end('kept'),
+    keep,
     remove,
-    forget() {
-      const old = [...uses.values()].filter((use) => use.isOld);
-      for (const use of old) use.forget();
-      if (old.length > 0) end('kept');
+    async forget() {
+      const old = [...uses.values()].filter(({ isOld }) => isOld);
+      const memory = await steps.memory();
+      for (const { id } of old) memory.deleted(id);
+      if (old.length > 0) keep();
       return old.length > 0;
     },
   };

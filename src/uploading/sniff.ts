@@ -9,21 +9,15 @@ const SIGNATURES: readonly (readonly [mimeType: string, ...marks: FileSignature[
   ['image/webp', [0, 'RIFF'], [8, 'WEBP']],
   ['audio/wav', [0, 'RIFF'], [8, 'WAVE']],
   ['video/x-msvideo', [0, 'RIFF'], [8, 'AVI ']],
-  ['image/tiff', [0, 'II*\0']],
-  ['image/tiff', [0, 'MM\0*']],
   ['audio/flac', [0, 'fLaC']],
-  ['audio/aiff', [0, 'FORM'], [8, 'AIF']],
   ['audio/mpeg', [0, 'ID3']],
-  ['video/mpeg', [0, '\0\0\x01\xba']],
-  ['video/mpeg', [0, '\0\0\x01\xb3']],
-  ['image/bmp', [0, 'BM'], [6, '\0\0\0\0']],
 ];
 
 /** Major brands of ISO media files, by how they begin; every other brand is MP4 video. */
 const BRANDS: readonly (readonly [brand: RegExp, mimeType: string])[] = [
   [/^avi[fs]/, 'image/avif'],
   [/^(hei[cxms]|hev[cxms])/, 'image/heic'],
-  [/^m(if1|sf1)/, 'image/heif'],
+  [/^m[is]f1/, 'image/heif'],
   [/^qt/, 'video/quicktime'],
   [/^(M4A|M4B|M4P|F4A)/, 'audio/mp4'],
   [/^3g/, 'video/3gpp'],
@@ -40,14 +34,9 @@ export function sniffMediaType(head: Uint8Array): string | undefined {
 }
 
 function isoMedia(text: string): string | undefined {
-  const box = text.slice(4, 8);
-  // QuickTime files of old begin without a file type box.
-  if (box === 'moov' || box === 'mdat' || box === 'wide') return 'video/quicktime';
-  if (box !== 'ftyp') return undefined;
+  if (text.slice(4, 8) !== 'ftyp') return undefined;
   const major = text.slice(8, 12);
-  const known = BRANDS.find(([brand]) => brand.test(major))?.[1] ?? 'video/mp4';
-  // A HEIF container says among its compatible brands what is really in it.
-  return known === 'image/heif' && /avif/.test(text.slice(16, text.charCodeAt(3) || 64)) ? 'image/avif' : known;
+  return BRANDS.find(([brand]) => brand.test(major))?.[1] ?? 'video/mp4';
 }
 
 function matroska(text: string): string | undefined {
@@ -82,7 +71,7 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** The size that an image's header gives (PNG, JPEG, GIF, WebP, BMP); undefined where it cannot be read. */
+/** The size that an image's header gives (PNG, JPEG, GIF, WebP); undefined where it cannot be read. */
 export function imageSize(head: Uint8Array): ImageSize | undefined {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   const is = (at: number, text: string) =>
@@ -90,7 +79,6 @@ export function imageSize(head: Uint8Array): ImageSize | undefined {
   try {
     if (is(0, '\x89PNG')) return { width: view.getUint32(16), height: view.getUint32(20) };
     if (is(0, 'GIF8')) return { width: view.getUint16(6, true), height: view.getUint16(8, true) };
-    if (is(0, 'BM')) return { width: view.getInt32(18, true), height: Math.abs(view.getInt32(22, true)) };
     if (is(0, 'RIFF') && is(8, 'WEBP')) return webpSize(view, String.fromCharCode(...head.subarray(12, 16)));
     return is(0, '\xff\xd8') ? jpegSize(view) : undefined;
   } catch (cause) {

@@ -62,7 +62,7 @@ function rereadableSource(source: RereadableSource): Source {
     type,
     sizeBytes: size,
     repeatable: true,
-    open: () => source.chunks?.() ?? chunksOf(source.stream()),
+    open: () => chunksOf(source.stream()),
     ...(source instanceof Blob && { blob: source }),
   };
 }

@@ -36,10 +36,7 @@ export interface FileOptions {
 }
 
 /** What `uploads.upload` takes beside the source. */
-export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {
-  /** Whether an upload that could not be completed is deleted from the service. @default true */
-  readonly cleanup?: boolean | undefined;
-}
+export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {}
 
 /** What `uploads.put` takes beside the source. */
 export type PutOptions = Pick<FileOptions, 'sizeBytes' | 'onProgress'> &
@@ -67,5 +64,4 @@ export const UPLOAD_OPTIONS = z.strictObject({
   uploadType: option.must<string>('a string', (value) => typeof value === 'string'),
   purpose: option.oneOf('character'),
   preflight: option.flag,
-  cleanup: option.flag,
 });

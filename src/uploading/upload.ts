@@ -1,5 +1,4 @@
 import { PreflightError, UploadError } from '../errors/index.js';
-import { leftByCreate, leftByDeletion } from '../rules/files.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
@@ -30,20 +29,19 @@ export interface UploadSteps {
 }
 
 type UploadStep = 'create' | 'put' | 'complete';
-type LeftUpload = UploadError['left'];
 
 interface UploadRun {
   readonly steps: UploadSteps;
   readonly file: DescribedFile;
-  readonly options: UploadOptions;
+  readonly signal: AbortSignal | undefined;
   /** The options of each call. */
   readonly call: RequestOptions;
 }
 
-/** Uploads a file in the service's three steps. The error of a step that fails says what is left on the service. */
+/** Uploads a file in the service's three steps. An upload that cannot be completed is deleted. */
 export async function uploadFile(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {
   const { signal, timeoutMs, maxRetries, headers } = options;
-  const run: UploadRun = { steps, file, options, call: { signal, timeoutMs, maxRetries, headers } };
+  const run: UploadRun = { steps, file, signal, call: { signal, timeoutMs, maxRetries, headers } };
   try {
     signal?.throwIfAborted();
     const { idempotencyKey } = options;
@@ -75,7 +73,7 @@ export async function putSource(
     const failure = file.failure();
     if (failure === undefined) throw cause;
     const message = `The upload failed at step "put": ${sentence(failure.reason)}`;
-    throw new UploadError(message, { step: 'put', left: 'upload', cause: failure.reason });
+    throw new UploadError(message, { step: 'put', cause: failure.reason });
   } finally {
     file.discard();
   }
@@ -132,11 +130,11 @@ interface Failure {
 
 /** The error to throw. An abort stays the signal's own reason, and is not held up by the deletion. */
 async function uploadFailure(run: UploadRun, { step, cause, uploadId }: Failure): Promise<unknown> {
-  const { options, file } = run;
-  const deletion = uploadId === undefined || options.cleanup === false ? undefined : remove(run, uploadId);
-  if (options.signal?.aborted) return options.signal.reason;
+  const { signal, file } = run;
+  const deletion = uploadId === undefined ? undefined : remove(run, uploadId);
+  if (signal?.aborted) return signal.reason;
   if (PreflightError.isInstance(cause)) return cause;
-  const left = (await deletion) ?? (uploadId === undefined ? leftByCreate(cause) : 'upload');
+  await deletion;
   const ofSource = file.failure();
   const reason = ofSource === undefined ? cause : ofSource.reason;
   const once =
@@ -144,26 +142,15 @@ async function uploadFailure(run: UploadRun, { step, cause, uploadId }: Failure)
       ? ` It was not tried again, because ${file.kind} can be read only once: pass a Blob, a function that returns a fresh stream, or fromPath().`
       : '';
   const id = uploadId === undefined ? '' : ` (${uploadId})`;
-  const message = `The upload failed at step "${step}"${id}: ${sentence(reason)}${once} ${LEFT[left]}`;
-  return new UploadError(message, { step, uploadId, left, cause });
+  const message = `The upload failed at step "${step}"${id}: ${sentence(reason)}${once}`;
+  return new UploadError(message, { step, uploadId, cause });
 }
 
-/** Not ended by the caller's signal, because it also tidies up after an abort. */
-async function remove({ steps, call }: UploadRun, uploadId: string): Promise<LeftUpload> {
+/** Not ended by the caller's signal, because it also tidies up after an abort. What cannot be deleted is private and costs nothing. */
+async function remove({ steps, call }: UploadRun, uploadId: string): Promise<void> {
   const { timeoutMs, headers } = call;
-  try {
-    await steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
-    return 'nothing';
-  } catch (cause) {
-    return leftByDeletion(cause);
-  }
+  await Promise.resolve(steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 })).catch(() => undefined);
 }
-
-const LEFT: Readonly<Record<LeftUpload, string>> = {
-  nothing: 'Nothing is left on the service.',
-  upload: 'The unfinished upload is left on the service: uploads.delete(upload_id) deletes it.',
-  unknown: 'An unfinished upload may be left on the service.',
-};
 
 function sentence(reason: unknown): string {
   const text = reason instanceof Error ? reason.message : String(reason);

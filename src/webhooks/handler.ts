@@ -61,8 +61,6 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
    * listener or a store that has not finished is reported to `onError`. Longer than the longest listener. @default 60_000
    */
   readonly leaseMs?: number | undefined;
-  /** Milliseconds for which a handled event is remembered. @default 259_200_000 (3 days) */
-  readonly rememberMs?: number | undefined;
   /** A GenClient. Its waits on the event's job are woken, also by repeated events. Without `secret` it verifies, too. */
   readonly client?: WebhookClient | undefined;
   /** Used where the runtime's context has none, for example Next.js' `after`. */
@@ -110,15 +108,12 @@ const methodsRule = (...names: readonly string[]): Rule => [
     names.every((name) => typeof Reflect.get(value, name) === 'function'),
 ];
 
-const MILLISECONDS = aboveZero('a finite number of milliseconds above 0');
-
 const HANDLER_RULES: Readonly<Record<keyof WebhookHandlerOptions, Rule>> = {
   secret: SECRET,
   on: ['an object of listeners', isFields],
   ack: ['one of "before", "after"', (value) => value === 'before' || value === 'after', true],
   store: methodsRule('read', 'write'),
-  leaseMs: MILLISECONDS,
-  rememberMs: MILLISECONDS,
+  leaseMs: aboveZero('a finite number of milliseconds above 0'),
   maxBodyBytes: [
     'a whole number of bytes above 0',
     (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
@@ -185,7 +180,7 @@ const PAUSES_MS = [25, 50, 100, 200, 300, 325];
  */
 export function createWebhookHandler(options: WebhookHandlerOptions = {}): WebhookHandler {
   checkHandlerOptions(options);
-  const { ack = 'before', leaseMs = 60_000, rememberMs = 259_200_000 } = options;
+  const { ack = 'before', leaseMs = 60_000 } = options;
   const { on = {}, client, onError = printError } = options;
   const report: Report = (error, event) => callObserver(() => onError(error, event));
   const { secret, toleranceSeconds, maxBodyBytes, now } = options;
@@ -198,7 +193,6 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
   const deliver = createInbox({
     store: options.store ?? (client && storeOf(client)) ?? processStore('events', client && wallOf(clockOf(client))),
     leaseMs,
-    rememberMs,
     pausesMs: ack === 'after' ? PAUSES_MS : [],
     report,
     handle: (event) => listenerOf(event, on)?.(event),
@@ -206,7 +200,10 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
 
   return async (request, context) => {
     const mistake = handlerMistake('The webhook handler', request);
-    if (mistake) return refuseCall(mistake, context, report);
+    if (mistake) {
+      report(mistake);
+      return new Response(mistake.message, { status: 500 });
+    }
     if (request.method !== 'POST') return new Response(null, { status: 405, headers: { Allow: 'POST' } });
     let event: WebhookEvent;
     try {
@@ -267,14 +264,4 @@ function answer(verdict: Verdict, leaseMs: number): Response {
 function keepAlive(work: Promise<unknown>, context: WebhookContext | undefined, options: WebhookHandlerOptions): void {
   if (context && 'waitUntil' in context) context.waitUntil?.(work);
   else options.waitUntil?.(work);
-}
-
-/** For a server that calls the handler with objects of its own. Its response is ended, so that the sender is answered. */
-function refuseCall(error: GenError, context: object | undefined, report: Report): Response {
-  report(error);
-  if (context && 'end' in context && typeof context.end === 'function') {
-    Object.assign(context, { statusCode: 500 });
-    context.end(error.message);
-  }
-  return new Response(error.message, { status: 500 });
 }

@@ -1,4 +1,5 @@
 import { GenError } from '../errors/gen-error.js';
+import { DAY_MS } from '../rules/limits.js';
 import { systemClock, systemRandom } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
@@ -26,7 +27,6 @@ export interface InboxOptions {
   /** Where the ids of handled events are. */
   readonly store: Store;
   readonly leaseMs: number;
-  readonly rememberMs: number;
   /** Milliseconds to wait before each further claim of an event that is in the hands of another copy. */
   readonly pausesMs: readonly number[];
   /** Does the work. */
@@ -77,7 +77,7 @@ async function claimOnce(event: WebhookEvent, { store, leaseMs, report }: InboxO
 }
 
 async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, options: InboxOptions): Promise<Verdict> {
-  const { handle, report, rememberMs, leaseMs } = options;
+  const { handle, report, leaseMs } = options;
   let verdict: Verdict = 'unfinished';
   let isOver = false;
   const work = async () => {
@@ -90,7 +90,7 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
     }
     try {
       // After the lease the claim may be another copy's, and is not given back.
-      if (verdict === 'handled') await record.complete(rememberMs);
+      if (verdict === 'handled') await record.complete();
       else if (!isOver) await record.release();
     } catch (error) {
       // It changes nothing about how the event ended: the lease ends by itself.
@@ -114,6 +114,8 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
 /** The one key of an event's group: `done`, or who works on it. */
 const STATE_KEY = 'state';
 const HANDLED = 'done';
+/** A handled event is remembered for three days. */
+const REMEMBER_MS = 3 * DAY_MS;
 
 /** What a store knows of one event. */
 function eventRecord(store: Store, id: string) {
@@ -129,9 +131,9 @@ function eventRecord(store: Store, id: string) {
         if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
         return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
       }),
-    /** For `ttlMs` milliseconds every claim gets `done`. */
-    complete: (ttlMs: number) =>
-      update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs } }, result: undefined })),
+    /** For a while every claim gets `done`. */
+    complete: () =>
+      update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs: REMEMBER_MS } }, result: undefined })),
     /** The event was not handled: the next claim gets `new`. */
     release: () => update((state) => ({ changes: state === own ? { [STATE_KEY]: null } : {}, result: undefined })),
   };

@@ -1,4 +1,5 @@
 import { refusal } from '../errors/webhook-error.js';
+import { readUpTo } from '../runtime/bytes.js';
 import { shortTimer } from '../runtime/clock.js';
 
 /** The headers that a webhook carries, as the service writes them. */
@@ -70,32 +71,12 @@ const BODY_MS = 10_000;
 /** Reads the exact bytes that were signed. Stops as soon as they are more than `maxBytes`, and after {@link BODY_MS}. */
 export async function readBody(request: Request, maxBytes: number): Promise<RawBody> {
   if (request.bodyUsed) throw bodyUnavailable(NO_BYTES);
-  const reader = request.body?.getReader();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  let isLate = false;
-  const stop = () => reader?.cancel().catch(() => {});
-  const stopTimer = shortTimer(BODY_MS, () => {
-    isLate = true;
-    stop();
-  });
-  try {
-    do {
-      const next = await reader?.read();
-      if (!next?.value) break;
-      chunks.push(next.value);
-      size += next.value.length;
-      // Written so that a bound which is no number refuses.
-    } while (size <= maxBytes);
-  } catch (cause) {
+  const { bytes, end } = await readUpTo(request.body, maxBytes, (fire) => shortTimer(BODY_MS, fire)).catch((cause) => {
     throw bodyUnavailable(`could not be read: ${cause}`, cause);
-  } finally {
-    stopTimer();
-  }
-  if (isLate) throw bodyUnavailable('did not arrive within ten seconds');
-  if (size <= maxBytes) return bytesOf(...chunks);
-  stop();
-  throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
+  });
+  if (end === 'late') throw bodyUnavailable('did not arrive within ten seconds');
+  if (end === 'too_large') throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
+  return bytes;
 }
 
 /** The parts as one piece of bytes, texts as UTF-8. A Blob joins both in one line, which keeps this entry point small. */
@@ -107,19 +88,18 @@ async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
  * The bytes that were signed, of a body as a caller has it: a copy, because servers use a buffer again. Throws an error that
  * names the fix.
  */
-export function rawBody(body: unknown): RawBody {
+export async function rawBody(body: unknown): Promise<RawBody> {
   if (typeof body === 'string') return body;
-  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice();
   // Of any realm.
-  if ({}.toString.call(body) === '[object ArrayBuffer]') return new Uint8Array(body as ArrayBuffer).slice();
-  if (body == null || (typeof body === 'object' && Symbol.asyncIterator in body)) throw bodyUnavailable(NO_BYTES);
+  if (ArrayBuffer.isView(body) || {}.toString.call(body) === '[object ArrayBuffer]') return bytesOf(body as Uint8Array);
+  if (body == null) throw bodyUnavailable(NO_BYTES);
   throw refusal(
     'body_parsed',
     "The body was parsed, but its raw bytes are signed. Use express.raw({ type: '*/*' }), request.rawBody (Nest), file.buffer, a Fastify buffer parser or request.text().",
   );
 }
 
-const NO_BYTES = 'is missing, or was read before: verify first, or pass { body, headers } with its bytes';
+const NO_BYTES = 'is missing, or was read before: verify first';
 
 /** There is no body to verify. `what` completes "The body …". */
 function bodyUnavailable(what: string, cause?: unknown): Error {

@@ -12,16 +12,11 @@ describe('the first bytes tell the type of', () => {
     ['image/gif', 'GIF89a'],
     ['image/webp', 'RIFF\0\0\0\0WEBPVP8 '],
     ['image/avif', '\0\0\0\x1cftypavif'],
-    ['image/avif', '\0\0\0\x1cftypmif1\0\0\0\0mif1avif'],
     ['image/heic', '\0\0\0\x18ftypheic'],
     ['image/heif', '\0\0\0\x18ftypmif1\0\0\0\0mif1heic'],
-    ['image/bmp', 'BM\x36\0\0\0\0\0\0\0'],
-    ['image/tiff', 'II*\0'],
-    ['image/tiff', 'MM\0*'],
     ['video/mp4', '\0\0\0\x18ftypisom'],
     ['video/mp4', '\0\0\0\x18ftypmp42'],
     ['video/quicktime', '\0\0\0\x14ftypqt  '],
-    ['video/quicktime', '\0\0\0\x08wide'],
     ['video/webm', '\x1aE\xdf\xa3\x9fB\x86\x81\x01B\x82\x84webm'],
     ['video/x-matroska', '\x1aE\xdf\xa3\x9fB\x82\x88matroska'],
     ['video/x-msvideo', 'RIFF\0\0\0\0AVI LIST'],
@@ -35,16 +30,7 @@ describe('the first bytes tell the type of', () => {
     ['image/heif', '\0\0\0\x18ftypmsf1\0\0\0\0msf1'],
     ['audio/mp4', '\0\0\0\x20ftypF4A '],
     ['video/3gpp', '\0\0\0\x18ftyp3gp4'],
-    ['video/quicktime', '\0\0\0\x08moov'],
-    ['video/quicktime', '\0\0\0\x08mdat'],
-    ['video/mpeg', '\0\0\x01\xba'],
-    ['video/mpeg', '\0\0\x01\xb3'],
     ['video/ogg', 'OggS\0\x02\x80theora'],
-    ['audio/aiff', 'FORM\0\0\0\0AIFF'],
-    // Only the file type box itself says what a container holds, and only of a HEIF: here a HEIC with an AVIF brand, a HEIF
-    // before other boxes, and a HEIF whose box has 256 bytes.
-    ['image/heif', '\0\0\0\x18ftypmif1\0\0\0\0mif1heic\0\0\0\x10freeavif'],
-    ['image/avif', '\0\0\x01\0ftypmif1\0\0\0\0mif1avif'],
     // The header says what is inside, and not the data behind it.
     ['video/x-matroska', `\x1aE\xdf\xa3\x9fB\x82\x88matroska${'\0'.repeat(48)}webm`],
     ['audio/ogg', `OggS\0\x02OpusHead${'\0'.repeat(48)}theora`],
@@ -56,7 +42,6 @@ describe('the first bytes tell the type of', () => {
     '',
     'plain text',
     '<html>',
-    'BM is no bitmap',
     // An MPEG frame without a bit rate, without a sample rate, of no version, and of no layer.
     '\xff\xfb\xf0\x44',
     '\xff\xfb\x9c\x44',
@@ -67,8 +52,6 @@ describe('the first bytes tell the type of', () => {
     '\xff\x1b\x90\x44',
     'RIFF\0\0\0\0ACON',
     'JUNK\0\0\0\0WEBP',
-    'JUNK\0\0\0\0AIFF',
-    'FORM\0\0\0\0ILBM',
   ])('no medium: %j', (head) => {
     expect(sniffMediaType(latin1(head))).toBeUndefined();
   });
@@ -79,8 +62,6 @@ describe('the header tells the width and height of', () => {
   it.each([
     ['a PNG', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\x2c'],
     ['a GIF', 'GIF89a\x80\x02\x2c\x01'],
-    ['a bitmap', `BM${'\0'.repeat(16)}\x80\x02\0\0\x2c\x01\0\0`],
-    ['a bitmap whose first line is the upper one', `BM${'\0'.repeat(16)}\x80\x02\0\0\xd4\xfe\xff\xff`],
     ['a JPEG behind its other segments', `\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x03x\xff\xc2${FRAME}`],
     [
       'a JPEG behind segments below and between those of a frame',

@@ -233,9 +233,10 @@ describe('tickets', () => {
   it('expire', async () => {
     const app = openApp({}, { clock: 'manual' });
     const link = await app.proxy.link('job_1', { expiresInMs: 1_000 });
-    const ticket = await app.proxy.ticket('job_1', { id: 'ann' }, { expiresInMs: 1_000 });
+    const ticket = await app.proxy.ticket('job_1', { id: 'ann' });
     await app.sandbox.advance(1_000);
     expect((await app.ask(link)).status).toBe(401);
+    await app.sandbox.advance(24 * 3_600_000);
     expect((await app.post('watch', { ticket })).status).toBe(404);
   });
 

@@ -127,7 +127,7 @@ describe('an upload', () => {
   it.each<[BodyInit | null, Record<string, string>, string]>([
     [new Uint8Array(11), { 'content-length': '11' }, '413 The file is not as large as announced.'],
     [new Uint8Array(9), { 'content-length': '9' }, '400 The file is not as large as announced.'],
-    [new Uint8Array(11), {}, '413 The file is larger than announced.'],
+    [new Uint8Array(11), {}, '413 The file is not as large as announced.'],
     [null, {}, '400 The file is empty.'],
   ])('of other bytes than announced, %# with %j, is refused: %s', async (body, headers, expected) => {
     const app = openApp();

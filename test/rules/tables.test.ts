@@ -209,7 +209,6 @@ describe('the failure of a create means', () => {
   ])('%s', (_, error, expected) => {
     expect(fate.fateOf(error)).toBe(expected);
     expect(fate.mayHaveCreated(error)).toBe(expected === undefined || expected === 'lost');
-    expect(files.leftByCreate(error)).toBe(fate.mayHaveCreated(error) ? 'unknown' : 'nothing');
     expect(fate.callFailure(error)?.kind).toBe(expected);
   });
 
@@ -317,17 +316,6 @@ describe('the file of a job', () => {
 });
 
 describe('the step of an upload that failed', () => {
-  it.each<[string, unknown, string]>([
-    ['no such upload', refused(404), 'nothing'],
-    ['an upload in use', refused(409, { code: 'upload_in_use' }), 'upload'],
-    ['a refusal', refused(403), 'upload'],
-    ['a lost answer', refused(500), 'unknown'],
-    ['no connection', away(0), 'upload'],
-    ['a connection that broke', away(1), 'unknown'],
-  ])('its deletion with %s leaves: %s', (_, error, left) => {
-    expect(files.leftByDeletion(error)).toBe(left);
-  });
-
   it.each<[string, GenError, boolean]>([
     ['a file that no rule allows', new PreflightError('no', { code: 'file_too_large', param: 'file' }), true],
     ['a file that cannot be read', new UploadError('no', { step: 'prepare' }), true],

@@ -252,8 +252,8 @@ describe('a store', () => {
     const shared = memoryStore();
     const write = vi.spyOn(shared, 'write');
     const ttls = () => write.mock.calls.map(([, , { state }]) => state?.ttlMs);
-    expect((await receiver({ store: shared, leaseMs: 7000, rememberMs: 9000 }).send()).status).toBe(200);
-    expect(ttls()).toEqual([7000, 9000]);
+    expect((await receiver({ store: shared, leaseMs: 7000 }).send()).status).toBe(200);
+    expect(ttls()).toEqual([7000, 3 * 86_400_000]);
     write.mockClear();
     await handlerOf({ store: shared, ack: 'after' })(await delivery({ ...event, id: 'evt_other' }));
     expect(ttls()).toEqual([60_000, 3 * 86_400_000]);

@@ -251,7 +251,7 @@ describe('createWebhookHandler', () => {
     [{ ack: 'afterwards' }, 'ack must be one of "before", "after", not "afterwards".'],
     [{ leaseMs: -1 }, 'leaseMs must be a finite number of milliseconds above 0, not -1.'],
     [{ leaseMs: '60s' }, 'leaseMs must be a finite number of milliseconds above 0, not "60s".'],
-    [{ rememberMs: Number.NaN }, 'rememberMs must be a finite number of milliseconds above 0, not NaN.'],
+    [{ leaseMs: Number.NaN }, 'leaseMs must be a finite number of milliseconds above 0, not NaN.'],
     [{ maxBodyBytes: 1.5 }, 'maxBodyBytes must be a whole number of bytes above 0, not 1.5.'],
     [
       { toleranceSeconds: Number.POSITIVE_INFINITY },
@@ -294,7 +294,6 @@ describe('createWebhookHandler', () => {
       ack: 'after',
       store: memoryStore(),
       leaseMs: 1,
-      rememberMs: 1,
       maxBodyBytes: Number.POSITIVE_INFINITY,
       toleranceSeconds: 0.5,
       client: { notify: callback },

@@ -37,10 +37,6 @@ class PathSource implements RereadableSource {
     return statSync(this.#path).mtimeMs;
   }
 
-  chunks(): AsyncIterator<Uint8Array> {
-    return piecesOf(this.#path);
-  }
-
   stream(): ReadableStream<Uint8Array> {
     return streamOf(piecesOf(this.#path));
   }

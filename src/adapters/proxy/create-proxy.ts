@@ -18,7 +18,6 @@ import {
   type ProxyOptions,
   type ProxyUser,
   type ProxyVerb,
-  TICKET_OPTIONS,
 } from './proxy-options.js';
 import { createTickets, type Tickets } from './tickets.js';
 import { askedUpload, beginUpload, endUpload, relayBytes, type UploadContext } from './uploads.js';
@@ -38,13 +37,12 @@ export interface GenProxy<Asks = unknown> {
    * const { job } = await client.videos.create({ prompt: 'a fox at dawn' });
    * const answer = Response.json({ ticket: await proxy.ticket(job, user) });
    */
-  ticket(job: Job | string, user: ProxyUser, options?: { readonly expiresInMs?: number }): Promise<string>;
+  ticket(job: Job | string, user: ProxyUser): Promise<string>;
   /**
-   * A URL of the job's file that opens without a session, for mail or for another site. Relative to the proxy's own URL
-   * unless the option `url` is set.
+   * A URL of the job's file that opens without a session, for mail or for another site. It is relative to the proxy's own URL.
    *
    * @example
-   * const link = await proxy.link(job, { expiresInMs: 3_600_000 });
+   * const link = new URL(await proxy.link(job, { expiresInMs: 3_600_000 }), 'https://app.example/api/gen/');
    */
   link(job: Job | string, options: { readonly expiresInMs: number }): Promise<string>;
   /** For the compiler only: the fields that pages ask for. It has no value. */
@@ -94,19 +92,17 @@ export function createGenProxy<
   const tickets = createTickets([options.secret].flat(), clock.now);
   const server = new ProxyServer(options as ServerOptions<User>, clock, tickets);
   return Object.assign((request: Request) => server.answer(request), {
-    async ticket(job: Job | string, user: ProxyUser, given?: { readonly expiresInMs?: number }) {
-      checkOptions('proxy.ticket', TICKET_OPTIONS, given);
-      const { expiresInMs = TICKET_MS } = given ?? {};
+    async ticket(job: Job | string, user: ProxyUser) {
       if (typeof user?.id !== 'string' || user.id === '') throw new GenError('proxy.ticket needs the user: { id }.');
       const id = requireJobId('proxy.ticket(job, user)', job);
-      return tickets.sign({ kind: 'job', id, user: user.id, expiresMs: clock.now() + expiresInMs });
+      return tickets.sign({ kind: 'job', id, user: user.id, expiresMs: clock.now() + TICKET_MS });
     },
     async link(job: Job | string, given: { readonly expiresInMs: number }) {
       checkOptions('proxy.link', LINK_OPTIONS, given);
       const expiresMs = clock.now() + given.expiresInMs;
       const id = requireJobId('proxy.link(job, options)', job);
       const ticket = await tickets.sign({ kind: 'link', id, user: null, expiresMs });
-      return `${options.url === undefined ? '' : `${options.url.replace(/\/$/, '')}/`}file?t=${ticket}`;
+      return `file?t=${ticket}`;
     },
   });
 }

@@ -89,12 +89,11 @@ export async function pageBody(request: Request, clock: Clock): Promise<Record<s
   if (end === 'too_large') throw bodyTooLarge();
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder().decode(bytes));
+    value = JSON.parse(new TextDecoder().decode(bytes), refusePrototype);
   } catch {
-    throw new Refused(400, 'invalid_json', 'The body is not JSON.');
+    throw new Refused(400, 'invalid_json', 'The body is not JSON, or has a field that is not accepted.');
   }
   if (!isFields(value)) throw new Refused(400, 'invalid_json', 'The body is not a JSON object.');
-  refusePrototypes(value, 0);
   return value;
 }
 
@@ -102,17 +101,12 @@ function bodyTooLarge(): Refused {
   return new Refused(413, 'body_too_large', 'The body is too large.');
 }
 
-const DEEPEST = 12;
 const PROTOTYPES: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
 /** `JSON.parse` makes such a name an own property, and a careless copy of the object makes it a prototype. */
-function refusePrototypes(value: unknown, depth: number): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (depth > DEEPEST) throw new Refused(400, 'invalid_json', 'The body is nested too deeply.');
-  for (const [name, inner] of Object.entries(value)) {
-    if (PROTOTYPES.includes(name)) throw new Refused(400, 'invalid_field', `The field ${name} is not accepted.`);
-    refusePrototypes(inner, depth + 1);
-  }
+function refusePrototype(name: string, value: unknown): unknown {
+  if (PROTOTYPES.includes(name)) throw new TypeError(name);
+  return value;
 }
 
 /** Fields of a create that only the app may set. */

@@ -1,6 +1,5 @@
 import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
-import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CharacterParams } from '../../schemas/character.js';
@@ -98,14 +97,17 @@ export interface ProxyOptions<
   readonly holdMs?: number | undefined;
   /** Origins other than your own whose pages may use the proxy, for example `https://app.example`. @default none */
   readonly origins?: readonly string[] | undefined;
-  /** The public URL of the proxy. With it, `link` returns whole URLs. @default links are relative to the proxy's URL */
-  readonly url?: string | undefined;
   /** Called with errors that are not the page's. What it throws is ignored. @default nothing is reported */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
 
 const LEAST_SECRET = 32;
-const isSecret = (value: unknown) => typeof value === 'string' && value.length >= LEAST_SECRET;
+/** One secret, or a list of up to 8. */
+function areSecrets(value: unknown): boolean {
+  const secrets = [value].flat();
+  const isLong = (secret: unknown) => typeof secret === 'string' && secret.length >= LEAST_SECRET;
+  return secrets.length > 0 && secrets.length <= 8 && secrets.every(isLong);
+}
 const VERBS = {
   images: option.callback,
   videos: option.callback,
@@ -114,10 +116,19 @@ const VERBS = {
 };
 
 const PROXY_OPTIONS = z.strictObject({
-  client: option.methods('waitForJob'),
-  secret: option.anything,
-  authorize: option.callback,
-  create: option.optional(z.strictObject(VERBS, 'an object')),
+  client: option.requiredObject(
+    'the GenClient that creates the jobs',
+    (value) => value instanceof Object && 'waitForJob' in value,
+  ),
+  secret: z.custom<string>(areSecrets, {
+    error: `a string of ${LEAST_SECRET} characters or more, or a list of up to 8 of them`,
+    params: { hides: 'everything' },
+  }),
+  authorize: option.requiredObject(
+    'a function that returns the user of a request, or null',
+    (value) => typeof value === 'function',
+  ),
+  create: z.strictObject(VERBS, 'the verbs of your pages, for example { videos: (ask) => ({ prompt: ask.prompt }) }'),
   upload: option.callback,
   budget: option.callback,
   limit: option.callback,
@@ -126,35 +137,17 @@ const PROXY_OPTIONS = z.strictObject({
   origins: option.must("a list of origins, for example ['https://app.example']", (value) => {
     return Array.isArray(value) && value.every(isOrigin);
   }),
-  url: option.must('an absolute URL', (value) => typeof value === 'string' && URL.canParse(value)),
   onError: option.callback,
 });
 
 const LIFETIME = 'a finite number of milliseconds above 0';
 const isLifetime = (value: unknown) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY;
-/** The options of `proxy.ticket`. */
-export const TICKET_OPTIONS = z.strictObject({ expiresInMs: option.must<number>(LIFETIME, isLifetime) });
 /** The options of `proxy.link`. */
 export const LINK_OPTIONS = z.strictObject({ expiresInMs: option.required<number>(LIFETIME, isLifetime) });
 
 /** Throws a GenError that names the option and the fix. */
 export function checkProxyOptions(options: object): void {
   option.checkOptions('createGenProxy', PROXY_OPTIONS, options);
-  const given: Readonly<Record<string, unknown>> = { ...options };
-  const NEEDED = {
-    client: 'the GenClient that creates the jobs',
-    secret: `a random string of ${LEAST_SECRET} characters or more, from your configuration`,
-    authorize: 'a function that returns the user of a request, or null',
-    create: 'the verbs of your pages, for example { videos: (ask) => ({ prompt: ask.prompt }) }',
-  };
-  for (const [name, what] of Object.entries(NEEDED)) {
-    if (given[name] === undefined) throw new GenError(`createGenProxy needs ${name}: ${what}.`);
-  }
-  const secrets = [given.secret].flat();
-  // Not by `option.must`, whose message shows the value.
-  if (secrets.length === 0 || secrets.length > 8 || !secrets.every(isSecret)) {
-    throw new GenError(`secret must be a string of ${LEAST_SECRET} characters or more, or a list of up to 8 of them.`);
-  }
 }
 
 function isOrigin(value: unknown): boolean {

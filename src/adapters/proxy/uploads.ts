@@ -1,5 +1,6 @@
 // The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy where it cannot.
 import type { GenClient } from '../../client/client.js';
+import { UploadError } from '../../errors/index.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { isFields } from '../../schemas/envelope.js';
 import { type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
@@ -106,11 +107,12 @@ export async function relayBytes({ client, tickets, user }: UploadContext, reque
     );
   }
   if (!request.body) throw new Refused(400, 'size_mismatch', 'The file is empty.');
-  const { body, isTooLarge } = bounded(request.body, sizeBytes);
   const target = { upload_id: ticket.id, direct_upload_url, headers };
   const { signal } = request;
-  const sent = client.uploads.put(target, body, { sizeBytes, signal }).catch((error: unknown) => {
-    throw isTooLarge() ? fileTooLarge() : error;
+  // The client sends no byte more than announced.
+  const sent = client.uploads.put(target, request.body, { sizeBytes, signal }).catch((error: unknown) => {
+    const isOther = UploadError.isInstance(error) && error.cause instanceof RangeError;
+    throw isOther ? new Refused(413, 'size_mismatch', 'The file is not as large as announced.') : error;
   });
   await untilLeft(signal, sent);
   return {};
@@ -126,23 +128,4 @@ export async function endUpload({ client, tickets, user, now }: UploadContext, g
 
 function targetIn(sealed: unknown): PutTarget | undefined {
   return isFields(sealed) && typeof sealed.url === 'string' && isFields(sealed.headers) ? (sealed as never) : undefined;
-}
-
-/** The stream, ended with an error as soon as it is longer than announced. */
-function bounded(body: ReadableStream<Uint8Array>, most: number) {
-  let size = 0;
-  const counted = body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
-        size += chunk.byteLength;
-        if (size > most) controller.error(fileTooLarge());
-        else controller.enqueue(chunk);
-      },
-    }),
-  );
-  return { body: counted, isTooLarge: () => size > most };
-}
-
-function fileTooLarge(): Refused {
-  return new Refused(413, 'size_mismatch', 'The file is larger than announced.');
 }

@@ -215,43 +215,49 @@ interface Asked {
   readonly digest: string | undefined;
 }
 
-interface Entry<Value> {
+/** What a key has made, or makes now. */
+interface Entry<Made> {
   readonly digest: string | undefined;
-  readonly value: Value;
+  readonly making?: Promise<Made>;
+  readonly made?: Made;
 }
 
 /** Makes what a key asks for, once. Throws where the key has asked for something else. */
 export class PageCreates<Made> {
   readonly #clock: Clock;
-  readonly #ended = new Map<string, Entry<Made>>();
-  readonly #running = new Map<string, Entry<Promise<Made>>>();
+  readonly #entries = new Map<string, Entry<Made>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** What the key has made; undefined where that is not known. */
-  known({ key, digest }: Asked): Made | undefined {
-    return sameAsk(this.#ended.get(key), digest)?.value;
+  known(asked: Asked): Made | undefined {
+    return this.#entryOf(asked)?.made;
   }
 
   /** Runs `make`, and knows from then on what it has made. Calls of a key that are under way share one run. */
-  run({ key, digest }: Asked, make: () => Promise<Made>): Promise<Made> {
-    const under = sameAsk(this.#running.get(key), digest);
-    if (under) return under.value;
-    const making = make()
-      .then((value) => {
-        keepLast(this.#ended, key, { digest, value }, MOST_KEYS);
-        return value;
-      })
-      .finally(() => this.#running.delete(key));
+  async run(asked: Asked, make: () => Promise<Made>): Promise<Made> {
+    const { key, digest } = asked;
+    const known = this.#entryOf(asked)?.making;
+    if (known) return known;
+    const making = make();
     // On Workers a promise ends with the request that made it, and no other may wait for it.
-    if (!this.#clock.perRequest) this.#running.set(key, { digest, value: making });
-    return making;
+    if (!this.#clock.perRequest) this.#entries.set(key, { digest, making });
+    try {
+      const made = await making;
+      this.#entries.delete(key);
+      keepLast(this.#entries, key, { digest, made }, MOST_KEYS);
+      return made;
+    } catch (error) {
+      this.#entries.delete(key);
+      throw error;
+    }
   }
-}
 
-function sameAsk<Value>(entry: Entry<Value> | undefined, digest: string | undefined): Entry<Value> | undefined {
-  if (entry === undefined || entry.digest === digest) return entry;
-  throw new Refused(400, 'idempotency_key_reused', 'This key has asked for something else before. Use a new one.');
+  #entryOf({ key, digest }: Asked): Entry<Made> | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined || entry.digest === digest) return entry;
+    throw new Refused(400, 'idempotency_key_reused', 'This key has asked for something else before. Use a new one.');
+  }
 }
