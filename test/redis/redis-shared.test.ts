@@ -89,16 +89,6 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     expect((await redis.ioredis.keys('*')).sort()).toEqual(['', ':a', ':b'].map((end) => `gen-client:{group}${end}`));
   });
 
-  test.each(Object.entries(clients))(
-    'gives a Redis that lost its scripts them again, through %s',
-    async (_, clientOf) => {
-      const store = redisStore(clientOf());
-      expect(await put(store)).toBe(true);
-      await redis.ioredis.script('FLUSH');
-      expect(await put(store, 'group', '2')).toBe(true);
-    },
-  );
-
   test('says what to fix for a wrong password', async () => {
     await redis.ioredis.call('ACL', 'SETUSER', 'default', '>right');
     try {
@@ -266,11 +256,6 @@ test('any other failure is handed on, and an answer of something else is none', 
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
   await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
   await expect(put(redisStore(replying(null)))).rejects.toThrow('Redis did not answer as its script does.');
-});
-
-test('a pipeline of Upstash that has lost the script is sent it again', async () => {
-  const lost = new Error('Command 1 [ evalsha ] failed: NOSCRIPT No matching script.');
-  expect(await put(redisStore(replying(['v0', '5'], lost, 1)))).toBe(true);
 });
 
 test('a refused subscription is tried again with the next connection', async () => {

@@ -1,4 +1,3 @@
 export type { Store } from '../../store/store.js';
-export type { RedisClient } from './redis-clients.js';
-export type { RedisStore } from './redis-store.js';
+export type { RedisClient, RedisStore } from './redis-store.js';
 export { redisStore } from './redis-store.js';

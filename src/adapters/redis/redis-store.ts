@@ -2,8 +2,8 @@ import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError } from '../../errors/gen-error.js';
 import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
+import { mustBe } from '../../schemas/show.js';
 import { type Store, setupError } from '../../store/store.js';
-import { isPubSubClient, openSubscriber, type PubSubClient, type RedisClient, redisScript } from './redis-clients.js';
 
 /** How {@link redisStore} uses Redis. */
 export interface RedisStoreOptions {
@@ -104,7 +104,7 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
   const { prefix = 'gen-client:', timeoutMs = 2_000, onError } = options;
   if (prefix.includes('{}')) throw new GenError('prefix must not contain "{}", which splits the keys of a cluster.');
   const failed = (error: unknown) => callObserver(() => onError?.(error));
-  const ask = (keys: string[], values: readonly (string | number)[]) =>
+  const ask = (keys: string[], values: string[]) =>
     swap(keys, values).catch((error: unknown) => {
       failed(error);
       throw redisRefusal(error, prefix) ?? error;
@@ -211,4 +211,131 @@ function redisRefusal(error: unknown, prefix: string): GenError | undefined {
   }
   const refusal = REFUSALS.find(({ said }) => said.test(message));
   return refusal && setupError(`Redis refuses gen-client (${refusal.code}). ${refusal.fix(prefix)}`, error);
+}
+
+// The Redis clients that people use, as one: their scripts and subscriptions. None is imported.
+
+/** What is needed of a client of `ioredis`. */
+export interface IoRedisClient {
+  /** Runs a Lua script. */
+  eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
+  /** Not called. It tells an ioredis client from one of `@upstash/redis`, whose other methods have the same names. */
+  defineCommand(name: string, definition: { readonly lua: string }): void;
+}
+
+/** What is needed of a client of `redis` (node-redis). */
+export interface NodeRedisClient {
+  /** Runs a Lua script. */
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
+  /** Not called. It tells a client of node-redis from the others. */
+  evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
+}
+
+/** What is needed of a client of `@upstash/redis`, which reaches Redis over HTTP. */
+export interface UpstashRedisClient {
+  /** Runs a Lua script. */
+  eval(script: string, keys: string[], args: string[]): Promise<unknown>;
+  /** Not called. It tells a client of `@upstash/redis` from other objects. */
+  evalsha(sha1: string, keys: string[], args: string[]): Promise<unknown>;
+}
+
+/** A connected client of `ioredis`, `redis` (node-redis) or `@upstash/redis`, also of a cluster. */
+export type RedisClient = IoRedisClient | NodeRedisClient | UpstashRedisClient;
+
+/**
+ * Makes a Lua script, which Redis runs as one step, of `source`. It is on its way to Redis when the call returns, so that
+ * nothing asked of the client later (the end of the connection, say) passes it. Throws a {@link GenError} for a client of no
+ * known shape.
+ */
+function redisScript(client: RedisClient, source: string): (keys: string[], args: string[]) => Promise<unknown> {
+  if (isNodeRedis(client)) return async (keys, args) => client.eval(source, { keys, arguments: args });
+  if (isIoRedis(client)) return async (keys, args) => client.eval(source, keys.length, ...keys, ...args);
+  if (isUpstash(client)) return async (keys, args) => client.eval(source, keys, args);
+  throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis or redis (node-redis)', client));
+}
+
+// By their methods and not by `in`: some clients are proxies that make a method when it is asked for.
+const isNodeRedis = (client: RedisClient): client is NodeRedisClient => clientHas(client, 'evalSha');
+const isIoRedis = (client: RedisClient): client is IoRedisClient => clientHas(client, 'eval', 'defineCommand');
+const isUpstash = (client: RedisClient): client is UpstashRedisClient => clientHas(client, 'eval', 'evalsha');
+
+function clientHas(client: unknown, ...names: readonly string[]): boolean {
+  return (
+    typeof client === 'object' &&
+    client !== null &&
+    names.every((name) => typeof Reflect.get(client, name) === 'function')
+  );
+}
+
+/** A client that publishes, and from which a connection of its own can be made for subscribing. */
+interface PubSubClient {
+  publish(channel: string, message: string): Promise<unknown>;
+  duplicate(): unknown;
+}
+
+/** Whether the client can publish and subscribe: those over HTTP cannot. */
+function isPubSubClient(client: unknown): client is PubSubClient {
+  return clientHas(client, 'publish', 'duplicate');
+}
+
+/** What is used of a connection of both clients. */
+interface PubSubConnection {
+  /** Of ioredis. */
+  readonly status?: string;
+  on(event: string, listener: (...values: never[]) => void): unknown;
+  connect(): Promise<unknown>;
+  /** node-redis alone takes a listener. */
+  subscribe(channel: string, listener?: (message: string, channel: string) => void): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  /** Of node-redis, where it is version 5 or later. */
+  destroy?(): unknown;
+  disconnect(): unknown;
+}
+
+interface SubscriberOptions {
+  readonly wanted: ReadonlyMap<string, unknown>;
+  readonly received: (channel: string, message: string) => void;
+  readonly failed: (error: unknown) => void;
+}
+
+/**
+ * Opens one more connection: one that subscribes can do nothing else. Whenever it is ready, also after a break, it subscribes
+ * to all channels that are wanted. Nothing here throws.
+ */
+function openSubscriber(client: PubSubClient, { wanted, received, failed }: SubscriberOptions) {
+  const connection = client.duplicate() as PubSubConnection;
+  const isIoRedis = clientHas(client, 'defineCommand');
+  let state: 'opening' | 'ready' | 'closed' = 'opening';
+  const report = (error: unknown) => {
+    if (state !== 'closed') failed(error);
+  };
+  // One function for all: node-redis calls each that it was given, and keeps them over a break.
+  const heard = isIoRedis ? undefined : (message: string, channel: string) => received(channel, message);
+  const subscribe = (channel: string) => {
+    if (state !== 'ready') return;
+    (heard ? connection.subscribe(channel, heard) : connection.subscribe(channel)).catch(report);
+  };
+  const end = async () => (heard && connection.destroy ? connection.destroy() : connection.disconnect());
+  const close = () => {
+    state = 'closed';
+    // Where it was not connected, there is nothing to end.
+    end().catch(() => {});
+  };
+  const ready = () => {
+    if (state === 'closed') return close();
+    state = 'ready';
+    for (const channel of wanted.keys()) subscribe(channel);
+  };
+  connection.on('error', report);
+  connection.on('ready', ready);
+  if (isIoRedis) connection.on('message', received);
+  // ioredis connects by itself, unless it is lazy.
+  if (heard || connection.status === 'wait') connection.connect().then(ready, report);
+  return {
+    subscribe,
+    unsubscribe(channel: string) {
+      if (state === 'ready') connection.unsubscribe(channel).catch(report);
+    },
+    close,
+  };
 }
