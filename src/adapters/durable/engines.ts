@@ -1,8 +1,8 @@
 // What a durable run needs of a workflow engine, and one adapter for each engine, by the shape of what the engine hands to a
 // workflow: no engine is imported.
-import * as z from 'zod/mini';
+import { GenError } from '../../errors/index.js';
 import { errorFromJson, type GenErrorJson } from '../../rules/fate.js';
-import { checkOptions, must, optional, text } from '../../rules/options.js';
+import { mustBe } from '../../schemas/show.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
@@ -29,24 +29,12 @@ export interface DurableEngine {
   fail(error: GenErrorJson): never;
 }
 
-const FUNCTION = z.custom<(...args: never[]) => unknown>(
-  (value) => typeof value === 'function',
-  'the one of the engine',
-);
-
-/** Cloudflare refuses any other type of event, and only when the run waits for it. */
-const EVENT_TYPE = must<string>(
-  'at most 100 letters, digits, "_" and "-", and not begin with "-"',
-  (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
-);
-
-/** What each adapter takes of its engine, checked before anything is created. */
-const ENGINES = {
-  cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
-  inngestEngine: z.strictObject({ NonRetriableError: FUNCTION, event: text }),
-  restateEngine: z.strictObject({ TerminalError: FUNCTION, TimeoutError: FUNCTION }),
-  workflowEngine: z.strictObject({ hook: optional(z.any()), sleep: FUNCTION, FatalError: FUNCTION }),
-} as const;
+/** Throws a GenError where a part of the engine is missing. Without it, only a run that has failed would find out. */
+function checkParts(adapter: string, parts: Readonly<Record<string, unknown>>): void {
+  for (const [name, part] of Object.entries(parts)) {
+    if (typeof part !== 'function') throw new GenError(mustBe(`${adapter}: ${name}`, 'the one of the engine', part));
+  }
+}
 
 /** The part of a `WorkflowStep` that a run needs. */
 export interface CloudflareStep {
@@ -84,8 +72,8 @@ export function cloudflareEngine(
   activities: Activities,
   options: CloudflareOptions,
 ): DurableEngine {
-  checkOptions('cloudflareEngine', ENGINES.cloudflareEngine, options);
   const { NonRetryableError, eventType = 'gen-client-job' } = options;
+  checkParts('cloudflareEngine', { NonRetryableError });
   return {
     call: (name, activity, input) => step.do(name, () => activities[activity](input)),
     async wait(name, jobId, ms) {
@@ -141,8 +129,8 @@ export interface InngestOptions {
  * const engine = inngestEngine(step, createActivities(new GenClient()), { NonRetriableError });
  */
 export function inngestEngine(step: InngestStep, activities: Activities, options: InngestOptions): DurableEngine {
-  checkOptions('inngestEngine', ENGINES.inngestEngine, options);
   const { NonRetriableError, event = 'gen-client/job' } = options;
+  checkParts('inngestEngine', { NonRetriableError });
   return {
     call: async (name, activity, input) => (await step.run(name, () => activities[activity](input))) as Json,
     async wait(name, jobId, ms) {
@@ -184,9 +172,8 @@ export interface RestateOptions {
  * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
  */
 export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
-  // The whole module fits, too, so that names beside these two are nothing to refuse.
   const { TerminalError, TimeoutError } = options;
-  checkOptions('restateEngine', ENGINES.restateEngine, { TerminalError, TimeoutError });
+  checkParts('restateEngine', { TerminalError, TimeoutError });
   // A durable promise stays resolved, so it wakes once.
   const woken = new Set<string>();
   return {
@@ -261,8 +248,8 @@ export function workflowEngine(
   activity: (name: ActivityName, input: Json) => Promise<Json>,
   options: WorkflowOptions,
 ): DurableEngine {
-  checkOptions('workflowEngine', ENGINES.workflowEngine, options);
   const { hook, sleep, FatalError } = options;
+  checkParts('workflowEngine', { sleep, FatalError });
   // One promise until the hook is resumed: a second one would not get what the first one is waiting for.
   let resumed: Promise<boolean> | undefined;
   return {
