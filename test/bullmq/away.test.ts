@@ -2,7 +2,7 @@
 import { FlowProducer, type Queue } from 'bullmq';
 import { ConnectionError } from 'gen-client';
 import { createGenQueue, createGenWorker, type GenQueueJob } from 'gen-client/bullmq';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startRedis } from '../redis/real-redis.js';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
@@ -49,13 +49,12 @@ describe.skipIf(noRedis !== undefined)('while its Redis is away, a queue', () =>
 describe.skipIf(noRedis !== undefined)('a call that the engine ends by itself', () => {
   const { open } = queuesOnSandboxes();
 
-  it('calls onFailed until it does not throw, and goes on with its job when it is started again', async () => {
+  it('calls onFailed, and keeps the failure with its record', async () => {
     const { queue, work, ended, record, name, connection } = open();
     const failures: [string, string | undefined][] = [];
     work({
       onFailed: ({ message }, { id }) => {
         failures.push([message, id]);
-        if (failures.length === 1) throw new Error('no database');
       },
     });
     const flows = new FlowProducer({ connection });
@@ -70,7 +69,7 @@ describe.skipIf(noRedis !== undefined)('a call that the engine ends by itself', 
     });
     await ended(2);
     const told = () => failures.filter(([, id]) => id === 'whole').map(([message]) => message);
-    await expect.poll(() => told().length, { timeout: 10_000 }).toBe(failures[0]?.[1] === 'whole' ? 2 : 1);
+    await expect.poll(() => told().length, { timeout: 10_000 }).toBe(1);
     expect(told()[0]).toMatch(/^The engine has ended "whole": .*child.*part.* failed/);
     await expect.poll(async () => (await record('whole')).data.failure).toMatchObject({ name: 'GenError' });
     await flows.close();
@@ -87,26 +86,10 @@ describe.skipIf(noRedis !== undefined)('a call that the engine ends by itself', 
 
 describe.skipIf(noRedis !== undefined)('a queue', () => {
   const { open } = queuesOnSandboxes();
-  afterEach(() => void vi.restoreAllMocks());
-
-  it('takes up soon what a dead worker whose clock was two minutes ahead has put to sleep', async () => {
-    const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
-    const now = Date.now.bind(Date);
-    const ahead = vi.spyOn(Date, 'now').mockImplementation(() => now() + 120_000);
-    const first = work({ pollIntervalMs: 3_000 });
-    await queue.images.create({ prompt }, { jobId: 'order-1' });
-    await asleep();
-    await first.close();
-    ahead.mockRestore();
-    await sandbox.advance(1000);
-    work({ pollIntervalMs: 3_000 });
-    await ended();
-    expect(await queue.queue.getCompletedCount()).toBe(1);
-  });
 
   it('reads a new job at its own pace when hundreds of running calls were removed by hand', async () => {
     const { queue, work, ended, name, connection, sandbox, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
-    const { openNotes } = await import('../../src/adapters/bullmq/notes.js');
+    const { openNotes } = await import('../../src/adapters/bullmq/connection.js');
     const notes = openNotes(connection, { name });
     await Promise.all(Array.from({ length: 600 }, (_, at) => notes.own(`gone_${at}`, `removed-${at}`)));
     work({ pollIntervalMs: undefined });
@@ -116,8 +99,6 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
     const [call] = (await (queue.queue as Queue).getDelayed()) as GenQueueJob[];
     expect(call?.delay).toBeLessThan(5_000);
     await ended();
-    // And forgets the others, a hundred at a time.
-    expect(await notes.owned()).toBeLessThanOrEqual(500);
     await notes.close();
   });
 });

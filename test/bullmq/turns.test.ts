@@ -1,6 +1,6 @@
 import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it, vi } from 'vitest';
-import { openNotes } from '../../src/adapters/bullmq/notes.js';
+import { openNotes } from '../../src/adapters/bullmq/connection.js';
 import { isTooSlow } from '../support/core-share.js';
 import { freePort } from '../support/free-port.js';
 import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';

@@ -6,7 +6,7 @@ import {
   type GenQueueJob,
   RECORD_VERSION,
 } from '../../src/adapters/bullmq/call-record.js';
-import type { Notes } from '../../src/adapters/bullmq/notes.js';
+import type { Notes } from '../../src/adapters/bullmq/connection.js';
 import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
 import { GenError } from '../../src/index.js';
 import type { RunRules } from '../../src/rules/run-state.js';
@@ -54,7 +54,7 @@ export function enqueue({ records, added }: QueueDisk, id: string, data: GenJobD
 export interface QueueReport {
   /** A worker has taken up a call that another one had begun. */
   takenUp(): void;
-  /** A worker has left a record of a newer version for another worker. It says so once. */
+  /** A worker has left a record of a newer version for another worker. */
   leftNewer(): void;
 }
 
@@ -203,7 +203,6 @@ export class QueueWorker {
       owner: (jobId) => away(() => owners.get(jobId)),
       own: (jobId, id) => away(() => void owners.set(jobId, id)),
       owned: () => away(() => owners.size),
-      owners: async () => [],
       wake: (jobId) => away(() => void wakes.add(jobId)),
       woken: (jobId) => away(() => wakes.has(jobId)),
       takeWake: (jobId) => away(() => wakes.delete(jobId)),

@@ -2,7 +2,6 @@ import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullm
 import type { GenClient } from '../../client/client.js';
 import { checkClient, lastingRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
-import { backoff } from '../../rules/backoff.js';
 import { DAY_MS } from '../../rules/limits.js';
 import * as option from '../../rules/options.js';
 import type { Recover } from '../../rules/run-state.js';
@@ -12,8 +11,14 @@ import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob } from '../../schemas/job.js';
 import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
-import { checkConnection, closeInTime, LOCATION_FIELDS, type QueueLocation, queueNames } from './connection.js';
-import { createSweep, openNotes } from './notes.js';
+import {
+  checkConnection,
+  closeInTime,
+  LOCATION_FIELDS,
+  openNotes,
+  type QueueLocation,
+  queueNames,
+} from './connection.js';
 import { createProcessor } from './process-call.js';
 
 /** How a worker runs. */
@@ -28,7 +33,7 @@ export interface GenWorkerOptions extends QueueLocation {
   /**
    * Called with the error that ended a call, and awaited, before the queue job fails; at least once. When it throws, it is
    * called again, for a day. A failure that the engine alone decides, such as that of a child with `failParentOnFailure`, is
-   * told right after it.
+   * told once, right after it.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
@@ -102,16 +107,6 @@ const DEFAULT_RETRY_MS = 30_000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
 const CLEAN_EVERY_MS = 10 * 60 * 1000;
-const SWEEP_EVERY_MS = 30_000;
-/** The pauses of an onFailed that throws. */
-const TELLING = { firstMs: 1_000, mostMs: 60_000 };
-
-/** How a worker tells of what goes wrong. */
-interface Telling {
-  readonly onFailed: NonNullable<GenWorkerOptions['onFailed']>;
-  readonly onError: (error: Error) => void;
-  readonly closing: AbortSignal;
-}
 
 /**
  * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
@@ -163,13 +158,11 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  regularly(CLEAN_EVERY_MS, notes.clean, { closing: closing.signal, onError });
-  regularly(SWEEP_EVERY_MS, createSweep(notes, queue, systemClock), { closing: closing.signal, onError });
+  cleanRegularly(notes.clean, closing.signal, onError);
   worker.on('failed', (queueJob, reason) => {
     // One that is not finished is tried again by the engine. One that has its failure was told.
     if (queueJob === undefined || queueJob.finishedOn === undefined || queueJob.data.failure !== undefined) return;
-    const { onFailed = () => {} } = options;
-    tellEngineFailure(queueJob, reason, { onFailed, onError, closing: closing.signal }).catch(onError);
+    tellEngineFailure(queueJob, reason, options.onFailed).catch(onError);
   });
   return {
     worker,
@@ -197,37 +190,27 @@ function refuseStalledCount(worker: object = {}): void {
 async function tellEngineFailure(
   queueJob: GenQueueJob,
   reason: Error,
-  { onFailed, onError, closing }: Telling,
+  onFailed: GenWorkerOptions['onFailed'],
 ): Promise<void> {
   const { id = '', data } = queueJob;
   const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}, and retry() of its record takes it up.`;
   const message = `The engine has ended "${id}": ${reason.message}.${job}`;
   const error = new GenError(message, { cause: reason, recovery: 'retry' });
-  const until = systemClock.now() + DAY_MS;
-  for (let failures = 1; ; failures++) {
-    try {
-      await onFailed(error, queueJob);
-      break;
-    } catch (thrown) {
-      if (systemClock.now() >= until) throw thrown;
-      onError(thrown instanceof Error ? thrown : new Error(String(thrown)));
-      await sleep(systemClock, backoff(TELLING, failures), closing);
-    }
-  }
+  await onFailed?.(error, queueJob);
   // Also where the engine keeps no record of a failed call.
   const failure = error.toJSON();
   await queueJob.updateData({ ...queueJob.data, failure, stalls: queueJob.stalledCounter }).catch(() => {});
 }
 
-/** Does something at once and then now and again, until it is closed. */
-async function regularly(
-  everyMs: number,
-  act: () => Promise<void>,
-  { closing, onError }: Pick<Telling, 'closing' | 'onError'>,
+/** Cleans at once and then now and again, until the worker closes. */
+async function cleanRegularly(
+  clean: () => Promise<void>,
+  closing: AbortSignal,
+  onError: (error: Error) => void,
 ): Promise<void> {
   while (!closing.aborted) {
-    await act().catch((error: unknown) => closing.aborted || onError(error as Error));
-    await sleep(systemClock, everyMs, closing).catch(() => {});
+    await clean().catch((error: unknown) => closing.aborted || onError(error as Error));
+    await sleep(systemClock, CLEAN_EVERY_MS, closing).catch(() => {});
   }
 }
 

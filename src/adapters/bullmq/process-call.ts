@@ -12,11 +12,10 @@ import { nextStep } from '../../rules/run.js';
 import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Clock, systemRandom } from '../../runtime/clock.js';
-import { keepLast } from '../../runtime/keep-last.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob, Job } from '../../schemas/job.js';
-import { discardUploads, uploadFiles, withUploads } from './call-files.js';
 import {
+  discardUploads,
   type GenJobData,
   type GenJobResult,
   type GenQueueJob,
@@ -26,8 +25,10 @@ import {
   loadRun,
   storeRun,
   UNMADE_PRIORITY,
+  uploadFiles,
+  withUploads,
 } from './call-record.js';
-import { type Notes, wakeCall } from './notes.js';
+import { type Notes, wakeCall } from './connection.js';
 
 interface Workplace {
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
@@ -67,8 +68,6 @@ interface Standing {
 
 /** How long a call sleeps that is handed on because its worker closes. */
 const HANDED_ON_MS = 500;
-/** How many calls of a newer version are remembered as reported. */
-const MOST_REPORTED = 1_000;
 /** So long before a backlog, calls with a priority of their own ask for a slot. */
 const HEAD_START_MS = 500;
 /** How long a call of a newer version sleeps, so that a newer worker may take it. */
@@ -82,10 +81,9 @@ class LostCall extends Error {}
 
 /** Works on a call until it sleeps or ends: does what `nextStep` says, and stores where the call stands. */
 export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: string) => Promise<GenJobResult> {
-  const reported = new Map<string, true>();
   return async (queueJob, token) => {
     const work = { at, queueJob, token };
-    if (!isKnownRecord(queueJob.data)) return leaveToNewer(work, reported);
+    if (!isKnownRecord(queueJob.data)) return leaveToNewer(work);
     if (hasFailed(queueJob)) throw lastWord(errorFromJson(queueJob.data.failure as object as GenErrorJson));
     try {
       return await proceed(work);
@@ -100,17 +98,10 @@ export function createProcessor(at: Workplace): (queueJob: GenQueueJob, token?: 
   };
 }
 
-/** Leaves a record of a newer version as it is, for a worker that knows it. Says so once. */
-async function leaveToNewer(work: Work, reported: Map<string, true>): Promise<never> {
-  const { id = '' } = work.queueJob;
-  if (!reported.has(id)) {
-    work.at.onError(
-      new GenError(
-        `"${id}" was written by a newer version of gen-client, so this worker leaves it alone. Update the worker.`,
-      ),
-    );
-    keepLast(reported, id, true, MOST_REPORTED);
-  }
+/** Leaves a record of a newer version as it is, for a worker that knows it. */
+function leaveToNewer(work: Work): Promise<never> {
+  const message = `"${work.queueJob.id}" was written by a newer version of gen-client, so this worker leaves it alone. Update the worker.`;
+  work.at.onError(new GenError(message));
   return sleepInQueue(work, NEWER_MS);
 }
 
