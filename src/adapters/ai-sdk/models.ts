@@ -14,8 +14,7 @@ import type { GenClient } from '../../client/client.js';
 import { type ClientOptions, checkClientOptions } from '../../client/client-options.js';
 import * as option from '../../rules/options.js';
 import { isFields } from '../../schemas/envelope.js';
-import { createOutputKeys, createWebhookOpener } from './output-keys.js';
-import { type KeyedCall, makeOutputs, responseMetadata } from './outputs.js';
+import { createOutputKeys, type KeyedCall, makeOutputs, responseMetadata } from './outputs.js';
 import { prepareImage, prepareVideo, refuseWaitingOptions, type VideoCall } from './settings.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
@@ -104,7 +103,7 @@ class GenImageModel implements ImageModelV4 {
 
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
     const image = prepareImage(this.modelId, call);
-    return this.#withKeys(call, { ownKey: image.own.idempotencyKey, split: 'calls' }, async (keys) => {
+    return this.#withKeys(call, image.own.idempotencyKey, async (keys) => {
       const client = await this.#source.client();
       const { done, metadata, ...result } = await makeOutputs(client, 'image', { call, keys, ...image });
       return {
@@ -130,7 +129,6 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
   readonly #source: ModelSource;
   readonly #outputKeys = createOutputKeys();
-  readonly #openWebhook = createWebhookOpener();
 
   constructor(source: ModelSource, modelId: string) {
     this.#source = source;
@@ -146,7 +144,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
-    return this.#withKeys(call, 'calls', async (client, video) => {
+    return this.#withKeys(call, async (client, video) => {
       const { done, metadata, ...result } = await makeOutputs(client, 'video', video);
       return {
         ...result,
@@ -158,7 +156,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
-    return this.#withKeys(call, 'starts', (client, video) => {
+    return this.#withKeys(call, (client, video) => {
       refuseWaitingOptions(video.own);
       return startJobs(client, this.modelId, video);
     });
@@ -169,17 +167,13 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
-    const { url, received } = await this.#openWebhook(webhook);
+    const { url, received } = await webhook();
     return { webhookUrl: url, received };
   }
 
-  async #withKeys<T>(
-    call: VideoCall,
-    split: 'calls' | 'starts',
-    run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>,
-  ): Promise<T> {
+  async #withKeys<T>(call: VideoCall, run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>): Promise<T> {
     const video = prepareVideo(this.modelId, call);
-    return this.#outputKeys(call, { ownKey: video.own.idempotencyKey, split }, async (keys) =>
+    return this.#outputKeys(call, video.own.idempotencyKey, async (keys) =>
       run(await this.#source.client(), { call, keys, ...video }),
     );
   }

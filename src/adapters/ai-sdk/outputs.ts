@@ -2,9 +2,8 @@ import type { ImageModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider'
 import type { GenClient } from '../../client/client.js';
 import type { CreateOptions } from '../../client/create-options.js';
 import { APIError, DownloadError, GenError, JobError, WaitTimeoutError } from '../../errors/index.js';
-import { systemClock } from '../../runtime/clock.js';
+import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { CompletedJob, CreatedJob, Job } from '../../schemas/job.js';
-import { plainHeaders } from './output-keys.js';
 import type { PreparedCall, VideoCall } from './settings.js';
 
 /** One finished file with the job that made it. */
@@ -174,4 +173,55 @@ export function serviceWarnings(created: CreatedJob): SharedV4Warning[] {
 /** The `response` part of a result: the service's answers are many, so it has no headers of one. */
 export function responseMetadata(modelId: string): { timestamp: Date; modelId: string; headers: undefined } {
   return { timestamp: new Date(systemClock.now()), modelId, headers: undefined };
+}
+
+/** The calls that share a headers object, and how many of them run. */
+interface CallGroup {
+  readonly base: string;
+  inFlight: number;
+}
+
+type CallHeaders = Record<string, string | undefined> | undefined;
+
+/**
+ * Gives every intended output a key of its own, and a repeat of the same call the same keys again.
+ *
+ * The core makes one headers object for each `generateImage` or `generateVideo` and hands that very object to every call
+ * it makes: to the calls of a fan-out, which run side by side, and to a repeat, which runs after. So calls with one
+ * headers object that overlap are parts of a fan-out and get different keys; a later one is a repeat and gets the first
+ * one's. With `poll` and `webhook` the core copies the headers for each start, and every start has the caller's key: the
+ * same job twice costs nothing, a second job does.
+ */
+export function createOutputKeys() {
+  const groups = new WeakMap<object, CallGroup>();
+  /** Runs one call with its keys. They are taken before anything is awaited: parts of a call come together. */
+  return async <T>(
+    call: { readonly headers?: CallHeaders; readonly n: number },
+    ownKey: string | undefined,
+    run: (keys: readonly string[]) => Promise<T>,
+  ): Promise<T> => {
+    const known = call.headers && groups.get(call.headers);
+    const group = known ?? { base: ownKey ?? keyFromHeaders(call.headers) ?? systemRandom.uuid(), inFlight: 0 };
+    if (call.headers) groups.set(call.headers, group);
+    const part = group.inFlight++;
+    const prefix = part === 0 ? group.base : `${group.base}:part-${part + 1}`;
+    try {
+      return await run(Array.from({ length: call.n }, (_, at) => (at === 0 ? prefix : `${prefix}:${at + 1}`)));
+    } finally {
+      group.inFlight--;
+    }
+  };
+}
+
+/** The `Idempotency-Key` among the headers, whatever its case. */
+function keyFromHeaders(headers: CallHeaders): string | undefined {
+  return Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
+}
+
+/** The headers that go to the service with each request: without the key, which each output has its own of. */
+export function plainHeaders(headers: CallHeaders): Record<string, string> {
+  const kept = Object.entries(headers ?? {}).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && entry[0].toLowerCase() !== 'idempotency-key',
+  );
+  return Object.fromEntries(kept);
 }

@@ -10,12 +10,12 @@ import { systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { isFinal, type Job } from '../../schemas/job.js';
 import { timedOut } from '../../waiting/wait.js';
-import { plainHeaders } from './output-keys.js';
 import {
   jobMetadata,
   type KeyedCall,
   type Output,
   type OutputOutcome,
+  plainHeaders,
   readOutput,
   responseMetadata,
   serviceWarnings,
