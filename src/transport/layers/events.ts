@@ -1,4 +1,5 @@
 import { callObserver } from '../../runtime/callbacks.js';
+import { placedFiles, replaceFiles } from '../../uploading/body-files.js';
 import type { Layer, Observer } from '../call.js';
 import type { Config } from '../config.js';
 import { heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../events.js';
@@ -19,44 +20,9 @@ export const observed: Layer = (call, next) => {
   return job ? tracedStart(jobs, job, send) : send();
 };
 
-/** The params of a trace. Those that cannot be written, such as a circle, are refused by the layers below. */
+/** The params without their files: a trace lives as long as its job, and must not keep the bytes. */
 function tracedParams(body: unknown): unknown {
-  try {
-    return withoutFiles(body);
-  } catch {
-    return {};
-  }
-}
-
-/** The params with a description in place of each file: a trace lives as long as its job, and must not keep the bytes. */
-function withoutFiles(value: unknown): unknown {
-  if (typeof value === 'function') return {};
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(withoutFiles);
-  const prototype: unknown = Object.getPrototypeOf(value);
-  const isPlain = prototype === Object.prototype || prototype === null;
-  if (!isPlain || 'stream' in value) return fileSummary(value);
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, withoutFiles(field)]));
-}
-
-/** The name, type and size of a file, as far as it has them. */
-function fileSummary(file: object): object {
-  const [name, type, size] = ['name', 'type', 'size'].map((field) => fieldOf(file, field));
-  const bytes = size ?? fieldOf(file, 'byteLength');
-  return {
-    ...(typeof name === 'string' && { name }),
-    ...(typeof type === 'string' && { type }),
-    ...(typeof bytes === 'number' && { size: bytes }),
-  };
-}
-
-/** A field of a file, which may be a path whose file is not there. */
-function fieldOf(file: object, field: string): unknown {
-  try {
-    return Reflect.get(file, field);
-  } catch {
-    return undefined;
-  }
+  return replaceFiles(body, new Map(placedFiles(body).map(({ source }) => [source, {}])));
 }
 
 /** Makes the observer of one client; undefined without a listener, so that nothing is spent on it. */
