@@ -16,14 +16,12 @@ import { emptyFile, type OutputAnswer, type OutputVersion, readOutputAnswer } fr
 export interface RestOfOutput {
   /** The first byte, and the last one where the file is not wanted to its end. */
   readonly range: { readonly start: number; readonly end?: number | undefined };
-  /** The entity tag of the file that the rest must belong to. */
   readonly ifRange: string;
 }
 
 /** The rest cannot be had, because the file has changed or nothing proves that it has not. `open` begins anew. */
 export class RestartRequired extends DownloadError {}
 
-/** How a job's output is read. */
 export interface OutputReading {
   readonly jobId: string;
   /** Asks for the file, or for what is left of it; resolves with the head of the answer. */
@@ -103,7 +101,6 @@ export class OutputReader {
     }
   }
 
-  /** The next bytes; undefined after the last. */
   read(): Promise<Uint8Array<ArrayBuffer> | undefined> {
     return this.#orCancel(async () => {
       while (!this.#hasEnded) {
@@ -179,7 +176,6 @@ export class OutputReader {
     throw this.#restart('interrupted', what);
   }
 
-  /** The answer; undefined after a failure that may pass. */
   async #open(rest: RestOfOutput | undefined): Promise<Response | undefined> {
     const { signal } = this.#abort;
     try {

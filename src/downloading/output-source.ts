@@ -41,97 +41,87 @@ export function requireOutputClient(call: string, client: unknown): void {
   throw new GenError(`${call}: the first argument must be a GenClient, not ${showKind(client)}.`);
 }
 
-/** Whose file is read, and for how long. */
-interface SourceOptions {
+/** What ends the reading of a file, and who is told how far it has come. */
+interface JobFileOptions<Progress> {
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: Progress) => unknown) | undefined;
+}
+
+/** The file of a finished job, as a client reads it. */
+export class JobFile<Progress = never> {
   readonly jobId: string;
   readonly clock: Clock;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** What is asked of a job's file that is to be stored. */
-interface Storing<Progress> {
-  readonly client: OutputClient;
-  readonly job: JobRef;
-  readonly options: {
-    readonly signal?: AbortSignal | undefined;
-    readonly onProgress?: ((progress: Progress) => unknown) | undefined;
-  };
-}
-
-/** The file of a job on its way to where it is stored. */
-export interface JobFile<Progress> extends SourceOptions {
-  /** The file, to be read over any number of connections. */
-  reader(): OutputReader;
-  info(): PromiseLike<OutputInfo>;
-  /** See {@link explained}. */
-  explained<T>(work: () => PromiseLike<T>): Promise<T>;
+  readonly signal: AbortSignal | undefined;
   /** Calls `onProgress` in the async context of the call. */
-  tell(progress: Progress): void;
+  readonly tell: (progress: Progress) => void;
+  readonly #jobs: OutputClient['jobs'];
+
+  constructor(client: OutputClient, jobId: string, { signal, onProgress }: JobFileOptions<Progress>) {
+    const inContext = callerContext();
+    this.jobId = jobId;
+    this.clock = clockOf(client);
+    this.signal = signal;
+    this.tell = (progress) => onProgress && inContext(() => callObserver(() => onProgress(progress)));
+    this.#jobs = client.jobs;
+  }
+
+  /** The file, to be read over any number of connections. */
+  reader(): OutputReader {
+    const { jobId, clock, signal } = this;
+    return new OutputReader({
+      ...{ jobId, clock, signal },
+      open: (signal, rest) => this.#jobs.output(jobId, { signal, ...rest }),
+    });
+  }
+
+  info(): PromiseLike<OutputInfo> {
+    return this.#jobs.outputInfo(this.jobId, { signal: this.signal });
+  }
+
+  /** Does something with the file. Rejects with an error that tells an expired link, or a job without a file, as such. */
+  async explained<T>(work: () => PromiseLike<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (cause) {
+      this.signal?.throwIfAborted();
+      throw await this.#refusalOf(cause);
+    }
+  }
+
+  async #refusalOf(cause: unknown): Promise<unknown> {
+    const { jobId, clock, signal } = this;
+    const kind = fileRefusal(cause);
+    if (kind === undefined || !APIError.isInstance(cause)) return cause;
+    const job = await Promise.resolve(this.#jobs.get(jobId, { signal })).catch(() => undefined);
+    const { providerOutputExpiresAt: expiresAt, status } = job ?? {};
+    const isPast = Date.parse(expiresAt ?? '') <= clock.now();
+    if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
+      const at = expiresAt ?? undefined;
+      const when = at === undefined ? 'has expired' : `expired at ${at}`;
+      const message = `The link to the file of job ${jobId} ${when}. Files are kept for a while only: save each one when its job completes.`;
+      return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
+    }
+    if (status === undefined || status === 'completed') return cause;
+    const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
+    const advice = isRunning ? ' Wait for it with waitForJob first.' : '';
+    return new DownloadError(`Job ${jobId} has no file: its status is ${status}.${advice}`, {
+      jobId,
+      code: isRunning ? 'job_not_finished' : 'job_without_output',
+      cause,
+    });
+  }
 }
 
-/** Checks what `call` was given, stores the file of the job by `work`, and tells the hooks of the client. */
+/**
+ * Checks what `call` was given, stores the file of the job by `work`, and tells the hooks of the client. */
 export async function storeOutput<T, Progress>(
   call: string,
-  { client, job, options }: Storing<Progress>,
+  { client, job, options }: { client: OutputClient; job: JobRef; options: JobFileOptions<Progress> },
   work: (file: JobFile<Progress>) => Promise<T>,
 ): Promise<T> {
-  const { jobs } = client;
   const jobId = requireJobId(call, job);
-  const { signal, onProgress } = options;
-  signal?.throwIfAborted();
-  const inContext = callerContext();
-  const source = { jobId, clock: clockOf(client), signal };
-  const file: JobFile<Progress> = {
-    ...source,
-    reader: () =>
-      new OutputReader({
-        ...source,
-        open: (signal, rest) => jobs.output(jobId, { signal, ...rest }),
-      }),
-    info: () => jobs.outputInfo(jobId, { signal }),
-    explained: (work) => explained(client, source, work),
-    tell: (progress) => onProgress && inContext(() => callObserver(() => onProgress(progress))),
-  };
-  const name = call.split('(')[0] ?? '';
-  return jobs.storing ? jobs.storing({ name, jobId }, () => work(file)) : work(file);
-}
-
-/** Does something with the file of a job. Rejects with an error that tells an expired link, or a job without a file, as such. */
-export async function explained<T>(
-  client: OutputClient,
-  source: SourceOptions,
-  work: () => PromiseLike<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    source.signal?.throwIfAborted();
-    throw await refusalOf(client, source, cause);
-  }
-}
-
-async function refusalOf(
-  { jobs }: OutputClient,
-  { jobId, clock, signal }: SourceOptions,
-  cause: unknown,
-): Promise<unknown> {
-  const kind = fileRefusal(cause);
-  if (kind === undefined || !APIError.isInstance(cause)) return cause;
-  const job = await Promise.resolve(jobs.get(jobId, { signal })).catch(() => undefined);
-  const { providerOutputExpiresAt: expiresAt, status } = job ?? {};
-  const isPast = Date.parse(expiresAt ?? '') <= clock.now();
-  if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
-    const at = expiresAt ?? undefined;
-    const when = at === undefined ? 'has expired' : `expired at ${at}`;
-    const message = `The link to the file of job ${jobId} ${when}. Files are kept for a while only: save each one when its job completes.`;
-    return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
-  }
-  if (status === undefined || status === 'completed') return cause;
-  const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
-  const advice = isRunning ? ' Wait for it with waitForJob first.' : '';
-  return new DownloadError(`Job ${jobId} has no file: its status is ${status}.${advice}`, {
-    jobId,
-    code: isRunning ? 'job_not_finished' : 'job_without_output',
-    cause,
-  });
+  options.signal?.throwIfAborted();
+  const file = new JobFile(client, jobId, options);
+  const store = () => work(file);
+  return client.jobs.storing ? client.jobs.storing({ name: call.split('(')[0] ?? '', jobId }, store) : store();
 }

@@ -28,7 +28,6 @@ export interface OutputInfo {
 /** A job or its id, as every call on a job's output takes it. */
 export type JobRef = string | { readonly id: string };
 
-/** The id of a job or id. */
 export function jobIdOf(job: JobRef): string {
   return typeof job === 'string' ? job : job?.id;
 }
@@ -61,7 +60,6 @@ function rangeText({ start, end }: Exclude<OutputRange, string>): string | undef
   return `bytes=${first}-${end ?? ''}`;
 }
 
-/** Reads what an answer's head says of the file. */
 export function outputInfoOf(response: Response): OutputInfo {
   const { headers } = response;
   const get = (name: string) => headers.get(name) ?? undefined;

@@ -29,7 +29,6 @@ export interface BodyFiles {
   upload(body: unknown, options: BodyFileOptions): Promise<unknown>;
   /** `body` as JSON, without its files: throws for what JSON cannot carry. */
   outline(body: unknown): string;
-  /** The ids of the uploads. */
   ids(): readonly string[];
   /** The uploads are needed: a job uses them, or may use them. */
   keep(): void;
@@ -42,13 +41,10 @@ export interface BodyFiles {
   forget(): Promise<boolean>;
 }
 
-/** A file and where it stands in the body. */
 export interface PlacedFile {
-  /** Whatever the caller gave. */
   readonly source: unknown;
   /** For messages: `reference_image_upload_ids[1]`. */
   readonly at: string;
-  /** The field of the body. */
   readonly field: string;
 }
 
@@ -58,7 +54,6 @@ interface ReadyFile {
   readonly at: string;
   readonly params: CreateUploadParams;
   readonly print: string | undefined;
-  /** Undefined for one that was uploaded before. */
   readonly file: DescribedFile | undefined;
 }
 
@@ -184,7 +179,6 @@ async function describeAll(
   return ready;
 }
 
-/** What the uploads of one body share. */
 interface Sending {
   readonly ready: readonly ReadyFile[];
   readonly options: BodyFileOptions;
@@ -241,10 +235,8 @@ function checkKind(ready: readonly ReadyFile[], { source, at, field }: PlacedFil
   });
 }
 
-/** What only `uploads.upload` can be told about a file. */
 const TOLD_TO_UPLOAD: readonly string[] = ['sizeBytes', 'mimeType'];
 
-/** Names the field in the error of a file. */
 function atField(at: string, field: string): (reason: unknown) => never {
   return (reason) => {
     if (!PreflightError.isInstance(reason)) throw named(reason, at);

@@ -16,10 +16,8 @@ import type { FileOptions, ReportProgress } from './upload-options.js';
 
 /** A file ready to be sent. Its beginning may have been read; nothing of it is lost by that. */
 export interface UploadFile {
-  /** What the source is, for messages. */
   readonly kind: string;
   readonly sizeBytes: number;
-  /** Whether the content can be read again. */
   readonly repeatable: boolean;
   /** The request body, which calls `moved` at each chunk. Content that cannot be read again gives it once. */
   body(moved: () => void): Promise<BodyInit>;
@@ -43,8 +41,8 @@ const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
 /** Opens content for step 2 alone: the service knows the file already, so only its size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
-  const source = readableSource(given);
-  return toFile(source, sizeOrDiscard(source, options), reporter(options));
+  const { source, sizeBytes } = openSource(given, options);
+  return toFile(source, sizeBytes, reporter(options));
 }
 
 /**
@@ -52,8 +50,7 @@ export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' 
  * where nothing else tells the type. No call is made.
  */
 export async function describeFile(given: unknown, options: FileOptions): Promise<DescribedFile> {
-  const source = readableSource(given);
-  const sizeBytes = sizeOrDiscard(source, options);
+  const { source, sizeBytes } = openSource(given, options);
   const name = options.filename ?? source.name;
   const declared = [options.mimeType, source.type].map((type) => mediaTypeEssence(type ?? '')).find(isTelling);
   const named = declared ?? mediaTypeOfName(name ?? '');
@@ -154,10 +151,16 @@ function isTelling(type: string): boolean {
   return type !== '' && type !== 'application/octet-stream' && type !== 'binary/octet-stream';
 }
 
-/** The size. A stream that is refused is ended, so that its connection or descriptor is free. */
-function sizeOrDiscard(source: Source, options: FileOptions): number {
+/** A source and its size. A stream that is refused is ended, so that its connection or descriptor is free. */
+function openSource(given: unknown, options: FileOptions): { readonly source: Source; readonly sizeBytes: number } {
+  let source: Source;
   try {
-    return sourceSize(source, options);
+    source = recogniseSource(given);
+  } catch (cause) {
+    return unreadableSource(cause);
+  }
+  try {
+    return { source, sizeBytes: sourceSize(source, options) };
   } catch (reason) {
     if (!source.repeatable) stop(source.open());
     throw reason;
@@ -221,25 +224,15 @@ function invalid(message: string, param: string): PreflightError {
   return new PreflightError(message, { code: 'upload_invalid', param });
 }
 
-/** A source that cannot even be opened is a failure before the first step. */
-function readableSource(given: unknown): Source {
-  try {
-    return recogniseSource(given);
-  } catch (cause) {
-    return unreadableSource(cause);
-  }
-}
-
+/** A source that cannot be read is a failure before the first step. */
 function unreadableSource(cause: unknown, kind = 'The source'): never {
   const reason = cause instanceof Error ? cause.message : String(cause);
   throw new UploadError(`Nothing was uploaded: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
 }
 
-/** What counts the bytes of one attempt. */
 interface Meter {
   readonly sizeBytes: number;
   readonly report: ReportProgress;
-  /** Called at each chunk. */
   readonly moved: () => void;
   /** Told the reason when the content cannot be sent: it gave too much, too little, or an error of its own. */
   readonly fail: (reason: unknown) => void;
@@ -283,12 +276,10 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
       queued = sizeBytes;
       report();
     },
-    /** Ends the content, however far it was read. */
     end: () => stop(content),
   };
 }
 
-/** The next chunk that holds anything. */
 async function nextChunk(content: AsyncIterator<Uint8Array>): Promise<Uint8Array | undefined> {
   for (;;) {
     const { done, value } = await content.next();

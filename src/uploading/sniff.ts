@@ -23,7 +23,6 @@ const BRANDS: readonly (readonly [brand: RegExp, mimeType: string])[] = [
   [/^3g/, 'video/3gpp'],
 ];
 
-/** How many first bytes {@link sniffMediaType} wants to see. */
 export const SNIFF_BYTES = 4100;
 
 /** The media type that a file's first bytes speak of, for the image, video and audio formats in common use. */
@@ -65,7 +64,6 @@ function latin1(bytes: Uint8Array): string {
 /** How many first bytes {@link imageSize} needs: a JPEG may carry its preview and colour profile before its size. */
 export const IMAGE_HEADER_BYTES = 256 * 1024;
 
-/** Width and height in pixels. */
 export interface ImageSize {
   readonly width: number;
   readonly height: number;

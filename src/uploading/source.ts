@@ -2,14 +2,12 @@ import { bodyLength } from '../runtime/bytes.js';
 import { isObject } from '../schemas/envelope.js';
 import type { RereadableSource } from '../schemas/upload.js';
 
-/** A recognised source. */
 export interface Source {
   /** What it is, for messages: "a ReadableStream". */
   readonly kind: string;
   readonly name?: string | undefined;
   readonly type?: string | undefined;
   readonly sizeBytes?: number | undefined;
-  /** Whether `open` may be called again. */
   readonly repeatable: boolean;
   /** The content from its start. */
   open(): AsyncIterator<Uint8Array>;
@@ -17,7 +15,6 @@ export interface Source {
   readonly blob?: Blob;
 }
 
-/** Bytes in a chunk. */
 const CHUNK_BYTES = 64 * 1024;
 
 /** Recognises what a caller gives. Throws a TypeError that names what to pass instead. */
@@ -140,7 +137,6 @@ function asBytes(chunk: unknown): Uint8Array {
   throw new TypeError(`A source must give bytes (Uint8Array), not ${typeof chunk}. Remove its text encoding.`);
 }
 
-/** Memory as such, shared or not. */
 export function isMemory(value: unknown): value is ArrayBufferLike {
   const isShared = typeof SharedArrayBuffer === 'function' && value instanceof SharedArrayBuffer;
   return value instanceof ArrayBuffer || isShared;

@@ -4,14 +4,12 @@ import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { isMemory } from './source.js';
 
-/** An upload that a call uses. */
 export interface UploadUse {
   readonly id: string;
   /** Whether the upload was there before the call. */
   readonly isOld: boolean;
 }
 
-/** What was uploaded. */
 export interface KnownUpload {
   readonly id: string;
   readonly params: CreateUploadParams;
@@ -24,14 +22,12 @@ interface UploadEntry {
   known?: KnownUpload;
 }
 
-/** How an object is looked up. */
 export interface Lookup {
   /** See {@link printOf}. Undefined for an object that is uploaded each time. */
   readonly print: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Deleted uploads that are remembered. */
 const MOST_DELETED = 10_000;
 
 /** The uploads of one account in this process. */

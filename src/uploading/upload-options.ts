@@ -11,7 +11,6 @@ export interface UploadProgress {
   readonly totalBytes: number;
 }
 
-/** Told how far an upload has come. */
 export type ReportProgress = (progress: UploadProgress) => void;
 
 /** What you can say about a file that is uploaded. */
@@ -52,10 +51,8 @@ const CALL_FIELDS = {
   onProgress: option.callback,
 } as const;
 
-/** The options of `uploads.put`. */
 export const PUT_OPTIONS = z.strictObject(CALL_FIELDS);
 
-/** The options of `uploads.upload`. */
 export const UPLOAD_OPTIONS = z.strictObject({
   ...CALL_FIELDS,
   idempotencyKey: option.anything,

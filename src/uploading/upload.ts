@@ -8,7 +8,6 @@ import type { PutOptions, UploadOptions } from './upload-options.js';
 /** Where the bytes of an upload are sent, as step 1 answered. */
 export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
 
-/** Step 2 as the network takes it. */
 export interface PutRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,31 +27,36 @@ export interface UploadSteps {
   delete(uploadId: string, options: RequestOptions): PromiseLike<unknown>;
 }
 
-type UploadStep = 'create' | 'put' | 'complete';
-
-interface UploadRun {
-  readonly steps: UploadSteps;
-  readonly file: DescribedFile;
-  readonly signal: AbortSignal | undefined;
-  /** The options of each call. */
-  readonly call: RequestOptions;
-}
-
 /** Uploads a file in the service's three steps. An upload that cannot be completed is deleted. */
 export async function uploadFile(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {
-  const { signal, timeoutMs, maxRetries, headers } = options;
-  const run: UploadRun = { steps, file, signal, call: { signal, timeoutMs, maxRetries, headers } };
+  const { signal, timeoutMs, maxRetries, headers, idempotencyKey } = options;
+  const call = { signal, timeoutMs, maxRetries, headers };
+  let step: 'create' | 'put' | 'complete' = 'create';
+  let uploadId: string | undefined;
   try {
     signal?.throwIfAborted();
-    const { idempotencyKey } = options;
-    const upload = await orFail(run, { step: 'create', uploadId: undefined }, () =>
-      steps.create(file.params, { ...run.call, idempotencyKey }),
-    );
-    const { upload_id: uploadId } = upload;
-    await orFail(run, { step: 'put', uploadId }, async () => steps.put(putRequest(steps, upload, file), run.call));
+    const upload = await steps.create(file.params, { ...call, idempotencyKey });
+    uploadId = upload.upload_id;
+    step = 'put';
+    await steps.put(putRequest(steps, upload, file), call);
     file.finish();
-    const completed = await orFail(run, { step: 'complete', uploadId }, () => steps.complete(uploadId, run.call));
-    return { ...file.params, ...completed };
+    step = 'complete';
+    return { ...file.params, ...(await steps.complete(uploadId, call)) };
+  } catch (cause) {
+    // Not ended by the caller's signal, which it does not hold up. What cannot be deleted is private and costs nothing.
+    const deletion = uploadId && steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
+    const deleted = Promise.resolve(deletion).catch(() => undefined);
+    if (signal?.aborted) throw signal.reason;
+    if (PreflightError.isInstance(cause)) throw cause;
+    await deleted;
+    const ofSource = file.failure();
+    const once =
+      step === 'put' && ofSource === undefined && !file.repeatable
+        ? ` It was not tried again, because ${file.kind} can be read only once: pass a Blob, a function that returns a fresh stream, or fromPath().`
+        : '';
+    const at = `"${step}"${uploadId === undefined ? '' : ` (${uploadId})`}`;
+    const message = `The upload failed at step ${at}: ${sentence(ofSource ? ofSource.reason : cause)}${once}`;
+    throw new UploadError(message, { step, uploadId, cause });
   } finally {
     file.discard();
   }
@@ -112,44 +116,6 @@ function headersToSend(returned: Readonly<Record<string, string>>): Record<strin
     headers[key] = value;
   }
   return headers;
-}
-
-async function orFail<T>(run: UploadRun, at: Omit<Failure, 'cause'>, work: () => PromiseLike<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    throw await uploadFailure(run, { ...at, cause });
-  }
-}
-
-interface Failure {
-  readonly step: UploadStep;
-  readonly cause: unknown;
-  readonly uploadId: string | undefined;
-}
-
-/** The error to throw. An abort stays the signal's own reason, and is not held up by the deletion. */
-async function uploadFailure(run: UploadRun, { step, cause, uploadId }: Failure): Promise<unknown> {
-  const { signal, file } = run;
-  const deletion = uploadId === undefined ? undefined : remove(run, uploadId);
-  if (signal?.aborted) return signal.reason;
-  if (PreflightError.isInstance(cause)) return cause;
-  await deletion;
-  const ofSource = file.failure();
-  const reason = ofSource === undefined ? cause : ofSource.reason;
-  const once =
-    step === 'put' && ofSource === undefined && !file.repeatable
-      ? ` It was not tried again, because ${file.kind} can be read only once: pass a Blob, a function that returns a fresh stream, or fromPath().`
-      : '';
-  const id = uploadId === undefined ? '' : ` (${uploadId})`;
-  const message = `The upload failed at step "${step}"${id}: ${sentence(reason)}${once}`;
-  return new UploadError(message, { step, uploadId, cause });
-}
-
-/** Not ended by the caller's signal, because it also tidies up after an abort. What cannot be deleted is private and costs nothing. */
-async function remove({ steps, call }: UploadRun, uploadId: string): Promise<void> {
-  const { timeoutMs, headers } = call;
-  await Promise.resolve(steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 })).catch(() => undefined);
 }
 
 function sentence(reason: unknown): string {

@@ -91,7 +91,6 @@ export function checkRules(owner: string, rules: Readonly<Record<string, Rule>>,
 
 /** Checked elsewhere, without showing it. */
 export const SECRET: Rule = ['a signing secret', () => true];
-/** A function. */
 export const CALLBACK: Rule = ['a function', (value) => typeof value === 'function'];
 /** A number above 0 that is not `Infinity`. */
 const aboveZero = (what: string): Rule => [
@@ -99,7 +98,6 @@ const aboveZero = (what: string): Rule => [
   (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
   true,
 ];
-/** An object with these methods. */
 const methodsRule = (...names: readonly string[]): Rule => [
   `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`,
   (value) =>

@@ -14,7 +14,6 @@ type Claimed = 'new' | 'busy' | 'done';
  */
 export type Verdict = 'handled' | 'done' | 'busy' | 'failed' | 'unfinished' | 'unclaimed';
 
-/** One event on its way. */
 export interface Delivery {
   /** What the store said. Never rejects. */
   readonly claimed: Promise<Claimed | 'unclaimed'>;
@@ -22,14 +21,12 @@ export interface Delivery {
   readonly outcome: Promise<Verdict>;
 }
 
-/** What an inbox needs. */
 export interface InboxOptions {
   /** Where the ids of handled events are. */
   readonly store: Store;
   readonly leaseMs: number;
   /** Milliseconds to wait before each further claim of an event that is in the hands of another copy. */
   readonly pausesMs: readonly number[];
-  /** Does the work. */
   readonly handle: (event: WebhookEvent) => unknown;
   /** Told of every failure. Never throws. */
   readonly report: (error: unknown, event: WebhookEvent) => void;
@@ -41,7 +38,7 @@ export interface InboxOptions {
  */
 export function createInbox(options: InboxOptions): (event: WebhookEvent) => Delivery {
   return (event) => {
-    const claim = claimPatiently(event, options);
+    const claim = claimEvent(event, options);
     return {
       claimed: claim.then(({ found }) => found),
       outcome: claim.then((made) => (made.found === 'new' ? handleOnce(event, made, options) : made.found)),
@@ -56,23 +53,19 @@ interface Claim {
   readonly endsMs: number;
 }
 
-async function claimPatiently(event: WebhookEvent, options: InboxOptions): Promise<Claim> {
-  for (const pauseMs of options.pausesMs) {
-    const claim = await claimOnce(event, options);
-    if (claim.found !== 'busy') return claim;
-    await sleep(systemClock, pauseMs);
-  }
-  return claimOnce(event, options);
-}
-
-async function claimOnce(event: WebhookEvent, { store, leaseMs, report }: InboxOptions): Promise<Claim> {
+async function claimEvent(event: WebhookEvent, { store, leaseMs, pausesMs, report }: InboxOptions): Promise<Claim> {
   const record = eventRecord(store, event.id);
-  const endsMs = systemClock.now() + leaseMs;
-  try {
-    return { found: await record.claim(leaseMs), record, endsMs };
-  } catch (error) {
-    report(error, event);
-    return { found: 'unclaimed', record, endsMs };
+  for (let tried = 0; ; tried++) {
+    const endsMs = systemClock.now() + leaseMs;
+    try {
+      const found = await record.claim(leaseMs);
+      const pauseMs = pausesMs[tried];
+      if (found !== 'busy' || pauseMs === undefined) return { found, record, endsMs };
+      await sleep(systemClock, pauseMs);
+    } catch (error) {
+      report(error, event);
+      return { found: 'unclaimed', record, endsMs };
+    }
   }
 }
 
@@ -117,7 +110,6 @@ const HANDLED = 'done';
 /** A handled event is remembered for three days. */
 const REMEMBER_MS = 3 * DAY_MS;
 
-/** What a store knows of one event. */
 function eventRecord(store: Store, id: string) {
   const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
   const own = `busy ${systemRandom.uuid()}`;
@@ -131,7 +123,6 @@ function eventRecord(store: Store, id: string) {
         if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
         return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
       }),
-    /** For a while every claim gets `done`. */
     complete: () =>
       update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs: REMEMBER_MS } }, result: undefined })),
     /** The event was not handled: the next claim gets `new`. */

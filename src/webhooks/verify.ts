@@ -111,8 +111,7 @@ function checkAge(age: number, toleranceSeconds: number): void {
 function eventIn(body: RawBody, signature: string): WebhookEvent {
   let event: unknown;
   try {
-    // Without a byte order mark, which TextDecoder drops and JSON.parse does not take.
-    event = JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
+    event = parsedEvent(body);
   } catch (cause) {
     throw refusal('event_malformed', 'The signature is valid, but the body is not JSON.', cause);
   }
@@ -156,7 +155,7 @@ export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   return { body, signature, job: signedJobIn(parsedEvent(body)) };
 }
 
-/** The event in verified bytes, which `eventIn` has read. It stands apart so that a program that only verifies does not contain it. */
+/** Without a byte order mark, which TextDecoder drops and JSON.parse does not take. */
 function parsedEvent(body: RawBody): unknown {
   return JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
 }

@@ -1,8 +1,9 @@
 // What a refused file, and an answer without a file, are told as.
 import { describe, expect, it } from 'vitest';
 import { readOutputAnswer } from '../../src/downloading/output.js';
-import { explained } from '../../src/downloading/output-source.js';
+import { JobFile } from '../../src/downloading/output-source.js';
 import { APIError } from '../../src/errors/index.js';
+import { CLOCK } from '../../src/runtime/clock.js';
 import { rejection } from '../transport/support.js';
 
 const refusal = (status: number, code = `http_${status}`) =>
@@ -31,8 +32,8 @@ describe('a refused file', () => {
   const [past, future] = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
   const told = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
     const get = async () => job ?? Promise.reject(new Error('away'));
-    const source = { jobId: 'job_1', clock: { now: () => now, after: () => () => {} }, signal };
-    return rejection(explained({ jobs: { get } } as never, source, () => Promise.reject(cause)));
+    const client = { jobs: { get }, [CLOCK]: { now: () => now, after: () => () => {} } };
+    return rejection(new JobFile(client as never, 'job_1', { signal }).explained(() => Promise.reject(cause)));
   };
 
   it.each<[unknown, object | undefined, object | undefined]>([

@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { LoopbackService } from './loopback-service.js';
-import { failure, makeClient } from './make-client.js';
+import { makeClient } from './make-client.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
 
@@ -64,18 +64,6 @@ it('goes on within the range that was asked for', async () => {
     'bytes=11000-19999',
     'bytes=13000-19999',
   ]);
-});
-
-describe('fails with a DownloadError', () => {
-  it.each([
-    ['has changed', { etag: '"new"' }, 'file_changed'],
-    ['has become shorter', { body: MOVIE.subarray(0, 10) }, 'file_changed'],
-  ])('when the file %s', async (_, change, code) => {
-    const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
-    const response = await open();
-    Object.assign(output, change);
-    expect(await failure(bytes(response))).toMatchObject({ name: 'DownloadError', code, jobId: 'job_1' });
-  });
 });
 
 it("can be piped, copied and read into buffers of one's own", async () => {

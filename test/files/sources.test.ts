@@ -155,43 +155,6 @@ describe('what the service is told of a file', () => {
 });
 
 describe('the body of an upload', () => {
-  const piece = (size: number) => new Uint8Array(size);
-  const open = async (sizeBytes: number, content: AsyncIterator<Uint8Array>) => {
-    const sent: [number, number][] = [];
-    const moved = vi.fn();
-    const file = openFile(
-      { [Symbol.asyncIterator]: () => content },
-      { sizeBytes, onProgress: ({ sentBytes, totalBytes }) => sent.push([sentBytes, totalBytes]) },
-    );
-    return { file, sent, moved, stream: (await file.body(moved)) as ReadableStream<Uint8Array<ArrayBuffer>> };
-  };
-
-  it('counts a piece once the next one is asked for, and the last one when it has arrived', async () => {
-    const { file, stream, sent, moved } = await open(5, pieces(piece(0), piece(2), piece(0), piece(3), piece(0)));
-    expect((await new Response(stream).arrayBuffer()).byteLength).toBe(5);
-    file.finish();
-    expect(sent).toEqual([
-      [0, 5],
-      [2, 5],
-      [5, 5],
-    ]);
-    expect([moved.mock.calls.length, file.failure()]).toEqual([3, undefined]);
-  });
-
-  it.each([
-    [6, [2, 3], 'The content ended after 5 of 6 bytes.'],
-    [4, [2, 3], 'The content is longer than the 4 bytes announced.'],
-    [5, [2, 3, 1], 'The content is longer than the 5 bytes announced.'],
-  ])('of %i bytes for pieces of %j breaks, says why, and is not sent again', async (sizeBytes, sizes, message) => {
-    const content = pieces(...sizes.map(piece));
-    const ended = vi.spyOn(content, 'return');
-    const { file, stream } = await open(sizeBytes, content);
-    await expect(new Response(stream).arrayBuffer()).rejects.toThrow(message);
-    expect(file.failure()).toEqual({ reason: new RangeError(message) });
-    expect(ended).toHaveBeenCalledOnce();
-    await expect(file.body(() => {})).rejects.toThrow(message);
-  });
-
   it.each([
     ['a Blob as it is, without being read', new Blob([BYTES]), []],
     [

@@ -25,7 +25,7 @@ async function uploadOf(
   const headers = { 'x-gen-page': '1', 'x-session': user, 'x-gen-ticket': put };
   await app.ask('bytes', { method: 'POST', headers, body: image });
   const ended = await app.post('uploaded', { put }, { user });
-  const id = JSON.parse(Buffer.from(put.split('.')[0] ?? '', 'base64url').toString()).i;
+  const id = JSON.parse(Buffer.from(put.split('.')[0] ?? '', 'base64url').toString()).id;
   return { ticket: String(ended.body.upload), id, put };
 }
 
@@ -213,7 +213,7 @@ describe('tickets', () => {
     const other = await openApp({ secret: `${SECRET} of another app` }).proxy.ticket('job_1', { id: 'ann' });
     const [body = '', signature = ''] = ticket.split('.');
     const content = JSON.parse(Buffer.from(body, 'base64url').toString());
-    const rewritten = Buffer.from(JSON.stringify({ ...content, i: 'job_other' })).toString('base64url');
+    const rewritten = Buffer.from(JSON.stringify({ ...content, id: 'job_other' })).toString('base64url');
     const forged = [
       other,
       `${rewritten}.${signature}`,

@@ -67,16 +67,6 @@ describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) =>
   });
 });
 
-test("on Node the runtime's own crypto is used, ten times as fast as WebCrypto", async () => {
-  const sign = vi.spyOn(crypto.subtle, 'sign');
-  expect(await verifyWebhook(signed, { secret, now })).toEqual(event);
-  expect(sign).not.toHaveBeenCalled();
-  vi.stubGlobal('process', undefined);
-  expect(await verifyWebhook(signed, { secret, now })).toEqual(event);
-  expect(sign).toHaveBeenCalledOnce();
-  sign.mockRestore();
-});
-
 describe('the body', () => {
   const bytes = new TextEncoder().encode(signed.body);
   const padded = new Uint8Array([0, 0, ...bytes, 0]);
@@ -92,13 +82,17 @@ describe('the body', () => {
   });
 
   test.each([
-    ['a parsed object', event],
-    ['a parsed array', []],
-  ])('that arrives as %s is refused with the way to the raw bytes', async (_, parsed) => {
+    ['a parsed object', { body: event, headers }],
+    ['a parsed array', { body: [], headers }],
+    ["Nest's body beside its rawBody", { body: event, rawBody: Buffer.from(signed.body), headers }],
+    ['a file of multer', { body: { buffer: Buffer.from(signed.body), mimetype: 'text/plain' }, headers }],
+  ])('that arrives as %s is refused with the way to the raw bytes', async (_, request) => {
     // @ts-expect-error JavaScript callers pass what a body parser left.
-    const error = await refusalOf(verifyWebhook({ body: parsed, headers }, { secret, now }));
+    const error = await refusalOf(verifyWebhook(request, { secret, now }));
     expect(error.reason).toBe('body_parsed');
-    expect(error.message).toMatch(/express\.raw\(\{ type: .*Fastify.*request\.text\(\)/);
+    expect(error.message).toMatch(
+      /express\.raw\(\{ type: .*rawBody \(Nest\), file\.buffer.*Fastify.*request\.text\(\)/,
+    );
   });
 
   test('of a request that was read before is refused with what to do instead', async () => {
@@ -113,23 +107,6 @@ describe('the body', () => {
     const error = await refusalOf(verifyWebhook(streaming(broken, headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_unavailable', cause: expect.objectContaining({ message: 'reset' }) });
     expect(error.message).toContain('reset');
-  });
-
-  test.each([
-    [
-      "behind Nest's rawBody: true",
-      { body: event, rawBody: Buffer.from(signed.body), headers },
-      'request.rawBody (Nest)',
-    ],
-    [
-      'as a file of multer',
-      { body: { buffer: Buffer.from(signed.body), mimetype: 'text/plain' }, headers },
-      'file.buffer',
-    ],
-  ])('%s is refused with where its bytes are', async (_, request, where) => {
-    // @ts-expect-error what JavaScript callers pass
-    const error = await refusalOf(verifyWebhook(request, { secret, now }));
-    expect(error).toMatchObject({ reason: 'body_parsed', message: expect.stringContaining(where) });
   });
 
   test('may begin with a byte order mark, as bytes and as text', async () => {

@@ -249,8 +249,6 @@ function refusalBy(make: () => unknown): string {
 describe('createWebhookHandler', () => {
   test.each([
     [{ ack: 'afterwards' }, 'ack must be one of "before", "after", not "afterwards".'],
-    [{ leaseMs: -1 }, 'leaseMs must be a finite number of milliseconds above 0, not -1.'],
-    [{ leaseMs: '60s' }, 'leaseMs must be a finite number of milliseconds above 0, not "60s".'],
     [{ leaseMs: Number.NaN }, 'leaseMs must be a finite number of milliseconds above 0, not NaN.'],
     [{ maxBodyBytes: 1.5 }, 'maxBodyBytes must be a whole number of bytes above 0, not 1.5.'],
     [
@@ -258,16 +256,9 @@ describe('createWebhookHandler', () => {
       'toleranceSeconds must be a finite number of seconds above 0, not Infinity.',
     ],
     [{ store: new Map() }, 'store must be an object with the methods read, write, not an object.'],
-    [{ client: {} }, 'client must be an object with the method notify, not an object.'],
     [{ waitUntil: true }, 'waitUntil must be a function, not true.'],
-    [{ on: () => {} }, 'on must be an object of listeners, not a function.'],
     [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not a string.'],
     [{ on: { 'job.complete': () => {} } }, 'on has no event "job.complete". Did you mean "job.completed"?'],
-    [
-      { on: { ready: () => {} } },
-      'on has no event "ready". Use one of job.completed, job.failed, job.canceled, job.blocked, *.',
-    ],
-    [{ onEror: () => {} }, 'createWebhookHandler has no option "onEror". Did you mean "onError"?'],
     [{ __proto__: null, sercet: 'x' }, expect.stringContaining('Did you mean "secret"?')],
   ])('refuses %j by name', (options, message) => {
     // @ts-expect-error JavaScript callers misspell.
@@ -286,37 +277,13 @@ describe('createWebhookHandler', () => {
     expect(message).toBe('secret is missing or blank. The console shows it under Webhooks.');
   });
 
-  test('takes every option, and those that are undefined', () => {
-    const callback = () => {};
-    const options = {
-      secret: [SECRET, 'whsec_before'],
-      on: { 'job.completed': callback, 'job.failed': undefined, '*': callback },
-      ack: 'after',
-      store: memoryStore(),
-      leaseMs: 1,
-      maxBodyBytes: Number.POSITIVE_INFINITY,
-      toleranceSeconds: 0.5,
-      client: { notify: callback },
-      waitUntil: callback,
-      onError: callback,
-      now: Date.now,
-    } as const;
-    expect(createWebhookHandler(options)).toBeTypeOf('function');
-    const none = Object.fromEntries(Object.keys(options).map((name) => [name, undefined]));
-    expect(createWebhookHandler(none)).toBeTypeOf('function');
+  test('takes options that are undefined, and none', () => {
+    expect(createWebhookHandler({ secret: undefined, on: { 'job.failed': undefined } })).toBeTypeOf('function');
     expect(createWebhookHandler()).toBeTypeOf('function');
   });
 });
 
 describe('signWebhook', () => {
-  test.each([
-    [{ secrets: 'x' }, 'signWebhook has no option "secrets". Did you mean "secret"?'],
-    [{ timestamp: 1.5 }, 'timestamp must be a whole number of unix seconds, not 1.5.'],
-    [{ now: 5 }, 'now must be a function, not 5.'],
-  ])('refuses %j by name', async (options, message) => {
-    await expect(signWebhook(event, { secret: SECRET, ...options } as { secret: string })).rejects.toThrow(message);
-  });
-
   test('gives the documented headers, those of the event where there is one', async () => {
     const { headers } = await signWebhook(event, { secret: [SECRET, 'whsec_next'], timestamp: 1_767_323_045 });
     expect(headers).toEqual({

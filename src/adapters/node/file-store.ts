@@ -12,7 +12,6 @@ export interface FileStore extends NotifyingStore {
   close(): Promise<void>;
 }
 
-/** A store of this process, and its file. */
 interface OpenFile {
   readonly store: FileStore;
   readonly file: StoreFile;

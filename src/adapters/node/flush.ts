@@ -4,7 +4,6 @@ import { promisify } from 'node:util';
 
 const flushDescriptor = promisify(fsync);
 
-/** The code of a file system's error. */
 export function fileSystemCode(reason: unknown): string {
   return reason instanceof Error && 'code' in reason ? String(reason.code) : '';
 }
@@ -23,7 +22,6 @@ export async function flush(file: FileHandle): Promise<void> {
   }
 }
 
-/** Flushes the file that is at a path. */
 export async function flushPath(path: string): Promise<void> {
   const file = await open(path, 'r+');
   try {

@@ -80,7 +80,6 @@ class Saving {
     this.#overwrite = overwrite;
   }
 
-  /** Saves the file to the path that the caller gave. */
   async to(given: unknown): Promise<SavedOutput> {
     const target = await this.#inDisk(() => saveTarget(given));
     const reader = this.#file.reader();
@@ -260,7 +259,6 @@ export class PartFile {
     return new PartFile(path, await open(path, 'wx'));
   }
 
-  /** How many bytes it holds. */
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
@@ -279,7 +277,6 @@ export class PartFile {
     await flushDirectory(dirname(target));
   }
 
-  /** Takes it away. */
   async abandon(): Promise<void> {
     await this.#file.close().catch(() => undefined);
     await unlink(this.#path).catch(() => undefined);

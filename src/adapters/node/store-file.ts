@@ -26,7 +26,6 @@ import { fileSystemCode, flush, flushDirectory, flushPath } from './flush.js';
 const HEADER = '{"gen-client":"store"';
 const NEW_LINE = 0x0a;
 const MODE = 0o600;
-/** A smaller file is not compacted. */
 const LEAST_BYTES = 64 * 1024;
 /** A file is compacted when it has grown by this factor. */
 const GROWTH = 2;
@@ -248,7 +247,6 @@ function writeWhole(file: number, bytes: Uint8Array): void {
 
 // The lock of a file: `<path>.lock` names the process that uses it.
 
-/** A process as a lock names it. */
 interface Holder {
   readonly pid: number;
   readonly host: string;
@@ -282,7 +280,6 @@ function takeLock(path: string): void {
   throw setupError(`fileStore: other processes are opening "${path}" at the same time. Give each a file of its own.`);
 }
 
-/** Lets another process use the file. */
 function releaseLock(path: string): void {
   rmSync(lockOf(path), { force: true });
 }

@@ -1,6 +1,6 @@
 import type { JobCall } from '../../schemas/job.js';
-import type { WatchAnswer } from '../proxy/answers.js';
 import type { GenProxy } from '../proxy/create-proxy.js';
+import type { WatchAnswer } from '../proxy/page-requests.js';
 import { type KeptRun, type OpenRun, openRuns, type PageError, pageError, type Run } from './run.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
@@ -66,7 +66,6 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   const base = url.replace(/\/$/, '');
   const runs = openRuns(`gen-page:${base}`);
   const page: PageContext = { base, runs };
-  /** The last run of each ask. */
   const lastRuns = new Map<string, OpenRun>();
 
   function create(verb: JobCall, ask: object): Run {
@@ -111,7 +110,6 @@ interface PageContext {
   session?: Promise<Ticketed> | undefined;
 }
 
-/** An answer with a ticket. */
 interface Ticketed {
   readonly ticket: string;
 }

@@ -101,12 +101,10 @@ export interface PageError extends Error {
   readonly code: string;
 }
 
-/** Makes what a run rejects with. */
 export function pageError(status: number, code: string, message: string): PageError {
   return Object.assign(new Error(message), { status, code });
 }
 
-/** Whether the run has ended by itself. */
 function isOver({ phase }: RunState): boolean {
   return /done|failed/.test(phase);
 }
@@ -127,9 +125,7 @@ export interface KeptRun {
   readonly ask?: object;
   /** The ticket of the session in which it was asked. */
   readonly session?: string | undefined;
-  /** The ticket of the job. */
   readonly ticket?: string;
-  /** Whether the job is over. */
   readonly over?: boolean;
 }
 

@@ -9,8 +9,21 @@ import { type Clock, clockOf } from '../../runtime/clock.js';
 import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
 import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { createOutputHandler } from '../storage/output-handler.js';
-import { badTicket, failureOf, jsonAnswer, Refused, type Told, toldOf, type WatchAnswer } from './answers.js';
-import { askedParams, askOf, pageBody, preflightAnswer, requireOwnPage, withCors } from './page-requests.js';
+import {
+  askedParams,
+  askOf,
+  badTicket,
+  failureOf,
+  jsonAnswer,
+  pageBody,
+  preflightAnswer,
+  Refused,
+  requireOwnPage,
+  type Told,
+  toldOf,
+  type WatchAnswer,
+  withCors,
+} from './page-requests.js';
 import {
   checkProxyOptions,
   type DefaultAsk,
@@ -109,7 +122,6 @@ export function createGenProxy<
 
 type ServerOptions<User extends ProxyUser> = ProxyOptions<User, never, never, never, never, JobCall>;
 
-/** A request, and whose it is. */
 interface PageRequest<User> {
   readonly request: Request;
   readonly user: User;
@@ -129,7 +141,6 @@ interface MadeJob {
   readonly tokens: number | undefined;
 }
 
-/** Answers the requests of pages. */
 class ProxyServer<User extends ProxyUser> {
   readonly #options: ServerOptions<User>;
   readonly #clock: Clock;
@@ -185,7 +196,6 @@ class ProxyServer<User extends ProxyUser> {
     return jsonAnswer(await this.#create(verb, body, user));
   }
 
-  /** Whether the app offers the verb. */
   #exists(verb: string): verb is Exclude<ProxyVerb, 'file'> {
     if (!POSTS.includes(verb)) return false;
     const { create, upload } = this.#options;
@@ -213,7 +223,6 @@ class ProxyServer<User extends ProxyUser> {
     return { client: this.#options.client, tickets: this.#tickets, user, now: this.#clock.now };
   }
 
-  /** Runs what a user holds open, and counts it. */
   async #holding<T>({ id }: User, work: () => Promise<T>): Promise<T> {
     const hold = this.#holds.take(id);
     try {

@@ -102,7 +102,6 @@ export interface ProxyOptions<
 }
 
 const LEAST_SECRET = 32;
-/** One secret, or a list of up to 8. */
 function areSecrets(value: unknown): boolean {
   const secrets = [value].flat();
   const isLong = (secret: unknown) => typeof secret === 'string' && secret.length >= LEAST_SECRET;
@@ -142,10 +141,8 @@ const PROXY_OPTIONS = z.strictObject({
 
 const LIFETIME = 'a finite number of milliseconds above 0';
 const isLifetime = (value: unknown) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY;
-/** The options of `proxy.link`. */
 export const LINK_OPTIONS = z.strictObject({ expiresInMs: option.required<number>(LIFETIME, isLifetime) });
 
-/** Throws a GenError that names the option and the fix. */
 export function checkProxyOptions(options: object): void {
   option.checkOptions('createGenProxy', PROXY_OPTIONS, options);
 }

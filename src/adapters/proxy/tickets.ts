@@ -1,7 +1,6 @@
 // What a page holds in place of ids, keys and URLs: signed, bound to its use, its user and a time.
 import { joinBytes } from '../../runtime/bytes.js';
 import { secretBytes } from '../../runtime/clock.js';
-import { isFields } from '../../schemas/envelope.js';
 
 /**
  * What a ticket opens. `session`: nothing; it says whose session a page was loaded in. `job`: progress of a job. `file`: its
@@ -10,14 +9,11 @@ import { isFields } from '../../schemas/envelope.js';
  */
 type TicketKind = 'session' | 'job' | 'file' | 'link' | 'put' | 'upload';
 
-/** What a ticket says. */
 interface Ticket {
   readonly kind: TicketKind;
-  /** Id of the job or upload. */
   readonly id: string;
   /** The user that it belongs to; null where anyone may use it. */
   readonly user: string | null;
-  /** Milliseconds since the epoch. */
   readonly expiresMs: number;
   /** What only the server may read, such as the URL and headers of an upload. */
   readonly sealed?: unknown;
@@ -29,15 +25,6 @@ export type Tickets = ReturnType<typeof createTickets>;
 const MOST_CHARACTERS = 16_384;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-
-/** A ticket as it is signed. The user is a keyed hash. */
-interface SignedContent {
-  readonly k: TicketKind;
-  readonly i: string;
-  readonly u: string | null;
-  readonly e: number;
-  readonly s?: string;
-}
 
 /** Signs tickets under the first secret, and opens those of every secret, so that a secret can be rotated. */
 export function createTickets(secrets: readonly string[], now: () => number) {
@@ -60,12 +47,13 @@ export function createTickets(secrets: readonly string[], now: () => number) {
   return {
     async sign({ kind, id, user, expiresMs, sealed }: Ticket): Promise<string> {
       const keys = await keysOf(first);
-      const content: SignedContent = {
-        k: kind,
-        i: id,
-        u: user === null ? null : await hash(first, user),
-        e: expiresMs,
-        ...(sealed !== undefined && { s: await seal(keys.seal, sealed) }),
+      // The user as a keyed hash.
+      const content: Ticket = {
+        kind,
+        id,
+        user: user === null ? null : await hash(first, user),
+        expiresMs,
+        ...(sealed !== undefined && { sealed: await seal(keys.seal, sealed) }),
       };
       const body = toBase64url(encoder.encode(JSON.stringify(content)));
       const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
@@ -81,10 +69,11 @@ export function createTickets(secrets: readonly string[], now: () => number) {
         const keys = await keysOf(secret);
         // Verified by the runtime, in a time that does not depend on where the digests differ.
         if (!(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) continue;
-        const { k, i: id, u, e: expiresMs, s }: SignedContent = JSON.parse(decoder.decode(fromBase64url(body)));
+        const content: Ticket = JSON.parse(decoder.decode(fromBase64url(body)));
         const owner = user === null ? null : await hash(secret, user);
-        if (k !== kind || u !== owner || !(expiresMs > now())) return undefined;
-        return { kind, id, user, expiresMs, ...(s !== undefined && { sealed: await unseal(keys.seal, s) }) };
+        if (content.kind !== kind || content.user !== owner || !(content.expiresMs > now())) return undefined;
+        const { sealed } = content;
+        return { ...content, user, sealed: typeof sealed === 'string' ? await unseal(keys.seal, sealed) : undefined };
       }
       return undefined;
     },
@@ -119,8 +108,7 @@ async function unseal(key: CryptoKey, sealed: string): Promise<unknown> {
   const bytes = fromBase64url(sealed) ?? new Uint8Array();
   const iv = bytes.subarray(0, NONCE_BYTES);
   const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES));
-  const value: unknown = JSON.parse(decoder.decode(plain));
-  return isFields(value) ? value : undefined;
+  return JSON.parse(decoder.decode(plain));
 }
 
 function toBase64url(bytes: Uint8Array): string {

@@ -2,20 +2,17 @@
 import type { GenClient } from '../../client/client.js';
 import { UploadError } from '../../errors/index.js';
 import { DAY_MS } from '../../rules/limits.js';
-import { isFields } from '../../schemas/envelope.js';
 import { type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
 import { putUrl } from '../../uploading/upload.js';
-import { badTicket, Refused } from './answers.js';
+import { badTicket, Refused } from './page-requests.js';
 import type { AskedUpload } from './proxy-options.js';
 import type { Tickets } from './tickets.js';
 
 /** A ticket to send bytes lives so long, and this much longer for each byte: 100 kB a second. */
 const PUT_MS = 600_000;
 const PUT_MS_PER_BYTE = 1 / 100;
-/** A finished upload can be used for so long. */
 const UPLOAD_MS = DAY_MS;
 
-/** What the steps need. */
 export interface UploadContext {
   readonly client: GenClient;
   readonly tickets: Tickets;
@@ -95,9 +92,8 @@ function baseUrlOf(client: GenClient): string | undefined {
 /** Step 2, where the storage does not admit pages: sends the body of the request to the storage, as it comes. */
 export async function relayBytes({ client, tickets, user }: UploadContext, request: Request): Promise<object> {
   const ticket = await tickets.open(request.headers.get('x-gen-ticket'), { kind: 'put', user });
-  const sealed = ticket && targetIn(ticket.sealed);
-  if (!ticket || !sealed) throw badTicket();
-  const { url: direct_upload_url, headers, sizeBytes } = sealed;
+  if (!ticket) throw badTicket();
+  const { url: direct_upload_url, headers, sizeBytes } = ticket.sealed as PutTarget;
   const length = request.headers.get('content-length');
   if (length !== null && Number(length) !== sizeBytes) {
     throw new Refused(
@@ -124,8 +120,4 @@ export async function endUpload({ client, tickets, user, now }: UploadContext, g
   if (!ticket) throw badTicket();
   await client.uploads.complete(ticket.id);
   return { upload: await tickets.sign({ kind: 'upload', id: ticket.id, user, expiresMs: now() + UPLOAD_MS }) };
-}
-
-function targetIn(sealed: unknown): PutTarget | undefined {
-  return isFields(sealed) && typeof sealed.url === 'string' && isFields(sealed.headers) ? (sealed as never) : undefined;
 }

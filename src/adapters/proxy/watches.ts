@@ -3,25 +3,21 @@ import type { GenClient } from '../../client/client.js';
 import type { Clock } from '../../runtime/clock.js';
 import { onAbort } from '../../runtime/deadline.js';
 import { keepLast } from '../../runtime/keep-last.js';
-import { Refused, type Told, toldOf } from './answers.js';
+import { Refused, type Told, toldOf } from './page-requests.js';
 
 // What a user holds open counts together: requests that wait, and the waits on the service that they have left behind.
 
-/** One thing that a user holds open. */
 export interface Hold {
   /** It is over. Calling it again has no effect. */
   release(): void;
 }
 
-/** Most that one user holds open at once. */
 const MOST_HELD = 64;
 /** After so long one that was never released counts no more: on Workers, a request that is broken off ends without a word. */
 const LONGEST_HOLD_MS = 600_000;
 
-/** Counts what each user of one proxy holds open. */
 export class Holds {
   readonly #now: () => number;
-  /** By user: when each began. */
   readonly #held = new Map<string, Map<Hold, number>>();
 
   constructor(now: () => number) {
@@ -51,7 +47,6 @@ export class Holds {
   }
 }
 
-/** A request that asks for progress. */
 interface Viewer {
   readonly user: string;
   /** The status that the page has seen; progress with another one is returned at once. */
@@ -78,7 +73,6 @@ class Followed {
   left: Hold | undefined;
   stay: (() => void) | undefined;
 
-  /** Something new is known. */
   tell(): void {
     for (const viewer of [...this.viewers]) viewer();
   }
@@ -98,12 +92,10 @@ export class Watches {
     this.#holds = holds;
   }
 
-  /** What is known of a job that has ended, without a read. */
   ended(id: string): Told | undefined {
     return this.#ends.get(id);
   }
 
-  /** Remembers what is told of a job, if it has ended. */
   note(id: string, told: Told): void {
     if (told.final) keepLast(this.#ends, id, told, MOST_ENDS);
   }
@@ -144,11 +136,16 @@ export class Watches {
       this.#forget(id, entry);
       entry.tell();
     };
-    wait(this.#client, id, { signal: entry.stop.signal, timeoutMs: false }, (told) => {
+    const tell = (told: Told) => {
       entry.latest = told;
       this.note(id, told);
       entry.tell();
-    }).then(() => end(), end);
+    };
+    const options = { signal: entry.stop.signal, timeoutMs: false, throwOnFailure: false } as const;
+    this.#client
+      .waitForJob(id, { ...options, onUpdate: (job, ahead) => tell(toldOf({ ...ahead, job })) })
+      .then((job) => tell(toldOf({ job, share: 1, etaMs: 0 })))
+      .then(() => end(), end);
     return entry;
   }
 
@@ -169,20 +166,6 @@ export class Watches {
     entry.left = hold;
     entry.stay = this.#clock.after(LINGER_MS, () => this.#forget(id, entry));
   }
-}
-
-async function wait(
-  client: GenClient,
-  id: string,
-  options: { readonly signal: AbortSignal; readonly timeoutMs: number | false },
-  tell: (told: Told) => void,
-): Promise<void> {
-  const final = await client.waitForJob(id, {
-    ...options,
-    throwOnFailure: false,
-    onUpdate: (job, ahead) => tell(toldOf({ ...ahead, job })),
-  });
-  tell(toldOf({ job: final, share: 1, etaMs: 0 }));
 }
 
 /** Resolves when something new is known, the time is over, or the page has left. */
@@ -206,7 +189,6 @@ async function nextChange(
 
 // The jobs that the keys of pages have made, as far as this process knows: a key that comes again costs the service nothing.
 
-/** Keys that are known at once. */
 const MOST_KEYS = 10_000;
 
 /** What a page asks for under a key: the key that the service gets, and the ask, in short. */
@@ -215,7 +197,6 @@ interface Asked {
   readonly digest: string | undefined;
 }
 
-/** What a key has made, or makes now. */
 interface Entry<Made> {
   readonly digest: string | undefined;
   readonly making?: Promise<Made>;

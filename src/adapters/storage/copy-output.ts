@@ -116,9 +116,7 @@ class CopyBody {
   readonly sizeBytes: number;
   /** Exactly the announced bytes. It breaks before the last of them when the file cannot be read, or has changed. */
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** Whether all bytes were taken. */
   isWhole = false;
-  /** What the file itself failed with. */
   failure: { readonly reason: unknown } | undefined;
   /** Told who is to act next: the source when bytes are asked for, the store when they are there. */
   onTurn: (whose: 'source' | 'store') => void = () => {};
@@ -148,7 +146,6 @@ class CopyBody {
     this.stream = new ReadableStream({ pull }, { highWaterMark: 0 });
   }
 
-  /** SHA-256 of all bytes, as 64 hex digits. */
   sha256(): string | Promise<string> {
     return this.#digest.hex();
   }
@@ -179,7 +176,6 @@ async function countBytes(reader: OutputReader): Promise<number> {
   return count;
 }
 
-/** One copy on its way. */
 class Copy {
   readonly #file: JobFile<CopyProgress>;
   readonly #destination: OutputDestination;
@@ -297,7 +293,6 @@ class Copy {
     throw doubt;
   }
 
-  /** Why a put that resolved does not prove that the object is stored. */
   #doubtAbout(body: CopyBody, answer: unknown): StorageError | undefined {
     if (!body.isWhole) return this.#error('body_not_read', 'says that it has the file, and has not read all of it');
     if (!isFields(answer) || answer.ok !== false || typeof answer.status !== 'number') return undefined;

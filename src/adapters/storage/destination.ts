@@ -87,7 +87,6 @@ export class RepeatRequest extends StorageError {}
 /** Thrown by a put whose answer does not prove that the object is stored. One look at the object decides. */
 export class UnconfirmedPut extends StorageError {}
 
-/** Whatever a store threw, as a StorageError. */
 export function asStorageError(thrown: unknown, store: string, doing: string): StorageError {
   if (StorageError.isInstance(thrown)) return thrown;
   const fields = isFields(thrown) ? thrown : {};

@@ -1,12 +1,12 @@
 import { isDevelopment } from '../../client/config.js';
 import type { OutputInfo } from '../../downloading/output.js';
-import { explained, type OutputClient, requireOutputClient } from '../../downloading/output-source.js';
+import { JobFile, type OutputClient, requireOutputClient } from '../../downloading/output-source.js';
 import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
-import { isMissing, isPart, isUnsatisfiable, type PageAnswer, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
+import { isMissing, isPart, isUnsatisfiable, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
 import { handlerMistake } from '../../rules/handler-call.js';
 import { anObject, callback, checkOptions, optionsOf } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
-import { clockOf, systemClock } from '../../runtime/clock.js';
+import { systemClock } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
 import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
@@ -87,24 +87,13 @@ export function createOutputHandler(options: OutputHandlerOptions): OutputHandle
   };
 }
 
-/** What a page is answered when a function of the app has failed. */
-const OWN_FAILURE: PageAnswer = { status: 500, isReported: true };
-
-/** Marks what was thrown by a function of the app. */
-class OwnFailure {
-  readonly thrown: unknown;
-
-  constructor(thrown: unknown) {
-    this.thrown = thrown;
-  }
-}
-
-/** One request. */
 class Handling {
   readonly #options: OutputHandlerOptions;
   readonly #request: Request;
   readonly #isHead: boolean;
   #lookedFor: string | undefined;
+  /** Whether a function of the app is at work: what it throws is never an answer about the job. */
+  #isInApp = true;
 
   constructor(options: OutputHandlerOptions, request: Request) {
     this.#options = options;
@@ -117,10 +106,10 @@ class Handling {
     const request = this.#request;
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
     const url = new URL(request.url);
-    const jobId = await this.#jobId(url);
+    const jobId = this.#jobId(url);
     // Only true lets a request through: a user object, or a Response returned by mistake, does not.
-    if (jobId === undefined || (await this.#own(() => authorize(request, jobId))) !== true)
-      return this.#notFound(jobId);
+    if (jobId === undefined || (await authorize(request, jobId)) !== true) return this.#notFound(jobId);
+    this.#isInApp = false;
     this.#lookedFor = jobId;
     const found = (await this.#copy(jobId)) ?? (await this.#file(jobId));
     if (isUnsatisfiable(found.status))
@@ -131,10 +120,13 @@ class Handling {
   /** The answer for an error; `onError` is called for what is not the page's fault. */
   failed(error: unknown): Response {
     if (this.#request.signal?.aborted) return new Response(null, { status: 499 });
+    if (this.#isInApp) {
+      this.#tell(error);
+      return plainResponse(500);
+    }
     if (NotFoundError.isInstance(error)) return this.#notFound(this.#lookedFor);
-    const isOwn = error instanceof OwnFailure;
-    const { status, isReported, retryAfterMs }: PageAnswer = isOwn ? OWN_FAILURE : pageAnswer(error);
-    if (isReported) this.#tell(isOwn ? error.thrown : error);
+    const { status, isReported, retryAfterMs } = pageAnswer(error);
+    if (isReported) this.#tell(error);
     const pause = retryAfterMs === undefined ? undefined : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` };
     return plainResponse(status, pause);
   }
@@ -146,9 +138,9 @@ class Handling {
   }
 
   /** The id of the job that the request names; undefined for a doubtful one. */
-  async #jobId(url: URL): Promise<string | undefined> {
+  #jobId(url: URL): string | undefined {
     const { jobId } = this.#options;
-    const id = jobId ? await this.#own(() => jobId(this.#request)) : askedJobId(url);
+    const id = jobId ? jobId(this.#request) : askedJobId(url);
     return typeof id !== 'string' || id === '' || /^\.{1,2}$|\p{C}/u.test(id) ? undefined : id;
   }
 
@@ -210,8 +202,7 @@ class Handling {
         return new Response(null, { status: cause.status, headers: cause.headers });
       // Only the job tells why it has no file, unless the service has said it.
       if (saysWhyNoFile(cause)) throw cause;
-      const source = { jobId, clock: clockOf(client), signal };
-      return explained(client, source, () => Promise.reject(cause));
+      return new JobFile(client, jobId, { signal }).explained(() => Promise.reject(cause));
     }
   }
 
@@ -220,15 +211,6 @@ class Handling {
     const range = this.#isHead ? undefined : singleRange(headers.get('range'));
     const ifRange = range === undefined ? undefined : (headers.get('if-range') ?? undefined);
     return { method: this.#isHead ? 'HEAD' : 'GET', range, ifRange, signal };
-  }
-
-  /** Calls what the app has given. Whatever it throws is the app's own trouble, and never an answer about the job. */
-  async #own<T>(call: () => T | Promise<T>): Promise<T> {
-    try {
-      return await call();
-    } catch (cause) {
-      throw new OwnFailure(cause);
-    }
   }
 
   #tell(error: unknown): void {
@@ -254,7 +236,6 @@ function decoded(part: string): string | undefined {
   }
 }
 
-/** The answer to a HEAD, from what is known of a file. */
 function headOf({ contentType, sizeBytes, etag, lastModified, acceptsRanges }: OutputInfo): Response {
   const told = {
     'content-type': contentType,

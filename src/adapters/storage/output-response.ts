@@ -18,7 +18,6 @@ const WORDS: Readonly<Record<number, string>> = {
   416: 'Range not satisfiable.',
 };
 
-/** The answer to the page: the file or a part of it, or 304 where the page has it already. */
 export async function fileResponse(
   request: Request,
   found: Response,
@@ -54,7 +53,6 @@ async function fileBody({ body }: Response, sizeBytes: number): Promise<BodyInit
   return isOnePiece ? new Response(body).arrayBuffer() : body;
 }
 
-/** An answer without a file. */
 export function plainResponse(status: number, headers: Readonly<Record<string, string>> = {}, more = ''): Response {
   const text = (WORDS[status] ?? 'The file cannot be read at the moment.') + more;
   return new Response(text, {
@@ -85,7 +83,6 @@ function disposition(isSaved: boolean, jobId: string, type: string): string {
   return `${isSaved ? 'attachment' : 'inline'}; filename="${name}${/\.\w+$/.test(name) ? '' : extensionFor(type)}"`;
 }
 
-/** Bytes of a file: the first and the last one. */
 interface ByteRange {
   readonly start: number;
   readonly end: number;

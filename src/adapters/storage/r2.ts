@@ -34,7 +34,6 @@ const R2_ARGUMENTS = optionsOf({
   key: required('a non-empty string', isText),
 });
 
-/** Checks what `r2` is called with. */
 function checkR2Arguments(bucket: unknown, key: unknown): void {
   // A binding that wrangler's configuration does not have is undefined.
   if (bucket === undefined)

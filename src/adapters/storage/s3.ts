@@ -304,7 +304,6 @@ function objectUrl({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options
   return bucket.includes('.') ? `https://${host}/${bucket}/${path}` : `https://${bucket}.${host}/${path}`;
 }
 
-/** What an answer says of itself. */
 interface S3Refusal extends StoreAnswer {
   readonly status: number;
   readonly text: string;
