@@ -64,17 +64,6 @@ describe.skipIf(noRedis)('files in queued calls', () => {
     expect([uploaded(sandbox), deleted(sandbox)]).toEqual([2, 1]);
   });
 
-  it("cleanup: 'after-job' deletes the uploads when the job has ended", async () => {
-    const { sandbox, queue, work, ended } = queues.open();
-    const options = { cleanup: 'after-job' } as const;
-    await queue.videos.create({ prompt, first_frame_upload_id: png() }, options);
-    await queue.images.create({ prompt: '[fail:generation_rejected]', reference_upload_ids: [png()] }, options);
-    await queue.images.create({ prompt, reference_upload_ids: [png()] });
-    work();
-    await ended(3);
-    expect([uploaded(sandbox), deleted(sandbox)]).toEqual([3, 2]);
-  });
-
   it('an upload that fails for a moment is tried again, and one that cannot succeed fails its call', async () => {
     const { sandbox, queue, work, ended, record } = queues.open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { path: '/v1/uploads/complete' }, status: 503, times: 1 });

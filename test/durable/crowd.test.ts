@@ -94,7 +94,6 @@ test.each([
   '%i runs that start together take at most five steps each to their create, in order (%i processes)',
   async (count, processes) => {
     const seen = await crowd(count, processes);
-    if (process.env.TABLE) console.log(count, processes, seen);
     expect(seen.steps).toBeLessThanOrEqual(5);
     expect(seen.loss).toBeLessThanOrEqual(PER_MINUTE);
     expect(seen.refused).toBe(0);

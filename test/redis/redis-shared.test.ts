@@ -89,18 +89,6 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     expect((await redis.ioredis.keys('*')).sort()).toEqual(['', ':a', ':b'].map((end) => `gen-client:{group}${end}`));
   });
 
-  test('says what to fix for a wrong password', async () => {
-    await redis.ioredis.call('ACL', 'SETUSER', 'default', '>right');
-    try {
-      const wrong = new Redis({ port: redis.port, host: '127.0.0.1', password: 'wrong' });
-      wrong.on('error', () => {});
-      await expect(put(redisStore(wrong))).rejects.toThrow(/Correct the user name and the password/);
-      wrong.disconnect();
-    } finally {
-      await redis.ioredis.call('ACL', 'SETUSER', 'default', 'nopass');
-    }
-  });
-
   test('counts as away while it is a replica, as in a failover', async () => {
     const sandbox = createSandbox();
     const { baseUrl, fetch } = sandbox;

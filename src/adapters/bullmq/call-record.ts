@@ -48,8 +48,6 @@ export interface GenJobData {
   readonly files?: readonly KeptFile[] | undefined;
   /** The uploads that were made of them, in the same order. */
   readonly uploads?: readonly string[] | undefined;
-  /** `after-job` where the uploads are deleted when the call has ended. */
-  readonly cleanup?: 'after-job' | undefined;
   /** `false` where the call is made without the check of the documented rules. */
   readonly preflight?: boolean;
   /** How to go on after a failed job, where the call says it. */
@@ -62,45 +60,19 @@ export interface GenJobData {
   readonly storedAt?: number;
   /** Whose budget the call is for. */
   readonly budgetScope?: string | undefined;
-  /** What keeps the call from going on, for example an `onCompleted` that throws. */
-  readonly trouble?: Trouble | undefined;
+  /**
+   * Failures in a row that say nothing about the job, for example an `onCompleted` that throws: when the first was, in
+   * milliseconds since the epoch, and how many.
+   */
+  readonly trouble?: { readonly since: number; readonly failures: number } | undefined;
   /** Why the call failed, as the error's JSON form. */
   readonly failure?: Readonly<Record<string, unknown>> | undefined;
   /** How often a worker had died with the call when it failed. */
   readonly stalls?: number | undefined;
 }
 
-/** Failures in a row that say nothing about the job: an upload, a callback, the connection. */
-export interface Trouble {
-  /** When the first of them was, in milliseconds since the epoch. */
-  readonly since: number;
-  /** How many there were. */
-  readonly failures: number;
-}
-
-/** The progress of a queue job: where the service's job stands, and what it costs. */
-export interface GenJobProgress {
-  /** The service's job id. */
-  readonly jobId: string;
-  /** Its status. */
-  readonly status: string;
-  /** Tokens reserved for the job. */
-  readonly quotedTokenCost?: number;
-  /** Tokens charged, once the job has ended. */
-  readonly finalTokenCost?: number;
-}
-
 /** The result of a queue job: the completed job of the service. */
 export type GenJobResult = Job;
-
-export function jobProgress({ id, status, quotedTokenCost, finalTokenCost }: Job): GenJobProgress {
-  return {
-    jobId: id,
-    status,
-    ...(typeof quotedTokenCost === 'number' && { quotedTokenCost }),
-    ...(typeof finalTokenCost === 'number' && { finalTokenCost }),
-  };
-}
 
 const STEPS: readonly RunStep['type'][] = ['create', 'read', 'store', 'wait', 'end', 'fail'];
 
@@ -270,18 +242,13 @@ async function deleteUploads(client: GenClient, uploads: readonly string[]): Pro
 }
 
 /** Deletes the uploads of a call that came to no job, which uploads them again when an operator has it tried again. */
-export async function discardUploads(
-  client: GenClient,
-  queueJob: GenQueueJob,
-  { step, tries }: JobRunState,
-): Promise<void> {
-  const { files, uploads, cleanup, ...data } = queueJob.data;
-  if (uploads === undefined) return;
-  const isOver = tries.length > 0 && step.type === 'end' && cleanup === 'after-job';
-  const isRefused = files !== undefined && step.type === 'fail' && step.reason !== 'timeout' && step.reason !== 'lost';
-  if (!isOver && !isRefused) return;
+export async function discardUploads(client: GenClient, queueJob: GenQueueJob, { step }: JobRunState): Promise<void> {
+  const { uploads, ...data } = queueJob.data;
+  const isRefused =
+    data.files !== undefined && step.type === 'fail' && step.reason !== 'timeout' && step.reason !== 'lost';
+  if (uploads === undefined || !isRefused) return;
   await deleteUploads(client, uploads);
-  if (isRefused) await queueJob.updateData({ ...data, files, ...(cleanup && { cleanup }) });
+  await queueJob.updateData(data);
 }
 
 export function withUploads(

@@ -137,11 +137,6 @@ interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backo
    */
   readonly recover?: Recover | undefined;
   /**
-   * `after-job` deletes the uploads of the files in the params when the call has ended with its job.
-   * @default undefined: they stay
-   */
-  readonly cleanup?: 'after-job' | undefined;
-  /**
    * Whose budget the create is for, for example a tenant's: the worker reserves in the budget of this scope instead of in the
    * client's own. A call over budget waits for the next period where there is one.
    * @default undefined: the budget of the worker's client
@@ -182,7 +177,6 @@ const ENQUEUE_OPTIONS = option.optionsOf({
   jobId: option.anything,
   preflight: option.flag,
   recover: option.anything,
-  cleanup: option.oneOf('after-job'),
   budgetScope: option.text,
   timeoutMs: option.milliseconds,
   signal: option.abortSignal,
@@ -255,16 +249,7 @@ async function addCall(
   signal: AbortSignal,
 ): Promise<GenQueueJob> {
   const { name, id, call, params, options } = asked;
-  const {
-    preflight = true,
-    recover,
-    cleanup,
-    budgetScope,
-    jobId: _,
-    timeoutMs: _ms,
-    signal: _signal,
-    ...engine
-  } = options;
+  const { preflight = true, recover, budgetScope, jobId: _, timeoutMs: _ms, signal: _signal, ...engine } = options;
   signal.throwIfAborted();
   const known = await queue.getJob(id);
   if (known) {
@@ -277,7 +262,6 @@ async function addCall(
     version: RECORD_VERSION,
     call,
     ...(await storeFiles(call, params, preflight)),
-    ...(cleanup !== undefined && { cleanup }),
     ...(!preflight && { preflight }),
     ...(recover !== undefined && { recover: recoverRules(recover) }),
     ...(budgetScope !== undefined && { budgetScope }),

@@ -21,7 +21,6 @@ import {
   type GenQueueJob,
   hasFailed,
   isKnownRecord,
-  jobProgress,
   loadRun,
   storeRun,
   UNMADE_PRIORITY,
@@ -222,7 +221,10 @@ async function advance(work: Work, run: JobRunState, { event, ...seen }: SeenCal
   const pollMs = at.pollIntervalMs ?? (await readPaceMs(at, queueJob.data.call));
   const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
   if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
-  if (seen.job) await queueJob.updateProgress(jobProgress(seen.job));
+  if (seen.job) {
+    const { id: jobId, status, quotedTokenCost, finalTokenCost } = seen.job;
+    await queueJob.updateProgress({ jobId, status, quotedTokenCost, finalTokenCost });
+  }
   return { run: next, ...seen };
 }
 
@@ -246,7 +248,6 @@ async function end(work: Work, run: JobRunState, job: Job): Promise<GenJobResult
     const failure = new GenError(`onCompleted failed: ${reasonOf(error)}`, { cause: error, recovery: 'retry' });
     return isFinalWord(error) ? failCall(work, run, failure) : tryLater(work, failure);
   }
-  await discardUploads(at.uploader, queueJob, run);
   await at.notes.forget(job.id);
   return completed;
 }
