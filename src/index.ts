@@ -67,7 +67,7 @@ export type {
 export type { WebhookEvent } from './schemas/webhook-event.js';
 export type { Limits } from './store/rate-limits.js';
 export { memoryStore, type Store } from './store/store.js';
-export type { Hooks, JobEvent, Logger, RequestEvent } from './transport/hooks.js';
+export type { Hooks, JobEvent, Logger, RequestEvent } from './transport/events.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
 export type { RequestPromise } from './transport/transport.js';
 export type { UploadOptions } from './uploading/upload-options.js';

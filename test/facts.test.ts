@@ -3,7 +3,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
-import { HOOKS } from '../src/transport/hooks.js';
+import { HOOKS } from '../src/transport/events.js';
 import { areas, testsOf } from './areas.js';
 import endpoints from './fixtures/endpoints.json' with { type: 'json' };
 import { ROOT } from './support/build.js';

@@ -7,7 +7,7 @@ import { GenError } from '../errors/index.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemClock } from '../runtime/clock.js';
 import { startDeadline } from '../runtime/deadline.js';
-import type { Hooks } from '../transport/hooks.js';
+import type { Hooks } from '../transport/events.js';
 import { asUsage, EXIT, inFlags, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
 

@@ -4,7 +4,7 @@ import * as option from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
 import { LIMITS, type Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
-import { HOOKS, type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/hooks.js';
+import { HOOKS, type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/events.js';
 
 /** How to set up a {@link GenClient}. */
 export interface ClientOptions {

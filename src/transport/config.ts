@@ -4,7 +4,7 @@ import type { Random, SteadyClock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
 import type { Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
-import type { Hooks, Logger, LogLevel } from './hooks.js';
+import type { Hooks, Logger, LogLevel } from './events.js';
 
 /** The options, checked and complete. What the environment may give is behind functions, and so is every secret. */
 export interface Config {

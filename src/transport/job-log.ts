@@ -3,8 +3,7 @@
 import type { Ledger } from '../ledger/ledger.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
-import type { JobTrace, TraceChannel } from './events.js';
-import type { JobEvent } from './hooks.js';
+import type { JobEvent, JobTrace, TraceChannel } from './events.js';
 import type { ShownJob } from './transport.js';
 
 /** Jobs of all accounts that are remembered. The oldest are forgotten first. */

@@ -9,7 +9,7 @@ import { redisStore } from '../../src/adapters/redis/index.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
 import { type ClientOptions, GenClient, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { HOOKS } from '../../src/transport/hooks.js';
+import { HOOKS } from '../../src/transport/events.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { PATIENCE_MS } from '../support/patience.js';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import type { ClientOptions } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
-import type { ResponseEvent } from '../../src/transport/hooks.js';
+import type { ResponseEvent } from '../../src/transport/events.js';
 import { BASE_URL, countedSignal, freshKey, json, rejection, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };

@@ -1,7 +1,7 @@
 // How long a call waits between its attempts, to the millisecond: the clock is held, and chance is always the same.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, RateLimitError } from '../../src/index.js';
-import type { WaitEvent } from '../../src/transport/hooks.js';
+import type { WaitEvent } from '../../src/transport/events.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { created, json, rejection, stubbed } from './support.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Hooks, Logger } from '../../src/index.js';
-import { HOOKS } from '../../src/transport/hooks.js';
+import { HOOKS } from '../../src/transport/events.js';
 import { created, json, stubbed } from './support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };

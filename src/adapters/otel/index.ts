@@ -11,8 +11,7 @@ import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { builtIn } from '../../runtime/platform.js';
 import { VERSION } from '../../runtime/version.js';
-import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
-import type { JobEvent } from '../../transport/hooks.js';
+import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
 import { metricAttributesOf, SpanRecorder } from './spans.js';
 
 const OTEL_OPTIONS = option.optionsOf({

@@ -15,8 +15,7 @@ import { systemClock } from '../../runtime/clock.js';
 import { keepLast } from '../../runtime/keep-last.js';
 import { sha256Of } from '../../runtime/sha256.js';
 import { isFields } from '../../schemas/envelope.js';
-import type { JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
-import type { JobEvent } from '../../transport/hooks.js';
+import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
 
 /** Jobs whose span context is remembered, for what comes after their create. The oldest are forgotten. */
 const REMEMBERED_SPANS = 1_000;

@@ -18,7 +18,7 @@ import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
 import { memoryStore } from '../../store/store.js';
-import type { Hooks } from '../../transport/hooks.js';
+import type { Hooks } from '../../transport/events.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';

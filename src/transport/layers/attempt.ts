@@ -4,7 +4,7 @@ import { type Deadline, startDeadline } from '../../runtime/deadline.js';
 import { readAnswer, shownRequestId } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
 import type { Login } from '../credentials.js';
-import type { ResponseEvent } from '../hooks.js';
+import type { ResponseEvent } from '../events.js';
 import { asFailure, dropBody, send } from '../http.js';
 
 /** What the listeners are passed when an attempt has ended. */

@@ -2,9 +2,7 @@ import { callObserver } from '../../runtime/callbacks.js';
 import { placedFiles, replaceFiles } from '../../uploading/body-files.js';
 import type { Layer, Observer } from '../call.js';
 import type { Config } from '../config.js';
-import { heard, type JobTrace, type RequestTrace, traced, tracedStart } from '../events.js';
-import type { LogLevel } from '../hooks.js';
-import { LOG_LEVELS } from '../hooks.js';
+import { heard, type JobTrace, LOG_LEVELS, type LogLevel, type RequestTrace, traced, tracedStart } from '../events.js';
 
 /** Traces the call: from its start to its end, and the job of a create from the same start. */
 export const observed: Layer = (call, next) => {
