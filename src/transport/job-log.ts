@@ -8,8 +8,6 @@ import type { ShownJob } from './transport.js';
 
 /** Jobs of all accounts that are remembered. The oldest are forgotten first. */
 const MOST_JOBS = 10_000;
-/** Traces that are open at once. The oldest are ended. */
-const MOST_TRACES = 1_000;
 /** The phases of a job as bits. */
 const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
 
@@ -64,8 +62,6 @@ export interface JobListeners {
 export class JobMemory {
   /** The oldest first. */
   readonly jobs = new Map<string, LoggedJob>();
-  /** Jobs whose trace is open, the oldest first. */
-  readonly traced = new Map<string, LoggedJob>();
   #accounts = 0;
 
   /** Tells the jobs of two accounts apart. */
@@ -130,23 +126,16 @@ export class JobLog {
     logged.acceptedMs ??= at.to.now();
     if (trace) {
       // The same key may have created the job before.
-      this.#endTrace(jobId, at.to.channel);
+      endTrace(logged, at.to.channel);
       trace.jobId = jobId;
       logged.trace = trace;
-      const { traced } = this.#memory;
-      traced.set(this.#key(jobId), logged);
-      const [oldest] = traced;
-      if (traced.size > MOST_TRACES && oldest) {
-        traced.delete(oldest[0]);
-        endTrace(oldest[1], at.to.channel);
-      }
     }
     this.#tell('accepted', jobId, { logged, to: at.to });
   }
 
   #ended(jobId: string, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
     this.#tell('final', jobId, { logged, to });
-    this.#endTrace(jobId, to.channel);
+    endTrace(logged, to.channel);
     const { status, facts, isRead } = logged;
     const { chargedTokens } = facts;
     // An end that a webhook announced has no cost. It is told again with the cost.
@@ -176,13 +165,6 @@ export class JobLog {
     const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, ledgers: [] };
     keepLast(jobs, key, logged, MOST_JOBS);
     return logged;
-  }
-
-  #endTrace(jobId: string, channel: TraceChannel | undefined): void {
-    const { traced } = this.#memory;
-    const logged = traced.get(this.#key(jobId));
-    traced.delete(this.#key(jobId));
-    if (logged) endTrace(logged, channel);
   }
 
   #key(jobId: string): string {

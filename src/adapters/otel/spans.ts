@@ -50,8 +50,8 @@ export class SpanRecorder {
   readonly #pending = new Set<() => void>();
   /** Where the spans about a job belong. */
   readonly #contexts = new Map<string, SpanContext>();
-  /** Jobs whose file is being fetched, with how many calls do. */
-  readonly #fetched = new Map<string, number>();
+  /** Jobs whose file is being fetched. */
+  readonly #fetched = new Set<string>();
   /** The spans of waits, by their job. */
   readonly #waited = new Map<string, Set<Span>>();
 
@@ -93,7 +93,7 @@ export class SpanRecorder {
     const jobId = jobIdInPath(path);
     // What saveOutput and copyOutput download is part of their own span.
     if (name === undefined || jobId === undefined || this.#fetched.has(jobId)) return;
-    countJob(this.#fetched, jobId, 1);
+    this.#fetched.add(jobId);
     this.#calls.set(request, this.#about(name, jobId));
   }
 
@@ -109,7 +109,7 @@ export class SpanRecorder {
       return;
     }
     const jobId = jobIdInPath(path);
-    if (jobId !== undefined) countJob(this.#fetched, jobId, -1);
+    if (jobId !== undefined) this.#fetched.delete(jobId);
     span.end();
   }
 
@@ -184,12 +184,6 @@ export class SpanRecorder {
     const attributes = { 'gen_client.job.id': jobId };
     return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#contexts.get(jobId)));
   }
-}
-
-function countJob(counts: Map<string, number>, jobId: string, by: number): void {
-  const now = (counts.get(jobId) ?? 0) + by;
-  if (now > 0) counts.set(jobId, now);
-  else counts.delete(jobId);
 }
 
 /** Below the job's span, where the caller is in its trace or in none; else below the caller's own. */
