@@ -1,6 +1,5 @@
 // Calls whose rate limit is full sleep in the queue, and wake in the engine's own order.
 import { describe, expect, it } from 'vitest';
-import { isTooSlow } from '../support/core-share.js';
 import { createdOn, noRedis, type QueueOnSandbox, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const HOUR_MS = 3_600_000;
@@ -35,29 +34,8 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
       const urgent = () => createdOn(on).filter((prompt) => prompt.startsWith('urgent'));
       await expect.poll(() => urgent().length, { timeout: 20_000, interval: 20 }).toBe(10);
       const last = createdOn(on).findLastIndex((prompt) => prompt.startsWith('urgent'));
-      if (process.env.TABLE) console.log(`workers ${workers}: the last urgent call went at place ${last - before + 1}`);
       expect(last - before).toBeLessThan(2 * WINDOW);
     },
     60_000,
   );
-
-  it('are not delayed by a backlog that was drained', async () => {
-    const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
-    await enqueue(on, 'mistake', 120);
-    on.work(QUIET);
-    await expect.poll(() => on.queue.queue.getDelayedCount(), { timeout: 20_000 }).toBeGreaterThan(60);
-    await on.queue.queue.drain(true);
-    const before = createdOn(on).length;
-    await enqueue(on, 'order', 30);
-    const start = performance.now();
-    const made = () =>
-      createdOn(on)
-        .slice(before)
-        .filter((prompt) => prompt.startsWith('order'));
-    await expect.poll(() => made().length, { timeout: 20_000, interval: 20 }).toBe(30);
-    // Thirty calls are two windows of twenty.
-    const tookMs = performance.now() - start;
-    if (tookMs >= 6_000 && isTooSlow('that a drained backlog delays nobody')) return;
-    expect(tookMs).toBeLessThan(6_000);
-  });
 });

@@ -71,14 +71,6 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     expect(keys()).toEqual(['order-1', 'order-1:r2']);
   });
 
-  it('is queued once while it has not ended', async () => {
-    const { sandbox, queue, work, ended } = open();
-    for (let time = 0; time < 3; time++) await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    work();
-    await ended();
-    expect(sandbox.jobs).toHaveLength(1);
-  });
-
   it.each([
     ['repeat', { every: 1000 }, 'queue.queue.upsertJobScheduler'],
     ['attempts', 1, 'uses up no attempt'],

@@ -152,9 +152,6 @@ describe('durableObjectStore', () => {
   const object = { idFromName() {}, get() {} };
   it.each([
     [undefined, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
-    [null, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
-    ['ACCOUNT', 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
-    [{ get() {} }, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
     [{ idFromName() {} }, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
     [object, '', 'name', 'a non-empty string'],
     [object, 7, 'name', 'a non-empty string'],
