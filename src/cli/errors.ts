@@ -16,14 +16,13 @@ import {
   toHttp,
   UnprocessableEntityError,
   UploadError,
-  WebhookVerificationError,
 } from '../errors/index.js';
 import { fateOf, mayHaveCreated } from '../rules/fate.js';
 import { quote } from '../schemas/show.js';
 
 export const EXIT = {
   done: 0,
-  /** The job failed, was canceled or blocked; the webhook did not verify. */
+  /** The job failed, was canceled or blocked. */
   failed: 1,
   /** The command line is wrong, or asks for what the model or the service does not take. */
   usage: 2,
@@ -48,7 +47,7 @@ export function asUsage(cause: unknown): never {
 
 /** The first row that an error is in says what the process ends with. */
 const CODES = [
-  { code: EXIT.failed, kinds: [JobError, WebhookVerificationError] },
+  { code: EXIT.failed, kinds: [JobError] },
   { code: EXIT.usage, kinds: [UsageError, PreflightError, BadRequestError, NotFoundError, PayloadTooLargeError] },
   { code: EXIT.usage, kinds: [UnprocessableEntityError] },
   { code: EXIT.account, kinds: [AuthenticationError, PermissionDeniedError, InsufficientBalanceError] },
@@ -64,33 +63,12 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof Error && error.cause instanceof Error ? exitCodeOf(error.cause) : EXIT.service;
 }
 
-/** What the library says to a program, and what the command line says to a person. */
-const IN_FLAGS: readonly (readonly [says: RegExp, instead: string])[] = [
-  [/Pass overwrite: true to replace it/g, 'Pass --force to replace it'],
-  [/Pass mimeType, for example "video\/mp4"/g, 'Upload it with: gen-client upload FILE --mime-type video/mp4'],
-  [
-    /Pass the right mimeType, or uploadType/g,
-    'Upload it with: gen-client upload FILE --mime-type TYPE --type IMAGE|VIDEO|AUDIO',
-  ],
-  [/or raise timeoutMs/g, 'or pass a longer --timeout'],
-  [/ \(timeoutMs( plus [^()]*)?\)/g, ''],
-  [/Pass \{ apiKey \} to GenClient or set GEN_API_KEY/g, 'Set GEN_API_KEY'],
-  [/ idempotencyKeyFrom\(\) makes one from your own ids\./g, ''],
-  [/\bidempotencyKey\b/g, '--idempotency-key'],
-  [/\bSet baseUrl to\b/g, 'Set GEN_BASE_URL, or --base-url, to'],
-  [/\bbaseUrl\b/g, 'GEN_BASE_URL'],
-  [/\bapiKey\b/g, 'GEN_API_KEY'],
-];
-
-export function inFlags(message: string): string {
-  return IN_FLAGS.reduce((text, [says, instead]) => text.replace(says, instead), message);
-}
-
 export function messageOf(error: unknown): string {
-  return inFlags(error instanceof Error ? error.message : String(error));
+  const message = error instanceof Error ? error.message : String(error);
+  return message.replace('Pass overwrite: true to replace it', 'Pass --force to replace it');
 }
 
-/** An error for programs: its fields and a code, with the message in the command line's words. */
+/** An error for programs: its fields and a code, with its message. */
 export function errorDocument(error: unknown): Record<string, unknown> {
   const message = messageOf(error);
   if (error instanceof CommanderError) {

@@ -16,7 +16,7 @@ import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
 import type { Session } from './session.js';
 import { saveTo, tryTarget } from './target.js';
-import { bytesShown, megabytes, minutes, type ShownProgress } from './terminal.js';
+import { bytesShown, megabytes, minutes, type ShowProgress } from './terminal.js';
 
 /** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
 export type JobMakers = {
@@ -88,11 +88,11 @@ export async function waitAndSave(
   flags: WaitFlags,
   wait: (options: WaitOptions, began: (job: Job) => void) => Promise<Job>,
 ): Promise<void> {
-  let progress: ShownProgress | undefined;
+  let show: ShowProgress | undefined;
   const onUpdate = (job: Job, { etaMs }: Partial<JobProgress> = {}) => {
     session.outcome.job = job;
-    progress ??= session.terminal.progress(job.id);
-    progress.show(`${job.status}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`, job.status);
+    show ??= session.terminal.progress(job.id);
+    show(`${job.status}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`, job.status);
   };
   const began = (job: Job) => {
     session.next = { what: `Job ${job.id} goes on. Wait for it`, command: resumeLine(job.id, flags) };
@@ -100,11 +100,9 @@ export async function waitAndSave(
   };
   try {
     const job = await wait({ ...waitOptions(session, flags), onUpdate }, began);
-    progress?.stop();
     const file = flags.out === undefined ? undefined : await saveTo(session, job, flags);
     session.terminal.result({ ...session.outcome, job, file }, describeJob(job, { file, hasSave: true }));
   } finally {
-    progress?.stop();
     session.signal.throwIfAborted();
   }
 }
@@ -193,20 +191,15 @@ export async function sendingFiles<T>(
   { files }: GivenParams,
   call: (onUploadProgress: (progress: UploadProgress) => void) => PromiseLike<T>,
 ): Promise<T> {
-  let progress: ShownProgress | undefined;
+  const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
+  const show = session.terminal.progress(`Uploading ${what}`);
   try {
-    return await call(({ sentBytes, totalBytes }) => {
-      const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
-      progress ??= session.terminal.progress(`Uploading ${what}`);
-      progress.show(...bytesShown(sentBytes, totalBytes));
-    });
+    return await call(({ sentBytes, totalBytes }) => show(...bytesShown(sentBytes, totalBytes)));
   } catch (error) {
     // The library knows only the field.
     if (!PreflightError.isInstance(error)) throw error;
     const names = files.flatMap(({ field, path }) => (field === error.param ? [`"${path}"`] : []));
     if (names.length === 0) throw error;
     throw new UsageError(`${names.join(', ')}: ${error.message}`, { cause: error });
-  } finally {
-    progress?.stop();
   }
 }

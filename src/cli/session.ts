@@ -3,12 +3,9 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { GenClient } from '../client/client.js';
 import type { ClientOptions } from '../client/client-options.js';
-import { GenError } from '../errors/index.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { systemClock } from '../runtime/clock.js';
-import { startDeadline } from '../runtime/deadline.js';
 import type { Hooks } from '../transport/events.js';
-import { asUsage, EXIT, inFlags, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
+import { asUsage, EXIT, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
 
 /** What a command runs on: the process, or what takes its place in tests. */
@@ -77,7 +74,7 @@ export function createSession(
 }
 
 function createClient(flags: GlobalFlags, { machine, terminal }: Session, options: ClientOptions): GenClient {
-  const warn = (message: string) => terminal.note(`Warning: ${inFlags(message)}`);
+  const warn = (message: string) => terminal.note(`Warning: ${message}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
   const { createClient: create = (all) => new GenClient(all) } = machine;
   const baseUrl = flags.baseUrl ?? variable(machine, 'GEN_BASE_URL');
@@ -111,19 +108,4 @@ function hooksOf(session: Session): Hooks {
       terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
     },
   };
-}
-
-/** What `ask` comes to. Its signal aborts with the command's, and after `ms`. */
-export async function answerWithin<T>(
-  ms: number,
-  signal: AbortSignal,
-  ask: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const late = () => new GenError(`no answer within ${ms / 1000} s`);
-  const deadline = startDeadline({ clock: systemClock, ms, signal, late });
-  try {
-    return await ask(deadline.signal);
-  } finally {
-    deadline.end();
-  }
 }

@@ -88,21 +88,19 @@ export async function saveTo(
 ): Promise<SavedOutput | undefined> {
   session.next = download(job.id, flags);
   const { out = '.', force } = flags;
-  const progress = session.terminal.progress(`Saving ${job.id}`);
+  const show = session.terminal.progress(`Saving ${job.id}`);
   try {
     if (out === STDOUT) await stream(session, client, job);
     else {
       return await saveOutput(client, job, out, {
         signal: session.signal,
         overwrite: force === true,
-        onProgress: ({ receivedBytes, totalBytes }) => progress.show(...bytesShown(receivedBytes, totalBytes)),
+        onProgress: ({ receivedBytes, totalBytes }) => show(...bytesShown(receivedBytes, totalBytes)),
       });
     }
   } catch (error) {
     session.next = download(job.id, flags, error);
     throw error;
-  } finally {
-    progress.stop();
   }
   return undefined;
 }

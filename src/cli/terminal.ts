@@ -1,61 +1,14 @@
 import type { Writable } from 'node:stream';
-import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 
-export interface ShownProgress {
-  /** Shows a text. A log has one line for each step. */
-  show(text: string, step: string | number): void;
-  /** Lets something else write to the terminal, and shows the line again below it. */
-  aside(write: () => void): void;
-  /** Takes the line away; nothing moves afterwards. */
-  stop(): void;
-}
-
-const NO_LINE: ShownProgress = { show() {}, aside: (write) => write(), stop() {} };
-
-function logged(note: (text: string) => void): ShownProgress {
-  let last: string | number | undefined;
-  const show = (text: string, step: string | number) => {
-    if (step !== last) note(text);
-    last = step;
-  };
-  return { ...NO_LINE, show };
-}
+/** Shows how far something has come: one line for each step. */
+export type ShowProgress = (text: string, step: string | number) => void;
 
 /** Bytes moved, of how many where that is known. The steps are quarters, so that a log stays short. */
 export function bytesShown(done: number, total: number | undefined): [text: string, step: number] {
   if (!total) return [megabytes(done), 0];
   return [`${Math.floor((100 * done) / total)}% of ${megabytes(total)}`, Math.floor((4 * done) / total)];
-}
-
-const ERASE = '\r\u001b[K';
-const REDRAW_MS = 200;
-
-/** One line of a terminal that is written again and again, with the time that has passed. */
-function redrawn(label: string, stream: OutputStreams['stderr']): ShownProgress {
-  const begun = systemClock.now();
-  let shown = 'starting';
-  const draw = () => {
-    const line = `${label}  ${shown}  ${minutes(systemClock.now() - begun)}`;
-    // A line that wraps could not be erased.
-    stream.write(`${ERASE}${line.slice(0, (stream.columns ?? 80) - 1)}`);
-  };
-  const timer = setInterval(draw, REDRAW_MS);
-  return {
-    show(text) {
-      shown = plainText(text);
-    },
-    aside(write) {
-      stream.write(ERASE);
-      write();
-      draw();
-    },
-    stop() {
-      clearInterval(timer);
-      stream.write(ERASE);
-    },
-  };
 }
 
 /** A time as `1:05`. */
@@ -101,13 +54,13 @@ export interface Terminal {
   stream(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void>;
   /** Something worth knowing on the way; not for programs. */
   note(text: string): void;
-  /** A line that moves on a terminal, a line a step in a pipe, nothing for programs. */
-  progress(label: string): ShownProgress;
+  /** Shows the steps of something; not for programs. */
+  progress(label: string): ShowProgress;
 }
 
 export interface OutputStreams {
   readonly stdout: Writable & { readonly isTTY?: boolean };
-  readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
+  readonly stderr: Writable;
 }
 
 export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { isJson: boolean }): Terminal {
@@ -134,8 +87,11 @@ export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { 
     stream: (body, signal) => pour(body, stdout, signal),
     note,
     progress(label) {
-      if (isJson) return NO_LINE;
-      return stderr.isTTY === true ? redrawn(plainText(label), stderr) : logged((text) => note(`${label}: ${text}`));
+      let last: string | number | undefined;
+      return (text, step) => {
+        if (step !== last) note(`${label}: ${text}`);
+        last = step;
+      };
     },
   };
 }

@@ -11,8 +11,8 @@ beforeEach(() => {
   return () => rmSync(folder, { recursive: true, force: true });
 });
 
-const read = (text: string | Uint8Array, name = 'rows.jsonl', run = '') =>
-  readRows({ path: join(folder, name), name, bytes: Buffer.from(text) }, run);
+const read = (text: string | Uint8Array, name = 'rows.jsonl') =>
+  readRows({ path: join(folder, name), name, bytes: Buffer.from(text) });
 const readAll = (...rows: readonly object[]) => read(rows.map((row) => JSON.stringify(row)).join('\n'));
 /** What is told of a file, without the path of the file. */
 const refusal = async (text: string | Uint8Array, name?: string) => {
@@ -63,12 +63,13 @@ describe('a row is refused', () => {
     expect(told).toContain(message);
   });
 
-  it('for an id that is there already in either case, by both lines, beside the other faults', async () => {
-    const rows = [{ id: 'fox' }, { id: 'owl' }, { id: 'FOX' }, { id: 'fox' }, {}, {}].map((row) =>
+  it('for an id in either case, or a key, that is there already, by both lines, beside the other faults', async () => {
+    const key = { idempotency_key: 'order-1' };
+    const rows = [{ id: 'fox', ...key }, { id: 'owl' }, { id: 'FOX' }, { id: 'fox' }, {}, key].map((row) =>
       JSON.stringify({ ...row, prompt: 'a' }),
     );
     expect(await refusal([...rows, 'null'].join('\n'))).toBe(
-      'rows.jsonl: line 7: not a JSON object; line 3: id "FOX" is on line 1 already; line 4: id "fox" is on line 1 already',
+      'rows.jsonl: line 7: not a JSON object; line 3: id "fox" is on line 1 already; line 4: id "fox" is on line 1 already; line 6: idempotency_key "order-1" is on line 1 already',
     );
   });
 
@@ -209,8 +210,8 @@ describe('a cell of CSV', () => {
 });
 
 describe('the key of a row', () => {
-  const keys = async (rows: readonly object[], name = 'rows.jsonl', run = '') =>
-    (await read(rows.map((row) => JSON.stringify(row)).join('\n'), name, run)).map(({ key }) => key);
+  const keys = async (rows: readonly object[], name = 'rows.jsonl') =>
+    (await read(rows.map((row) => JSON.stringify(row)).join('\n'), name)).map(({ key }) => key);
   const fox = { id: 'fox', prompt: 'a', duration: 4 };
 
   it('is the same in every run, wherever the row stands and in whichever order its fields are', async () => {
@@ -223,17 +224,16 @@ describe('the key of a row', () => {
     expect(await nested({ text: 'b', role: 'x' })).toEqual(await nested({ role: 'x', text: 'b' }));
   });
 
-  it('changes with the file, the run, the call, the id, the params and the count of equal rows', async () => {
+  it('changes with the name of the file, the call, the id, the params and the count of equal rows', async () => {
     const plain = { prompt: 'a' };
     const all = [
       await keys([plain, plain, plain]),
       await keys([plain], 'other.jsonl'),
-      await keys([plain], 'rows.jsonl', 'second'),
       await keys([{ ...plain, call: 'images' }]),
       await keys([{ ...plain, id: 'fox' }]),
       await keys([{ prompt: 'b' }]),
     ].flat();
-    expect(new Set(all).size).toBe(8);
+    expect(new Set(all).size).toBe(7);
     expect(await keys([plain])).toEqual(all.slice(0, 1));
   });
 

@@ -4,7 +4,7 @@ import { runCli } from './run-cli.js';
 
 const COMMANDS = [
   ...['video', 'image', 'edit', 'batch', 'upload', 'job', 'jobs', 'resume', 'wait', 'download', 'models', 'doctor'],
-  ...['sandbox', 'character', 'webhook', 'webhook listen', 'webhook verify'],
+  ...['sandbox', 'character', 'webhook', 'webhook listen'],
   ...['register', 'create', 'list', 'get', 'delete'].map((name) => `character ${name}`),
 ];
 

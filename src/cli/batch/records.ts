@@ -1,19 +1,24 @@
-// What is known of the rows of a batch: what they came to and where their files are stands in its store, and what is under way
-// in the ledger of the same store.
+// What is known of the rows of a batch, and where their files go. What they came to and where their files are stands in the store
+// of the batch, and what is under way in the ledger of the same store.
+import { readdirSync, statSync } from 'node:fs';
+import { dirname, join, parse, resolve } from 'node:path';
+import { type SavedOutput, saveOutput } from '../../adapters/node/index.js';
 import type { GenClient } from '../../client/client.js';
 import type { OpenCreate } from '../../client/resume.js';
+import { extensionFor } from '../../downloading/output.js';
+import { DownloadError } from '../../errors/index.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { type Store, updateGroup } from '../../store/store.js';
 import { idempotencyKeyFrom } from '../../transport/idempotency.js';
-import type { Row } from './rows.js';
+import { UsageError } from '../errors.js';
+import { MOST_FAULTS, type Row } from './rows.js';
 
-export interface RowRecord {
+interface RowRecord {
   readonly quotedTokens?: number;
   readonly job?: Job;
-  /** Where its file is, or was being written to: in a directory, and in a store. */
-  readonly path?: string | undefined;
-  readonly url?: string | undefined;
+  /** Where its file is, or was being written to. */
+  readonly path?: string;
   readonly isStored?: boolean;
 }
 
@@ -63,11 +68,6 @@ export class RowRecords {
     return { key, jobId: create?.jobId, mayHaveJob: create?.phase === 'sent' };
   }
 
-  isUnpaid(row: Keyed): boolean {
-    const { job, jobId } = this.standing(row);
-    return job === undefined && jobId === undefined;
-  }
-
   spentTokens(): number {
     return [...this.#known.records.values()].reduce((sum, record) => sum + costOf(record), 0);
   }
@@ -91,9 +91,76 @@ export async function readRecords(
   rows: readonly Keyed[],
   { store, client, retryFailed }: { readonly store: Store; readonly client: GenClient; readonly retryFailed: boolean },
 ): Promise<RowRecords> {
-  const { values } = await store.read(GROUP, [...new Set(rows.map(({ key }) => key))]);
+  const { values } = await store.read(
+    GROUP,
+    rows.map(({ key }) => key),
+  );
   const records = Object.entries(values).map(([key, value]): [string, RowRecord] => [key, JSON.parse(value)]);
   const open = new Map<string, OpenCreate>();
   for await (const create of client.openCreates()) open.set(create.idempotencyKey, create);
   return new RowRecords({ store, records: new Map(records), open, retryFailed });
+}
+
+/** The directory of the files. */
+export interface BatchTarget {
+  readonly out: string;
+  /** Whether a file of another content is replaced. */
+  readonly force: boolean;
+}
+
+/** The file of a row, if its record says that it is in the directory of this run. The service is not asked. */
+export function savedBefore({ isStored, path }: RowRecord, { out }: BatchTarget): SavedOutput | undefined {
+  if (!isStored || path === undefined || dirname(path) !== resolve(out)) return undefined;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats?.isFile() ? { path, sizeBytes: stats.size, contentType: undefined } : undefined;
+}
+
+interface SavingOptions extends BatchTarget {
+  readonly client: GenClient;
+  readonly records: RowRecords;
+  readonly signal: AbortSignal;
+  readonly row: Pick<Row, 'id' | 'key'>;
+}
+
+/** Saves a job's file. A file that an earlier run was writing there for the same job is replaced. */
+export async function saveFile(
+  job: Job,
+  { client, records, signal, row, out, force }: SavingOptions,
+): Promise<SavedOutput> {
+  const { contentType } = await client.jobs.outputInfo(job.id, { signal });
+  const path = resolve(out, `${row.id ?? job.id}${extensionFor(contentType)}`);
+  const overwrite = force || records.of(row).path === path;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) throw new UsageError(`"${path}" is a directory, so no file can have that name.`);
+  if (stats && !overwrite) {
+    const taken = `"${path}" is already there. Pass --force to replace it.`;
+    throw new DownloadError(taken, { jobId: job.id, code: 'file_exists' });
+  }
+  // What a crash leaves there belongs to the job.
+  await records.note(row, { job, path });
+  const file = await saveOutput(client, job, path, { signal, overwrite });
+  await records.note(row, { isStored: true });
+  return file;
+}
+
+/**
+ * Refuses rows that are to be paid for, and whose name is taken by the file of another job, or of nobody's. Throws one
+ * UsageError that lists them.
+ */
+export function refuseTaken(rows: readonly Row[], { out, force }: BatchTarget, records: RowRecords): void {
+  const names = readdirSync(out);
+  const faults: string[] = [];
+  for (const row of rows) {
+    const { id, line } = row;
+    const { job, jobId } = records.standing(row);
+    if (id === undefined || job !== undefined || jobId !== undefined) continue;
+    for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === id.toLowerCase())) {
+      const path = resolve(join(out, name));
+      const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+      if (records.of(row).path === path || (force && isFile)) continue;
+      const fix = isFile ? 'Pass --force to replace it, or give' : 'Give';
+      faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
+    }
+  }
+  if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));
 }

@@ -7,7 +7,7 @@ export interface BatchReport {
   readonly completed: number;
   readonly failed: number;
   readonly pending: number;
-  /** Rows whose job is done and whose file could not be placed. */
+  /** Rows whose job is done and whose file could not be saved. */
   readonly notSaved: number;
   readonly notStarted: number;
   /** Tokens charged, over all runs of the batch. */
@@ -33,11 +33,10 @@ export class Tally {
   #tokens = 0;
   #quotedTokens = 0;
 
-  add({ status, job, row, sameAs }: RowResult): void {
+  add({ status, job, row }: RowResult): void {
     this.#counts[status] += 1;
     if (job === undefined) return;
     if (status === 'failed') this.failedJobs += 1;
-    if (sameAs !== undefined) return;
     if (status === 'pending') {
       this.#quotedTokens += job.quotedTokenCost ?? 0;
       return;
@@ -89,12 +88,11 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-export function resultLine({ row, status, job, file, stored, error, next, sameAs }: RowResult): string {
+export function resultLine({ row, status, job, file, error, next }: RowResult): string {
   const words = [`line ${row.line}`, row.id, status.replace('_', ' '), job?.id];
   if (job?.finalTokenCost) words.push(counted(job.finalTokenCost, 'token'));
-  words.push(file?.path, stored?.url);
+  words.push(file?.path);
   if (typeof error?.message === 'string') words.push(error.message);
-  if (sameAs !== undefined) words.push(`the same key as line ${sameAs}, so the same job`);
   if (next !== undefined) words.push(`Go on with: ${next}`);
   return words.filter((word) => word !== undefined).join('  ');
 }

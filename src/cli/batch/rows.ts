@@ -83,10 +83,9 @@ type RowDraft = Omit<Row, 'key'>;
 
 /**
  * Reads a prompts file. Everything that can be wrong without a call is found here, in all rows: syntax, names, the
- * documented rules, files. Throws one UsageError that lists the lines at fault. `run` tells a second run over the same rows,
- * which makes all jobs anew, from the first.
+ * documented rules, files. Throws one UsageError that lists the lines at fault.
  */
-export async function readRows(file: PromptsFile, run: string): Promise<Row[]> {
+export async function readRows(file: PromptsFile): Promise<Row[]> {
   const { path, name } = file;
   const folder = path === STDIN ? '.' : dirname(resolve(path));
   const drafts: RowDraft[] = [];
@@ -101,12 +100,14 @@ export async function readRows(file: PromptsFile, run: string): Promise<Row[]> {
       faults.push(`line ${row.line}: ${reasonOf(reason)}`);
     }
   }
-  faults.push(...repeatedIds(drafts));
+  // File systems may not tell upper from lower case.
+  faults.push(...repeated(drafts, 'id', ({ id }) => id?.toLowerCase()));
+  faults.push(...repeated(drafts, 'idempotency_key', ({ params }) => params.idempotency_key));
   if (faults.length > 0) {
     const more = faults.length > MOST_FAULTS ? [`and ${faults.length - MOST_FAULTS} more`] : [];
     throw new UsageError(`${path}: ${[...faults.slice(0, MOST_FAULTS), ...more].join('; ')}`);
   }
-  return withKeys(drafts, { run, name, sources });
+  return withKeys(drafts, name, sources);
 }
 
 function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
@@ -176,14 +177,13 @@ function mapItems(params: Fields, change: (item: unknown, field: string) => unkn
   return Object.fromEntries(fields);
 }
 
-function repeatedIds(drafts: readonly RowDraft[]): string[] {
-  const lines = new Map<string, number>();
-  return drafts.flatMap(({ id, line }) => {
-    if (id === undefined) return [];
-    // File systems may not tell upper from lower case.
-    const first = lines.get(id.toLowerCase());
-    lines.set(id.toLowerCase(), first ?? line);
-    return first === undefined ? [] : [`line ${line}: id "${id}" is on line ${first} already`];
+function repeated(drafts: readonly RowDraft[], what: string, read: (draft: RowDraft) => unknown): string[] {
+  const lines = new Map<unknown, number>();
+  return drafts.flatMap((draft) => {
+    const value = read(draft);
+    const first = lines.get(value);
+    if (value !== undefined) lines.set(value, first ?? draft.line);
+    return first === undefined ? [] : [`line ${draft.line}: ${what} ${show(value)} is on line ${first} already`];
   });
 }
 
@@ -191,10 +191,7 @@ function repeatedIds(drafts: readonly RowDraft[]): string[] {
  * Gives each row its key: from the name of the prompts file and from what the row asks for, with the content of its files.
  * Rows can be moved, added and removed without another job for the rest; equal rows are counted.
  */
-async function withKeys(
-  drafts: readonly RowDraft[],
-  { run, name, sources }: { readonly run: string; readonly name: string; readonly sources: Sources },
-): Promise<Row[]> {
+async function withKeys(drafts: readonly RowDraft[], name: string, sources: Sources): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
   for (const [path, source] of sources) hashes.set(source, await fileHash(path));
   const seen = new Map<string, number>();
@@ -204,11 +201,8 @@ async function withKeys(
     const content = canonical({ call: draft.call, id: draft.id, params: hashed, extraBody: draft.extraBody });
     const count = (seen.get(content) ?? 0) + 1;
     seen.set(content, count);
-    const key =
-      typeof own === 'string'
-        ? own
-        : idempotencyKeyFrom('batch', name, run, count, createHash('sha256').update(content).digest('hex'));
-    return { ...draft, params, key };
+    const hash = createHash('sha256').update(content).digest('hex');
+    return { ...draft, params, key: typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, count, hash) };
   });
 }
 

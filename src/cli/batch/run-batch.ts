@@ -1,3 +1,4 @@
+import type { SavedOutput } from '../../adapters/node/index.js';
 import type { GenClient } from '../../client/client.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import {
@@ -6,41 +7,34 @@ import {
   GenError,
   NotFoundError,
   ServerError,
-  StorageError,
   UploadError,
   WaitTimeoutError,
 } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
-import { backoff } from '../../rules/backoff.js';
-import { fateOf, isRateLimited } from '../../rules/fate.js';
-import { systemClock } from '../../runtime/clock.js';
-import { sleep } from '../../runtime/deadline.js';
+import { fateOf } from '../../rules/fate.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
 import { memoryStore } from '../../store/store.js';
-import type { Hooks } from '../../transport/events.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
-import type { RowRecords } from './records.js';
+import { type BatchTarget, type RowRecords, savedBefore, saveFile } from './records.js';
 import type { Row } from './rows.js';
-import { type BatchTarget, type Placed, placedBefore, placeFile } from './target.js';
 
-export interface RowResult extends Placed {
+export interface RowResult {
   readonly row: Pick<Row, 'line' | 'id' | 'label' | 'call' | 'key'>;
   /**
    * `failed`: there is no job, or it ended without a file. `pending`: its job goes on. `not_saved`: the job is done, and its
-   * file is not placed.
+   * file is not saved.
    */
   readonly status: 'completed' | 'failed' | 'pending' | 'not_saved' | 'not_started';
-  /** The line of the row whose job this is, because both have the same key. */
-  readonly sameAs?: number | undefined;
   readonly job?: Job | undefined;
+  readonly file?: SavedOutput;
   readonly warnings?: readonly string[] | undefined;
   readonly error?: Record<string, unknown> | undefined;
-  /** The command that fetches a file which could not be placed. */
+  /** The command that fetches a file which could not be saved. */
   readonly next?: string | undefined;
 }
 
@@ -49,7 +43,6 @@ export interface BatchPlan {
   /** Keeps its creates in the store of the batch. */
   readonly client: GenClient;
   readonly records: RowRecords;
-  readonly unsent: UnsentCreates;
   readonly target: BatchTarget;
   readonly maxTokens: number | undefined;
   readonly concurrency: number;
@@ -59,7 +52,7 @@ export interface BatchPlan {
 
 /**
  * Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way:
- * then it resolves with the reason, no further rows are started, and what still queues is not sent.
+ * then it resolves with the reason, no further rows are started, and creates that are not answered are ended.
  */
 export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
   return new BatchRun(session, plan).all();
@@ -75,33 +68,23 @@ function isSystemic(error: unknown): boolean {
   );
 }
 
-/** Whether no other file could be placed either: a full or closed disk, or a store that refuses. */
-function isTargetAway(error: unknown): boolean {
-  const cannotWrite = DownloadError.isInstance(error) && error.code === 'cannot_write';
-  const isRefused = StorageError.isInstance(error) && error.code !== 'object_exists';
-  return cannotWrite || isRefused || ConnectionError.isInstance(error);
-}
-
-/** The pauses before creates whose answer was lost are sent again, beyond the retries of the client. */
-const LOST = { firstMs: 1_000, mostMs: 60_000 };
-const LOST_TRIES = 3;
 /** A job that is made again by its own run: the failure is not the row's last word. */
 const RESUBMITTED = 'reference_asset_pending';
 
-const LEFT_OUT = { batch_stopped: 'The batch was stopped.', budget_exceeded: 'It would pass --max-tokens.' };
+const LEFT_OUT = {
+  batch_stopped: 'The batch was stopped. A later run takes up what was sent.',
+  budget_exceeded: 'It would pass --max-tokens.',
+};
 
 class BatchRun {
   readonly #session: Session;
   readonly #plan: BatchPlan;
   readonly #budget: Budget | undefined;
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
-  /**
-   * Rows to try again: --max-tokens had no room, until a job that fails gives its tokens back, or the answer to the create
-   * was lost.
-   */
-  readonly #again = new Map<Row, unknown>();
-  /** Rows whose create has lost an answer, so that it may have made a job. */
-  readonly #lost = new Set<Row>();
+  /** Ends the creates that are not answered. */
+  readonly #unanswered = new Set<AbortController>();
+  /** Rows for which --max-tokens has no room, until a job that fails gives its tokens back. */
+  readonly #overBudget = new Set<Row>();
   #stopped: unknown;
 
   constructor(session: Session, plan: BatchPlan) {
@@ -115,40 +98,31 @@ class BatchRun {
   }
 
   async all(): Promise<unknown> {
-    const { concurrency } = this.#plan;
     let rows = this.#inOrder();
-    for (let idle = 0; rows.length > 0 && idle <= LOST_TRIES; ) {
-      this.#again.clear();
+    let before = Number.POSITIVE_INFINITY;
+    while (rows.length > 0 && rows.length < before) {
+      this.#overBudget.clear();
       // One iterator for all workers: each takes the next row.
       const queue = rows.values();
       const worker = async () => {
         for (const row of queue) await this.#row(row);
       };
-      await Promise.all(Array.from({ length: Math.min(concurrency, rows.length) }, worker));
+      await Promise.all(Array.from({ length: this.#plan.concurrency }, worker));
       this.#session.signal.throwIfAborted();
-      const again = [...this.#again.keys()];
-      if (again.length === rows.length) {
-        idle = again.some((row) => this.#lost.has(row)) ? idle + 1 : Number.POSITIVE_INFINITY;
-        if (idle <= LOST_TRIES) await sleep(systemClock, backoff(LOST, idle), this.#session.signal);
-      }
-      rows = again;
+      before = rows.length;
+      rows = [...this.#overBudget];
     }
-    for (const [row, error] of this.#again) {
-      if (BudgetExceededError.isInstance(error)) this.#leaveOut(row, 'budget_exceeded');
-      else this.#fail(row, error);
-    }
+    for (const row of rows) this.#leaveOut(row, 'budget_exceeded');
     return this.#stopped;
   }
 
-  /** Of the rows with one key the first. What is done comes first, then what may have been paid for. */
+  /** What is done comes first, then what may have been paid for. */
   #inOrder(): Row[] {
     const rank = (row: Row) => {
       const { job, jobId, mayHaveJob } = this.#plan.records.standing(row);
       return job ? 0 : mayHaveJob ? 1 : jobId === undefined ? 3 : 2;
     };
-    const keys = new Set<string>();
-    const firsts = this.#plan.rows.filter(({ key }) => !keys.has(key) && keys.add(key));
-    return firsts.sort((a, b) => rank(a) - rank(b) || a.line - b.line);
+    return this.#plan.rows.toSorted((a, b) => rank(a) - rank(b));
   }
 
   async #row(row: Row): Promise<void> {
@@ -156,12 +130,12 @@ class BatchRun {
     if (signal.aborted) return;
     const { target, records } = this.#plan;
     try {
-      const placed = placedBefore(records.of(row), target);
+      const file = savedBefore(records.of(row), target);
       const job = await this.#jobOf(row);
       if (job === undefined) return;
       if (job.status !== 'completed') await this.#failed(row, job);
-      else if (placed) this.#end({ row, status: 'completed', job, ...placed });
-      else await this.#place(row, job);
+      else if (file) this.#end({ row, status: 'completed', job, file });
+      else await this.#save(row, job);
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
     }
@@ -169,7 +143,7 @@ class BatchRun {
 
   /** The job of a row, once it has ended; undefined where the row is not started. */
   async #jobOf(row: Row): Promise<Job | undefined> {
-    const { client, records, unsent, wait } = this.#plan;
+    const { client, records, wait } = this.#plan;
     const { key, job, jobId } = records.standing(row);
     if (job) return job;
     if (jobId !== undefined) {
@@ -179,24 +153,26 @@ class BatchRun {
       if (ended.status !== 'failed' || ended.errorCode !== RESUBMITTED) return ended;
     }
     if (this.#stopped !== undefined) return this.#leaveOut(row, 'batch_stopped');
+    const create = new AbortController();
+    this.#unanswered.add(create);
     try {
-      return await unsent.while(key, this.#session.signal, (signal) => this.#make(row, key, signal));
+      return await this.#make(row, key, create);
     } catch (error) {
-      if (unsent.isStopped(error)) return this.#leaveOut(row, 'batch_stopped');
-      const isLost = !this.#accepted.has(row) && fateOf(error) === 'lost';
-      if (!isLost && !BudgetExceededError.isInstance(error)) throw error;
-      if (isLost) this.#lost.add(row);
-      this.#again.set(row, error);
+      if (create.signal.aborted) return this.#leaveOut(row, 'batch_stopped');
+      if (!BudgetExceededError.isInstance(error)) throw error;
+      this.#overBudget.add(row);
       return undefined;
+    } finally {
+      this.#unanswered.delete(create);
     }
   }
 
-  #make(row: Row, idempotencyKey: string, signal: AbortSignal): Promise<Job> {
+  #make(row: Row, idempotencyKey: string, create: AbortController): Promise<Job> {
     const { client, wait, records } = this.#plan;
     const maker = (client as JobMakers)[row.call];
     return maker.createAndWait(row.params as never, {
       ...wait,
-      signal,
+      signal: AbortSignal.any([this.#session.signal, create.signal]),
       idempotencyKey,
       throwOnFailure: false,
       cleanup: 'after-job',
@@ -204,6 +180,7 @@ class BatchRun {
       label: row.label ?? row.id,
       extraBody: row.extraBody,
       onCreated: async ({ job, quoted_token_cost, warnings }: CreatedJob) => {
+        this.#unanswered.delete(create);
         const quotedTokens = tokensIn(quoted_token_cost) ?? tokensIn(job.quotedTokenCost);
         const before = this.#accepted.get(row)?.warnings ?? [];
         this.#accepted.set(row, { job, warnings: [...before, ...warnings] });
@@ -218,15 +195,16 @@ class BatchRun {
     this.#lose({ row, status: 'failed', job, error: { ...errorDocument(jobErrorOf(job)), job: undefined } });
   }
 
-  async #place(row: Row, job: Job): Promise<void> {
+  async #save(row: Row, job: Job): Promise<void> {
     const { client, target, records } = this.#plan;
     const { signal } = this.#session;
     try {
-      const placed = await placeFile(job, { client, records, signal, row, ...target });
-      this.#end({ row, status: 'completed', job, ...placed });
+      const file = await saveFile(job, { client, records, signal, row, ...target });
+      this.#end({ row, status: 'completed', job, file });
     } catch (error) {
       signal.throwIfAborted();
-      if (isTargetAway(error)) this.#stop(error);
+      // No other file could be saved either on a disk that is full.
+      if (DownloadError.isInstance(error) && error.code === 'cannot_write') this.#stop(error);
       const next = downloadLine(job.id, { out: target.out });
       this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
     }
@@ -251,79 +229,21 @@ class BatchRun {
 
   #stop(error: unknown): void {
     this.#stopped ??= error;
-    this.#plan.unsent.stop();
+    for (const create of this.#unanswered) create.abort();
   }
 
   #leaveOut(row: Row, code: keyof typeof LEFT_OUT): undefined {
-    const mayHaveJob = this.#lost.has(row) || this.#plan.records.standing(row).mayHaveJob;
-    const message = `${LEFT_OUT[code]}${mayHaveJob ? ' It may have a job already, which a later run takes up.' : ''}`;
-    this.#lose({ row, status: 'not_started', error: { name: 'GenError', message, code } });
+    this.#lose({ row, status: 'not_started', error: { name: 'GenError', message: LEFT_OUT[code], code } });
   }
 
-  #lose(result: RowResult, exitCode: number = EXIT.failed): void {
+  #lose(result: RowResult & { row: Row }, exitCode: number = EXIT.failed): void {
     // A row that failed says more than one that goes on.
     if (this.#session.exitCode === EXIT.done || exitCode === EXIT.failed) this.#session.exitCode = exitCode;
     this.#end(result);
   }
 
-  #end(result: RowResult): void {
-    const { line, key } = result.row;
-    for (const row of this.#plan.rows) {
-      if (row.key !== key) continue;
-      const warnings = this.#accepted.get(row)?.warnings ?? [];
-      const own = warnings.length > 0 ? { ...result, warnings } : result;
-      this.#plan.onResult(row.line === line ? own : { ...result, row, sameAs: line });
-    }
-  }
-}
-
-/** What ends a create that was not sent when the batch stops. */
-const STOPPED = Symbol('stopped');
-
-/** The creates that queue, so that they can be ended before they cost anything. */
-export class UnsentCreates {
-  readonly #creates = new Map<string, { readonly end: AbortController; isSent: boolean }>();
-  #isStopped = false;
-
-  /** Told of each request of the client. A request that is told to come later queues again. */
-  readonly hooks: Hooks = {
-    onRequest: ({ idempotencyKey = '' }) => this.#note(idempotencyKey, true),
-    onResponse: ({ idempotencyKey = '', error }) => {
-      if (isRateLimited(error)) this.#note(idempotencyKey, false);
-    },
-  };
-
-  /** Works on a create. Its signal aborts with the outer one, and when the batch stops while the create queues. */
-  async while<T>(key: string, outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const end = new AbortController();
-    this.#creates.set(key, { end, isSent: false });
-    this.#endUnsent();
-    try {
-      return await work(AbortSignal.any([outer, end.signal]));
-    } finally {
-      this.#creates.delete(key);
-    }
-  }
-
-  /** Ends what queues, now and later. */
-  stop(): void {
-    this.#isStopped = true;
-    this.#endUnsent();
-  }
-
-  /** Whether a create was ended because the batch has stopped. */
-  isStopped(error: unknown): boolean {
-    return error === STOPPED;
-  }
-
-  #note(key: string, isSent: boolean): void {
-    const create = this.#creates.get(key);
-    if (create) create.isSent = isSent;
-    this.#endUnsent();
-  }
-
-  #endUnsent(): void {
-    if (!this.#isStopped) return;
-    for (const { end, isSent } of this.#creates.values()) if (!isSent) end.abort(STOPPED);
+  #end(result: RowResult & { row: Row }): void {
+    const warnings = this.#accepted.get(result.row)?.warnings ?? [];
+    this.#plan.onResult(warnings.length > 0 ? { ...result, warnings } : result);
   }
 }

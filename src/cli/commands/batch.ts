@@ -1,13 +1,12 @@
 import { statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileStore } from '../../adapters/node/index.js';
 import { quote } from '../../schemas/show.js';
-import { readRecords } from '../batch/records.js';
+import { type BatchTarget, readRecords, refuseTaken } from '../batch/records.js';
 import { reportLines, resultLine, Tally } from '../batch/report.js';
 import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
-import { type RowResult, runBatch, UnsentCreates } from '../batch/run-batch.js';
-import { type BatchTarget, refuseTaken, storeAt, tryStore } from '../batch/target.js';
+import { type RowResult, runBatch } from '../batch/run-batch.js';
 import { doing, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
@@ -16,10 +15,8 @@ import { makeDirectory, tryDirectory } from '../target.js';
 
 interface BatchFlags extends WaitFlags {
   readonly name?: string;
-  readonly dest?: string;
   readonly maxTokens?: number;
   readonly concurrency: number;
-  readonly run: string;
   readonly retryFailed?: boolean;
 }
 
@@ -37,22 +34,20 @@ export function batchCommand(open: OpenSession): Command {
     )
     .option(
       '--name <name>',
-      'names the batch; needed for standard input and pipes (one that ends in .csv is CSV)',
+      'names the batch: another name makes all jobs anew; needed for standard input and pipes (one that ends in .csv is CSV)',
       parseName,
     )
     .option('-o, --out <dir>', 'save the files in this directory; it is made')
-    .option('--dest <url>', 'copy the files to s3://bucket/prefix/ (AWS_* variables name keys, region and endpoint)')
     .option('--max-tokens <tokens>', 'start no row that would pass this sum, over all runs of the batch', parseCount)
     .option('--concurrency <rows>', "rows at once; the account's limits hold in any case", parseCount, ROWS_AT_ONCE)
     .option('--retry-failed', 'make a new job for rows whose job has failed')
-    .option('--run <name>', 'another name makes all jobs anew', '')
     .option('-f, --force', 'replace files of another content')
     .option('--timeout <time>', 'stop waiting for a row after 90s, 30m, 1h or "none" (default: 30m)', parseTimeout)
     .option('--poll <time>', 'how often to look (default: what suits the kind of job)', parseTime);
   withExamples(command, [
     'batch prompts.jsonl --out out/',
     'batch prompts.jsonl --out out/ --max-tokens 500',
-    'batch prompts.jsonl --dest s3://media/foxes/ --json > results.jsonl',
+    'batch prompts.jsonl --out out/ --json > results.jsonl',
     'jq -c .[] foxes.json | gen-client batch - --name foxes --out out/',
   ]);
   return doing<BatchFlags>(command, open, (session, [path = ''], flags) => batch(session, path, flags));
@@ -73,13 +68,11 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   // A base URL that is missing concerns all rows.
   session.client();
   const file = await readPrompts(session, path, flags.name);
-  const rows = await readRows(file, flags.run);
-  const target = await targetOf(session, flags);
-  const folder = flags.out ?? (flags.name === undefined ? dirname(path) : '.');
-  const store = fileStore(join(folder, `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`));
+  const rows = await readRows(file);
+  const target = await targetOf(flags);
+  const store = fileStore(join(target.out, `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`));
   try {
-    const unsent = new UnsentCreates();
-    const client = session.client({ store, hooks: unsent.hooks });
+    const client = session.client({ store });
     const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
     refuseTaken(rows, target, records);
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
@@ -89,16 +82,16 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
       tally.add(result);
       const report = tally.report();
       session.outcome = { report };
-      progress.aside(() => tell(session, result));
+      tell(session, result);
       const { failed, tokens } = report;
       const done = `${report.rows}/${rows.length}  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`;
       // Tenths, so that a log stays short.
-      progress.show(done, Math.floor((10 * report.rows) / rows.length));
+      progress(done, Math.floor((10 * report.rows) / rows.length));
     };
     const { maxTokens } = flags;
     const concurrency = Math.max(1, flags.concurrency);
-    const plan = { rows, client, records, unsent, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
-    const stopped = await runBatch(session, { ...plan, onResult }).finally(progress.stop);
+    const plan = { rows, client, records, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
+    const stopped = await runBatch(session, { ...plan, onResult });
     const report = tally.report();
     terminal.result({ report }, reportLines(report));
     sayWhatIsLeft(session, tally, { stopped, command: commandOf(path, flags) });
@@ -117,18 +110,12 @@ async function readPrompts({ machine }: Session, path: string, name: string | un
   return { path, name: name ?? basename(path), bytes: await readInput(path, machine) };
 }
 
-async function targetOf(session: Session, { out, dest, force }: BatchFlags): Promise<BatchTarget> {
-  if (out === undefined && dest === undefined) {
-    throw new UsageError('Where do the files go? Pass --out dir/, or --dest s3://bucket/prefix/.');
-  }
+async function targetOf({ out, force }: BatchFlags): Promise<BatchTarget> {
+  if (out === undefined) throw new UsageError('Where do the files go? Pass --out dir/.');
   if (out === '-') throw new UsageError('--out: a batch has several files. Give a directory, such as "out/".');
-  if (out !== undefined) {
-    await makeDirectory(out);
-    tryDirectory(out);
-  }
-  const destination = dest === undefined ? undefined : storeAt(dest, session.machine);
-  if (destination) await tryStore(destination, session.signal);
-  return { out, force: force === true, destination };
+  await makeDirectory(out);
+  tryDirectory(out);
+  return { out, force: force === true };
 }
 
 function tell({ terminal }: Session, result: RowResult): void {
@@ -157,8 +144,8 @@ function sayWhatIsLeft(
   if (notStarted > 0) terminal.note(`Start the rest with: ${command}`);
 }
 
-function commandOf(path: string, { name, out, dest, run }: BatchFlags): string {
-  const flags = { '--name': name, '--out': out, '--dest': dest, '--run': run || undefined };
+function commandOf(path: string, { name, out }: BatchFlags): string {
+  const flags = { '--name': name, '--out': out };
   const words = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag, quote(value)]));
   return ['gen-client batch', quote(path), ...words].join(' ');
 }

@@ -4,6 +4,7 @@ import {
   APIError,
   AuthenticationError,
   ConnectionError,
+  GenError,
   NotFoundError,
   PermissionDeniedError,
   RateLimitError,
@@ -14,11 +15,12 @@ import { isRateLimited } from '../../rules/fate.js';
 import { WEBHOOK_TOLERANCE_S as WINDOW_S } from '../../rules/limits.js';
 import { isOutOfReach } from '../../rules/preflight.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
+import { startDeadline } from '../../runtime/deadline.js';
 import type { Fields } from '../../schemas/envelope.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { doing, type OpenSession, withExamples } from '../command.js';
 import { EXIT, messageOf, UsageError } from '../errors.js';
-import { answerWithin, type Session, variable } from '../session.js';
+import { type Session, variable } from '../session.js';
 
 export function doctorCommand(open: OpenSession): Command {
   const command = new Command('doctor')
@@ -213,15 +215,17 @@ async function checkWebhook(url: string, { machine, signal }: Session): Promise<
   const stamp = Math.floor(begun / 1000);
   const send = async (options: { readonly secret: string; readonly timestamp: number }): Promise<unknown> => {
     const init = { method: 'POST', ...(await signWebhook(event, options)), redirect: 'manual' } as const;
+    const late = () => new GenError(`no answer within ${PING_TIMEOUT_MS / 1000} s`);
+    const deadline = startDeadline({ clock: systemClock, ms: PING_TIMEOUT_MS, signal, late });
     try {
-      return await answerWithin(PING_TIMEOUT_MS, signal, async (signal) => {
-        const response = await fetch(url, { ...init, signal });
-        await response.body?.cancel();
-        return response;
-      });
+      const response = await fetch(url, { ...init, signal: deadline.signal });
+      await response.body?.cancel();
+      return response;
     } catch (error) {
       signal.throwIfAborted();
       return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    } finally {
+      deadline.end();
     }
   };
   const signed = await send({ secret, timestamp: stamp });

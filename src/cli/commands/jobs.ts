@@ -8,11 +8,12 @@ import { ledgerOf } from '../../ledger/ledger.js';
 import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { asTheyEnd } from '../../waiting/job-iterables.js';
-import { addWaitFlags, doing, type OpenSession, withExamples } from '../command.js';
+import { addSaveFlags, addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
 import { asUsage, EXIT, errorDocument, messageOf, sentenceOf } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
+import { megabytes } from '../terminal.js';
 
 export function jobCommand(open: OpenSession): Command {
   const command = new Command('job').description('Show a job as it stands.').argument('<job>', 'job id');
@@ -20,6 +21,23 @@ export function jobCommand(open: OpenSession): Command {
   return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const job = await client().jobs.get(id, { signal });
     terminal.result({ job }, describeJob(job, { hasSave: true }));
+  });
+}
+
+export function downloadCommand(open: OpenSession): Command {
+  const command = new Command('download')
+    .description("Save a finished job's file, into the working directory unless --out says otherwise.")
+    .argument('<job>', 'job id');
+  withExamples(addSaveFlags(command), [
+    'download job_123',
+    'download job_123 --out fox.mp4 --force',
+    'download job_123 --out - | ffplay -',
+  ]);
+  return doing<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
+    await tryTarget(session, { ...flags, mayExist: true });
+    const job = await session.client().jobs.get(id, { signal: session.signal });
+    const file = await saveTo(session, job, flags);
+    session.terminal.result({ job, file }, file ? [`${file.path}  ${megabytes(file.sizeBytes)}`] : []);
   });
 }
 

@@ -2,15 +2,10 @@ import { Command } from 'commander';
 import { serve } from '../../sandbox/http/serve.js';
 import { isFields } from '../../schemas/envelope.js';
 import { quote } from '../../schemas/show.js';
-import {
-  createWebhookHandler,
-  verifyWebhook,
-  type WebhookEvent,
-  WebhookVerificationError,
-} from '../../webhooks/index.js';
+import { createWebhookHandler, type WebhookEvent, WebhookVerificationError } from '../../webhooks/index.js';
 import { doing, type OpenSession, parseNumber, parsePort, parseTime, withExamples } from '../command.js';
 import { asUsage, UsageError } from '../errors.js';
-import { type Machine, readInput, variable } from '../session.js';
+import { type Machine, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
 
 interface SandboxFlags {
@@ -82,9 +77,8 @@ async function sandboxFromFlags(flags: SandboxFlags) {
 }
 
 export function webhookCommand(open: OpenSession): Command {
-  const command = new Command('webhook').description('Receive or check signed events. Needs GEN_WEBHOOK_SECRET.');
-  command.addCommand(listenCommand(open)).addCommand(verifyCommand(open));
-  return withExamples(command, ['webhook listen --port 4020', 'webhook verify body.json --signature "t=…,v1=…"']);
+  const command = new Command('webhook').description('Receive signed events. Needs GEN_WEBHOOK_SECRET.');
+  return withExamples(command.addCommand(listenCommand(open)), ['webhook listen --port 4020']);
 }
 
 function listenCommand(open: OpenSession): Command {
@@ -113,38 +107,6 @@ function listenCommand(open: OpenSession): Command {
     await untilInterrupted(session.signal);
     await server.close();
   });
-}
-
-function verifyCommand(open: OpenSession): Command {
-  const command = new Command('verify')
-    .description(
-      'Check a stored webhook body against its signature. Fails with 1 and says why when it does not verify.',
-    )
-    .argument('<body>', 'file with the raw body, exactly as received; - reads standard input')
-    .requiredOption('-s, --signature <header>', 'the value of X-Service-Signature')
-    .option('--tolerance <seconds>', 'how far the stamp may be from now (default: 300)', parseNumber)
-    .option('--now <unix-seconds>', 'take this for the current time: for old bodies', parseNumber);
-  withExamples(command, [
-    'webhook verify body.json --signature "t=1760000000,v1=5257a8…"',
-    'webhook verify - --signature "$SIGNATURE" --now 1760000000 < body.json',
-  ]);
-  return doing<{ signature: string; tolerance?: number; now?: number }>(
-    command,
-    open,
-    async (session, [path = ''], flags) => {
-      const { terminal, machine } = session;
-      const { signature, tolerance, now } = flags;
-      const event = await verifyWebhook(
-        { body: await readInput(path, machine), headers: { 'X-Service-Signature': signature } },
-        {
-          secret: secretOrRefuse(machine),
-          toleranceSeconds: tolerance,
-          now: now === undefined ? undefined : () => now * 1000,
-        },
-      );
-      terminal.result({ event }, [`verified  ${describeEvent(event)}`]);
-    },
-  );
 }
 
 /** The secret comes from the environment only: what stands on a command line is seen by everyone on the machine. */

@@ -1,0 +1,162 @@
+// What an account has beside its jobs: uploads, characters and models.
+import { basename } from 'node:path';
+import { Command, Option } from 'commander';
+import { fromPath } from '../../adapters/node/index.js';
+import { modelCapabilities } from '../../catalog.js';
+import { extra, type Fields } from '../../schemas/envelope.js';
+import type { UploadType } from '../../schemas/media-type.js';
+import type { Upload } from '../../schemas/upload.js';
+import type { FileOptions } from '../../uploading/upload-options.js';
+import { doing, type OpenSession, parseKey, withExamples } from '../command.js';
+import { UsageError } from '../errors.js';
+import { paramsOf, referenceIn, sendingFiles } from '../run-job.js';
+import type { Session } from '../session.js';
+import { bytesShown } from '../terminal.js';
+import { characterImageCommand } from './create.js';
+
+export function uploadCommand(open: OpenSession): Command {
+  const command = new Command('upload')
+    .description('Upload files for use as references or sources; prints their upload ids.')
+    .argument('<file...>', 'files on this machine')
+    .option('--mime-type <type>', 'media type, where neither name nor content tells it')
+    .addOption(new Option('--type <type>', 'what it is used as').choices(['IMAGE', 'VIDEO', 'AUDIO']))
+    .option('--name <name>', "name for the service (default: the file's)");
+  withExamples(command, [
+    'upload fox.png',
+    'upload clip.bin --mime-type video/mp4',
+    'upload a.png b.png --json | jq -r ".uploads[].upload_id"',
+  ]);
+  return doing<{ mimeType?: string; type?: UploadType; name?: string }>(
+    command,
+    open,
+    async (session, files, flags) => {
+      for (const file of files) {
+        if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
+      }
+      const uploads: (Upload & { readonly file: string })[] = [];
+      session.outcome = { uploads };
+      const options = { mimeType: flags.mimeType, uploadType: flags.type, filename: flags.name };
+      for (const file of files) {
+        const upload = await uploadWithProgress(session, file, options).catch((error: unknown) => {
+          session.terminal.note(`"${file}" was not uploaded.`);
+          throw error;
+        });
+        uploads.push({ file, ...upload });
+        session.terminal.print([`${upload.upload_id}  ${file}`]);
+        session.next = { what: `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}` };
+      }
+      if (session.terminal.isJson) session.terminal.result({ uploads }, []);
+    },
+  );
+}
+
+function uploadWithProgress(session: Session, path: string, options: FileOptions): Promise<Upload> {
+  const show = session.terminal.progress(`Uploading ${basename(path)}`);
+  return session.client().uploads.upload(fromPath(path), {
+    ...options,
+    signal: session.signal,
+    onProgress: ({ sentBytes, totalBytes }) => show(...bytesShown(sentBytes, totalBytes)),
+  });
+}
+
+export function characterCommand(open: OpenSession): Command {
+  const command = new Command('character').description('Registered characters, and one-off character images.');
+  for (const make of [registerCommand, characterImageCommand, listCommand, getCommand, deleteCommand]) {
+    command.addCommand(make(open));
+  }
+  return withExamples(command, [
+    'character register Mira mira.png',
+    'video "Mira waves" --character <character_id> --out mira.mp4',
+    'character create Mira "red hair, green coat, ink drawing" --out mira.png',
+  ]);
+}
+
+function registerCommand(open: OpenSession): Command {
+  const command = new Command('register')
+    .description('Register a reusable character from an image of at least 300 px width.')
+    .argument('<name>', "the character's name")
+    .argument('<image>', 'file or upload id')
+    .option('--idempotency-key <key>', 'the same key again registers nothing new', parseKey);
+  withExamples(command, ['character register Mira mira.png']);
+  return doing<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {
+    const given = paramsOf([[{ uploads: 'upload_id' }, image]]);
+    const { upload_id = image } = given.fields;
+    const { idempotencyKey } = flags;
+    const { signal } = session;
+    const character = await sendingFiles(session, given, (onUploadProgress) =>
+      session
+        .client()
+        .characters.register({ name, upload_id: upload_id as string }, { signal, idempotencyKey, onUploadProgress }),
+    );
+    session.terminal.result({ character }, [
+      `${character.character_id}  ${name}`,
+      'It may be under review for a while; creates that name it wait for that.',
+    ]);
+  });
+}
+
+function listCommand(open: OpenSession): Command {
+  const command = new Command('list').description('List the characters of the account.');
+  withExamples(command, ['character list', 'character list --json | jq ".characters[].character_id"']);
+  return doing(command, open, async ({ client, terminal, signal }) => {
+    const list = await client().characters.list({ signal });
+    terminal.result(list, list.characters.map(characterLine));
+  });
+}
+
+function getCommand(open: OpenSession): Command {
+  const command = new Command('get').description('Show one character.').argument('<id>', 'id or slug');
+  withExamples(command, ['character get <character_id>']);
+  return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
+    const character = await client().characters.get(id, { signal });
+    terminal.result({ character }, [characterLine(extra(character))]);
+  });
+}
+
+function deleteCommand(open: OpenSession): Command {
+  const command = new Command('delete').description('Delete a character.').argument('<id>', 'id or slug');
+  withExamples(command, ['character delete <character_id>']);
+  return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
+    const answer = await client().characters.delete(id, { signal });
+    terminal.result({ deleted: id, answer }, [`${id}  deleted`]);
+  });
+}
+
+/** The service's fields are not documented: those that are plain values are shown as they come. */
+function characterLine(record: Readonly<Record<string, unknown>>): string {
+  return Object.values(record)
+    .filter((value) => typeof value !== 'object')
+    .join('  ');
+}
+
+export function modelsCommand(open: OpenSession): Command {
+  const command = new Command('models').description("List the service's models with what they can do. Needs no key.");
+  withExamples(command, ['models', 'models --json | jq ".models[0]"']);
+  return doing(command, open, async ({ client, terminal, signal }) => {
+    const list = await client().models.list({ signal });
+    const rows = list.models.map(describeModel);
+    const width = Math.max(0, ...rows.map(([alias]) => alias.length));
+    terminal.result(
+      list,
+      rows.map(([alias, text]) => `${alias.padEnd(width)}  ${text}`),
+    );
+  });
+}
+
+/** The alias, and what the catalog says of it, else the record's own lists. */
+function describeModel(record: Fields): [alias: string, text: string] {
+  const alias = aliasOf(record);
+  const row = modelCapabilities(alias);
+  // The examples of ratios bind nobody.
+  const known = Object.entries(row ?? record).filter(([field]) => field !== 'exampleRatios');
+  const lists = known.flatMap(([field, value]) =>
+    Array.isArray(value) ? [`${LABELS[field] ?? field} ${value.join(' ')}`] : [],
+  );
+  return [alias, [row?.kind ?? record.kind, ...lists].filter(Boolean).join('  ')];
+}
+
+const LABELS: Readonly<Record<string, string>> = { durations: 'seconds', aspectRatios: 'ratios', resolutions: 'sizes' };
+
+function aliasOf({ alias, id, model, name }: Fields): string {
+  return String([alias, id, model, name].find((value) => typeof value === 'string') ?? '?');
+}
