@@ -138,7 +138,7 @@ test('the environment has one reader', () => {
 });
 
 /** The page runs in a browser and shares no code with the rest. */
-const CLOCKS = /^src\/(runtime\/clock|sandbox\/world\/(real-time|random)|webhooks\/verify|adapters\/page\/.*)/;
+const CLOCKS = /^src\/(runtime\/clock|sandbox\/world\/(timeline|random)|webhooks\/verify|adapters\/page\/.*)/;
 
 test('time comes from a clock that a test can hold, and chance from one place', () => {
   const called = /^(globalThis\.)?(Date\.now|AbortSignal\.timeout|Math\.random|crypto\.(randomUUID|getRandomValues))$/;

@@ -12,7 +12,6 @@ import {
   PayloadTooLargeError,
   PermissionDeniedError,
   PreflightError,
-  type Recovery,
   toHttp,
   UnprocessableEntityError,
   UploadError,
@@ -106,16 +105,6 @@ export function sameKeyAgain(key: string): string {
   return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(key)}: it takes up the same job and pays once.`;
 }
 
-const ADVICE: Readonly<Partial<Record<Recovery, string>>> = {
-  retry: 'Run the same command again.',
-  retry_later: 'Try again later.',
-  wait_and_retry: 'Wait a moment, then run the same command again.',
-  retry_with_new_key: 'Run the command again without --idempotency-key, or with another one.',
-  change_reference: 'Use another file.',
-  fix_credentials: 'Check GEN_API_KEY and the scopes of the key.',
-  contact_support: "Contact the service's support.",
-};
-
 /** How to go on after an error, where something can be done. `known` is the step that goes on with a job. */
 export function nextStepOf(error: unknown, known: NextStep | undefined): NextStep | undefined {
   const step = (what: string | undefined) => (what === undefined ? undefined : { what });
@@ -128,5 +117,5 @@ export function nextStepOf(error: unknown, known: NextStep | undefined): NextSte
   if (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') {
     return step('Nothing was sent. Check GEN_BASE_URL or --base-url.');
   }
-  return step(APIError.isInstance(error) ? ADVICE[error.recovery] : undefined);
+  return step(AuthenticationError.isInstance(error) ? 'Check GEN_API_KEY.' : undefined);
 }

@@ -8,9 +8,8 @@ export type { Rate } from '../rules/limits.js';
 export { checkStore } from './check-store.js';
 export { ConnectionDropped } from './http/network.js';
 export type { Listening } from './http/serve.js';
-export type { FaultRule } from './world/faults.js';
+export type { FaultRule, Outcome } from './world/faults-and-outcomes.js';
 export type { Prices, SandboxOptions } from './world/options.js';
-export type { Outcome } from './world/outcomes.js';
 export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob } from './world/state.js';
 
 type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;

@@ -7,10 +7,9 @@ import { prefixOf } from './http/exchange.js';
 import { createApp, createHandler } from './http/handle-request.js';
 import { createFetch, type Handle } from './http/network.js';
 import { addKey, credit, MAIN_ACCOUNT, openAccount, tokensFor } from './service/accounts.js';
-import { delivered, finishJob, isFinished, runEvent, sendEvent } from './service/engine.js';
-import { checkFault } from './world/faults.js';
+import { delivered, finishJob, runEvent } from './service/engine.js';
+import { checkFault, checkOutcome, endOf } from './world/faults-and-outcomes.js';
 import { checkAdvance, checkDispatch, type SandboxOptions, type Settings, settingsOf } from './world/options.js';
-import { checkOutcome, endOf } from './world/outcomes.js';
 import { freshSeed, secretText } from './world/random.js';
 import { type Account, createState, type StoredJob, viewSandboxJob } from './world/state.js';
 import { createWorld, type World } from './world/world.js';
@@ -63,9 +62,9 @@ function assemble(world: World, identity: Identity): OpenSandbox {
     baseUrl: settings.baseUrl,
     fetch: createFetch(handle, activity, false),
     handle: (request) => handle(request, { signal: request.signal }),
-    listen: async (options = {}) => {
-      const { checkListen, serve } = await import('./http/serve.js');
-      return serve(service.handle, { ...checkListen(options), prefix: prefixOf(settings.baseUrl) });
+    listen: async (options) => {
+      const { serve } = await import('./http/serve.js');
+      return serve(service.handle, options, prefixOf(settings.baseUrl));
     },
     ...timeControls(world, settled),
     ...ruleControls(world),
@@ -94,7 +93,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
     reset() {
       Object.assign(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
       openFirstAccount(world, identity);
-      timeline.restart();
+      timeline.catchUp();
     },
   };
   return {
@@ -214,12 +213,6 @@ function jobControls(world: World) {
   return {
     finish(id, outcome = {}) {
       finishJob(world, find(id), { end: endOf(checkOutcome('finish', outcome)), at: world.timeline.now() });
-    },
-    async redeliver(id) {
-      const job = find(id);
-      if (!isFinished(job)) throw new GenError(`The job ${show(id)} has not ended, so it has no event yet.`);
-      if (job.webhookUrl === null) throw new GenError(`The job ${show(id)} was created without a webhook_url.`);
-      await sendEvent(world, job, world.timeline.now(), 'redelivery');
     },
   } satisfies Partial<SandboxService>;
 }

@@ -92,7 +92,7 @@ describe('a batch', () => {
   });
 
   it('leaves no job and no file behind when Ctrl-C ends it, and goes on', async () => {
-    prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'image', params: { prompt: `${at} [slow:1s]` } })));
+    prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { prompt: `${at} [slow:1s]` } })));
     const run = start('batch', 'prompts.jsonl', ...QUICK);
     await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(5);
     run.interrupt();
@@ -204,7 +204,7 @@ describe('rows that fail', () => {
 
 it('--max-tokens holds over all runs, and learns prices from the first row of a kind', async () => {
   prompts(
-    ...Array.from({ length: 5 }, (_, at) => ({ call: 'image', params: { ...IMAGE.params, prompt: `fox ${at}` } })),
+    ...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { ...IMAGE.params, prompt: `fox ${at}` } })),
   );
   const { code, stdout, stderr } = await batch('--max-tokens', '7');
   expect({ code, stdout }).toMatchObject({

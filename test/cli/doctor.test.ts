@@ -74,7 +74,7 @@ describe('names what is wrong', () => {
   it('a service that answers 429, at once and with the time to come back', async () => {
     const busy = async () => new Response('{}', { status: 429, headers: { 'retry-after': '900' } });
     const { message } = await check('service', {}, busy);
-    expect(message).toContain('GET /v1/models answers 429. The rate limit of the account is used up. Run');
+    expect(message).toContain('The rate limit of the account is used up. Run');
     expect(message).toContain('in 900 s');
   });
 });

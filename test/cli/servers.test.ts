@@ -28,7 +28,7 @@ describe('sandbox', () => {
     });
     expect(job.status).toBe('processing');
     const state = await (await fetch(`${seen.control}state`)).json();
-    expect(state.balance.balanceTokens).toBe(35);
+    expect(state.money.balanceTokens).toBe(35);
     expect(await (await fetch(seen.page)).text()).toContain('gen-client sandbox');
     run.interrupt();
     expect(await run.ended).toMatchObject({ code: 0, stderr: '' });

@@ -137,34 +137,39 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   })`;
 
   it.each([
-    ['straight to a storage that admits pages', { origin: 'other', cors: true }, []],
-    ['through the proxy where the storage does not admit pages', { origin: 'other', cors: false }, ['POST bytes']],
-    ['through the proxy where the storage is the service itself', { origin: 'same' }, ['POST bytes']],
-  ] as const)('uploads the file of a double click once, %s, and plays the video', async (_, storage, relayed) => {
-    // The bytes are sent in real time: on a clock much faster than that the request of a busy machine would be late.
-    await open({ storage, jobMs: 300, speed: 10 });
-    const urls: string[] = [];
-    tab.on('request', (request) => urls.push(request.url()));
-    const { isOne, seen } = await tab.evaluate<{
-      isOne: boolean;
-      seen: { phase: string; uploaded: number; url?: string }[];
-    }>(DOUBLE_CLICK);
-    expect(isOne).toBe(true);
-    const last = seen.at(-1);
-    expect(last).toMatchObject({ phase: 'done', uploaded: 1, url: expect.stringContaining('/api/gen/file?t=') });
-    expect(seen.filter(({ phase, uploaded }) => phase === 'uploading' && uploaded > 0)).not.toEqual([]);
-    expect(app.asked.filter((one) => one !== 'POST watch')).toEqual([
-      'POST session',
-      'POST upload',
-      ...relayed,
-      'POST uploaded',
-      'POST videos',
-    ]);
-    expect(await tab.evaluate(PLAY(last?.url))).toEqual([expect.closeTo(5, 0), expect.closeTo(2.5, 0)]);
-    // The page has no key, and asks nobody but its own server and the storage.
-    expect(urls.filter((url) => url.includes(app.sandbox.apiKey))).toEqual([]);
-    expect(app.sandbox.jobs).toHaveLength(1);
-  });
+    ['straight to a storage that admits pages', 'other-origin', 0, []],
+    ['through the proxy where the storage does not admit pages', 'other-origin', 9, ['POST bytes']],
+    ['through the proxy where the storage is the service itself', 'same-origin', 0, ['POST bytes']],
+  ] as const)(
+    'uploads the file of a double click once, %s, and plays the video',
+    async (_, storage, refused, relayed) => {
+      // The bytes are sent in real time: on a clock much faster than that the request of a busy machine would be late.
+      await open({ storage, jobMs: 300, speed: 10 });
+      const match = { method: 'OPTIONS', path: '/storage/*' };
+      if (refused > 0) app.sandbox.faults.add({ match, status: 403, times: refused });
+      const urls: string[] = [];
+      tab.on('request', (request) => urls.push(request.url()));
+      const { isOne, seen } = await tab.evaluate<{
+        isOne: boolean;
+        seen: { phase: string; uploaded: number; url?: string }[];
+      }>(DOUBLE_CLICK);
+      expect(isOne).toBe(true);
+      const last = seen.at(-1);
+      expect(last).toMatchObject({ phase: 'done', uploaded: 1, url: expect.stringContaining('/api/gen/file?t=') });
+      expect(seen.filter(({ phase, uploaded }) => phase === 'uploading' && uploaded > 0)).not.toEqual([]);
+      expect(app.asked.filter((one) => one !== 'POST watch')).toEqual([
+        'POST session',
+        'POST upload',
+        ...relayed,
+        'POST uploaded',
+        'POST videos',
+      ]);
+      expect(await tab.evaluate(PLAY(last?.url))).toEqual([expect.closeTo(5, 0), expect.closeTo(2.5, 0)]);
+      // The page has no key, and asks nobody but its own server and the storage.
+      expect(urls.filter((url) => url.includes(app.sandbox.apiKey))).toEqual([]);
+      expect(app.sandbox.jobs).toHaveLength(1);
+    },
+  );
 
   it('makes one job over reloads at random moments, in real time', async () => {
     await open({ jobMs: 2_000, speed: 1 });

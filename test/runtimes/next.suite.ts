@@ -150,7 +150,7 @@ async function theGallery({ project }: Context): Promise<void> {
   cpSync(GALLERY, app, { recursive: true });
   copyPackages(project, app);
   await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
-  const sandbox = await sandboxOf(project, { jobDurationMs: 4_000, storage: { origin: 'other' } });
+  const sandbox = await sandboxOf(project, { jobDurationMs: 4_000, storage: 'other-origin' });
   const api = await sandbox.listen({ port: 0 });
   const browser = await launch();
   try {

@@ -14,7 +14,7 @@ describe.skipIf(!hasChromium)('a page of another origin, in Chromium', () => {
   beforeAll(async () => {
     browser = await launch();
     page = await (await browser.newContext({})).newPage();
-    sandbox = createSandbox({ storage: { origin: 'other' } });
+    sandbox = createSandbox({ storage: 'other-origin' });
     server = await sandbox.listen();
     await new Promise<void>((resolve) => app.listen(0, '127.0.0.1', resolve));
     await page.goto(`http://127.0.0.1:${(app.address() as AddressInfo).port}/`);

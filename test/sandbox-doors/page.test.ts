@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
-import { PATIENCE_MS } from '../support/patience.js';
 import { type Browser, hasChromium, launch, type Page } from './browser.js';
 
 describe.skipIf(!hasChromium)('the page, in Chromium', () => {
@@ -19,7 +18,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
       clock: 'manual',
       limits: 'off',
       prices: 15,
-      webhookFetch: async (url) => new Response(null, { status: String(url).includes('bad') ? 500 : 204 }),
+      webhookFetch: async () => new Response(null, { status: 204 }),
     });
     server = await sandbox.listen();
     client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: server.url, rateLimit: 'off' });
@@ -32,7 +31,6 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
   });
   beforeEach(async () => {
     sandbox.reset();
-    sandbox.dispatch = 'enabled';
     await holds('document.querySelectorAll("#jobs li").length === 0');
     complaints.length = 0;
   });
@@ -66,15 +64,6 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await page.evaluate(`document.querySelector('#job-${job.id} video').currentTime = 4.5`);
     await holds(`document.querySelector('#job-${job.id} video').currentTime > 4.4`);
     expect(complaints).toEqual([]);
-  });
-
-  it('shows an image', async () => {
-    const { job } = await client.images.create({ prompt: 'a fox', model: 'svc-image-pro', ratio: '21:9' });
-    await page.click('#minute');
-    const picture = `document.querySelector('#job-${job.id} img')`;
-    await holds(`${picture}?.complete === true && ${picture}.naturalWidth > 0`);
-    const ratio = await page.evaluate<number>(`${picture}.naturalWidth / ${picture}.naturalHeight`);
-    expect(ratio).toBeCloseTo(21 / 9, 5);
   });
 
   it('says what became of a job: its error or its warning', async () => {
@@ -111,43 +100,9 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(await page.evaluate(`document.querySelector('#job-${job.id} video').dataset.mark`)).toBe('same');
   });
 
-  it('sets how the next job ends, shows it, and removes outcomes and fault rules', async () => {
-    await page.selectOption('#code', 'generation_rejected');
-    await page.click('#set');
-    await says('#rules', 'Next jobs: generation_rejected');
-    const { job } = await client.videos.create({ prompt: 'a fox' });
-    await page.click('#ten');
-    await says(`#job-${job.id}`, 'generation_rejected');
-    sandbox.faults.add({ reset: true });
-    sandbox.dispatch = 'disabled';
-    await says('#rules', 'Fault rules: 1');
-    await holds('document.getElementById("dispatch").checked === false');
-    await page.click('#clear');
-    await page.click('#dispatch');
-    await vi.waitFor(() => expect([sandbox.faults.list(), sandbox.dispatch]).toEqual([[], 'enabled']), PATIENCE_MS);
-  });
-
-  it('moves the clock by any time, and says why a time cannot be reached', async () => {
-    const before = sandbox.now();
-    await page.fill('#seconds', '90');
-    await page.keyboard.press('Enter');
-    await vi.waitFor(() => expect(sandbox.now() - before).toBe(90_000), PATIENCE_MS);
-    await page.fill('#seconds', '99999999999999');
-    await page.click('#advance button:last-child');
-    await says('#say', 'ms must be a number of milliseconds');
-  });
-
-  it('sends a delivery again, tops up, shows the ledger, and finishes a job', async () => {
-    const { job } = await client.videos.create({ prompt: 'a red fox', webhook_url: 'https://receiver.test/hook' });
+  it('shows the money', async () => {
+    await client.videos.create({ prompt: 'a red fox' });
     await says('#money', '985 tokens free, 15 reserved, 0 charged');
-    await page.click(`#job-${job.id} button`);
-    await says(`#job-${job.id} .status`, 'completed');
-    await holds('document.querySelectorAll("#deliveries tr").length === 1');
-    await page.click('#deliveries button');
-    await holds('document.querySelectorAll("#deliveries tr").length === 2');
-    await page.click('#topup');
-    await says('#money', '1385 tokens free, 0 reserved, 15 charged');
-    await says('#ledger tr:first-child', 'top_up');
   });
 
   it.each([390, 1440])('fits a screen of %d px without a sideways scroll', async (width) => {

@@ -71,7 +71,7 @@ describe('step 2', () => {
   });
 
   test('storage on another origin refuses the key', async () => {
-    const client = setUp({ storage: { origin: 'other' } });
+    const client = setUp({ storage: 'other-origin' });
     const { direct_upload_url: url, headers } = await begin(client);
     expect(new URL(url).origin).not.toBe(client.sandbox.baseUrl);
     const withKey = { ...headers, authorization: `Bearer ${client.sandbox.apiKey}` };

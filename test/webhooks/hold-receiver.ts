@@ -24,8 +24,9 @@ export async function holdReceiver(receiver: Receiver): Promise<void> {
   assert.equal(good.status, 200, 'a good event is acknowledged');
   await until(() => timesHandled(receiver, good.job) === 1, `${good.job} is handled`);
 
-  await good.sandbox.redeliver(good.job);
-  assert.equal(lastStatus(good.sandbox), 200, 'a replayed event is acknowledged');
+  const { headers, body } = good.sandbox.deliveries[0] ?? assert.fail('nothing was delivered');
+  const again = await fetch(receiver.url, { method: 'POST', headers, body });
+  assert.equal(again.status, 200, 'a replayed event is acknowledged');
 
   const before = await delivered(receiver, { webhookSecret: SECRETS.before });
   assert.equal(before.status, 200, 'during a rotation the old secret holds');

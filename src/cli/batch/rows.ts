@@ -69,13 +69,6 @@ const ROW_ID = /^(?!\.)[\w.-]{1,100}$/;
 /** More faults than these help nobody. */
 export const MOST_FAULTS = 20;
 
-const COMMAND_CALLS: ReadonlyMap<unknown, JobCall> = new Map([
-  ['video', 'videos'],
-  ['image', 'images'],
-  ['edit', 'videoEdits'],
-  ['character', 'characters'],
-]);
-
 /** The files that rows name, by their absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
 
@@ -131,7 +124,7 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
 }
 
 function callNamed(name: unknown): JobCall {
-  const call = JOB_CALLS.find((known) => known === name) ?? COMMAND_CALLS.get(name);
+  const call = JOB_CALLS.find((known) => known === name);
   if (call === undefined)
     throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), JOB_CALLS)}`);
   return call;

@@ -2,9 +2,9 @@ import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileStore } from '../../adapters/node/index.js';
+import { usdOf } from '../../rules/price.js';
 import { quote } from '../../schemas/show.js';
 import { type BatchTarget, readRecords, refuseTaken } from '../batch/records.js';
-import { reportLines, resultLine, Tally } from '../batch/report.js';
 import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
 import { doing, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
@@ -64,7 +64,6 @@ function parseName(text: string): string {
 }
 
 async function batch(session: Session, path: string, flags: BatchFlags): Promise<void> {
-  const { terminal } = session;
   // A base URL that is missing concerns all rows.
   session.client();
   const file = await readPrompts(session, path, flags.name);
@@ -76,25 +75,23 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
     refuseTaken(rows, target, records);
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
-    const tally = new Tally();
-    const progress = terminal.progress(`Batch ${flags.name ?? basename(path)}`);
+    const results: RowResult[] = [];
+    session.outcome = {
+      get report() {
+        return reportOf(results);
+      },
+    };
     const onResult = (result: RowResult) => {
-      tally.add(result);
-      const report = tally.report();
-      session.outcome = { report };
+      results.push(result);
       tell(session, result);
-      const { failed, tokens } = report;
-      const done = `${report.rows}/${rows.length}  ${failed > 0 ? `${failed} failed, ` : ''}${tokens} tokens`;
-      // Tenths, so that a log stays short.
-      progress(done, Math.floor((10 * report.rows) / rows.length));
     };
     const { maxTokens } = flags;
     const concurrency = Math.max(1, flags.concurrency);
     const plan = { rows, client, records, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
     const stopped = await runBatch(session, { ...plan, onResult });
-    const report = tally.report();
-    terminal.result({ report }, reportLines(report));
-    sayWhatIsLeft(session, tally, { stopped, command: commandOf(path, flags) });
+    const report = reportOf(results);
+    session.terminal.result({ report }, reportLines(report));
+    sayWhatIsLeft(session, results, { stopped, command: commandOf(path, flags) });
   } finally {
     await store.close();
   }
@@ -127,7 +124,7 @@ function tell({ terminal }: Session, result: RowResult): void {
 
 function sayWhatIsLeft(
   session: Session,
-  tally: Tally,
+  results: readonly RowResult[],
   { stopped, command }: { readonly stopped: unknown; readonly command: string },
 ): void {
   const { terminal } = session;
@@ -135,8 +132,8 @@ function sayWhatIsLeft(
     terminal.note(`Stopped: ${messageOf(stopped)}`);
     session.exitCode = exitCodeOf(stopped);
   }
-  const { pending, failed, notSaved, notStarted } = tally.report();
-  const { failedJobs } = tally;
+  const { pending, failed, notSaved, notStarted } = reportOf(results);
+  const failedJobs = results.filter(({ status, job }) => status === 'failed' && job !== undefined).length;
   if (pending > 0) terminal.note(`Wait for the jobs that go on: ${command}`);
   if (failedJobs > 0) terminal.note(`Make new jobs for the rows whose job has failed: ${command} --retry-failed`);
   if (failed > failedJobs) terminal.note(`Try the rows without a job again: ${command}`);
@@ -148,4 +145,87 @@ function commandOf(path: string, { name, out }: BatchFlags): string {
   const flags = { '--name': name, '--out': out };
   const words = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag, quote(value)]));
   return ['gen-client batch', quote(path), ...words].join(' ');
+}
+
+// What a batch came to, in numbers and in lines for a person.
+
+interface Cost {
+  readonly jobs: number;
+  readonly tokens: number;
+}
+
+interface BatchReport extends Readonly<Record<'rows' | 'completed' | 'failed' | 'pending', number>> {
+  /** Rows whose job is done and whose file could not be saved. */
+  readonly notSaved: number;
+  readonly notStarted: number;
+  /** Tokens charged, over all runs of the batch. */
+  readonly tokens: number;
+  readonly usd: number;
+  readonly quotedTokens: number;
+  readonly byModel: readonly ({ readonly model: string } & Cost)[];
+  /** The cost by label, where rows have one. */
+  readonly byLabel?: readonly ({ readonly label: string } & Cost)[];
+}
+
+function reportOf(results: readonly RowResult[]): BatchReport {
+  const of = (status: RowResult['status']) => results.filter((result) => result.status === status);
+  const pending = of('pending');
+  const ended = results.filter(({ job, status }) => job !== undefined && status !== 'pending');
+  const tokens = ended.reduce((sum, { job }) => sum + (job?.finalTokenCost ?? 0), 0);
+  const byLabel = costsBy(ended, ({ row }) => row.label).map(([label, cost]) => ({ label, ...cost }));
+  return {
+    rows: results.length,
+    completed: of('completed').length,
+    failed: of('failed').length,
+    pending: pending.length,
+    notSaved: of('not_saved').length,
+    notStarted: of('not_started').length,
+    tokens,
+    usd: usdOf(tokens),
+    quotedTokens: pending.reduce((sum, { job }) => sum + (job?.quotedTokenCost ?? 0), 0),
+    byModel: costsBy(ended, ({ job }) => job?.modelId ?? 'unknown model').map(([model, cost]) => ({ model, ...cost })),
+    ...(byLabel.length > 0 && { byLabel }),
+  };
+}
+
+/** Jobs and tokens by name, the dearest first. */
+function costsBy(results: readonly RowResult[], nameOf: (result: RowResult) => string | undefined): [string, Cost][] {
+  const costs = new Map<string, Cost>();
+  for (const result of results) {
+    const name = nameOf(result);
+    if (name === undefined) continue;
+    const { jobs, tokens } = costs.get(name) ?? { jobs: 0, tokens: 0 };
+    costs.set(name, { jobs: jobs + 1, tokens: tokens + (result.job?.finalTokenCost ?? 0) });
+  }
+  return [...costs].sort(([, one], [, other]) => other.tokens - one.tokens);
+}
+
+function reportLines(report: BatchReport): string[] {
+  const { rows, completed, failed, pending, notSaved, notStarted, tokens, quotedTokens } = report;
+  const costs = [
+    ...report.byModel.map(({ model, ...cost }) => ({ name: model, ...cost })),
+    ...(report.byLabel ?? []).map(({ label, ...cost }) => ({ name: label, ...cost })),
+  ];
+  const width = Math.max(0, ...costs.map(({ name }) => name.length));
+  const goesOn = pending > 0 ? `, ${pending} pending` : '';
+  const quoted = pending > 0 ? `, ${quotedTokens} quoted for what goes on` : '';
+  const unsaved = notSaved > 0 ? `, ${notSaved} not saved` : '';
+  return [
+    `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${goesOn}${unsaved}, ${notStarted} not started.`,
+    `${counted(tokens, 'token')} charged (${report.usd.toFixed(2)} USD)${quoted}.`,
+    ...costs.map((one) => `  ${one.name.padEnd(width)}  ${counted(one.jobs, 'job')}  ${counted(one.tokens, 'token')}`),
+  ];
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function resultLine({ row, status, job, file, error, next }: RowResult): string {
+  const words = [`line ${row.line}`, row.id, status.replace('_', ' '), job?.id];
+  if (job?.finalTokenCost) words.push(counted(job.finalTokenCost, 'token'));
+  words.push(file?.path);
+  if (typeof error?.message === 'string') words.push(error.message);
+  if (next !== undefined) words.push(`Go on with: ${next}`);
+  return words.filter((word) => word !== undefined).join('  ');
 }

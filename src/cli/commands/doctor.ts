@@ -1,16 +1,6 @@
 import { Command } from 'commander';
 import type { GenClient } from '../../client/client.js';
-import {
-  APIError,
-  AuthenticationError,
-  ConnectionError,
-  GenError,
-  NotFoundError,
-  PermissionDeniedError,
-  RateLimitError,
-  ServerError,
-  TimeoutError,
-} from '../../errors/index.js';
+import { APIError, AuthenticationError, GenError, NotFoundError } from '../../errors/index.js';
 import { isRateLimited } from '../../rules/fate.js';
 import { WEBHOOK_TOLERANCE_S as WINDOW_S } from '../../rules/limits.js';
 import { isOutOfReach } from '../../rules/preflight.js';
@@ -101,10 +91,7 @@ async function checkService(client: GenClient, signal: AbortSignal): Promise<Che
     return [says('ok', message, { models }), clockCheck(response.headers.get('date'), begun + durationMs / 2)];
   } catch (error) {
     signal.throwIfAborted();
-    if (isRateLimited(error)) return [says('failed', `GET /v1/models answers 429. ${comeBack(error.retryAfterMs)}`)];
-    const isSilent = ConnectionError.isInstance(error) || TimeoutError.isInstance(error);
-    if (isSilent) return [says('failed', `No answer: ${messageOf(error)}`)];
-    return [says('failed', `${messageOf(error)} Is this the base URL of the service?`)];
+    return [says('failed', rateLimitIn(error) ?? `${messageOf(error)} Is this the base URL of the service?`)];
   }
 }
 
@@ -130,11 +117,12 @@ async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check[]
   if (code === 'account_not_active') {
     return [says('failed', 'The account is suspended. Contact the support of the service.', { code })];
   }
-  if (isRateLimited(error)) {
-    return [says('failed', `The key could not be checked: 429. ${comeBack(error.retryAfterMs)}`, { code })];
-  }
   if (!NotFoundError.isInstance(error) && code !== 'scope_missing') {
-    return [says('failed', `The answer for an unknown job does not tell: ${messageOf(error)}`, { code })];
+    return [
+      says('failed', rateLimitIn(error) ?? `The answer for an unknown job does not tell: ${messageOf(error)}`, {
+        code,
+      }),
+    ];
   }
   return [says('ok', 'The key is valid.'), await scopesCheck(client, signal, error)];
 }
@@ -165,34 +153,26 @@ const OPERATIONS = [
   ['DELETE', '/v1/uploads/{id}'],
 ] as const;
 
-/** Errors that come before the service has looked at the key's scopes. */
-const TELLS_NOTHING = [AuthenticationError, PermissionDeniedError, RateLimitError, ServerError];
-
 async function scopesCheck(client: GenClient, signal: AbortSignal, unknownJob: unknown): Promise<Check> {
   const permissions = [permissionIn('GET /v1/jobs/{id}', unknownJob)];
   for (const [method, path] of OPERATIONS) {
     const request = { method, path: path.replace('{id}', NO_ID), ...(method === 'POST' && { body: {} }) };
     permissions.push(permissionIn(`${method} ${path}`, await errorOf(client.request(request, { signal }), signal)));
   }
-  const operations = (wanted: boolean | undefined) =>
-    permissions.flatMap(({ operation, allowed }) => (allowed === wanted ? [operation] : [])).join(', ');
-  const [denied, untold] = [operations(false), operations(undefined)];
+  const denied = permissions.flatMap(({ operation, allowed }) => (allowed ? [] : [operation]));
   const says = about('scopes');
-  if (denied !== '') return says('warning', `The key may not: ${denied}.`, { permissions });
-  if (untold !== '') return says('warning', `The answers do not tell of: ${untold}.`, { permissions });
-  return says('ok', 'The key may do everything that this package calls.', { permissions });
+  if (denied.length > 0) return says('warning', `The key may not: ${denied.join(', ')}.`, { permissions });
+  return says('ok', 'The key is refused nothing that this package calls.', { permissions });
 }
 
-/** Whether the key may do something; `allowed` is undefined where the answer does not tell. */
 function permissionIn(operation: string, error: unknown) {
   const code = APIError.isInstance(error) ? error.code : undefined;
-  if (code === 'scope_missing') return { operation, allowed: false, code };
-  const isTold = error === undefined || (code !== undefined && !TELLS_NOTHING.some((kind) => kind.isInstance(error)));
-  return { operation, allowed: isTold ? true : undefined, code };
+  return { operation, allowed: code !== 'scope_missing', code };
 }
 
-function comeBack(retryAfterMs: number | undefined): string {
-  const when = retryAfterMs ? `${Math.ceil(retryAfterMs / 1000)} s` : 'a minute';
+function rateLimitIn(error: unknown): string | undefined {
+  if (!isRateLimited(error)) return undefined;
+  const when = error.retryAfterMs ? `${Math.ceil(error.retryAfterMs / 1000)} s` : 'a minute';
   return `The rate limit of the account is used up. Run this command again in ${when}.`;
 }
 

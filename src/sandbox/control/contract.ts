@@ -1,8 +1,7 @@
 // The sandbox as its users see it: types only.
 import type { Listening, ListenOptions } from '../http/serve.js';
 import type { KeyOptions } from '../service/accounts.js';
-import type { ArmedFault, FaultRule } from '../world/faults.js';
-import type { Outcome } from '../world/outcomes.js';
+import type { ArmedFault, FaultRule, Outcome } from '../world/faults-and-outcomes.js';
 import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/state.js';
 
 /** Chooses an account. */
@@ -80,11 +79,6 @@ export interface SandboxService {
 
   /** Ends a job at once. Throws a GenError for an unknown id. A job that has ended does not change. */
   finish(jobId: string, outcome?: Outcome): void;
-  /**
-   * Delivers the event of a finished job again, under the same event id. Rejects with a GenError for a job without an event or a
-   * webhook URL.
-   */
-  redeliver(jobId: string): Promise<void>;
 
   /** Requests so far, oldest first, without keys. */
   readonly requests: readonly RequestRecord[];

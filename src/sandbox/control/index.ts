@@ -1,8 +1,7 @@
 import { GenError } from '../../errors/index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
-import { didYouMean } from '../../schemas/show.js';
-import { prefixOf, readPostBody, servedFile, serveFile } from '../http/exchange.js';
+import { readPostBody, servedFile, serveFile } from '../http/exchange.js';
 import { MAIN_ACCOUNT } from '../service/accounts.js';
 import { Refusal } from '../service/request.js';
 import { type StoredJob, viewSandboxJob } from '../world/state.js';
@@ -28,7 +27,7 @@ type Answer = (call: ControlCall) => unknown;
 const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
   'GET clock': ({ sandbox }) => clockOf(sandbox),
   'POST advance': async ({ sandbox, body }) => {
-    await sandbox.advance(only<{ ms: number }>(body, 'ms').ms);
+    await sandbox.advance(body.ms as number);
     return clockOf(sandbox);
   },
   'POST reset': ({ sandbox }) => sandbox.reset(),
@@ -43,11 +42,11 @@ const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
   'DELETE faults': ({ sandbox }) => sandbox.faults.clear(),
   'DELETE faults/{id}': ({ sandbox, id }) => foundOr404(sandbox.faults.remove(id), `fault "${id}"`),
   'POST dispatch': ({ sandbox, body }) => {
-    sandbox.dispatch = only<Pick<SandboxService, 'dispatch'>>(body, 'dispatch').dispatch;
+    sandbox.dispatch = body.dispatch as SandboxService['dispatch'];
   },
 
   'POST topup': ({ sandbox, body }) => {
-    const { usd, account } = only<{ usd: number; account?: string }>(body, 'usd', 'account');
+    const { usd, account } = body as { usd: number; account?: string };
     return { balanceTokens: sandbox.topUp(usd, { account }) };
   },
   'GET ledger': ({ sandbox, request }) => {
@@ -72,11 +71,6 @@ const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
     call.sandbox.finish(job.id, call.body);
     return { job: viewSandboxJob(job) };
   },
-  'POST redeliver': async ({ sandbox, body }) => {
-    const { jobId } = only<{ jobId: string }>(body, 'jobId');
-    await sandbox.redeliver(jobId);
-    return { deliveries: sandbox.deliveries.filter((delivery) => delivery.jobId === jobId) };
-  },
 };
 
 const clockOf = (sandbox: SandboxService) => ({ now: sandbox.now(), iso: new Date(sandbox.now()).toISOString() });
@@ -88,13 +82,6 @@ function jobOf({ world, id }: ControlCall): StoredJob {
   throw new Refusal('job_not_found', `There is no job "${id}".`);
 }
 
-/** A body that has no field but these. The method that takes their values checks them. */
-function only<T>(body: Fields, ...names: readonly string[]): T {
-  const unknown = Object.keys(body).find((name) => !names.includes(name));
-  if (unknown === undefined) return body as T;
-  throw new GenError(`The body has no option "${unknown}". ${didYouMean(unknown, names)}`);
-}
-
 function foundOr404(isFound: boolean, what: string): void {
   if (!isFound) throw new Refusal('not_found', `There is no ${what}.`);
 }
@@ -102,39 +89,17 @@ function foundOr404(isFound: boolean, what: string): void {
 /** How many of each the state shows. The lists by themselves give all. */
 const SHOWN_ITEMS = 100;
 
-/** The sandbox as its page shows it, the newest of each list first. Its cost does not grow with the number of jobs. */
-function stateOf({ world, sandbox, request }: ControlCall): Record<string, unknown> {
-  const { state, timeline, settings } = world;
-  timeline.catchUp();
-  const account = state.accounts.get(MAIN_ACCOUNT);
+/** The sandbox as its page shows it, the newest of each list first. */
+function stateOf({ world: { state }, sandbox }: ControlCall): Fields {
+  const { entries: _, ...money } = sandbox.ledger();
+  const newest = <T>(log: Iterable<T>) => [...log].slice(-SHOWN_ITEMS).reverse();
   return {
-    url: new URL(request.url).origin + prefixOf(settings.baseUrl),
-    apiKey: sandbox.apiKey,
-    webhookSecret: sandbox.webhookSecret,
     now: sandbox.now(),
-    isManual: settings.isManual,
-    speed: settings.speed,
-    dispatch: state.dispatch,
-    faults: state.faults.length,
-    outcomes: state.outcomes.map((outcome) => outcome.errorCode ?? outcome.status ?? 'as set'),
-    balance: {
-      balanceTokens: account?.freeTokens ?? 0,
-      reservedTokens: account?.reservedTokens ?? 0,
-      spentTokens: account?.spentTokens ?? 0,
-    },
-    jobCount: state.jobIds.length,
-    jobs: newest(state.jobIds).flatMap((id) => {
-      const job = state.jobs.get(id);
-      return job === undefined ? [] : [{ ...viewSandboxJob(job), warnings: job.warnings }];
-    }),
-    deliveries: newest(state.deliveries),
-    requests: newest(state.requests),
-    ledger: newest(account?.entries ?? []),
+    money,
+    jobs: newest(state.jobs.values()).map(viewSandboxJob),
+    deliveries: newest(sandbox.deliveries),
+    requests: newest(sandbox.requests),
   };
-}
-
-function newest<T>(log: readonly T[]): T[] {
-  return log.slice(-SHOWN_ITEMS).reverse();
 }
 
 /** Makes the page at `/` and the control surface below `/_sandbox/`: what a test does in process, for any language. */

@@ -2,13 +2,13 @@ import type { Context } from 'hono';
 import type { RateLimitName } from '../../rules/limits.js';
 import { readUpTo } from '../../runtime/bytes.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import type { FileSpec } from '../media/index.js';
+import { dimensionsFor, renderMedia } from '../media/index.js';
 import { authenticate, type Caller, countRequest } from '../service/accounts.js';
 import { Refusal, type RefusalDetails, type RequestFields, readFields } from '../service/request.js';
 import { MAX_BODY_BYTES, type Scope } from '../world/choices.js';
 import { hashOf } from '../world/random.js';
 import type { StoredJob } from '../world/state.js';
-import type { World } from '../world/world.js';
+import type { ServedFile, World } from '../world/world.js';
 
 export interface RequestEnv {
   /** The body of a POST as text; empty for other methods. */
@@ -56,22 +56,13 @@ export function admit(world: World, context: Context, { scope, limit }: Access):
 export function createOnce<T extends { readonly id: string }>(
   { state }: World,
   context: Context,
-  {
-    caller,
-    kind,
-    known,
-    create,
-  }: {
-    readonly caller: Caller;
-    /** Each kind has keys of its own. */
-    readonly kind: 'job' | 'character' | 'upload';
-    readonly known: ReadonlyMap<string, T>;
-    readonly create: (fields: RequestFields) => T;
-  },
+  // Each kind has keys of its own.
+  kind: 'job' | 'character' | 'upload',
+  { account, known, create }: { account: string; known: ReadonlyMap<string, T>; create: (fields: RequestFields) => T },
 ): { item: T; headers: Record<string, string> } {
   const fields = fieldsIn(context);
   const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
-  const name = `${caller.account.id} ${kind} ${key}`;
+  const name = `${account} ${kind} ${key}`;
   // Nothing here awaits, so two requests at once cannot both pass.
   const earlier = key ? known.get(state.idempotency.get(name) ?? '') : undefined;
   if (earlier !== undefined) return { item: earlier, headers: { 'idempotency-replayed': 'true' } };
@@ -122,17 +113,16 @@ export function answerTo(error: unknown): { response: Response; code: string } {
   return { response: errorResponse({ status, code, message, ...details }), code };
 }
 
-export interface ServedFile {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly contentType: string;
-  /** Strong, with its quotes: other content has another one, also after a reset that repeats the ids. */
-  readonly etag: string;
-}
-
-export function servedFile({ renderFile }: World, job: StoredJob): ServedFile {
-  const spec: FileSpec = { ...job.media, label: job.modelId, prompt: job.prompt };
+/** The file of a job, made when it is first asked for. */
+export function servedFile({ files }: World, job: StoredJob): ServedFile {
+  const known = files.get(job);
+  if (known) return known;
+  const spec = { ...job.media, ...dimensionsFor(job.media), label: job.modelId, prompt: job.prompt };
+  const contentType = spec.kind === 'image' ? 'image/png' : 'video/mp4';
   const etag = `"${job.id}-${hashOf(JSON.stringify(spec)).toString(36)}"`;
-  return { ...renderFile(spec), etag };
+  const file: ServedFile = { bytes: renderMedia(spec), contentType, etag };
+  files.set(job, file);
+  return file;
 }
 
 /** Answers GET and HEAD for a file: 200, 206 or 416, by Range and If-Range (RFC 9110). */

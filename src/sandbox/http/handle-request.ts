@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { accountOfKey } from '../service/accounts.js';
 import { codeForStatus, Refusal } from '../service/request.js';
-import { type FaultRule, faultFor } from '../world/faults.js';
+import { type FaultRule, faultFor } from '../world/faults-and-outcomes.js';
 import { keepLatest, type RequestRecord } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { answerTo, envOf, errorResponse, prefixOf, type RequestEnv, readPostBody } from './exchange.js';
@@ -28,12 +28,12 @@ export function createHandler(world: World, app: Hono): Handle {
   return async (request, { signal, onSandboxClock = false } = {}) => {
     timeline.catchUp();
     const record = openRecord(world, request);
-    const underway = activity.begin('work');
+    let underway = activity.begin('work');
     // A request that waits as a fault says does not count as busy: it waits for time to pass.
     const sleep = async (ms: number) => {
       underway.end();
       await timeline.sleep(ms, { signal, inRealTime: !onSandboxClock });
-      underway.resume();
+      underway = activity.begin('work');
     };
     try {
       const fault = faultFor(world.state.faults, world.random, record);
@@ -47,7 +47,7 @@ export function createHandler(world: World, app: Hono): Handle {
           record.code = code;
           return response;
         }
-        const env: RequestEnv = { body, onSandboxClock, onChunk: underway.touch, code: null };
+        const env: RequestEnv = { body, onSandboxClock, onChunk: () => underway.touch(), code: null };
         const response = await app.fetch(request, env);
         record.code = env.code;
         return response;
@@ -56,7 +56,7 @@ export function createHandler(world: World, app: Hono): Handle {
       timeline.catchUp();
       record.status = response.status;
       response.headers.set('x-request-id', record.id);
-      if (world.settings.storage.hasCors && record.path.startsWith('/storage/')) {
+      if (record.path.startsWith('/storage/')) {
         for (const [name, value] of Object.entries(corsHeaders(request))) response.headers.set(name, value);
       }
       return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;

@@ -1,5 +1,5 @@
-import { onAbort } from '../../runtime/deadline.js';
-import type { Activity } from '../world/real-time.js';
+import { abortable, onAbort } from '../../runtime/deadline.js';
+import type { Activity } from '../world/timeline.js';
 
 // What a fault does to a request. For a server, reset and commitThenDrop reject with a ConnectionDropped, truncate fails the body
 // with one half-way, and stall never ends it. `sandbox.fetch` makes of it the TypeError with which a real fetch rejects.
@@ -31,17 +31,11 @@ export async function spoilBody(response: Response, how: 'truncate' | 'stall'): 
   const headers = new Headers(response.headers);
   headers.set('content-length', String(bytes.length));
   const half = bytes.subarray(0, bytes.length >> 1);
-  let sent = false;
   const body = new ReadableStream<Uint8Array>(
     {
-      pull(controller) {
-        if (!sent) {
-          sent = true;
-          if (half.length > 0) return controller.enqueue(half);
-        }
-        if (how === 'truncate') return controller.error(new ConnectionDropped());
-        return new Promise<void>(() => {});
-      },
+      start: (controller) => controller.enqueue(half),
+      pull: (controller) =>
+        how === 'truncate' ? controller.error(new ConnectionDropped()) : new Promise<void>(() => {}),
     },
     { highWaterMark: 0 },
   );
@@ -57,24 +51,12 @@ export function createFetch(handle: Handle, activity: Activity, onSandboxClock: 
     const signal = init?.signal ?? given?.signal;
     // The signal stays outside, because a Request would leave a listener on it.
     const request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
-    const response = await answerOf(() => handle(request, { signal, onSandboxClock }), signal);
+    signal?.throwIfAborted();
+    const response = await abortable(handle(request, { signal, onSandboxClock }), signal).catch((error: unknown) => {
+      throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;
+    });
     return Object.defineProperty(cutBody(response, activity, signal), 'url', { value: request.url });
   };
-}
-
-async function answerOf(answer: () => Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
-  signal?.throwIfAborted();
-  let forget = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    forget = onAbort(signal, () => reject(signal?.reason));
-  });
-  try {
-    return await Promise.race([answer(), aborted]);
-  } catch (error) {
-    throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;
-  } finally {
-    forget();
-  }
 }
 
 /** The body as it arrives: cut where the connection is cut, ended at once by an abort. */

@@ -5,7 +5,6 @@ import { signatureOf } from '../../webhooks/signature.js';
 import {
   charactersOf,
   checkCharacters,
-  deleteCharacter,
   findCharacter,
   registerCharacter,
   viewCharacter,
@@ -17,7 +16,7 @@ import {
   readImageOrder,
   readVideoOrder,
 } from '../service/create-request.js';
-import { isFinished, startJob } from '../service/engine.js';
+import { startJob } from '../service/engine.js';
 import { checkUploads, Refusal, type RequestFields } from '../service/request.js';
 import {
   completeUpload,
@@ -53,12 +52,10 @@ export function characterRoutes(world: World): Hono {
         return createJob(world, context, { ...access, limit: 'characters.create', read: readCharacterOrder });
       }
       const caller = admit(world, context, access);
-      const { item, headers } = createOnce(world, context, {
-        caller,
-        kind: 'character',
-        known: world.state.characters,
-        create: (fields) => registerCharacter(world, caller.account.id, fields),
-      });
+      const account = caller.account.id;
+      const create = (fields: RequestFields) => registerCharacter(world, account, fields);
+      const known = world.state.characters;
+      const { item, headers } = createOnce(world, context, 'character', { account, known, create });
       return succeed({ character: viewCharacter(world, caller, item) }, headers);
     })
     .get('/v1/characters', (context) => {
@@ -75,7 +72,7 @@ export function characterRoutes(world: World): Hono {
     .delete('/v1/characters/:id', (context) => {
       const { account } = admit(world, context, { scope: 'characters:delete' });
       const character = findCharacter(world, account.id, context.req.param('id'));
-      deleteCharacter(world, character);
+      world.state.characters.delete(character.id);
       return succeed({ character_id: character.id, deleted: true });
     });
 }
@@ -89,16 +86,11 @@ function modeOf(context: Context): unknown {
   }
 }
 
-/** A wait would never end. */
-const STANDS_STILL =
-  "Date is faked and setTimeout is not, so the sandbox's time stands still and no job ends: fake both, wait by sandbox.client(), or use createSandbox({ jobDurationMs: 0 }).";
-
 export function jobRoutes(world: World): Hono {
   return new Hono()
     .get('/v1/jobs/:id', (context) => {
       const { account, baseUrl } = admit(world, context, { scope: 'jobs:read', limit: 'jobs.get' });
       const job = findJob(world, account.id, context.req.param('id'));
-      if (!isFinished(job) && world.timeline.standsStill) throw new Refusal('invalid_request', STANDS_STILL);
       return succeed({ job: viewJob(job, baseUrl) });
     })
     .get('/v1/jobs/:id/output', (context) => output(world, context, context.req.param('id')));
@@ -165,13 +157,14 @@ interface Create extends Access {
 /** Handles a create: admits the caller, checks the order, creates the job once, answers. */
 function createJob(world: World, context: Context, { read, ...access }: Create): Response {
   const caller = admit(world, context, access);
+  const account = caller.account.id;
   const create = (fields: RequestFields): StoredJob => {
     const order = read(fields);
-    checkUploads(world, caller.account.id, order.references);
+    checkUploads(world, account, order.references);
     checkCharacters(world, caller, fields.texts('character_ids'));
     return startJob(world, caller, order);
   };
-  const { item: job, headers } = createOnce(world, context, { caller, kind: 'job', known: world.state.jobs, create });
+  const { item: job, headers } = createOnce(world, context, 'job', { account, known: world.state.jobs, create });
   const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
   const warnings = job.warnings.length === 0 ? {} : { warnings: job.warnings };
   return succeed({ job: viewJob(job, caller.baseUrl), ...money, ...warnings }, headers);
@@ -181,11 +174,12 @@ export function uploadRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/uploads', async (context) => {
       const caller = admit(world, context, { scope: 'uploads:create', limit: 'uploads.create' });
-      const { item: upload, headers } = createOnce(world, context, {
-        caller,
-        kind: 'upload',
+      const account = caller.account.id;
+      const create = (fields: RequestFields) => createUpload(world, account, fields);
+      const { item: upload, headers } = createOnce(world, context, 'upload', {
+        account,
         known: world.state.uploads,
-        create: (fields) => createUpload(world, caller.account.id, fields),
+        create,
       });
       const expiresAt = directUrlExpiry(upload);
       const record = {
@@ -219,8 +213,7 @@ export function uploadRoutes(world: World): Hono {
 
 /** Where direct upload URLs lead: signed links that work without a key. */
 export function storageRoutes(world: World): Hono {
-  const app = new Hono();
-  if (world.settings.storage.hasCors) app.options('/storage/*', () => new Response(null, { status: 204 }));
+  const app = new Hono().options('/storage/*', () => new Response(null, { status: 204 }));
   return app.put('/storage/uploads/:id', async (context) => {
     const id = context.req.param('id');
     await checkLink(world, context, id);
@@ -263,7 +256,7 @@ async function checkLink(world: World, { req }: Context, id: string): Promise<vo
   }
   if (world.timeline.now() >= expiresAt) throw new Refusal('storage_url_expired', 'This storage link has expired.');
   // Object storage takes a bearer key for a second way to sign in, and refuses it.
-  if (world.settings.storage.isOtherOrigin && req.header('authorization') !== undefined) {
+  if (world.settings.hasOwnStorage && req.header('authorization') !== undefined) {
     const message = 'A signed link takes no Authorization header. Send the API key to the API only.';
     throw new Refusal('storage_denied', message);
   }
@@ -271,7 +264,7 @@ async function checkLink(world: World, { req }: Context, id: string): Promise<vo
 
 /** The API's own origin, or another one as object storage has it: `localhost` for 127.0.0.1, else `storage.<host>`. */
 function storageRoot({ settings }: World, baseUrl: string): string {
-  if (!settings.storage.isOtherOrigin) return baseUrl;
+  if (!settings.hasOwnStorage) return baseUrl;
   const url = new URL(baseUrl);
   url.hostname = url.hostname === '127.0.0.1' ? 'localhost' : `storage.${url.hostname}`;
   return url.href.replace(/\/$/, '');

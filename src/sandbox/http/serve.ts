@@ -26,10 +26,9 @@ const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
  * `ConnectionDropped` from `fetch` resets the connection, a body that fails closes it. Rejects with a GenError when the port
  * is taken or not allowed. Port 0 takes any free one, and `prefix` is the path below which the service is.
  */
-export async function serve(
-  fetch: Fetch,
-  { port, host, prefix = '' }: { readonly port: number; readonly host: string; readonly prefix?: string },
-): Promise<Listening> {
+export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = ''): Promise<Listening> {
+  checkOptions('listen', serveSchema, options);
+  const { port = 0, host = '127.0.0.1' } = options;
   const answer = async (request: Request, call: { incoming: unknown; outgoing: unknown }) => {
     const { socket } = call.incoming as IncomingMessage;
     try {
@@ -135,9 +134,3 @@ const serveSchema = z.strictObject(
   },
   'an object',
 );
-
-/** The options with the defaults filled in. Throws a GenError that names a wrong or unknown option. */
-export function checkListen(options: ListenOptions): { readonly port: number; readonly host: string } {
-  checkOptions('listen', serveSchema, options);
-  return { port: options.port ?? 0, host: options.host ?? '127.0.0.1' };
-}

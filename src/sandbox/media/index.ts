@@ -1,5 +1,4 @@
 import { encode } from 'fast-png';
-import { type Color, writeMp4 } from './video.js';
 
 export interface MediaSpec {
   readonly kind: 'image' | 'video';
@@ -14,62 +13,21 @@ export interface MediaSpec {
   readonly prompt: string;
 }
 
-/** What decides how a file looks, as a create names it. */
-export interface FileSpec extends Omit<MediaSpec, 'width' | 'height'> {
-  readonly aspectRatio: string;
-  readonly resolution: string;
-}
-
-/** The file of a spec: always the same bytes. */
-export type RenderFile = (spec: FileSpec) => { readonly bytes: Uint8Array<ArrayBuffer>; readonly contentType: string };
-
-const BANDS = 16;
-/** Rendered files that are kept, of 200 kB at most; the oldest go first. */
-const KEPT_FILES = 200;
-
-/** Renders files when they are first asked for, and keeps the latest. */
-export function createMediaCache(): RenderFile {
-  const kept = new Map<string, Uint8Array<ArrayBuffer>>();
-  return (spec) => {
-    const name = JSON.stringify(spec);
-    const bytes = kept.get(name) ?? renderMedia({ ...spec, ...dimensionsFor(spec) });
-    kept.set(name, bytes);
-    const [oldest = name] = kept.keys();
-    if (kept.size > KEPT_FILES) kept.delete(oldest);
-    return { bytes, contentType: spec.kind === 'image' ? 'image/png' : 'video/mp4' };
-  };
-}
-
 /**
- * A PNG, or an MP4 (H.264, the same key frame twice a second, without sound). The colours follow from the seed, and the file
- * contains the model and the prompt as text. The same spec gives the same bytes.
+ * A PNG, or an MP4 (H.264, the same key frame twice a second, without sound). The seed picks the one colour of the picture, and
+ * the file contains the model and the prompt as text. The same spec gives the same bytes.
  */
 export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   const { kind, width, height, durationS = 5, label, prompt } = spec;
-  const bands = bandsOf(spec.seed, Math.ceil(width / 16));
+  // By the golden ratio, neighbouring seeds have hues far apart.
+  const hue = 2 * Math.PI * ((spec.seed * 0.618_033_988_749_895) % 1);
+  const color = { y: 115, cb: Math.round(128 + 50 * Math.cos(hue)), cr: Math.round(128 + 50 * Math.sin(hue)) };
   const comment = `${label}\n${prompt}`;
-  if (kind === 'video') return writeMp4({ width, height, seconds: durationS, columns: bands, comment });
+  if (kind === 'video') return writeMp4({ width, height, seconds: durationS, color, comment });
   const data = new Uint8Array(width * height);
-  for (let x = 0; x < width; x++) data[x] = x >> 4;
-  for (let y = 1; y < height; y++) data.copyWithin(y * width, 0, width);
   // The text of a PNG is Latin-1.
   const text = { Comment: comment.replace(/[^\n\x20-\x7e]/gu, '?') };
-  return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette: bands.map(toRgb), text }));
-}
-
-/** Bands of one hue, from dark to light. The seed picks the hue, so that two jobs are told apart at a glance. */
-function bandsOf(seed: number, count: number): Color[] {
-  // By the golden ratio, neighbouring seeds have hues far apart.
-  const hue = 2 * Math.PI * ((seed * 0.618_033_988_749_895) % 1);
-  const colors = Array.from({ length: BANDS }, (_, at) => ({
-    y: Math.round(60 + (110 * at) / BANDS),
-    cb: Math.round(128 + 50 * Math.cos(hue)),
-    cr: Math.round(128 + 50 * Math.sin(hue)),
-  }));
-  return Array.from(
-    { length: count },
-    (_, at) => colors[Math.floor((at * BANDS) / count)] ?? { y: 16, cb: 128, cr: 128 },
-  );
+  return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette: [toRgb(color)], text }));
 }
 
 /** The same colour as red, green and blue (BT.709, video range). */
@@ -108,4 +66,251 @@ export function dimensionsFor({
 
 function even(length: number): number {
   return 2 * Math.round(length / 2);
+}
+
+// The MP4 is written by hand, because the file must be the same bytes each time: muxers stamp it with the time of day.
+
+/** A video of one colour. */
+interface Still {
+  readonly width: number;
+  readonly height: number;
+  readonly seconds: number;
+  readonly color: Color;
+  /** Kept in the file beside the picture. */
+  readonly comment: string;
+}
+
+type Part = Uint8Array | readonly number[];
+
+/** Ticks per second, of the movie and of its track. */
+const TIME_SCALE = 12_288;
+/** Frames per second. A player that seeks finds one at every half second. */
+const RATE = 2;
+const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap(u32);
+
+/** A whole MP4 file (H.264, without sound). The index comes before the frame, so that the file plays while it loads. */
+function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
+  // One picture, written under two numbers: two key frames in a row must differ in theirs.
+  const frames = [1, 2].map((id) => keyFrame(still, id));
+  const size = (frames[0]?.length ?? 0) + 4;
+  const type = box('ftyp', ascii('isom'), u32(512), ascii('isomiso2avc1mp41'));
+  const comment = box('free', new TextEncoder().encode(still.comment));
+  const at = type.length + comment.length + movie(still, { size, at: 0 }).length + 8;
+  const data = box('mdat', ...frames.flatMap((frame) => [u32(frame.length), frame]));
+  return joinParts([type, movie(still, { size, at }), comment, data]);
+}
+
+interface FramePlace {
+  readonly size: number;
+  readonly at: number;
+}
+
+function movie(still: Still, frame: FramePlace): Uint8Array {
+  const { width, height, seconds } = still;
+  const count = Math.max(1, Math.round(seconds * RATE));
+  const frameTicks = Math.max(1, Math.round((seconds * TIME_SCALE) / count));
+  const ticks = count * frameTicks;
+  const header = box(
+    'mvhd',
+    [...u32(0), ...u32(0), ...u32(0), ...u32(TIME_SCALE), ...u32(ticks)],
+    [...u32(0x10000), ...u16(0x100), ...zeros(10), ...MATRIX, ...zeros(24), ...u32(2)],
+  );
+  const trackHeader = box(
+    'tkhd',
+    [...u32(3), ...u32(0), ...u32(0), ...u32(1), ...u32(0), ...u32(ticks)],
+    [...zeros(16), ...MATRIX, ...u32(width * 0x10000), ...u32(height * 0x10000)],
+  );
+  const mediaHeader = box('mdhd', [...zeros(12), ...u32(TIME_SCALE), ...u32(ticks), ...u16(0x55c4), ...u16(0)]);
+  const handler = box('hdlr', u32(0), u32(0), ascii('vide'), zeros(12), ascii('Video\0'));
+  const location = box('dinf', box('dref', u32(0), u32(1), box('url ', u32(1))));
+  const info = box(
+    'minf',
+    box('vmhd', u32(1), zeros(8)),
+    location,
+    samples(still, frame, { count, ticks: frameTicks }),
+  );
+  return box('moov', header, box('trak', trackHeader, box('mdia', mediaHeader, handler, info)));
+}
+
+function samples(
+  { width, height }: Still,
+  { size, at }: FramePlace,
+  { count, ticks }: { readonly count: number; readonly ticks: number },
+): Uint8Array {
+  // Each frame is a chunk of its own, so that all of them lie at one of two places.
+  const places = Array.from({ length: count }, (_, index) => u32(at + (index % 2) * size)).flat();
+  const sequence = sequenceParameters(width, height);
+  const parameters = pictureParameters();
+  const config = box(
+    'avcC',
+    [1, ...sequence.subarray(1, 4), 0xff, 0xe1, ...u16(sequence.length), ...sequence],
+    [1, ...u16(parameters.length), ...parameters],
+  );
+  const entry = box(
+    'avc1',
+    [...zeros(6), ...u16(1), ...zeros(16), ...u16(width), ...u16(height)],
+    [...u32(0x480000), ...u32(0x480000), ...u32(0), ...u16(1), ...zeros(32), ...u16(24), 0xff, 0xff],
+    config,
+    box('colr', ascii('nclx'), u16(1), u16(1), u16(1), [0]),
+    box('pasp', u32(1), u32(1)),
+  );
+  return box(
+    'stbl',
+    box('stsd', u32(0), u32(1), entry),
+    box('stts', u32(0), u32(1), u32(count), u32(ticks)),
+    box('stsc', u32(0), u32(1), u32(1), u32(1), u32(1)),
+    box('stsz', u32(0), u32(size), u32(count)),
+    box('stco', u32(0), u32(count), places),
+  );
+}
+
+function box(name: string, ...parts: readonly Part[]): Uint8Array<ArrayBuffer> {
+  const size = parts.reduce((sum, part) => sum + part.length, 8);
+  return joinParts([u32(size), ascii(name), ...parts]);
+}
+
+function joinParts(parts: readonly Part[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+function u32(value: number): number[] {
+  return [(value >>> 24) & 0xff, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff];
+}
+
+function u16(value: number): number[] {
+  return [(value >> 8) & 0xff, value & 0xff];
+}
+
+function zeros(count: number): number[] {
+  return new Array<number>(count).fill(0);
+}
+
+function ascii(text: string): number[] {
+  return [...text].map((char) => char.charCodeAt(0));
+}
+
+// One H.264 key frame of one colour. The first macroblock is raw pixels, and each other has the mean of its neighbours: what was
+// drawn is exactly what is decoded, and no transform or code table is needed.
+
+/** A colour in BT.709, video range. */
+interface Color {
+  readonly y: number;
+  readonly cb: number;
+  readonly cr: number;
+}
+
+/** A level's number, its largest frame in macroblocks (H.264, Table A-1). */
+const LEVELS = [
+  [30, 1620],
+  [31, 3600],
+  [40, 8192],
+  [50, 22_080],
+  [51, 36_864],
+] as const;
+const HIGHEST_LEVEL = 60;
+const UNIT = { sequence: 0x67, picture: 0x68, key: 0x65 } as const;
+
+/** The sequence parameter set: constrained baseline, cropped to the size. */
+function sequenceParameters(width: number, height: number): Uint8Array {
+  const bits = new Bits();
+  const across = Math.ceil(width / 16);
+  const down = Math.ceil(height / 16);
+  const level = LEVELS.find(([, size]) => across * down <= size)?.[0] ?? HIGHEST_LEVEL;
+  for (const value of [66, 0xc0, level]) bits.put(value, 8);
+  for (const value of [0, 4, 2, 1]) bits.ue(value);
+  bits.put(0, 1);
+  bits.ue(across - 1);
+  bits.ue(down - 1);
+  bits.put(0b111, 3);
+  for (const side of [0, (across * 16 - width) / 2, 0, (down * 16 - height) / 2]) bits.ue(side);
+  // Usability: BT.709 in video range.
+  bits.put(0b1_00_1_101_0_1, 9);
+  for (const value of [1, 1, 1]) bits.put(value, 8);
+  bits.put(0b0_0_0_0_0_0, 6);
+  return bits.unit(UNIT.sequence);
+}
+
+function pictureParameters(): Uint8Array {
+  const bits = new Bits();
+  for (const value of [0, 0]) bits.ue(value);
+  bits.put(0b00, 2);
+  for (const value of [0, 0, 0]) bits.ue(value);
+  bits.put(0b000, 3);
+  for (const value of [0, 0, 0]) bits.ue(value);
+  bits.put(0b100, 3); // The slice switches the deblocking filter off.
+  return bits.unit(UNIT.picture);
+}
+
+/** A frame of one colour. Two frames in a row differ in `id`, which is 1 or 2. */
+function keyFrame({ width, height, color: { y, cb, cr } }: Still, id: number): Uint8Array {
+  const bits = new Bits();
+  for (const value of [0, 7, 0]) bits.ue(value);
+  bits.put(0, 8);
+  bits.ue(id);
+  bits.put(0, 2);
+  for (const value of [0, 1]) bits.ue(value);
+  const across = Math.ceil(width / 16);
+  // The pixels of a macroblock: 16 x 16 of luma, 8 x 8 of each chroma.
+  bits.ue(25);
+  bits.raw([...new Array(256).fill(y), ...new Array(64).fill(cb), ...new Array(64).fill(cr)]);
+  for (let at = 1; at < across * Math.ceil(height / 16); at++) {
+    for (const value of [3, 0, 0]) bits.ue(value);
+    // "No coefficients", in the code that follows from the neighbours: a raw macroblock counts as full (9.2.1).
+    if (at === 1 || at === across) bits.put(0b000011, 6);
+    else bits.put(1, 1);
+  }
+  return bits.unit(UNIT.key);
+}
+
+/** Writes bits, the most significant first. */
+class Bits {
+  readonly #bytes: number[] = [];
+  #pending = 0;
+  #count = 0;
+
+  put(value: number, count: number): void {
+    for (let bit = count - 1; bit >= 0; bit--) {
+      this.#pending = (this.#pending << 1) | ((value >> bit) & 1);
+      this.#count += 1;
+      if (this.#count < 8) continue;
+      this.#bytes.push(this.#pending);
+      this.#pending = 0;
+      this.#count = 0;
+    }
+  }
+
+  ue(value: number): void {
+    const length = 32 - Math.clz32(value + 1);
+    this.put(0, length - 1);
+    this.put(value + 1, length);
+  }
+
+  /** Fills up with zeros to the next byte and writes whole bytes. */
+  raw(bytes: readonly number[]): void {
+    while (this.#count > 0) this.put(0, 1);
+    for (const byte of bytes) this.#bytes.push(byte);
+  }
+
+  /** Closes with the stop bit, and gives the unit: no three bytes in it look like a start code. */
+  unit(type: number): Uint8Array {
+    this.put(1, 1);
+    while (this.#count > 0) this.put(0, 1);
+    const escaped = [type];
+    let zeros = 0;
+    for (const byte of this.#bytes) {
+      if (zeros >= 2 && byte <= 3) {
+        escaped.push(3);
+        zeros = 0;
+      }
+      escaped.push(byte);
+      zeros = byte === 0 ? zeros + 1 : 0;
+    }
+    return Uint8Array.from(escaped);
+  }
 }

@@ -27,23 +27,15 @@ export function registerCharacter(world: World, account: string, fields: Request
   const slug = freeSlug(world, account, name);
   const character = { id, slug, account, name, uploadId, createdAt: now, reviewedAt: now + reviewMs, passes };
   world.state.characters.set(id, character);
-  world.state.slugs.set(`${account} ${slug}`, id);
   return character;
 }
 
 /** The account's own character by id or slug. Throws `character_not_found`. */
 export function findCharacter({ state }: World, account: string, idOrSlug: string): StoredCharacter {
-  const byId = state.characters.get(idOrSlug);
-  if (byId?.account === account) return byId;
-  const bySlug = state.characters.get(state.slugs.get(`${account} ${idOrSlug}`) ?? '');
-  if (bySlug) return bySlug;
+  const found = charactersOf(state, account).find(({ id, slug }) => id === idOrSlug || slug === idOrSlug);
+  if (found) return found;
   const message = `This account has no character ${show(idOrSlug)}. GET /v1/characters lists them.`;
   throw new Refusal('character_not_found', message);
-}
-
-export function deleteCharacter({ state }: World, { id, slug, account }: StoredCharacter): void {
-  state.characters.delete(id);
-  state.slugs.delete(`${account} ${slug}`);
 }
 
 /** Refuses characters that are unknown, under review or declined. Nothing is reserved then. */
@@ -87,8 +79,9 @@ function freeSlug({ state }: World, account: string, name: string): string {
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
   const base = plain || 'character';
+  const taken = new Set(charactersOf(state, account).map(({ slug }) => slug));
   let slug = base;
-  for (let count = 2; state.slugs.has(`${account} ${slug}`); count++) slug = `${base}-${count}`;
+  for (let count = 2; taken.has(slug); count++) slug = `${base}-${count}`;
   return slug;
 }
 

@@ -1,4 +1,5 @@
 import { reasonOf } from '../../runtime/callbacks.js';
+import { systemClock } from '../../runtime/clock.js';
 import { signatureOf, WEBHOOK_HEADERS } from '../../webhooks/signature.js';
 import {
   DELIVERY_DELAYS_MS,
@@ -9,11 +10,11 @@ import {
   QUEUED_SHARE,
   STALE_AFTER_MS,
 } from '../world/choices.js';
+import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from '../world/faults-and-outcomes.js';
 import { DEFAULT_DURATION_MS, sandboxPrice } from '../world/options.js';
-import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from '../world/outcomes.js';
 import { hashOf, randomId } from '../world/random.js';
-import { deadline, realNow } from '../world/real-time.js';
 import { type DeliveryRecord, type DueEvent, keepLatest, outputUrl, type StoredJob } from '../world/state.js';
+import { realDeadline } from '../world/timeline.js';
 import type { World } from '../world/world.js';
 import { type Caller, reserve, secondsFor, settle } from './accounts.js';
 import type { Order } from './create-request.js';
@@ -42,7 +43,7 @@ interface PlannedJob {
   readonly webhookCopies: number;
 }
 
-export function isFinished(job: StoredJob): boolean {
+function isFinished(job: StoredJob): boolean {
   return job.completedAt !== null;
 }
 
@@ -90,8 +91,6 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
     end: plan.end,
   };
   state.jobs.set(id, job);
-  state.jobIds.push(id);
-  countUses(world, job, 1);
   if (plan.afterMs <= 0) finishJob(world, job, { end: plan.end, at: now });
   else scheduleJob(world, job, plan);
   return job;
@@ -101,9 +100,9 @@ function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }
   // From the moment that the job shows: reading the clock again may give a later one.
   const now = job.createdAt;
   if (job.status !== 'processing' && !isStalled) {
-    timeline.schedule({ kind: 'start', id: job.id, isLive: false }, now + Math.ceil(afterMs * QUEUED_SHARE));
+    timeline.schedule({ kind: 'start', id: job.id, at: now + Math.ceil(afterMs * QUEUED_SHARE) });
   }
-  timeline.schedule({ kind: 'end', id: job.id, isLive: job.webhookUrl !== null }, now + afterMs);
+  timeline.schedule({ kind: 'end', id: job.id, at: now + afterMs });
 }
 
 export function runEvent(world: World, event: DueEvent): void {
@@ -128,21 +127,12 @@ export function finishJob(world: World, job: StoredJob, { end, at }: { end: Plan
   job.status = end.status;
   const account = world.state.accounts.get(job.account);
   if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, charged);
-  countUses(world, job, -1);
-  deliverEvent(world, job, at);
-}
-
-function countUses({ state }: World, job: StoredJob, change: 1 | -1): void {
-  for (const id of job.uploadIds) {
-    const uses = (state.uploadUses.get(id) ?? 0) + change;
-    if (uses > 0) state.uploadUses.set(id, uses);
-    else state.uploadUses.delete(id);
-  }
+  for (let copy = 0; copy < job.webhookCopies; copy++) sendEvent(world, job, at, copy === 0 ? 'event' : 'copy');
 }
 
 /** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
 function planJob(world: World, caller: Caller, order: Order): PlannedJob {
-  const outcome: Outcome = { ...outcomeIn(order.prompt), ...takeOutcome(world, order) };
+  const outcome: Outcome = { ...outcomeIn(order.prompt), ...world.state.outcomes.shift() };
   const prepared = prepare(world, caller, order);
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
   if (prepared.end) return { ...plain, end: prepared.end, afterMs: 0 };
@@ -160,12 +150,6 @@ function planJob(world: World, caller: Caller, order: Order): PlannedJob {
     afterMs: isStrict ? DISPATCH_STALL_MS : STALE_AFTER_MS,
     isStalled: true,
   };
-}
-
-function takeOutcome({ state }: World, { call }: Order): Outcome {
-  const { kind } = CALLS[call];
-  const at = state.outcomes.findIndex((outcome) => outcome.kind === undefined || outcome.kind === kind);
-  return at === -1 ? {} : (state.outcomes.splice(at, 1)[0] ?? {});
 }
 
 function draw({ settings, random }: World, { call }: Order): number {
@@ -198,21 +182,15 @@ function endFor(caller: Caller, order: Order, { code, leftMs }: Problem): Planne
   return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });
 }
 
-/** Sends the event of a job that has just ended, as often as its outcome says. */
-function deliverEvent(world: World, job: StoredJob, at: number): void {
-  for (let copy = 0; copy < job.webhookCopies; copy++) sendEvent(world, job, at, copy === 0 ? 'event' : 'copy');
-}
-
 /** Sends the event of a job once, as the service does again when no 2xx came back. The event id stays the same. */
-export function sendEvent(world: World, job: StoredJob, at: number, reason: DeliveryRecord['reason']): Promise<void> {
-  if (job.webhookUrl === null) return Promise.resolve();
+function sendEvent(world: World, job: StoredJob, at: number, reason: DeliveryRecord['reason']): void {
+  if (job.webhookUrl === null) return;
   const underway = world.activity.begin('work');
   const attempted = attemptDelivery(world, job, { url: job.webhookUrl, at, reason }).finally(() => {
     world.inFlight.delete(attempted);
     underway.end();
   });
   world.inFlight.add(attempted);
-  return attempted;
 }
 
 export async function delivered({ inFlight }: World): Promise<void> {
@@ -235,7 +213,7 @@ async function attemptDelivery(
     data: { job: { id: job.id, status: job.status, providerOutputUrl: outputUrl(job, job.baseUrl) } },
   });
   // In real time, except in a simulation: the receiver compares the stamp with its own clock.
-  const stamp = String(Math.floor((settings.signsInOwnTime ? timeline.now() : realNow()) / 1000));
+  const stamp = String(Math.floor((settings.signsInOwnTime ? timeline.now() : systemClock.now()) / 1000));
   const secret = state.accounts.get(job.account)?.webhookSecret ?? '';
   const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
   const values = [eventId, type, job.id, stamp, signature];
@@ -251,8 +229,8 @@ async function attemptDelivery(
   keepLatest(state.deliveries, { ...sent, headers, body, ...answer });
   if (reason === 'retry') job.retryCount += 1;
   const delay = DELIVERY_DELAYS_MS[job.retryCount];
-  if (answer.ok || delay === undefined || (reason !== 'event' && reason !== 'retry')) return;
-  timeline.schedule({ kind: 'deliver', id: job.id, isLive: true }, timeline.now() + delay);
+  if (answer.ok || delay === undefined || reason === 'copy') return;
+  timeline.schedule({ kind: 'deliver', id: job.id, at: timeline.now() + delay });
 }
 
 async function postEvent(
@@ -261,7 +239,7 @@ async function postEvent(
   request: { headers: Record<string, string>; body: string },
 ): Promise<Pick<DeliveryRecord, 'status' | 'error' | 'ok'>> {
   try {
-    const signal = deadline(DELIVERY_TIMEOUT_MS);
+    const signal = realDeadline(DELIVERY_TIMEOUT_MS);
     const response = await send(url, { method: 'POST', ...request, redirect: 'manual', signal });
     await response.body?.cancel();
     return { status: response.status, error: null, ok: response.ok };

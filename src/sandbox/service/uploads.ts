@@ -93,7 +93,7 @@ export function completeUpload(world: World, upload: StoredUpload): void {
 
 /** Deletes an upload. Throws `upload_in_use` while a job uses it. */
 export function deleteUpload({ state }: World, { id }: StoredUpload): void {
-  if (state.uploadUses.has(id)) {
+  if ([...state.jobs.values()].some((job) => job.completedAt === null && job.uploadIds.includes(id))) {
     throw new Refusal('upload_in_use', `A queued or processing job uses ${id}. Delete it after the job ends.`);
   }
   state.uploads.delete(id);

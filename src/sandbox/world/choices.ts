@@ -1,51 +1,27 @@
 // What the sandbox does where the service's document is silent. Every such choice is in this file, so that one reading shows
 // them all. Nothing here is a promise about the real service, and no program should rely on it.
 //
-// Creates
-// - A create answers 200. A field that the document does not list for the call is accepted and has no effect: `aspect_ratio` on
-//   POST /v1/images makes no other picture, and `model` on POST /v1/characters no other model. The Content-Type of a body is
-//   not checked.
-// - An empty string is a value, and a wrong one: an id, a URL, a ratio or a key that is empty is refused. An empty
-//   Idempotency-Key header counts as no header.
-// - Where the document gives one value of a field (`intent: 'video_edit'`, `response_format: 'url'`,
-//   `video_reference_mode: 'strict'`, the three values of `edit_mode`), any other value is refused as `invalid_request`.
+// - A create answers 200. A field that the document does not list for the call has no effect. The Content-Type is not checked.
+// - An empty string is a value, and a wrong one. An empty Idempotency-Key header counts as no header.
+// - Where the document gives the values of a field, any other value is refused as `invalid_request`.
 // - An image job starts `queued`, a one-off character `created`, a video `processing`.
 // - A repeated Idempotency-Key gives the first result, whatever the body says. A refused create does not use up its key.
 //   The header wins over the body field.
 // - Canceled and blocked jobs are charged nothing. Every account opens with the same balance.
 // - The ratios that the document names as examples for videos are all that its models accept. Edits also accept `adaptive`.
-// - Every video model supports sound, so `generate_audio` is always accepted. It does not change the price.
-// - Every create accepts `webhook_url` and `callback_url`. The document demands HTTPS; http is accepted for a private host,
-//   because a receiver under development usually runs beside the sandbox.
-//
-// References
-// - "Send one kind of reference per request" (document: reference rule 1) is read as two kinds: start and end frames on one
-//   side; images, clips and audio, which guide a new video together, on the other. Both in one request give
-//   `reference_combination_not_supported`. Characters may go beside anything.
-// - A last frame is accepted without a first one, although the document advises to send both.
-// - `camera_fixed` beside frames or images is refused as `invalid_request`; the document says to omit it there.
-// - A reference URL has to be a public HTTPS URL, else the create is refused as `invalid_request`. Nothing is fetched.
-//   Hosts that can never be public are refused: private addresses, bare names, `localhost`, `.local`, `.internal`.
-//   The reserved names `.test`, `.example` and `.invalid` are accepted, because tests use them.
-// - Content items have the documented form only: an `image_url` is a string with the role `first_frame`, a `video_url` an
-//   object with the role `reference_video`, an `audio_url` a string with the role `reference_audio`.
+// - Every video model supports sound, and sound does not change the price.
+// - Every create accepts `webhook_url` and `callback_url`: HTTPS, or http for a private host, because a receiver under
+//   development usually runs beside the sandbox. The event of a job without a file has `providerOutputUrl: null`.
+// - "Send one kind of reference per request" is read as two kinds: start and end frames on one side; images, clips and audio on
+//   the other. Characters may go beside anything. A last frame is accepted without a first one.
+// - `camera_fixed` beside frames or images is refused as `invalid_request`.
+// - A reference URL has to be a public HTTPS URL, else the create is refused as `invalid_request`. Nothing is fetched. The
+//   reserved names `.test`, `.example` and `.invalid` are accepted, because tests use them.
 // - An edit accepts reference images and audio under every name that POST /v1/videos has for them. Frames and reference
-//   clips give `reference_combination_not_supported`. Through `content`, a clip is the source.
-// - An edit has one source: two of `source_video_upload_id`, `video`, `source_video_url` and a clip in `content` are refused as
-//   `invalid_request`.
-// - An upload of the wrong type, or one that is not complete, counts as not found.
-//
-// Uploads
-// - A PUT after step 3 is refused with `upload_completed`: the file can no longer change.
-//
-// Storage
-// - A direct upload URL is signed, needs the headers of step 1 exactly and no key, and lives for 15 minutes. By
-//   default it lets the pages of any origin in, as a bucket for browser uploads does; `storage` changes that.
-//
-// Webhooks
-// - The event of a job without a file has `providerOutputUrl: null`.
-//
-// Limits
+//   clips give `reference_combination_not_supported`. Through `content`, a clip is the source. Two sources are refused.
+// - An upload of the wrong type, or one that is not complete, counts as not found. A PUT after step 3 is refused.
+// - A direct upload URL is signed, needs the headers of step 1 exactly and no key, and lives for 15 minutes. It lets the pages
+//   of any origin in, as a bucket for browser uploads does.
 // - Refused requests count against a rate limit, answers of 429 do not.
 import type { ImageModel, MODELS, ModelAlias, VideoModel } from '../../catalog.js';
 

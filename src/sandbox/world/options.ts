@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { DOCUMENTED_LIMITS, RATE_LIMIT_NAMES, type Rate, type RateLimitName } from '../../rules/limits.js';
-import { callback, checkOptions, either, flag, must, oneOf, required, secret, text } from '../../rules/options.js';
+import { callback, checkOptions, either, must, oneOf, required, secret, text } from '../../rules/options.js';
 import { show } from '../../schemas/show.js';
 import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './choices.js';
 
@@ -64,15 +64,8 @@ export interface SandboxOptions {
     | 'instant'
     | { readonly character?: number | undefined; readonly asset?: number | undefined }
     | undefined;
-  /** Where uploads go, which the service's document does not say. */
-  readonly storage?:
-    | {
-        /** `same`: beside the API. `other`: another origin, as object storage has one. @default 'same' */
-        readonly origin?: 'same' | 'other' | undefined;
-        /** Whether it answers CORS preflights, so that a page of any origin can send a file to it. @default true */
-        readonly cors?: boolean | undefined;
-      }
-    | undefined;
+  /** Where uploads go: beside the API, or to another origin, as object storage has one. @default 'same-origin' */
+  readonly storage?: 'same-origin' | 'other-origin' | undefined;
   /** Sends webhooks. @default globalThis.fetch */
   readonly webhookFetch?: ((input: string | URL | Request, init?: RequestInit) => Promise<Response>) | undefined;
   /** The URL for in-process clients; may have a path prefix. @default 'https://sandbox.invalid' */
@@ -136,7 +129,7 @@ const sandboxSchema = z.strictObject({
     isOneOf('instant'),
     z.strictObject({ character: duration, asset: duration }),
   ),
-  storage: z.optional(z.strictObject({ origin: oneOf('same', 'other'), cors: flag })),
+  storage: oneOf('same-origin', 'other-origin'),
   webhookFetch: callback,
   baseUrl: must('an absolute http(s) URL without query and hash', isBaseUrl),
   apiKey: secret(
@@ -156,7 +149,6 @@ export type Settings = ReturnType<typeof settingsOf>;
 export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } = {}) {
   checkOptions('createSandbox', sandboxSchema, options);
   const { clock, speed = 1, balanceTokens = 1000, dispatch = 'enabled', limits = 'documented', review } = options;
-  const { origin = 'same', cors = true } = options.storage ?? {};
   const { jobDurationMs = DEFAULT_DURATION_MS, baseUrl = 'https://sandbox.invalid', startTime, seed, prices } = options;
   // Looked up at each call, so that a fetch which a test puts in its place is used.
   const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
@@ -170,7 +162,7 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
       : jobDurationMs,
     limits: limitsOf(limits),
     review: typeof review === 'object' ? review : {},
-    storage: { isOtherOrigin: origin === 'other', hasCors: cors },
+    hasOwnStorage: options.storage === 'other-origin',
     baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ''),
   };
 }

@@ -1,7 +1,6 @@
 import type { Job, JobStatus } from '../../schemas/job.js';
 import { LOGGED_ITEMS, type Scope } from './choices.js';
-import type { ArmedFault } from './faults.js';
-import type { Outcome, PlannedEnd } from './outcomes.js';
+import type { ArmedFault, Outcome, PlannedEnd } from './faults-and-outcomes.js';
 
 // All that the sandbox remembers, as plain data: a fork has a structured clone of it.
 
@@ -89,31 +88,23 @@ export interface StoredCharacter {
 }
 
 /** Something of the service that is due at a moment of the sandbox's time. */
-export interface DueEvent extends DueTask {
+export interface DueEvent {
+  readonly at: number;
   readonly kind: 'start' | 'end' | 'deliver';
   readonly id: string;
-  /** Must happen at its moment and cannot wait for the next request. */
-  readonly isLive: boolean;
 }
 
 export interface State {
   seed: number;
   random: number;
-  order: number;
   requestCount: number;
   faultCount: number;
   dispatch: 'enabled' | 'disabled';
   readonly accounts: Map<string, Account>;
   readonly keys: Map<string, ApiKey>;
   readonly jobs: Map<string, StoredJob>;
-  /** The ids of all jobs, oldest first, so that the newest are found without a walk through the map. */
-  readonly jobIds: string[];
   readonly uploads: Map<string, StoredUpload>;
-  /** How many unfinished jobs use an upload. */
-  readonly uploadUses: Map<string, number>;
   readonly characters: Map<string, StoredCharacter>;
-  /** `account slug` to the id of the character. */
-  readonly slugs: Map<string, string>;
   /** `account kind key` to the id of what was created. */
   readonly idempotency: Map<string, string>;
   /** `account limit` to the moments of the requests that count. */
@@ -131,18 +122,14 @@ export function createState(seed: number, dispatch: State['dispatch']): State {
   return {
     seed,
     random: seed | 0,
-    order: 0,
     requestCount: 0,
     faultCount: 0,
     dispatch,
     accounts: new Map(),
     keys: new Map(),
     jobs: new Map(),
-    jobIds: [],
     uploads: new Map(),
-    uploadUses: new Map(),
     characters: new Map(),
-    slugs: new Map(),
     idempotency: new Map(),
     windows: new Map(),
     seenUrls: new Map(),
@@ -158,12 +145,6 @@ export function createState(seed: number, dispatch: State['dispatch']): State {
 export function keepLatest<T>(log: T[], entry: T): void {
   log.push(entry);
   if (log.length > LOGGED_ITEMS * 1.1) log.splice(0, log.length - LOGGED_ITEMS);
-}
-
-export interface DueTask {
-  readonly at: number;
-  /** Decides between two things that are due at the same moment. */
-  readonly order: number;
 }
 
 // What a user of the sandbox reads: logs, ledger and jobs.
@@ -210,10 +191,10 @@ export interface DeliveryRecord {
   readonly url: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
-  /** Counted from 1, copies and redeliveries included. */
+  /** Counted from 1, copies included. */
   readonly attempt: number;
   /** Why it was sent. */
-  readonly reason: 'event' | 'retry' | 'copy' | 'redelivery';
+  readonly reason: 'event' | 'retry' | 'copy';
   /** The headers as they were sent, signature included. */
   readonly headers: Readonly<Record<string, string>>;
   /** The exact text that was signed. */

@@ -1,13 +1,14 @@
-import type { Clock } from '../../runtime/clock.js';
+import { type Clock, nextTurn, systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Settings } from './options.js';
-import { type Activity, afterReal, realNow, standstill } from './real-time.js';
-import type { DueEvent, DueTask, State } from './state.js';
+import type { DueEvent, State } from './state.js';
 
 /** How many times as fast the waits of the sandbox's own clients pass. */
 const SKIP_SPEED = 1000;
 /** Real milliseconds until a wait that could not be skipped yet is looked at again. */
 const SKIP_AGAIN_MS = 2;
+/** The longest real wait of one timer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 2;
 
 interface TimelineOptions {
   readonly settings: Pick<Settings, 'isManual' | 'speed' | 'skipsWaits'>;
@@ -18,64 +19,45 @@ interface TimelineOptions {
   readonly run: (event: DueEvent) => void;
 }
 
-interface Timer extends DueTask {
+interface Timer {
+  readonly at: number;
   readonly fire: () => void;
 }
 
 /**
  * The sandbox's time, and what is due in it: events of the service, which are part of the state, and timers of those who
- * take their time from here. On the real clock an event happens when somebody looks, or by a timer when it is live.
+ * take their time from here. Both lists are in the order of time.
  */
 export class Timeline {
   readonly #options: TimelineOptions;
   readonly #timers: Timer[] = [];
-  #timerCount = 0;
   #base: number;
-  readonly #realBase = realNow();
-  #live = 0;
-  #armed: { readonly at: number; readonly holdsProcess: boolean; readonly cancel: () => void } | undefined;
-
-  readonly #stands = standstill();
+  readonly #realBase = systemClock.now();
+  #armed: { readonly at: number; readonly isIdle: boolean; readonly cancel: () => void } | undefined;
 
   /** The sandbox's time as a client takes it. A pending timer holds the process on the real clock only. */
   readonly clock: Clock = { now: () => this.now(), after: (ms, fire) => this.#after(ms, fire) };
 
   constructor(options: TimelineOptions) {
     this.#options = options;
-    this.#base = options.startTime ?? realNow();
-    this.#live = options.state.events.filter((event) => event.isLive).length;
+    this.#base = options.startTime ?? this.#realBase;
     this.#arm();
   }
 
   now(): number {
     const { isManual, speed } = this.#options.settings;
-    if (isManual) return this.#base;
-    return Math.floor(this.#base + (realNow() - this.#realBase) * speed);
+    return isManual ? this.#base : Math.floor(this.#base + (systemClock.now() - this.#realBase) * speed);
   }
 
-  /** Whether no time passes on the real clock, because a test has faked Date alone. */
-  get standsStill(): boolean {
-    return this.#stands() && !this.#options.settings.isManual;
-  }
-
-  /** Follows the state when its events were taken away. */
-  restart(): void {
-    this.#live = 0;
-    this.#arm();
-  }
-
-  /** Has an event happen at a moment. A live one happens on time even if nobody looks. */
-  schedule(event: Pick<DueEvent, 'kind' | 'id' | 'isLive'>, at: number): void {
-    const { state } = this.#options;
-    state.order += 1;
-    insert(state.events, { ...event, at, order: state.order });
-    if (event.isLive) this.#live += 1;
+  /** Has an event happen at a moment. */
+  schedule(event: DueEvent): void {
+    insert(this.#options.state.events, event);
     this.#arm();
   }
 
   catchUp(): void {
     const { events } = this.#options.state;
-    for (let next = events[0]; next !== undefined && next.at <= this.now(); next = events[0]) this.#runEvent();
+    for (let next = events[0]; next !== undefined && next.at <= this.now(); next = events[0]) this.#runNext();
     this.#arm();
   }
 
@@ -93,8 +75,7 @@ export class Timeline {
     const target = this.now() + ms;
     await settled();
     for (let at = this.#nextAt(); at !== undefined && at <= target; at = this.#nextAt()) {
-      this.#reach(at);
-      this.#runNext();
+      this.step();
       await settled();
     }
     this.#reach(target);
@@ -103,19 +84,17 @@ export class Timeline {
 
   /** Waits on this clock, or for `ms` real milliseconds where `inRealTime`. An abort ends the wait at once. */
   sleep(ms: number, { inRealTime, signal }: { inRealTime: boolean; signal?: AbortSignal | undefined }): Promise<void> {
-    const real: Clock = { now: realNow, after: (wait, fire) => afterReal(wait, fire, { holdsProcess: true }) };
-    return sleep(inRealTime && !this.#options.settings.isManual ? real : this.clock, ms, signal);
+    return sleep(inRealTime && !this.#options.settings.isManual ? systemClock : this.clock, ms, signal);
   }
 
   #after(ms: number, fire: () => void): () => void {
-    this.#timerCount += 1;
-    const timer: Timer = { at: Math.ceil(this.now() + ms), order: this.#timerCount, fire };
+    const timer: Timer = { at: Math.ceil(this.now() + ms), fire };
     insert(this.#timers, timer);
     this.#options.activity.touch();
     this.#arm();
     return () => {
-      const index = placeOf(this.#timers, timer);
-      if (this.#timers[index] !== timer) return;
+      const index = this.#timers.indexOf(timer);
+      if (index === -1) return;
       this.#timers.splice(index, 1);
       this.#arm();
     };
@@ -123,8 +102,7 @@ export class Timeline {
 
   /** Moves on to a moment, unless it has passed. */
   #reach(time: number): void {
-    const ahead = time - this.now();
-    if (ahead > 0) this.#base += ahead;
+    this.#base += Math.max(0, time - this.now());
   }
 
   #nextAt(): number | undefined {
@@ -136,54 +114,40 @@ export class Timeline {
 
   /** Runs one event or timer. An event goes first, so that a client which looks at the same moment sees it. */
   #runNext(): void {
-    const event = this.#options.state.events[0];
-    const timer = this.#timers[0];
-    if (timer === undefined || (event !== undefined && event.at <= timer.at)) {
-      this.#runEvent();
-      return;
+    const { events } = this.#options.state;
+    const [event, timer] = [events[0], this.#timers[0]];
+    if (event !== undefined && (timer === undefined || event.at <= timer.at)) {
+      events.shift();
+      this.#options.run(event);
+    } else {
+      this.#timers.shift();
+      timer?.fire();
     }
-    this.#timers.shift();
-    timer.fire();
   }
 
-  #runEvent(): void {
-    const event = this.#options.state.events.shift();
-    if (event === undefined) return;
-    if (event.isLive) this.#live -= 1;
-    this.#options.run(event);
-  }
-
+  /** Has what is due next happen on the real clock, also when nobody looks. */
   #arm(): void {
-    const { state, settings } = this.#options;
-    const { isManual, speed, skipsWaits } = settings;
-    if (isManual) return;
-    const timer = this.#timers[0];
-    const event = this.#live > 0 ? state.events[0] : undefined;
-    const at = Math.min(timer?.at ?? Number.POSITIVE_INFINITY, event?.at ?? Number.POSITIVE_INFINITY);
-    const holdsProcess = timer !== undefined;
-    const isIdle = at === Number.POSITIVE_INFINITY;
-    if (!isIdle && this.#armed && this.#armed.at <= at && this.#armed.holdsProcess === holdsProcess) return;
-    this.#disarm();
-    if (isIdle) return;
-    const isSkipped = skipsWaits && holdsProcess;
-    this.#armFor(at, (at - this.now()) / (isSkipped ? SKIP_SPEED : speed), holdsProcess);
-  }
-
-  #armFor(at: number, ms: number, holdsProcess: boolean): void {
-    const cancel = afterReal(ms, () => this.#wake(at, holdsProcess), { holdsProcess });
-    this.#armed = { at, holdsProcess, cancel };
-  }
-
-  #disarm(): void {
+    if (this.#options.settings.isManual) return;
+    const at = this.#nextAt();
+    const isIdle = this.#timers.length === 0;
+    if (at !== undefined && this.#armed && this.#armed.at <= at && this.#armed.isIdle === isIdle) return;
     this.#armed?.cancel();
     this.#armed = undefined;
+    if (at === undefined) return;
+    const { skipsWaits, speed } = this.#options.settings;
+    this.#armFor(at, (at - this.now()) / (skipsWaits && !isIdle ? SKIP_SPEED : speed), isIdle);
   }
 
-  #wake(at: number, holdsProcess: boolean): void {
+  #armFor(at: number, ms: number, isIdle: boolean): void {
+    const realMs = Math.min(Math.max(0, ms), LONGEST_TIMER_MS);
+    this.#armed = { at, isIdle, cancel: systemClock.after(realMs, () => this.#wake(at, isIdle), { isIdle }) };
+  }
+
+  #wake(at: number, isIdle: boolean): void {
     this.#armed = undefined;
-    if (this.#options.settings.skipsWaits && holdsProcess && this.now() < at) {
+    if (this.#options.settings.skipsWaits && !isIdle && this.now() < at) {
       if (!this.#options.activity.isQuiet) {
-        this.#armFor(at, SKIP_AGAIN_MS, holdsProcess);
+        this.#armFor(at, SKIP_AGAIN_MS, isIdle);
         return;
       }
       this.#reach(at);
@@ -193,19 +157,83 @@ export class Timeline {
   }
 }
 
-function insert<T extends DueTask>(tasks: T[], task: T): void {
-  tasks.splice(placeOf(tasks, task), 0, task);
+/** Puts a task behind those of its time and before. */
+function insert<T extends { readonly at: number }>(tasks: T[], task: T): void {
+  tasks.splice(tasks.findLastIndex(({ at }) => at <= task.at) + 1, 0, task);
 }
 
-/** Where a task stands, or would stand, in a list that is in the order of time: ten thousand jobs must not cost a scan each. */
-function placeOf(tasks: readonly DueTask[], { at, order }: DueTask): number {
-  let [from, to] = [0, tasks.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    const other = tasks[middle];
-    const isBefore = other !== undefined && (other.at < at || (other.at === at && other.order < order));
-    if (isBefore) from = middle + 1;
-    else to = middle;
+// What cannot happen in the sandbox's own time: receivers of webhooks, and the end of work that is under way.
+
+export function realDeadline(ms: number): AbortSignal {
+  return AbortSignal.timeout(ms);
+}
+
+// Looked up when the module loads, so that a test's fake timers do not hold it.
+const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? systemClock.now;
+
+/** Turns of the event loop without anything new, after which everybody is taken to be waiting. */
+const QUIET_TURNS = 12;
+/** Real milliseconds after which work that does not move is taken to be waiting, too. */
+const GRACE_MS = { work: 2000, body: 250 } as const;
+
+interface Mark {
+  readonly kind: keyof typeof GRACE_MS;
+  movedAt: number;
+}
+
+/** Something under way that goes on by itself, without the sandbox's time passing. */
+export interface Underway {
+  touch(): void;
+  end(): void;
+}
+
+/** Knows whether clients and receivers are busy, or only wait for time to pass. */
+export class Activity {
+  readonly #marks = new Set<Mark>();
+  #changes = 0;
+
+  /** A request or a delivery begins, or the `body` of an answer that is being read. */
+  begin(kind: Mark['kind']): Underway {
+    const mark = { kind, movedAt: monotonic() };
+    this.#marks.add(mark);
+    this.touch();
+    return {
+      touch: () => {
+        mark.movedAt = monotonic();
+        this.touch();
+      },
+      end: () => {
+        if (this.#marks.delete(mark)) this.touch();
+      },
+    };
   }
-  return from;
+
+  touch(): void {
+    this.#changes += 1;
+  }
+
+  /** Whether nothing is under way, or what is under way has not moved for a while. */
+  get isQuiet(): boolean {
+    return !this.#moves('work') && !this.#moves('body');
+  }
+
+  /** Resolves when no request or delivery is under way and nothing new happens. */
+  async settle(): Promise<void> {
+    let seen = this.#changes;
+    for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
+      await nextTurn();
+      if (this.#changes === seen && !this.#moves('work')) continue;
+      seen = this.#changes;
+      quiet = -1;
+    }
+  }
+
+  /** Whether something of the kind has moved lately. What has not is forgotten. */
+  #moves(kind: Mark['kind']): boolean {
+    for (const mark of this.#marks) {
+      if (monotonic() - mark.movedAt > GRACE_MS[mark.kind]) this.#marks.delete(mark);
+      else if (mark.kind === kind) return true;
+    }
+    return false;
+  }
 }

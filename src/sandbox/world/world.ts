@@ -1,9 +1,15 @@
-import { createMediaCache, type RenderFile } from '../media/index.js';
 import type { Settings } from './options.js';
 import { createRandom, freshSeed, type RandomSource, secretText } from './random.js';
-import { Activity } from './real-time.js';
-import { createState, type DueEvent, type State } from './state.js';
-import { Timeline } from './timeline.js';
+import { createState, type DueEvent, type State, type StoredJob } from './state.js';
+import { Activity, Timeline } from './timeline.js';
+
+/** The file of a job, as it is served. */
+export interface ServedFile {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly contentType: string;
+  /** Strong, with its quotes: other content has another one, also after a reset that repeats the ids. */
+  readonly etag: string;
+}
 
 export interface World {
   readonly settings: Settings;
@@ -11,7 +17,8 @@ export interface World {
   readonly random: RandomSource;
   readonly timeline: Timeline;
   readonly activity: Activity;
-  readonly renderFile: RenderFile;
+  /** The files that somebody has asked for. */
+  readonly files: WeakMap<StoredJob, ServedFile>;
   readonly inFlight: Set<Promise<void>>;
   readonly storageSecret: string;
 }
@@ -33,8 +40,7 @@ export function createWorld(settings: Settings, run: (world: World, event: DueEv
     timeline,
     activity,
     random: createRandom(state),
-    // Files follow from what a job shows, so a copy of the sandbox can share them.
-    renderFile: origin?.renderFile ?? createMediaCache(),
+    files: new WeakMap(),
     inFlight: new Set(),
     storageSecret: origin?.storageSecret ?? secretText('storage'),
   };
