@@ -47,11 +47,8 @@ export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnT
 
 function assemble(world: World, identity: Identity): OpenSandbox {
   const { activity, timeline, settings, state } = world;
-  let control: ((request: Request) => Promise<Response>) | undefined;
-  const handle = withControl(createHandler(world, createApp(world)), (request) => {
-    control ??= createControl(world, service);
-    return control(request);
-  });
+  const answer = createHandler(world, createApp(world));
+  const handle: Handle = (request, arrival) => control(request) ?? answer(request, arrival);
   let hasClients = false;
   const settled = async () => {
     await delivered(world);
@@ -96,6 +93,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       timeline.catchUp();
     },
   };
+  const control = createControl(world, service);
   return {
     service,
     get clock() {
@@ -119,16 +117,6 @@ function copyOf(origin: World): World {
   const world = createWorld(settings, runEvent, origin);
   for (const job of world.state.jobs.values()) job.baseUrl = settings.baseUrl;
   return world;
-}
-
-/** Lets the page at `/` and the control surface at `/_sandbox/` answer before the service does. */
-function withControl(service: Handle, control: (request: Request) => Promise<Response>): Handle {
-  return (request, arrival) => {
-    const { pathname } = new URL(request.url);
-    const isPage = pathname === '/' && (request.method === 'GET' || request.method === 'HEAD');
-    const isControl = isPage || pathname === '/_sandbox' || pathname.startsWith('/_sandbox/');
-    return isControl ? control(request) : service(request, arrival);
-  };
 }
 
 /** The first account and its key. */

@@ -150,7 +150,7 @@ describe('a file that cannot be saved', () => {
     expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Go on with: gen-client download job_\w+ --out out\//);
     expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
     expect(stderr).not.toContain('--retry-failed');
-    expect(stderr).toContain('Fetch the files that were not saved: gen-client batch prompts.jsonl --out out/');
+    expect(stderr).toContain('Go on with: gen-client batch prompts.jsonl --out out/');
   });
 });
 
@@ -222,7 +222,7 @@ describe('a batch that has stopped', () => {
     expect(stdout).toMatch(/line 1 {2}pending {2}job_\w+ /);
     expect(stdout).toContain('1 row: 0 completed, 0 failed, 1 pending, 0 not started.');
     expect(stdout).toContain('0 tokens charged (0.00 USD), 2 quoted for what goes on.');
-    expect(stderr).toContain('Wait for the jobs that go on: gen-client batch prompts.jsonl --out out/');
+    expect(stderr).toContain('Go on with: gen-client batch prompts.jsonl --out out/');
     expect(stderr).not.toContain('--retry-failed');
   });
 
@@ -230,7 +230,7 @@ describe('a batch that has stopped', () => {
     prompts({ call: 'images', prompt: 'a', webhook_url: 'http://8.8.8.8/hook' });
     const { code, stderr } = await run();
     expect(code).toBe(1);
-    expect(stderr).toContain('Try the rows without a job again: gen-client batch prompts.jsonl --out out/');
+    expect(stderr).toContain('Go on with: gen-client batch prompts.jsonl --out out/');
     expect(stderr).not.toContain('--retry-failed');
   });
 });

@@ -22,60 +22,40 @@ async function control(path: string, body?: unknown, method = body === undefined
 }
 
 describe('the control surface', () => {
-  it('moves the clock, so that a job ends', async () => {
+  it('moves the clock, decides how a job ends, and shows it', async () => {
+    await control('outcomes', { errorCode: 'generation_rejected' });
     const { job } = await client.videos.create({ prompt: 'a fox' });
     const before = (await control('clock')).body.now;
     expect(await control('advance', { ms: 60_000 })).toMatchObject({ status: 200, body: { now: before + 60_000 } });
-    expect((await control(`jobs/${job.id}`)).body.job).toMatchObject({ id: job.id, status: 'completed' });
-  });
-
-  it('decides how the next job ends, and ends one at once', async () => {
-    await control('outcomes', { errorCode: 'generation_rejected', durationMs: 0 });
-    expect((await client.videos.create({ prompt: 'a fox' })).job).toMatchObject({ errorCode: 'generation_rejected' });
-    const { job } = await client.videos.create({ prompt: 'a fox' });
-    const { body } = await control(`jobs/${job.id}/finish`, { status: 'blocked' });
+    expect((await control(`jobs/${job.id}`)).body.job).toMatchObject({ errorCode: 'generation_rejected' });
+    const other = await client.videos.create({ prompt: 'a fox' });
+    const { body } = await control(`jobs/${other.job.id}/finish`, { status: 'blocked' });
     expect(body.job.status).toBe('blocked');
   });
 
   it('lets requests fail by rule, lists the rules and takes them away', async () => {
     const { body } = await control('faults', { match: { method: 'GET', path: '/v1/voices' }, status: 500, times: 2 });
-    const call = client.voices.list({ maxRetries: 0 });
-    await expect(call).rejects.toMatchObject({ status: 500 });
+    await expect(client.voices.list({ maxRetries: 0 })).rejects.toMatchObject({ status: 500 });
     expect((await control('faults')).body.faults).toMatchObject([{ id: body.id, struck: 1 }]);
     await control(`faults/${body.id}`, undefined, 'DELETE');
     await expect(client.voices.list()).resolves.toBeDefined();
     expect((await control(`faults/${body.id}`, undefined, 'DELETE')).status).toBe(404);
   });
 
-  it('pauses dispatch and lets it go on', async () => {
-    await control('dispatch', { dispatch: 'disabled' });
-    await expect(client.videos.create({ prompt: 'a' }, { maxRetries: 0 })).rejects.toMatchObject({
-      code: 'dispatch_disabled',
-    });
-    await control('dispatch', { dispatch: 'enabled' });
-    await expect(client.videos.create({ prompt: 'a' })).resolves.toBeDefined();
-  });
-
-  it('tops up and shows the ledger', async () => {
+  it('tops up, makes and revokes keys, pauses dispatch, logs requests and not itself, and resets', async () => {
     expect((await control('topup', { usd: 20 })).body).toEqual({ balanceTokens: 1400 });
     expect((await control('ledger')).body).toMatchObject({ balanceTokens: 1400, paidTokens: 1400 });
-  });
-
-  it('makes keys with scopes and accounts of their own, and revokes them', async () => {
-    const { body } = await control('keys', { scopes: ['jobs:read'], account: 'other' });
-    expect(body.webhookSecret).not.toBe(sandbox.webhookSecret);
-    const other = client.withOptions({ apiKey: body.key });
-    await expect(other.videos.create({ prompt: 'a' })).rejects.toMatchObject({ code: 'scope_missing' });
-    await control(`keys/${body.key}`, undefined, 'DELETE');
-    await expect(other.jobs.get('job_x')).rejects.toMatchObject({ code: 'invalid_api_key' });
-  });
-
-  it('logs requests and not itself, and resets', async () => {
-    await client.videos.create({ prompt: 'a fox' });
-    const { requests } = (await control('requests')).body;
-    expect(requests).toMatchObject([{ method: 'POST', path: '/v1/videos', status: 200 }]);
+    const { key, webhookSecret } = (await control('keys', { scopes: ['jobs:read'], account: 'other' })).body;
+    expect(webhookSecret).not.toBe(sandbox.webhookSecret);
+    await control('dispatch', { dispatch: 'disabled' });
+    expect(sandbox.dispatch).toBe('disabled');
+    const create = (apiKey: string) => client.withOptions({ apiKey, maxRetries: 0 }).videos.create({ prompt: 'a fox' });
+    await expect(create(key)).rejects.toMatchObject({ code: 'scope_missing' });
+    await control(`keys/${key}`, undefined, 'DELETE');
+    await expect(create(key)).rejects.toMatchObject({ code: 'invalid_api_key' });
+    expect((await control('requests')).body.requests).toMatchObject([{ status: 403 }, { status: 401 }]);
     await control('reset', {});
-    expect((await control('jobs')).body.jobs).toEqual([]);
+    expect((await control('requests')).body.requests).toEqual([]);
   });
 
   it('hands out the media without a key, in parts where a player asks for them', async () => {
@@ -94,14 +74,8 @@ describe('the control surface', () => {
 
   it.each([
     ['outcomes', '{"errorcode":"x"}', 'outcomes.next has no option "errorcode". Did you mean "errorCode"?'],
-    ['outcomes', '{"durationMs":1e300}', 'durationMs must be'],
-    ['faults', '{"match":{"route":"/x"}}', 'faults.add has no option "match.route".'],
-    ['faults', '{"status":"500"}', 'status must be'],
     ['advance', '{}', 'ms must be'],
-    ['advance', '{"ms":1e999}', 'ms must be'],
     ['advance', '[]', 'The body must be a JSON object.'],
-    ['topup', '{"usd":5}', '20 or more'],
-    ['keys', '{"scopes":"all"}', 'scopes must be'],
     ['nothing', '{}', 'There is no POST /_sandbox/nothing.'],
   ])('refuses %s with %s and says why', async (path, body, message) => {
     const refused = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/${path}`, { method: 'POST', body });

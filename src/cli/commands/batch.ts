@@ -132,13 +132,10 @@ function sayWhatIsLeft(
     terminal.note(`Stopped: ${messageOf(stopped)}`);
     session.exitCode = exitCodeOf(stopped);
   }
-  const { pending, failed, notSaved, notStarted } = reportOf(results);
-  const failedJobs = results.filter(({ status, job }) => status === 'failed' && job !== undefined).length;
-  if (pending > 0) terminal.note(`Wait for the jobs that go on: ${command}`);
-  if (failedJobs > 0) terminal.note(`Make new jobs for the rows whose job has failed: ${command} --retry-failed`);
-  if (failed > failedJobs) terminal.note(`Try the rows without a job again: ${command}`);
-  if (notSaved > 0) terminal.note(`Fetch the files that were not saved: ${command}`);
-  if (notStarted > 0) terminal.note(`Start the rest with: ${command}`);
+  const isFailedJob = ({ status, job }: RowResult) => status === 'failed' && job !== undefined;
+  const isOpen = (result: RowResult) => result.status !== 'completed' && !isFailedJob(result);
+  if (results.some(isOpen)) terminal.note(`Go on with: ${command}`);
+  if (results.some(isFailedJob)) terminal.note(`Make new jobs for those that failed with: ${command} --retry-failed`);
 }
 
 function commandOf(path: string, { name, out }: BatchFlags): string {

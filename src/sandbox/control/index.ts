@@ -102,10 +102,13 @@ function stateOf({ world: { state }, sandbox }: ControlCall): Fields {
   };
 }
 
-/** Makes the page at `/` and the control surface below `/_sandbox/`: what a test does in process, for any language. */
-export function createControl(world: World, sandbox: SandboxService): (request: Request) => Promise<Response> {
+/**
+ * Makes the page at `/` and the control surface below `/_sandbox/`: what a test does in process, for any language. Gives
+ * undefined for what is the service's to answer.
+ */
+export function createControl(world: World, sandbox: SandboxService) {
   const { hostname } = new URL(sandbox.baseUrl);
-  return async (request) => {
+  const answer = async (request: Request): Promise<Response> => {
     const refusal = hostRefusal(request, hostname);
     if (refusal !== undefined) return controlRefusal(403, refusal);
     const { pathname } = new URL(request.url);
@@ -124,6 +127,11 @@ export function createControl(world: World, sandbox: SandboxService): (request: 
     } catch (error) {
       return controlRefusal(error instanceof Refusal ? error.status : 400, reasonOf(error));
     }
+  };
+  return (request: Request): Promise<Response> | undefined => {
+    const { pathname } = new URL(request.url);
+    const isOurs = pathname === '/' ? READING.includes(request.method) : /^\/_sandbox(\/|$)/.test(pathname);
+    return isOurs ? answer(request) : undefined;
   };
 }
 

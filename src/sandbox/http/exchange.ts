@@ -87,18 +87,17 @@ export async function readPostBody(request: Request): Promise<string | Refusal> 
   return new Refusal('request_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes. Send files as uploads.`);
 }
 
-export interface ErrorAnswer extends RefusalDetails {
-  readonly status: number;
-  readonly code: string;
-  readonly message: string;
-}
-
 export function succeed(data: Record<string, unknown>, headers: Record<string, string> = {}): Response {
   return Response.json({ success: true, data }, { headers });
 }
 
 /** An error answer. The document does not show its form. */
-export function errorResponse({ status, code, message, data, retryAfterS }: ErrorAnswer): Response {
+export function errorResponse(
+  status: number,
+  code: string,
+  message: string,
+  { data, retryAfterS }: RefusalDetails = {},
+): Response {
   const headers = retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) };
   return Response.json({ success: false, error: { code, message }, ...(data && { data }) }, { status, headers });
 }
@@ -108,9 +107,10 @@ export function answerTo(error: unknown): { response: Response; code: string } {
   const isRefusal = error instanceof Refusal;
   const code = isRefusal ? error.code : 'internal_error';
   const message = isRefusal ? error.message : `The sandbox failed: ${reasonOf(error)}`;
-  const details = isRefusal ? error.details : {};
-  const status = isRefusal ? error.status : 500;
-  return { response: errorResponse({ status, code, message, ...details }), code };
+  return {
+    response: errorResponse(isRefusal ? error.status : 500, code, message, isRefusal ? error.details : {}),
+    code,
+  };
 }
 
 /** The file of a job, made when it is first asked for. */

@@ -84,9 +84,8 @@ async function strike(
   if (fault.commit) await answer();
   const { status, code = codeForStatus(status), retryAfterS } = fault;
   const data = retryAfterS === undefined ? undefined : { retry_after: retryAfterS };
-  const message = 'A fault rule of the sandbox caused this error.';
   record.code = code;
-  return errorResponse({ status, code, message, data, retryAfterS });
+  return errorResponse(status, code, 'A fault rule of the sandbox caused this error.', { data, retryAfterS });
 }
 
 function openRecord(world: World, request: Request): MutableRecord {
