@@ -13,7 +13,7 @@ export type { ClientOptions } from './client/client-options.js';
 export type { Images, VideoEdits, Videos } from './client/create.js';
 export type { CreateAndWaitOptions } from './client/create-options.js';
 export type { Jobs } from './client/jobs.js';
-export type { Models, Voices } from './client/models.js';
+export type { ModelList, Models, VoiceList, Voices } from './client/models.js';
 export type { OpenCreate, ResumedJob } from './client/resume.js';
 export type { Uploads } from './client/uploads.js';
 export { extensionFor } from './downloading/output.js';
@@ -54,7 +54,6 @@ export type { Budget } from './schemas/budget.js';
 export type { Character, CharacterList, CharacterParams } from './schemas/character.js';
 export { extra } from './schemas/envelope.js';
 export { type CompletedJob, type CreatedJob, isCompleted, isFinal, type Job } from './schemas/job.js';
-export type { ModelList, VoiceList } from './schemas/lists.js';
 export type { CheckedImageParams, ImageParams } from './schemas/params.js';
 export type { CreatedUpload, RereadableSource, Upload, UploadSource } from './schemas/upload.js';
 export type {

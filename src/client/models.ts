@@ -1,8 +1,19 @@
 import type { RequestOptions } from '../rules/options.js';
 import type { Fields } from '../schemas/envelope.js';
-import type { ModelList, VoiceList } from '../schemas/lists.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { decodeFields, decodeList } from './endpoint.js';
+
+/** The service's models, with whatever else it answers. */
+export interface ModelList {
+  /** The records as the service gives them. Names, aliases, prompt limits and media limits. */
+  models: Fields[];
+}
+
+/** The voices usable for speech, with whatever else the service answers. */
+export interface VoiceList {
+  /** The records as the service gives them. */
+  voices: Fields[];
+}
 
 /** What the service offers. */
 export class Models {

@@ -40,7 +40,6 @@ export function lastingRules({
   };
 }
 
-/** A create of a run. */
 export interface RunCreate {
   readonly call: CallKind;
   readonly params: Readonly<Record<string, unknown>>;

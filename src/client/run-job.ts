@@ -2,11 +2,10 @@
 import { withKey } from '../errors/gen-error.js';
 import { GenError, JobError, WaitTimeoutError } from '../errors/index.js';
 import { callFailure, mayHaveCreated } from '../rules/fate.js';
-import type { CreateEntry } from '../rules/ledger-entry.js';
+import type { CreateEntry } from '../rules/ledger-draft.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
-import { resumedRun } from '../rules/resumed-run.js';
-import { nextStep } from '../rules/run.js';
+import { nextStep, resumedRun } from '../rules/run.js';
 import {
   type CreateStep,
   type JobRunState,
@@ -68,7 +67,6 @@ export async function runJob(maker: JobMaker, request: JsonRequest<CreatedJob>, 
   }
 }
 
-/** How the run of an entry is resumed. */
 export interface ResumedRun extends Pick<CreateOptions, 'signal' | 'pollIntervalMs' | 'onUpdate'> {
   /** Milliseconds for the rest of the run; false for no limit. */
   readonly timeoutMs: number | false;
@@ -99,7 +97,6 @@ function isJobOutcome(error: unknown): boolean {
   return JobError.isInstance(error) && error.name !== 'WaitTimeoutError';
 }
 
-/** The error of a create whose files are gone with its process. */
 function filesGone({ key, call, label }: CreateEntry): GenError {
   const named = label === undefined ? '' : ` with the label "${label}"`;
   return new GenError(
@@ -108,7 +105,6 @@ function filesGone({ key, call, label }: CreateEntry): GenError {
   );
 }
 
-/** The rules of a run, as the options of its call give them. */
 function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateOptions): RunRules {
   return {
     timeoutMs: timeoutMs === false ? null : timeoutMs,
@@ -199,13 +195,11 @@ async function drive(
   }
 }
 
-/** The request of one create of the run, with the model of the step. */
 function requestOf(request: RunRequest, { model, isSecondKey }: CreateStep, waits: Promise<void>): RunRequest {
   const body = model === null || !isFields(request.body) ? request.body : { ...request.body, model };
   return { ...request, body, waits, options: 'checked', ...(isSecondKey && { neverWaits: true }) };
 }
 
-/** The options that each create of a run takes from its call. */
 function callOptions(options: CreateOptions) {
   const { signal, maxRetries, headers, extraBody, preflight, budget, onUploadProgress, label } = options;
   return { signal, maxRetries, headers, extraBody, preflight, budget, onUploadProgress, label };

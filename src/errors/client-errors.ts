@@ -1,12 +1,9 @@
-import type { RequestErrorCode } from './codes.js';
-import { type Details, GenError } from './gen-error.js';
+import type { Job } from '../schemas/job.js';
+import { JOB_ERRORS, type JobErrorCode, type Recovery, type RequestErrorCode, rowOf } from './codes.js';
+import { type Details, GenError, inFamily } from './gen-error.js';
 
 /** Refused before any call: the documented rules say that the service would refuse it. */
 export class PreflightError extends GenError {
-  protected static override get family() {
-    return 'GenError/PreflightError';
-  }
-
   /** The code that the service itself would give. */
   declare readonly code: RequestErrorCode;
   /** The parameter at fault. */
@@ -19,7 +16,10 @@ export class PreflightError extends GenError {
   }
 }
 
-type CallDetails = Details<CallError, never, 'method' | 'url' | 'idempotencyKey' | 'attempts'>;
+type CallDetails = Details<CallError, never, 'method' | 'url' | 'idempotencyKey' | 'attempts'> & {
+  readonly timeoutMs?: number | undefined;
+  readonly path?: string | undefined;
+};
 
 /** A call that got no usable answer: what was sent, how often, and under which key. */
 class CallError extends GenError {
@@ -38,46 +38,22 @@ class CallError extends GenError {
 }
 
 /** The service could not be reached, or the connection broke before the answer was whole. */
-export class ConnectionError extends CallError {
-  protected static override get family() {
-    return 'GenError/ConnectionError';
-  }
-}
+export class ConnectionError extends CallError {}
 
 /** No whole answer within `timeoutMs`. */
 export class TimeoutError extends CallError {
-  protected static override get family() {
-    return 'GenError/TimeoutError';
-  }
-
   /** The limit that was passed, in milliseconds. */
   declare readonly timeoutMs: number | undefined;
-
-  constructor(message: string, details?: CallDetails & Partial<Pick<TimeoutError, 'timeoutMs'>>) {
-    super(message, details);
-  }
 }
 
 /** The service answered with success, but not in the documented shape. */
 export class ResponseError extends CallError {
-  protected static override get family() {
-    return 'GenError/ResponseError';
-  }
-
   /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
   declare readonly path: string | undefined;
-
-  constructor(message: string, details?: CallDetails & Partial<Pick<ResponseError, 'path'>>) {
-    super(message, details);
-  }
 }
 
 /** A create would pass a budget, so it was not sent. */
 export class BudgetExceededError extends GenError {
-  protected static override get family() {
-    return 'GenError/BudgetExceededError';
-  }
-
   /** Always `budget_exceeded`. */
   readonly code = 'budget_exceeded';
   /** Tokens that the create would cost; undefined where the price is unknown. */
@@ -101,3 +77,48 @@ export class BudgetExceededError extends GenError {
     super(message, { ...details, recovery: details.reason === 'spent' ? 'top_up' : 'retry_later' });
   }
 }
+
+const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
+
+/** A job ended otherwise than completed, or was not waited for to its end. The job is on the error. */
+export class JobError extends GenError {
+  /** The job as it was last read. */
+  declare readonly job: Job;
+  /** The job's `errorCode`. */
+  declare readonly code: JobErrorCode | undefined;
+  /** The job's `errorData`, for example `retry_after` in seconds. */
+  declare readonly data: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(message: string, details: Details<JobError, 'job', 'recovery'>) {
+    const { errorCode, errorData } = details.job;
+    const recovery = details.recovery ?? rowOf(JOB_RECOVERY, errorCode ?? '') ?? 'none';
+    super(message, { ...details, ...{ code: errorCode ?? undefined, data: errorData ?? undefined }, recovery });
+  }
+}
+
+/** The job failed; nothing was charged. */
+export class JobFailedError extends JobError {}
+
+/** The job was canceled. */
+export class JobCanceledError extends JobError {}
+
+/** The job was blocked. */
+export class JobBlockedError extends JobError {}
+
+/** The wait's own `timeoutMs` passed. The job goes on, and waiting can be taken up again with its id. */
+export class WaitTimeoutError extends GenError {
+  /** The job as it was last read; undefined when no read succeeded. */
+  declare readonly job: Job | undefined;
+  /** The id that was waited for. */
+  declare readonly jobId: string;
+  /** The limit that passed, in milliseconds. */
+  declare readonly timeoutMs: number;
+
+  constructor(message: string, details: Details<WaitTimeoutError, 'jobId' | 'timeoutMs', 'job'>) {
+    super(message, { ...details, recovery: 'wait_again' });
+  }
+}
+
+inFamily('GenError', { PreflightError, ConnectionError, TimeoutError, ResponseError, BudgetExceededError });
+inFamily('GenError', { JobError, WaitTimeoutError });
+inFamily('GenError/JobError', { JobFailedError, JobCanceledError, JobBlockedError });

@@ -12,7 +12,17 @@ export {
   ServerError,
   UnprocessableEntityError,
 } from './api-error.js';
-export { ConnectionError, PreflightError, ResponseError, TimeoutError } from './client-errors.js';
+export {
+  ConnectionError,
+  JobBlockedError,
+  JobCanceledError,
+  JobError,
+  JobFailedError,
+  PreflightError,
+  ResponseError,
+  TimeoutError,
+  WaitTimeoutError,
+} from './client-errors.js';
 export type { JobErrorCode, Recovery, RequestErrorCode } from './codes.js';
 export {
   DownloadError,
@@ -21,7 +31,6 @@ export {
   UploadError,
 } from './file-errors.js';
 export { GenError } from './gen-error.js';
-export { JobBlockedError, JobCanceledError, JobError, JobFailedError, WaitTimeoutError } from './job-errors.js';
 export type { HttpAnswer } from './to-http.js';
 export { toHttp } from './to-http.js';
 export { WebhookVerificationError } from './webhook-error.js';

@@ -1,8 +1,14 @@
 import { APIError } from './api-error.js';
-import { ConnectionError, PreflightError, ResponseError, TimeoutError } from './client-errors.js';
+import {
+  ConnectionError,
+  JobError,
+  PreflightError,
+  ResponseError,
+  TimeoutError,
+  WaitTimeoutError,
+} from './client-errors.js';
 import { DownloadError, StorageError, UploadError } from './file-errors.js';
 import { GenError } from './gen-error.js';
-import { JobError, WaitTimeoutError } from './job-errors.js';
 import { WebhookVerificationError } from './webhook-error.js';
 
 /** What to answer the user of your own app. */

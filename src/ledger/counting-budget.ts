@@ -2,7 +2,7 @@
 import { BudgetExceededError } from '../errors/client-errors.js';
 import { type BudgetStanding, type BudgetTerms, budgetName } from '../rules/budget.js';
 import type { BudgetRefused } from '../rules/ledger.js';
-import type { CreateEntry } from '../rules/ledger-entry.js';
+import type { CreateEntry } from '../rules/ledger-draft.js';
 import { isUnresolved } from '../rules/ledger-shares.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
@@ -12,13 +12,11 @@ import type { Ledger } from './ledger.js';
 /** The name under which a budget shows its terms to the calls that it counts, whichever copy of the package made it. */
 export const TERMS: unique symbol = Symbol.for('gen-client.budget');
 
-/** Where a client keeps its creates. */
 export interface ClientHome {
   readonly store: Store | undefined;
   readonly clock: Clock;
 }
 
-/** What a call needs of a budget. */
 export interface CountingBudget extends Budget {
   readonly [TERMS]: {
     readonly refusesUnknown: boolean;
@@ -26,12 +24,10 @@ export interface CountingBudget extends Budget {
     countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
     /** What the user estimates; null for no estimate. */
     guess(job: PricedCall): number | null;
-    /** Reports a balance that is low. */
     reportLow(balanceTokens: number | undefined): void;
   };
 }
 
-/** What a call needs of a budget. */
 export function countingOf(budget: Budget): CountingBudget[typeof TERMS] {
   return (budget as CountingBudget)[TERMS];
 }
@@ -44,7 +40,6 @@ function shownScope(scope: string): string {
   return scope.startsWith(ALONE) ? 'default' : scope;
 }
 
-/** Whether a budget counts a create. */
 export function counts({ budgets }: CreateEntry, terms: BudgetTerms): boolean {
   return budgets.some((budget) => budgetName(budget) === budgetName(terms));
 }
@@ -61,7 +56,6 @@ export function resetOf({ endMs }: BudgetStanding): string | null {
   return endMs === null ? null : new Date(endMs).toISOString();
 }
 
-/** The error of a create that a budget refuses. */
 export async function budgetRefusal(ledger: Ledger, refused: BudgetRefused): Promise<BudgetExceededError> {
   const { outcome, budget, standing, tokens } = refused;
   const scope = shownScope(budget.scope);

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
 import { type BudgetPeriod, type BudgetTerms, budgetName, standingOf } from '../rules/budget.js';
 import { releaseCreate } from '../rules/ledger.js';
-import { entryId } from '../rules/ledger-entry.js';
+import { entryId } from '../rules/ledger-draft.js';
 import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { clockOf, randomOf, systemClock } from '../runtime/clock.js';

@@ -1,8 +1,17 @@
 // The driver of the ledger on one store: collects what the calls of this process say, and makes it one step of the rules.
 import { backoff } from '../rules/backoff.js';
 import { type OpenAsk, type OpenReply, openCreate, openKnown } from '../rules/ledger.js';
-import { createKey, INDEX_KEYS, keysOf, LedgerDraft, type LedgerProcess, Unread } from '../rules/ledger-draft.js';
-import { type CreateEntry, HOLD_MS, processOf } from '../rules/ledger-entry.js';
+import {
+  type CreateEntry,
+  createKey,
+  HOLD_MS,
+  INDEX_KEYS,
+  keysOf,
+  LedgerDraft,
+  type LedgerProcess,
+  processOf,
+  Unread,
+} from '../rules/ledger-draft.js';
 import { type Clock, clockOf, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, sleep } from '../runtime/deadline.js';
 import { boundedStore, isInProcess, isSetupError, openingOf, type Store, updateGroup } from '../store/store.js';
@@ -48,7 +57,6 @@ interface Entries {
   readonly isAlive: (holder: string) => boolean;
 }
 
-/** The ledger of one store in this process. */
 export class Ledger {
   /** Whether entries survive this process. */
   readonly outlives: boolean;
@@ -109,7 +117,6 @@ export class Ledger {
     return by;
   }
 
-  /** The call is over. */
   landed(by: string): void {
     this.#flying.delete(by);
     this.#lapsed.delete(by);

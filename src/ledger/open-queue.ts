@@ -7,10 +7,8 @@ import { Line, type TurnOutcome } from '../store/line.js';
 
 /** How often a budget that other processes use is looked at while creates wait for it. */
 const LOOK_MS = 500;
-/** Creates that are asked for at once. */
 const MOST_ASKED = 64;
 
-/** What the queue needs of its ledger. */
 interface OpenQueuePorts {
   readonly ask: <T>(rule: (draft: LedgerDraft) => T, keys: readonly string[]) => Promise<T>;
   readonly clock: Clock;
@@ -29,7 +27,6 @@ export interface OpenQueue {
   wake(): void;
 }
 
-/** Makes the queue of a ledger. */
 export function createOpenQueue({ ask, clock, isShared }: OpenQueuePorts): OpenQueue {
   /** How many of those that wait may have room: what decides about them is read at once. */
   let likely = MOST_ASKED;

@@ -26,13 +26,11 @@ export interface ExpectedPrice {
 interface Share {
   readonly creates: number;
   readonly tokens: number;
-  /** How many of them have an unknown price. */
   readonly unknown: number;
   /** How many of them have a price that was not learned. */
   readonly unsure: number;
 }
 
-/** A budget in its present period. */
 export interface BudgetState {
   /** 0 for `total`, and before the first create of a number of milliseconds. */
   readonly startMs: number;
@@ -41,13 +39,11 @@ export interface BudgetState {
   readonly shares: Readonly<Record<string, Share>>;
 }
 
-/** What a create is reserved as. */
 export interface Reservation {
   /** Whether a process has only noted the create, or has sent it. */
   readonly phase: 'open' | 'sent';
   /** The process that holds it; '' for a create whose answer was lost. */
   readonly owner: string;
-  /** Since when it is reserved. */
   readonly sinceMs: number;
 }
 
@@ -57,11 +53,9 @@ export interface Reservation {
  */
 const PRICE_MARGIN = 10;
 
-/** A budget from which nothing is spent. */
 export const EMPTY_BUDGET: BudgetState = { startMs: 0, spentTokens: 0, shares: {} };
 const EMPTY_SHARE: Share = { creates: 0, tokens: 0, unknown: 0, unsure: 0 };
 
-/** The name of a budget within its store. */
 export function budgetName({ scope, per }: Pick<BudgetTerms, 'scope' | 'per'>): string {
   return JSON.stringify([scope, per]);
 }
@@ -93,12 +87,10 @@ export function lostUntilMs(per: BudgetPeriod, sinceMs: number): number {
   return periodAt(per, endMs, 0).endMs ?? endMs;
 }
 
-/** The share that a create is part of. */
 function shareName({ phase, owner, sinceMs }: Reservation, per: BudgetPeriod): string {
   return `${phase} ${owner} ${lostUntilMs(per, sinceMs)}`;
 }
 
-/** What a share has in common. */
 function partsOf(name: string): { phase: string; owner: string; untilMs: number } {
   const [phase = '', owner = '', untilMs] = name.split(' ');
   return { phase, owner, untilMs: Number(untilMs) };
@@ -152,7 +144,6 @@ export function withSpent(state: BudgetState, per: BudgetPeriod, tokens: number,
   return { ...state, startMs, spentTokens: Math.max(0, state.spentTokens + tokens) };
 }
 
-/** How a budget stands. */
 export interface BudgetStanding {
   readonly spentTokens: number;
   readonly reservedTokens: number;

@@ -199,7 +199,6 @@ export function refusalKind(status: number): readonly [typeof APIError, Recovery
   return [APIError, status >= 300 ? 'change_request' : 'none'];
 }
 
-/** Whether a response of this status has no body. */
 export function hasNoBody(status: number): boolean {
   return status === 204 || status === 205 || status === 304;
 }

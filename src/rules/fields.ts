@@ -118,7 +118,6 @@ export function refuseOptions(params: Fields): void {
   }
 }
 
-/** What is wrong with a name that the call does not document. */
 function problemOfName(name: string, call: FieldsCall, documented: readonly string[]): string {
   if (OPTION_NAMES.includes(name)) return 'is an option: pass it as the second argument';
   const own = sameName(name, documented);

@@ -39,7 +39,6 @@ export interface PageAnswer {
   readonly retryAfterMs?: number;
 }
 
-/** Whether the answer is a part of the file. */
 export function isPart(status: number): boolean {
   return status === 206;
 }

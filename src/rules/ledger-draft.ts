@@ -1,14 +1,92 @@
-// The values of the ledger in a store: read for a step, changed by its rules, and written in one swap. Pure.
-import { type BudgetState, type BudgetTerms, budgetName, EMPTY_BUDGET, keptMs } from './budget.js';
-import { type CreateEntry, DONE_KEPT_MS, type DoneEntry, ENTRY_KEPT_MS, HOLD_MS, processOf } from './ledger-entry.js';
+// The entries of the ledger, and its values in a store: read for a step, changed by its rules, and written in one swap. Pure.
+import type { JobCall } from '../schemas/job.js';
+import { type BudgetState, type BudgetTerms, budgetName, EMPTY_BUDGET, type ExpectedPrice, keptMs } from './budget.js';
+import { DAY_MS } from './limits.js';
+import type { JobRunState, RunRules } from './run-state.js';
+
+/**
+ * How far a create has come. `open`: noted, and not sent. `sent`: it may have made a job. `accepted`: it has a job. `ended`:
+ * its job is final. An entry that made no job, or has done its work, is gone.
+ */
+export type CreatePhase = 'open' | 'sent' | 'accepted' | 'ended';
+
+/** A budget that counts a create, and the period in which it does. */
+export interface CountedBudget extends BudgetTerms {
+  /** The start of the period in which the create was accepted. */
+  readonly startMs?: number;
+}
+
+/** What has become of a create. Its key is the idempotency key of the first create of its run. */
+export interface CreateEntry extends ExpectedPrice {
+  readonly key: string;
+  readonly account: string;
+  readonly call: JobCall;
+  /** The body, with upload ids in the place of files; null until its files are uploaded. */
+  readonly params: Readonly<Record<string, unknown>> | null;
+  readonly atMs: number;
+  readonly label?: string | undefined;
+  readonly phase: CreatePhase;
+  /** The key that is sent now: that of the entry, or one that the run has derived from it. */
+  readonly sentKey: string;
+  /** The calls that work on it: the process, and a number. */
+  readonly holders: readonly string[];
+  /** Whether an answer was lost, so that a job may exist. */
+  readonly isLost?: true;
+  /** Whether it counts in no budget now: its run pauses before it asks again. */
+  readonly isAside?: true;
+  /** Whether a read has shown the end of its job, with the charge. */
+  readonly isCharged?: true;
+  /** Whether its file is stored, so that only its budgets wait for the charge. */
+  readonly isStored?: true;
+  readonly budgets: readonly CountedBudget[];
+  /** Since when it is reserved, by the store's time. */
+  readonly sinceMs?: number;
+  readonly priceClass: string;
+  /** Whether the class says what the create costs. */
+  readonly teaches: boolean;
+  /** Tells params that differ. */
+  readonly digest?: string | undefined;
+  /** Whether the entry stays until its file is stored, because it outlives the process. */
+  readonly keeps: boolean;
+  /** How `createAndWait` goes on; null for a create that is not waited for. */
+  readonly rules: RunRules | null;
+  /** Where the run stands, once its first job is over. */
+  readonly run?: JobRunState;
+  readonly jobId?: string;
+  readonly status?: string;
+  /** The earlier jobs of its run, by the key that was sent. */
+  readonly tries?: Readonly<Record<string, string>>;
+}
+
+/** What is kept of an entry that has done its work, so that its key is known. */
+export interface DoneEntry {
+  readonly jobId?: string | undefined;
+  readonly digest?: string | undefined;
+  /** All jobs of its run, where there is more than one. */
+  readonly tries?: Readonly<Record<string, string>> | undefined;
+}
+
+/** A process counts as alive for so long after it has last said so. */
+export const HOLD_MS = 30_000;
+/** How long the key of a create is known after its entry is gone. */
+export const DONE_KEPT_MS = 7 * DAY_MS;
+/** How long an entry is kept that nobody takes up. */
+export const ENTRY_KEPT_MS = 70 * DAY_MS;
+
+/** The name of an entry within its store. */
+export function entryId(account: string, key: string): string {
+  return `${account}/${key}`;
+}
+
+export function processOf(holder: string): string {
+  return holder.slice(0, holder.lastIndexOf('#'));
+}
 
 /** The index of the entries is split, so that a step writes little of it. */
 const INDEX_PARTS = 1024;
-/** Price classes that are remembered. */
 const MOST_PRICES = 250;
 const HOLDERS = 'holders';
 
-/** The keys of the whole index. */
 export const INDEX_KEYS: readonly string[] = Array.from({ length: INDEX_PARTS }, (_, part) => `index/${part}`);
 
 export const createKey = (id: string): string => `create/${id}`;
@@ -37,7 +115,6 @@ export class Unread {
   }
 }
 
-/** The process of a ledger. */
 export interface LedgerProcess {
   readonly id: string;
   /** Where one process at a time has the store: since when it has it. Other holders are gone then. */
@@ -72,7 +149,6 @@ export class LedgerDraft {
     this.#process = process;
   }
 
-  /** Whether a call is of this process. */
   isOwn = (holder: string): boolean => {
     const process = holder.includes('#') ? processOf(holder) : holder;
     return process === this.#process.id || this.#process.holders.has(process);
@@ -117,7 +193,6 @@ export class LedgerDraft {
     return stored && 'entry' in stored ? stored.entry : undefined;
   }
 
-  /** What is left of an entry that has done its work. */
   done(id: string): DoneEntry | undefined {
     const stored = this.#get<Stored>(createKey(id));
     return stored && 'done' in stored ? stored.done : undefined;
@@ -147,7 +222,6 @@ export class LedgerDraft {
     this.#set(budgetKey(terms), state, keptMs(terms.per));
   }
 
-  /** The entry of a job. */
   jobEntry(jobId: string): string | undefined {
     return this.#get<string>(`job/${jobId}`);
   }
@@ -156,7 +230,6 @@ export class LedgerDraft {
     this.#set(`job/${jobId}`, id, ENTRY_KEPT_MS);
   }
 
-  /** What a create of the account costs. */
   price({ account, priceClass }: Pick<CreateEntry, 'account' | 'priceClass'>): number | undefined {
     return this.#get<Record<string, number>>(pricesKey(account))?.[priceClass];
   }
@@ -174,7 +247,6 @@ export class LedgerDraft {
     return INDEX_KEYS.flatMap((key) => this.#get<string[]>(key) ?? []);
   }
 
-  /** What the rules have changed. */
   changes(): Record<string, { readonly value: string; readonly ttlMs: number } | null> {
     const changed = [...this.#ttlMs].flatMap(([key, ttlMs]) => {
       const value = this.#values.get(key);

@@ -9,8 +9,7 @@ import {
   withShare,
   withSpent,
 } from './budget.js';
-import type { LedgerDraft } from './ledger-draft.js';
-import { type CreateEntry, processOf } from './ledger-entry.js';
+import { type CreateEntry, type LedgerDraft, processOf } from './ledger-draft.js';
 
 /** Whether a create holds tokens of a budget without that anybody works on it, so that only its key tells its outcome. */
 export function isUnresolved(
@@ -42,7 +41,6 @@ function expectedOf({ phase, tokens, isSure }: CreateEntry): ExpectedPrice {
   return phase === 'open' || phase === 'sent' ? { tokens, isSure } : { tokens: 0, isSure: false };
 }
 
-/** Replaces an entry, and moves what it reserves. */
 export function replace(draft: LedgerDraft, id: string, entry: CreateEntry | undefined): void {
   const before = draft.entry(id);
   reserve(draft, before, -1);

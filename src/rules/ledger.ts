@@ -8,15 +8,13 @@ import {
   budgetName,
   standingOf,
 } from './budget.js';
-import type { LedgerDraft } from './ledger-draft.js';
-import { type CreateEntry, entryId } from './ledger-entry.js';
+import { type CreateEntry, entryId, type LedgerDraft } from './ledger-draft.js';
 import { correct, finish, isAnswered, replace, spend } from './ledger-shares.js';
 import { type JobRunState, originsOf } from './run-state.js';
 
 /** A create that asks to be noted, on behalf of a call. */
 export interface OpenAsk {
   readonly id: string;
-  /** The call that asks. */
   readonly by: string;
   /** The entry as it would be noted, with the price as far as this process knows it. */
   readonly entry: CreateEntry;
@@ -26,7 +24,6 @@ export interface OpenAsk {
   readonly isAgain: boolean;
 }
 
-/** What became of an ask. */
 export type OpenReply =
   /** Noted, or noted before under `id`: it may be sent. */
   | { readonly outcome: 'noted'; readonly id: string }
@@ -161,11 +158,9 @@ export function noteParams(draft: LedgerDraft, id: string, params: CreateEntry['
   if (entry && entry.params === null) replace(draft, id, { ...entry, params });
 }
 
-/** What the answer to a create says. */
 export interface AcceptedCreate {
   readonly id: string;
   readonly by: string;
-  /** The key that was sent. */
   readonly sentKey: string;
   /** The entry as it was asked for, in case the ledger has lost it. */
   readonly asked: CreateEntry;
@@ -253,7 +248,6 @@ export interface FailedCreate {
   readonly id: string;
   readonly by: string;
   readonly fate: 'refused' | 'unsent' | 'lost';
-  /** The key that was sent last. */
   readonly sentKey?: string | undefined;
   /** Whether a process before this one has left the create, so that nobody else can make it again. */
   readonly isResumed?: boolean | undefined;
@@ -284,7 +278,6 @@ export function noteRun(draft: LedgerDraft, id: string, run: JobRunState): void 
   if (entry) replace(draft, id, { ...entry, run });
 }
 
-/** How the call of a run is over. */
 export interface ClosedRun {
   readonly id: string;
   readonly by: string;
@@ -293,7 +286,6 @@ export interface ClosedRun {
   readonly isResumed?: boolean | undefined;
 }
 
-/** The call of a run is over. */
 export function closeRun(draft: LedgerDraft, { id, by, told, isResumed = false }: ClosedRun): void {
   const entry = draft.entry(id);
   if (!entry?.holders.includes(by)) return;

@@ -8,7 +8,6 @@ const PASSING: readonly number[] = [408, 409, 425, 429];
 const TAKEN: readonly number[] = [409, 412];
 /** Codes of a download that may come whole the next time. */
 const CHANGED_ON_THE_WAY: readonly string[] = ['interrupted', 'file_changed'];
-/** Codes of a store that has not answered. */
 const WITHOUT_ANSWER: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
 /** Codes of a request whose signature is wrong. Every other 403 says only that this request is not allowed. */
 const BAD_SIGNATURE =

@@ -57,7 +57,6 @@ function innermostIssue(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] };
 }
 
-/** The options that are known at a path of a schema. */
 function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodShape {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   const [first, ...rest] = path;
@@ -92,7 +91,6 @@ export const required = <T>(what: string, fits: (value: unknown) => boolean) => 
 export const requiredObject = <T>(what: string, fits: (value: unknown) => boolean) =>
   z.custom<T>(fits, { error: what, params: { hides: 'texts' } });
 
-/** A value that `fits`, where it is given. */
 export const must = <T>(what: string, fits: (value: unknown) => boolean) => z.optional(required<T>(what, fits));
 
 /** Milliseconds above 0; `Infinity` for no limit. */
@@ -101,13 +99,11 @@ export const milliseconds = must<number>(
   (value) => typeof value === 'number' && value > 0,
 );
 
-/** Milliseconds above 0, or false for no limit. */
 export const timeLimit = must<number | false>(
   'a number of milliseconds above 0, or false for no limit',
   (value) => value === false || (typeof value === 'number' && value > 0),
 );
 
-/** Milliseconds, 0 or more. */
 export const millisecondsOrZero = must<number>(
   'a number of milliseconds, 0 or more',
   (value) => typeof value === 'number' && value >= 0,
@@ -131,7 +127,6 @@ export const callback = z.optional(
   requiredObject<(...args: never[]) => unknown>('a function', (value) => typeof value === 'function'),
 );
 
-/** An AbortSignal, of whichever realm. */
 export const abortSignal = z.optional(
   requiredObject<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener'])),
 );
@@ -140,7 +135,6 @@ export const abortSignal = z.optional(
 export const either = <const T extends readonly z.core.$ZodType[]>(what: string, ...forms: T) =>
   z.optional(z.union(forms, what));
 
-/** An object that is not looked into. */
 export const anObject = z.optional(requiredObject<object>('an object', isObject));
 
 /** Headers by their names. A Headers object or a list would be sent as nothing. */

@@ -121,7 +121,6 @@ function hasWords(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
 }
 
-/** The aliases whose row passes, as a message lists them. */
 function aliases(passes: (row: ModelCapabilities) => boolean): string {
   return Object.entries<ModelCapabilities>(MODELS)
     .flatMap(([alias, row]) => (passes(row) ? alias : []))

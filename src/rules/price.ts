@@ -13,7 +13,6 @@ export interface Price {
   readonly isFixed: boolean;
 }
 
-/** The price of a create. */
 export function priceOf(call: JobCall, body: unknown): Price {
   const job = pricedCallOf(call, body);
   const isFixed = job.call !== 'videoEdits' || (job.duration !== undefined && !hasReferences(body));

@@ -33,7 +33,6 @@ export function rhythmOf(job: Job | undefined): Rhythm {
   return /fast|mini/.test(job?.modelId ?? '') ? FAST_VIDEO : VIDEO;
 }
 
-/** What is known of the jobs of one model. */
 export interface Model {
   readonly rhythm: Rhythm;
   /** The shortest of those that have completed, in milliseconds; at least the time at which one may be done at all. */
@@ -47,7 +46,6 @@ export function modelKey(job: Job | undefined): string {
   return `${job?.mediaType ?? ''}/${job?.modelId ?? ''}`;
 }
 
-/** A model of which no job was read yet. */
 export function newModel(job: Job | undefined): Model {
   return { rhythm: rhythmOf(job), runningMs: 0 };
 }
@@ -117,7 +115,6 @@ export function queuedReadMs(call: JobCall, jobs: number, rate: Partial<Rate> | 
 /** The last lengths of one class of jobs, in milliseconds, the newest last. */
 export type Lengths = readonly number[];
 
-/** So many lengths are remembered of a class. */
 const REMEMBERED_LENGTHS = 20;
 /** The share that is cut off at each end before the mean is taken: a stalled job says nothing about the others. */
 const TRIMMED = 0.2;
@@ -128,7 +125,6 @@ export function lengthClassOf({ call, model, duration, resolution }: PricedCall)
   return JSON.stringify([call, alias ?? null, duration ?? null, resolution ?? null]);
 }
 
-/** The lengths with one more. */
 export function withLength(lengths: Lengths, ms: number): Lengths {
   return [...lengths, ms].slice(-REMEMBERED_LENGTHS);
 }

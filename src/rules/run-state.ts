@@ -10,7 +10,6 @@ export type RecoverRule = number | { readonly models: readonly string[] };
 /** How to go on after a failed job, by its error code. Only a failure that was read from the service counts. */
 export type Recover = { readonly [Code in RecoverableCode]?: RecoverRule | undefined };
 
-/** What a run may do. */
 export interface RunRules {
   /** Milliseconds from the service's first answer; null for no limit. */
   readonly timeoutMs: number | null;
@@ -38,7 +37,6 @@ export interface CreateStep {
   readonly isSecondKey: boolean;
 }
 
-/** Reads a job. */
 export interface ReadStep {
   readonly type: 'read';
   readonly jobId: string;
@@ -105,15 +103,12 @@ export type RunEvent = {
 
 /** Where a run stands. Plain data, to be stored and replayed. */
 export interface JobRunState {
-  /** The version of this form. */
   readonly version: 1;
-  /** The key of the first create. */
   readonly key: string;
   /** Stands for a key that is too long to be extended. */
   readonly shortKey: string;
   /** How the run goes on after what it sees. */
   readonly rules: RunRules;
-  /** What is to be done next. */
   readonly step: RunStep;
   /** Every job that the run has made, the present one last. */
   readonly tries: readonly JobTry[];
@@ -143,9 +138,7 @@ export interface JobRunState {
   readonly isAnnounced: boolean;
 }
 
-/** What a run begins with. */
 export interface RunStart {
-  /** The key of the first create. */
   readonly key: string;
   /** Made of the whole key, at most 200 characters. */
   readonly shortKey: string;
@@ -185,7 +178,6 @@ export function resumeRun(run: JobRunState): JobRunState {
   return { ...startRun({ key, shortKey, rules }), tries, failedJobs, refusedKeys, refusal, step: step.again };
 }
 
-/** Longest key that is sent. */
 export const LONGEST_KEY = 255;
 
 /**

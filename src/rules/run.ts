@@ -1,5 +1,6 @@
 import { isSettled, type Job, type JobTry } from '../schemas/job.js';
 import type { CallFailure } from './fate.js';
+import type { CreateEntry } from './ledger-draft.js';
 import {
   type CreateStep,
   type JobRunState,
@@ -7,7 +8,9 @@ import {
   nextKey,
   type ReadStep,
   type RunEvent,
+  type RunRules,
   type StoreStep,
+  startRun,
 } from './run-state.js';
 
 /** Reviews take minutes and name their own wait. This bounds a service that never gets done. */
@@ -59,7 +62,6 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   }
 }
 
-/** The service has accepted a job. */
 function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
   const made: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
   return followed(
@@ -68,7 +70,6 @@ function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): Jo
   );
 }
 
-/** The present job has been read. */
 function followed(before: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
   const run = { ...before, tries: withJob(before.tries, job), misses: 0 };
@@ -309,4 +310,33 @@ function withJob(tries: readonly JobTry[], job: Job): readonly JobTry[] {
     ...tries.slice(0, -1),
     { ...last, status, ...(modelId && { model: modelId }), ...(errorCode && { errorCode }) },
   ];
+}
+
+/** A create that is not waited for ends with its job, whatever that came to. */
+const NO_RUN: Pick<RunRules, 'resubmitPending' | 'recover'> = { resubmitPending: false, recover: {} };
+
+/** Where the run of an entry goes on, with its time anew. `shortKey` stands for a key that is too long to be extended. */
+export function resumedRun(
+  { key, sentKey, jobId, phase, rules, run }: CreateEntry,
+  shortKey: string,
+  timeoutMs: number | null,
+): JobRunState {
+  const own: RunRules = {
+    pollMs: null,
+    retryMs: null,
+    persistent: false,
+    stores: false,
+    ...NO_RUN,
+    ...rules,
+    timeoutMs,
+  };
+  const begun = startRun({ key, shortKey, rules: own });
+  const first: JobRunState = { ...begun, step: { type: 'create', key: sentKey, model: null, isSecondKey: false } };
+  let state: JobRunState = run ? { ...run, rules: own, elapsedMs: 0 } : first;
+  const isPaused = phase === 'open' || state.tries.some((it) => it.jobId === jobId && phase !== 'sent');
+  if (isPaused && run) return state;
+  // The pause that was written down is over: the create after it was sent.
+  if (state.step.type === 'wait') state = nextStep(state, { type: 'waited', woken: false });
+  if (jobId === undefined || phase === 'sent' || phase === 'open') return state;
+  return nextStep(state, { type: 'job', job: { id: jobId, status: 'queued' } });
 }

@@ -105,7 +105,6 @@ export function steady(clock: Clock | SteadyClock): SteadyClock {
   };
 }
 
-/** The clock underneath a steady one, or the clock itself. */
 export function wallOf(clock: Clock | SteadyClock): Clock {
   return 'wall' in clock ? clock.wall : clock;
 }

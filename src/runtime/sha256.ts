@@ -10,7 +10,6 @@ export interface Sha256 {
   hex(): string | Promise<string>;
 }
 
-/** The SHA-256 of a text, as 64 hex digits. */
 export function sha256Of(text: string): string {
   return bytesToHex(sha256(utf8ToBytes(text)));
 }

@@ -24,9 +24,7 @@ export interface ClientAccount {
   ofProcess<T extends object>(name: string, make: () => T): T;
 }
 
-/** What the clients of an account learn. */
 export interface AccountFacts {
-  /** Tokens by price class. */
   readonly prices: Facts<number>;
   /** How long jobs took, by class. */
   readonly lengths: JobLengths;

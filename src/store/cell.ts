@@ -1,10 +1,8 @@
-import { newRateLimit, type RateLimitState } from '../rules/rate-limit.js';
-import { decodeRateLimit, encodeRateLimit } from '../rules/rate-limit-record.js';
+import { decodeRateLimit, encodeRateLimit, newRateLimit, type RateLimitState } from '../rules/rate-limit.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import { isSetupError, type StoreGroup, setupError, updateGroup } from './store.js';
 
-/** When the state is changed. */
 export interface ChangeTime {
   /** The time of the state: the store's, where it is in one. */
   readonly nowMs: number;
@@ -27,7 +25,6 @@ export interface Cell {
   update<T>(change: Change<T>): T | Promise<T>;
 }
 
-/** A state in the memory of this process. */
 export function memoryCell(clock: Clock): Cell {
   const state = newRateLimit();
   const time = () => ({ nowMs: clock.now(), askedMs: clock.now(), isAlone: false });
@@ -37,7 +34,6 @@ export function memoryCell(clock: Clock): Cell {
   };
 }
 
-/** The one key of the group. */
 const KEY = 'limit';
 
 /** A state in a store. While that is away, this process goes on from what it knows. */

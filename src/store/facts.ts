@@ -37,7 +37,6 @@ export class Facts<V> {
     void this.#sync();
   }
 
-  /** What is known. */
   get(name: string): V | undefined {
     const staleMs = this.#known.has(name) ? STALE_MS.known : STALE_MS.unknown;
     if (this.#group && this.#group.clock.now() - this.#readMs > staleMs) void this.#sync();
@@ -106,12 +105,10 @@ export class JobLengths {
     this.#classes.share(group);
   }
 
-  /** A job was created. */
   created(jobId: string, call: PricedCall): void {
     keepLast(this.#jobs, jobId, call, REMEMBERED_JOBS);
   }
 
-  /** The class of a job that was created in this process. */
   classOf(jobId: string): string | undefined {
     const call = this.#jobs.get(jobId);
     return call && lengthClassOf(call);

@@ -10,7 +10,6 @@ export interface GroupWrite {
 
 type Value = readonly [value: string, untilMs: number];
 
-/** A group in memory. */
 interface Group {
   version: number;
   /** Each as one text, see {@link packValue}. */
@@ -37,7 +36,6 @@ export class Groups {
     this.#most = most;
   }
 
-  /** The names of the groups that have values. */
   get names(): string[] {
     return [...this.#groups.keys()].filter((name) => Object.keys(this.#valuesOf(name)).length > 0);
   }
@@ -72,7 +70,6 @@ export class Groups {
     return { group, version: this.#lastVersion + 1, values };
   }
 
-  /** Puts a write. */
   put({ group, version, values }: GroupWrite): void {
     const kept = this.#get(group) ?? { version, values: new Map() };
     kept.version = version;

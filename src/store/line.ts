@@ -2,7 +2,6 @@ import { callerContext } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import { onAbort } from '../runtime/deadline.js';
 
-/** What a turn has brought. */
 export interface TurnOutcome<Ask, Grant> {
   readonly grants: ReadonlyMap<Ask, Grant>;
   /** Milliseconds until an ask that has no grant may have one. */
@@ -11,7 +10,6 @@ export interface TurnOutcome<Ask, Grant> {
   readonly restMs: number;
 }
 
-/** What a line is made with. */
 export interface LineOptions<Ask, Grant> {
   readonly clock: Clock;
   /** Whether a turn takes time: then calls of one moment share it. */
@@ -27,7 +25,6 @@ export interface LineOptions<Ask, Grant> {
   readonly left: () => void;
 }
 
-/** How a call waits. */
 export interface LineCall {
   readonly signal?: AbortSignal | undefined;
   /** Called once, in the async context of the call, when it has to wait: `place` calls of this process are before it. */
@@ -63,7 +60,6 @@ export class Line<Ask, Grant> {
     return this.#waiting.size;
   }
 
-  /** Waits for a grant. */
   wait(ask: Ask, { signal, onWait }: LineCall = {}): Promise<Grant> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

@@ -27,7 +27,6 @@ export interface RateLimitWait {
 /** Releases a slot. `unused`: the service has not counted the call. `accepted`: it has done what the call asks for. */
 export type Release = (outcome?: 'unused' | 'accepted') => void;
 
-/** A call that asks for a slot. */
 export interface RateLimitedCall {
   readonly signal?: AbortSignal | undefined;
   /** Called once when the call has to wait. */
@@ -36,7 +35,6 @@ export interface RateLimitedCall {
   readonly warn: (message: string) => void;
 }
 
-/** What a rate limit is made with. */
 export interface RateLimitOptions {
   readonly name: string;
   readonly limit: Rate;
@@ -55,7 +53,6 @@ const ASK_MS = 500;
 const MOST_ASKS_SAVED = 4;
 /** Processes that wait for the same slot do not come in the same millisecond. */
 const APART_MS = 10;
-/** Calls in one turn at most. */
 const MOST_ASKS = 100;
 /** Answers are told together, a hundredth of the window and at most this long after the first. */
 const MOST_TELL_MS = 250;
@@ -73,7 +70,6 @@ type News =
   | { readonly unused: string; readonly atMs: number }
   | { readonly pausedUntilMs: number; readonly atMs: number };
 
-/** What a turn came to. */
 interface TurnResult {
   readonly granted: ReadonlySet<string>;
   /** Those of which the state has to learn the end. */

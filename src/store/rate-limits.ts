@@ -34,12 +34,10 @@ const RATE = z.strictObject({ limit: LIMIT, windowMs: z.optional(WINDOW_MS) }, '
   }),
 );
 
-/** The option `limits`. */
 export const LIMITS = z.optional(
   z.strictObject(Object.fromEntries(RATE_LIMIT_NAMES.map((name) => [name, z.optional(RATE)])), 'an object'),
 );
 
-/** What rate limits are made with. */
 export interface RateLimitsOptions {
   readonly limits: Limits | undefined;
   /** Where they are shared with other processes, and under which name. @default they are kept in this process */

@@ -15,7 +15,6 @@ export interface Decision<T> {
   readonly result: T;
 }
 
-/** Where and how a group is updated. */
 export interface StoreGroup {
   readonly store: Store;
   readonly group: string;
@@ -96,7 +95,6 @@ export function isSetupError(error: unknown): error is GenError {
 /** The name under which a client shows its store to what is made with it. */
 export const STORE: unique symbol = Symbol.for('gen-client.store');
 
-/** The store of a client, if it has one. */
 export function storeOf(client: object): Store | undefined {
   return (client as { readonly [STORE]?: Store })[STORE];
 }
@@ -120,7 +118,6 @@ export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscri
 const MOST_KEPT = { creates: Number.POSITIVE_INFINITY, events: 10_000 } as const;
 const PROCESS = Symbol.for('gen-client.process-stores');
 
-/** The store of this process for what is made without one, by clock. */
 export function processStore(what: keyof typeof MOST_KEPT, clock: Clock = systemClock): Store {
   const home: typeof globalThis & { [PROCESS]?: Record<typeof what, WeakMap<Clock, Store>> } = globalThis;
   home[PROCESS] ??= { creates: new WeakMap(), events: new WeakMap() };

@@ -30,7 +30,6 @@ export interface Core {
   channels(): Channels | undefined;
   /** The rate limits of the client, as far as they are known without asking a key function. */
   limits(): RateLimits | undefined;
-  /** The rate limits of an account, which a key belongs to. */
   limitsOf(account: ClientAccount): RateLimits;
   /** What all clients of the account share. May ask a key function. */
   account(): Promise<ClientAccount>;
@@ -51,7 +50,6 @@ export interface Http {
   readonly keepsBodies: boolean;
 }
 
-/** Tells of the jobs of one client. */
 export interface JobTeller {
   seen(call: Call<unknown>, shown: ShownJob): Promise<void>;
   /** A webhook says that a job has ended. A ledger believes a verified one alone. */
@@ -105,7 +103,6 @@ export interface Call<T> {
   /** What the listeners are passed about the call; undefined without a listener. */
   readonly trace: RequestTrace | undefined;
   readonly turn: Turn;
-  /** The entries of a create in the ledgers that note it. */
   readonly opened?: readonly OpenedCreate[] | undefined;
   /** Whether a request of the call may have made a job, for the layers above. */
   readonly sent: {

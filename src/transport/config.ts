@@ -34,7 +34,6 @@ export interface Config {
   readonly keepsPlaces: boolean;
   readonly budget: Budget | undefined;
   readonly hooks: Hooks;
-  /** Where to write, and how much. */
   readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };
   /** The one clock of the client, which never runs backwards. */
   readonly clock: SteadyClock;

@@ -17,7 +17,6 @@ import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './t
 
 /** The port, and what the client itself needs. */
 export interface ClientTransport extends Transport, Pick<Core, 'limits' | 'limitsOf' | 'warn'> {
-  /** What is notified of jobs. */
   readonly jobs: JobTeller;
   ledger(): Ledger | undefined;
   /** Where waits are traced, while somebody listens. */

@@ -4,7 +4,6 @@ import { refusalKind } from '../rules/fate.js';
 import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
 
-/** A refused request, read whole. */
 export interface RefusedRequest {
   readonly status: number;
   readonly statusText: string;

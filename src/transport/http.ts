@@ -50,19 +50,17 @@ const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 
 /**
  * Sends the attempt, and follows redirects as far as they are allowed to lead. Where the runtime keeps a copy of a body that
- * could be redirected, a redirect is an error, and only a body that can be had again is sent a second time to see where it
- * leads.
+ * could be redirected, a redirect of a file is an error: a file is never held in memory.
  */
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
-  const hasBody = call.json !== undefined || call.kind.type === 'transfer';
-  if (!hasBody || !call.core.http.keepsBodies) return followRedirects(attempt, await requestOf(attempt));
+  const sent = await requestOf(attempt);
+  if (call.kind.type !== 'transfer' || !call.core.http.keepsBodies) return followRedirects(attempt, sent);
   try {
-    return await followRedirects(attempt, { ...(await requestOf(attempt)), redirect: 'error' });
+    return await followRedirects(attempt, { ...sent, redirect: 'error' });
   } catch (error) {
     if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
-    if (call.repeatable) return followRedirects(attempt, await requestOf(attempt));
-    throw refusedRedirect(call, 0, 'a stream cannot be sent twice to see where it leads');
+    throw refusedRedirect(call, 0, 'the bytes of a file go to no other address');
   }
 }
 

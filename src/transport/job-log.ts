@@ -11,7 +11,6 @@ const MOST_JOBS = 10_000;
 /** The phases of a job as bits. */
 const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
 
-/** A job that this process has heard of. */
 interface LoggedJob {
   /** What is known of it, for its next event. */
   facts: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
@@ -21,9 +20,7 @@ interface LoggedJob {
   isRead: boolean;
   /** The phases that were reported, as a sum of {@link PHASES}. */
   reported: number;
-  /** Where its create is noted. */
   ledgers: readonly Ledger[];
-  /** The trace that ends with the job. */
   trace?: JobTrace | undefined;
   /** What a ledger knows of its end. */
   toldEnd?: string;
@@ -49,7 +46,6 @@ export interface EndedJob {
   noted(): void;
 }
 
-/** Who is notified. */
 export interface JobListeners {
   readonly now: () => number;
   readonly tell: (event: JobEvent) => void;
@@ -81,7 +77,6 @@ export class JobLog {
     this.#account = memory.newAccount();
   }
 
-  /** Whether the job is remembered. */
   knows(jobId: string): boolean {
     return this.#memory.jobs.has(this.#key(jobId));
   }

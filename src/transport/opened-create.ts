@@ -2,8 +2,8 @@
 
 import type { Ledger } from '../ledger/ledger.js';
 import { closeRun, noteRun } from '../rules/ledger.js';
+import type { CreateEntry } from '../rules/ledger-draft.js';
 import { keysOf } from '../rules/ledger-draft.js';
-import type { CreateEntry } from '../rules/ledger-entry.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
 
 /** The entry of a create in one ledger, and the call that works on it. */
@@ -11,7 +11,6 @@ export interface OpenedCreate {
   readonly ledger: Ledger;
   readonly id: string;
   readonly by: string;
-  /** The entry as it was asked for. */
   readonly asked: CreateEntry;
 }
 
@@ -21,7 +20,6 @@ export interface RunOfCreates {
   readonly rules: RunRules | null;
   /** Whether the caller has chosen the key, so that it may come again. */
   readonly hasOwnKey: boolean;
-  /** Where the first create has opened the entry. */
   readonly opened: OpenedCreate[];
   /** Whether a process before this one has left it. */
   readonly isResumed?: boolean;

@@ -28,7 +28,6 @@ export interface RequestPromise<T> extends Promise<T> {
   asResponse(): Promise<Response>;
 }
 
-/** An answer beside its data. */
 export type ResponseMeta = Omit<Awaited<ReturnType<RequestPromise<unknown>['withResponse']>>, 'data'>;
 
 /**
@@ -86,7 +85,6 @@ export interface JsonRequest<T> extends RequestBase {
   readonly body?: unknown;
   /** A POST that creates: an empty answer is a failure, because the job may exist. */
   readonly creates?: boolean;
-  /** The namespace, for a create of a job. */
   readonly call?: JobCall;
   /** Where the same call also waits for the job: settles when that call is over. */
   readonly waits?: Promise<unknown> | undefined;
@@ -146,7 +144,6 @@ export interface Transport {
   transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
   /** Does work that stores the finished file of a job: traces it, and tells when it is done. */
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
-  /** What all clients of one account in this process share. */
   account(): Promise<ClientAccount>;
   /** Where the calls take their chance. */
   readonly random: Random;

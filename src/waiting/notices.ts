@@ -20,14 +20,12 @@ export interface Notice {
   readonly isVerified?: boolean | undefined;
 }
 
-/** What notices need of the client. */
 export interface NoticesContext {
   readonly clock: Clock;
   /** The store through which the processes of an account notify each other. */
   readonly store?: Store | undefined;
   /** The client's signing secrets: what another process has received is verified again. */
   readonly secrets?: (() => readonly string[]) | undefined;
-  /** The base URL, where it is known. */
   readonly baseUrl?: (() => string | undefined) | undefined;
   readonly warn?: ((message: string) => void) | undefined;
 }

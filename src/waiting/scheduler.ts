@@ -5,7 +5,7 @@ import { keepLast } from '../runtime/keep-last.js';
 import { isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../store/facts.js';
 import type { Notice } from './notices.js';
-import { DueHeap, type ReadLimits, ReadQueue } from './read-queue.js';
+import { type ReadLimits, ReadQueue } from './read-queue.js';
 import { EAGER_READS, HEARD, JobRhythms, type NewWait, type WaitedJob, type WaitPlace } from './waited-job.js';
 
 /** Reads under way at most: enough at any usual delay also under lifted limits. */
@@ -48,7 +48,7 @@ export class ReadScheduler {
   readonly #entries = new Map<string, WaitedJob>();
   /** The jobs of which only the charge is to be read. */
   readonly #later = new Map<string, WaitedJob>();
-  readonly #resting = new DueHeap<WaitedJob>();
+  readonly #resting = new Set<WaitedJob>();
   readonly #announced = new Map<string, Notice>();
   /** One queue for all waits whose reads go through the same rate limits. Its pace goes on while nobody waits. */
   readonly #queues = new WeakMap<ReadLimits, ReadQueue<WaitedJob>>();
@@ -65,7 +65,6 @@ export class ReadScheduler {
     this.#rhythms = new JobRhythms(wallOf(clock), random, lengths);
   }
 
-  /** Whether a wait is open. */
   get busy(): boolean {
     return this.#entries.size > 0;
   }
@@ -75,7 +74,6 @@ export class ReadScheduler {
     return !this.#clock.perRequest && this.#later.size < LATER_JOBS;
   }
 
-  /** Begins a wait. */
   join(limits: ReadLimits, start: NewWait): WaitPlace {
     const { id, pollIntervalMs, maxRetryAfterMs, wait } = start;
     if (this.#clock.perRequest) this.#forgetLost();
@@ -89,7 +87,7 @@ export class ReadScheduler {
     entry.places.push(place);
     if (entry.places.length === 1) {
       entries.set(id, entry);
-      this.#resting.put(entry);
+      this.#resting.add(entry);
     }
     const notice = this.#announced.get(id);
     if (notice && this.#announced.delete(id)) this.#announce(entry, notice);
@@ -157,7 +155,6 @@ export class ReadScheduler {
     return ends;
   }
 
-  /** Ends the wait. */
   leave(place: WaitPlace): void {
     const { entry } = place;
     const at = entry.places.indexOf(place);
@@ -190,7 +187,6 @@ export class ReadScheduler {
       this.#rest(entry, Math.min(entry.dueMs, Math.max(now, entry.lastReadMs + REPEATED_MS)));
       return;
     }
-    if (entry.heard === HEARD.nothing) this.#rhythms.announced();
     entry.heard = heard;
     entry.eager = EAGER_READS;
     if (event) this.#endByEvent(entry, event, now);
@@ -250,12 +246,12 @@ export class ReadScheduler {
     this.#stopTimer = undefined;
     const now = this.#clock.now();
     let nextMs = Number.POSITIVE_INFINITY;
-    for (let entry = this.#resting.first; entry; entry = this.#resting.first) {
+    for (const entry of this.#resting) {
       if (entry.dueMs > now) {
-        nextMs = entry.dueMs - now;
-        break;
+        nextMs = Math.min(nextMs, entry.dueMs - now);
+        continue;
       }
-      this.#resting.remove(entry);
+      this.#resting.delete(entry);
       const [place] = entry.places;
       if (place) this.#busy.add(place.queue);
       place?.queue.add(entry);
@@ -292,14 +288,14 @@ export class ReadScheduler {
     entry.dueMs = dueMs;
     if (entry.reader) return;
     for (const queue of this.#busy) queue.remove(entry);
-    this.#resting.put(entry);
+    this.#resting.add(entry);
   }
 
   #forget(entry: WaitedJob): void {
     const entries = this.#entriesOf(entry);
     if (entries.get(entry.id) === entry) entries.delete(entry.id);
     entry.event?.stopTimer?.();
-    this.#resting.remove(entry);
+    this.#resting.delete(entry);
     for (const queue of this.#busy) queue.remove(entry);
   }
 

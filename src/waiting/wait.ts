@@ -11,10 +11,8 @@ import { RESTART, type ReadScheduler } from './scheduler.js';
 import type { WaitOptions } from './wait-options.js';
 import type { WaitPlace } from './waited-job.js';
 
-/** A wait whose options are checked. */
 export interface WaitTarget {
   readonly id: string;
-  /** The job as far as it is known. */
   readonly job: Job | undefined;
   readonly options: Pick<WaitOptions, 'signal' | 'pollIntervalMs' | 'onUpdate'>;
   /** Milliseconds that are left; `Infinity` for no limit. */
@@ -29,7 +27,6 @@ export interface Scheduling {
   readonly limits: ReadLimits;
 }
 
-/** What a wait needs of the client. */
 export interface WaitContext {
   /** Reads the job once. A failed read is not repeated, because the scheduler does that. */
   readonly readJob: (id: string, signal: AbortSignal) => Promise<Job>;
@@ -106,9 +103,7 @@ class Wait {
   readonly #forgetAbort: (() => void) | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #isWoken = false;
-  /** Ends the sleep under way. */
   #endSleep: (() => void) | undefined;
-  /** Of the work under way. */
   #working: AbortController | undefined;
 
   /** `late` makes the error of a wait that has lasted `limitMs`. */
@@ -123,7 +118,6 @@ class Wait {
     this.#forgetAbort = onAbort(signal, () => this.#end(signal?.reason));
   }
 
-  /** Throws the reason for which the wait has ended, if it has. */
   throwIfEnded(): void {
     if (this.#ended) throw this.#ended.reason;
   }

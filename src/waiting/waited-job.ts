@@ -8,7 +8,6 @@ import type { Ranked, ReadQueue } from './read-queue.js';
 /** How the end of a job was announced: not at all, by a notice that may be wrong, or by a verified event, which ended a wait. */
 export const HEARD = { nothing: 0, hint: 1, event: 2, learned: 3 } as const;
 
-/** A job that is waited for. */
 export interface WaitedJob extends Ranked {
   readonly id: string;
   job: Job | undefined;
@@ -34,7 +33,6 @@ export interface WaitedJob extends Ranked {
 /** A wait that begins, as it tells the scheduler. */
 export interface NewWait {
   readonly id: string;
-  /** The job as far as it is known. */
   readonly job: Job | undefined;
   /** Milliseconds between two reads; the shortest of all waits on the job counts. */
   readonly pollIntervalMs?: number | undefined;
@@ -50,10 +48,8 @@ export interface NewWait {
   };
 }
 
-/** The place of a wait at the scheduler. */
 export interface WaitPlace extends Pick<NewWait, 'pollIntervalMs' | 'maxRetryAfterMs' | 'wait'> {
   readonly entry: WaitedJob;
-  /** Where its reads are due. */
   readonly queue: ReadQueue<WaitedJob>;
   /** The share of the job that was shown last. */
   share: number | undefined;
@@ -65,10 +61,6 @@ export interface WaitPlace extends Pick<NewWait, 'pollIntervalMs' | 'maxRetryAft
 
 /** A `createdAt` before that says more about the two clocks than about the job. */
 const OLDEST_MS = 3_600_000;
-/** From this share of announced completions on, polls are half as frequent. */
-const TRUSTED = 0.5;
-/** How much one completion counts for that share. */
-const TRUST_STEP = 0.3;
 /** A job that was announced, and that the first read does not show as ended, is read again after this, and twice it. */
 const EAGER_MS = 1_000;
 
@@ -81,8 +73,6 @@ export class JobRhythms {
   readonly #random: () => number;
   readonly #lengths: JobLengths | undefined;
   readonly #models = new Map<string, Ranked['of']>();
-  /** The share of completions that webhooks have announced, the last ones above all. */
-  #trust = 0;
 
   /** `wall` shows the time of day, for the age of a job. */
   constructor(wall: Clock, random: () => number, lengths: JobLengths | undefined) {
@@ -110,8 +100,6 @@ export class JobRhythms {
       sinceMs: now - ageMs,
       lastReadMs: now,
       dueMs: now + firstMs,
-      place: -1,
-      rank: 0,
       eager: 0,
       version: 0,
       reader: undefined,
@@ -130,12 +118,6 @@ export class JobRhythms {
     return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_READS - eager)) : natural;
   }
 
-  /** The end of a job was announced. */
-  announced(): void {
-    this.#trust += (1 - this.#trust) * TRUST_STEP;
-  }
-
-  /** A read has shown the job. */
   seen(entry: WaitedJob, job: Job, now: number): void {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
     if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
@@ -146,7 +128,6 @@ export class JobRhythms {
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
-    if (hasEnded && entry.heard === HEARD.nothing) this.#trust -= this.#trust * TRUST_STEP;
     // A job that failed says nothing of how long the others take: many are refused at once.
     if (hasCompleted || !hasEnded) entry.of.model = learned(entry.of.model, ageMs, hasCompleted);
     if (hasCompleted) this.completed(entry, job, ageMs);
@@ -160,7 +141,6 @@ export class JobRhythms {
     if (entry.lengthClass !== undefined) this.#lengths?.learn(entry.lengthClass, ms);
   }
 
-  /** How far the job is, for one of its waits. */
   progressOf(place: WaitPlace, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
     const { sinceMs, lengthClass } = place.entry;
@@ -183,6 +163,6 @@ export class JobRhythms {
   }
 
   #spread(ms: number): number {
-    return ms * (1 + this.#random() / 5) * (this.#trust > TRUSTED ? 2 : 1);
+    return ms * (1 + this.#random() / 5);
   }
 }

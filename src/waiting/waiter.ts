@@ -12,7 +12,6 @@ import type { ReadScheduler } from './scheduler.js';
 import { followJob, outcomeOf, type Scheduling, type WaitContext, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
-/** What waiting needs of the client. */
 export interface WaiterContext extends NoticesContext, Omit<WaitContext, 'listen' | 'scheduling'> {
   /** The scheduler that all clients of the account share, which `id` names. */
   readonly scheduling: () => Promise<Scheduling & { readonly id: string }>;
@@ -33,7 +32,6 @@ export interface Waiter {
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   /** The wait of a loop, which says itself when its program has the outcome. Resolves with the final job. */
   waitInLoop(job: Job | string, options: WaitOptions): Promise<Job>;
-  /** The program has the outcome of a job. */
   told(job: Job): void;
   /** The wait as a part of a longer call, whose options are checked. Resolves with the final job, whatever its status. */
   follow(target: WaitTarget): Promise<Job>;

@@ -4,7 +4,7 @@ import { ledgerOf } from '../../src/ledger/ledger.js';
 import type { BudgetTerms } from '../../src/rules/budget.js';
 import { outcomeUnderKey } from '../../src/rules/fate.js';
 import { acceptCreate, endCreate, failCreate, noteSent } from '../../src/rules/ledger.js';
-import type { CreateEntry } from '../../src/rules/ledger-entry.js';
+import type { CreateEntry } from '../../src/rules/ledger-draft.js';
 import type { Clock } from '../../src/runtime/clock.js';
 import type { Store } from '../../src/store/store.js';
 

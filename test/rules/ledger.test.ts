@@ -10,8 +10,7 @@ import {
   withSpent,
 } from '../../src/rules/budget.js';
 import * as rule from '../../src/rules/ledger.js';
-import { LedgerDraft } from '../../src/rules/ledger-draft.js';
-import { type CreateEntry, processOf } from '../../src/rules/ledger-entry.js';
+import { type CreateEntry, LedgerDraft, processOf } from '../../src/rules/ledger-draft.js';
 
 const TERMS = { scope: 'a', per: 'total', maxTokens: 100 } as const;
 

@@ -1,8 +1,14 @@
 // The rule of a rate limit, as data: what a turn grants, how it is stored, and what a clock that is set back changes.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lookAt, newRateLimit, type RateLimitTurn, takeTurn } from '../../src/rules/rate-limit.js';
-import { decodeRateLimit, encodeRateLimit } from '../../src/rules/rate-limit-record.js';
+import {
+  decodeRateLimit,
+  encodeRateLimit,
+  lookAt,
+  newRateLimit,
+  type RateLimitTurn,
+  takeTurn,
+} from '../../src/rules/rate-limit.js';
 
 const LIMIT = { limit: 4, windowMs: 10_000 };
 const REST_MS = 10_006;

@@ -149,18 +149,19 @@ describe('bytes on their way to an absolute URL', () => {
     expect(seen[1]?.headers).toEqual({ 'content-type': 'image/png' });
   });
 
-  it('are never led elsewhere: a stream is refused at once, on a real server', async () => {
+  it('are never led elsewhere, and sent once, on a real server', async () => {
+    let requests = 0;
     const url = await serving((_request, response) => {
+      requests += 1;
       response.writeHead(307, { location: 'http://127.0.0.1:9/elsewhere' });
       response.end();
     });
     const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: url }));
-    const body = () => new Blob(['some bytes']).stream();
-    const streamed = await rejection(transport.transfer({ ...target, url: `${url}/put`, body }));
-    expect(streamed).toMatchObject({ name: 'APIError', attempts: 1 });
-    const whole = (await rejection(transport.transfer({ ...target, url: `${url}/put`, body: () => 'x' }))) as APIError;
-    expect(whole).toMatchObject({ status: 307, attempts: 1 });
-    expect(whole.message).toContain('http://127.0.0.1:9');
+    for (const body of [() => new Blob(['some bytes']).stream(), () => 'x']) {
+      const error = await rejection(transport.transfer({ ...target, url: `${url}/put`, body }));
+      expect(error).toMatchObject({ name: 'APIError', attempts: 1 });
+    }
+    expect(requests).toBe(2);
   });
 });
 

@@ -1,7 +1,7 @@
 // Which jobs a queue lets out, how fast, and in which order; the time is an argument.
 import { describe, expect, it } from 'vitest';
 import { rhythmOf } from '../../src/rules/read-order.js';
-import { DueHeap, NO_LIMITS, type Ranked, type ReadLimits, ReadQueue } from '../../src/waiting/read-queue.js';
+import { NO_LIMITS, type Ranked, type ReadLimits, ReadQueue } from '../../src/waiting/read-queue.js';
 import { readLimits } from './processes.js';
 
 interface Entry extends Ranked {
@@ -11,7 +11,7 @@ interface Entry extends Ranked {
 const of = { model: { rhythm: rhythmOf(undefined), runningMs: 0 } };
 const NOW = 1_000_000;
 const entry = (id: string, more: Partial<Entry> = {}): Entry => ({
-  ...{ id, of, sinceMs: 0, lastReadMs: 0, eager: 0, isLater: false, rank: 0, dueMs: 0, place: -1 },
+  ...{ id, of, sinceMs: 0, lastReadMs: 0, eager: 0, isLater: false, dueMs: 0 },
   ...more,
 });
 
@@ -83,46 +83,16 @@ describe('the order of reads', () => {
     ['the other way round', all.toReversed()],
     ['mixed', all.map((_, at) => all[(at * 7) % 40] as Entry)],
   ])('is by the time since the last read, %s', (_, entries) => {
-    const queue = queueOn(NO_LIMITS);
+    const queue = queueOn(readLimits({ limit: 1_000 }));
     for (const each of entries) queue.add(each);
     expect(letOut(queue).out).toEqual(all.map(({ id }) => id));
   });
 
   it('is first come first served among equals, urgent jobs first, those that nobody waits for last', () => {
-    const queue = queueOn(NO_LIMITS, { due: 3 });
+    const queue = queueOn(readLimits({ limit: 1_000 }), { due: 3 });
     const gone = entry('gone');
     for (const each of [entry('later', { isLater: true }), gone, entry('urgent', { eager: 1 })]) queue.add(each);
     queue.remove(gone);
     expect(letOut(queue).out).toEqual(['urgent', 'due 0', 'due 1', 'due 2', 'later']);
   });
-
-  it('is found anew after 250 ms', () => {
-    const queue = queueOn(NO_LIMITS);
-    for (const id of ['a', 'b', 'c', 'd']) queue.add(entry(id, { lastReadMs: 900_000 }));
-    expect(queue.next(NOW, 0)).toMatchObject({ id: 'a' });
-    queue.add(entry('older'));
-    expect(queue.next(NOW + 250, 0)).toMatchObject({ id: 'b' });
-    expect(queue.next(NOW + 251, 0)).toMatchObject({ id: 'older' });
-  });
-});
-
-it('a heap gives what is due first, whatever is put in, moved and taken out', () => {
-  const heap = new DueHeap<Entry>();
-  const entries = Array.from({ length: 60 }, (_, at) => entry(`${at}`, { dueMs: (at * 37) % 60 }));
-  for (const each of entries) heap.put(each);
-  for (const each of entries.filter((_, at) => at % 3 === 0)) {
-    each.dueMs = 100 - each.dueMs;
-    heap.put(each);
-  }
-  for (const each of entries.filter((_, at) => at % 5 === 0)) {
-    heap.remove(each);
-    heap.remove(each);
-  }
-  const left = entries.filter((_, at) => at % 5 !== 0).map(({ dueMs }) => dueMs);
-  const given: number[] = [];
-  for (let first = heap.first; first; first = heap.first) {
-    given.push(first.dueMs);
-    heap.remove(first);
-  }
-  expect(given).toEqual(left.sort((a, b) => a - b));
 });

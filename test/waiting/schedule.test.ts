@@ -29,27 +29,6 @@ describe('a job that is announced as ended, and still runs', () => {
   });
 });
 
-it('jobs are polled half as often once webhooks announce most ends, each job counted once', async () => {
-  const { waiter, clock, at } = startProcess(done);
-  /** Milliseconds until a job that is not announced is read. */
-  const pollMs = async (id: string) => {
-    const startMs = clock.now();
-    await clock.until(waiter.waitForJob(running(id)));
-    return clock.now() - startMs;
-  };
-  const announced = async (id: string) => {
-    const wait = waiter.waitForJob(running(id));
-    waiter.notify(hint(id));
-    waiter.notify(await verified(completedEvent(id, BASE_URL), clock));
-    await clock.until(wait);
-  };
-  await announced('a');
-  expect(await pollMs('b')).toBe(11_000);
-  for (const id of ['c', 'd']) await announced(id);
-  expect(await pollMs('e')).toBe(22_000);
-  expect(at).toHaveLength(5);
-});
-
 describe('a read that fails', () => {
   const details = { status: 503, code: 'x', recovery: 'retry', method: 'GET', url: 'https://x.example' } as const;
   const readAgainAfter = async (retryAfterMs: number, more: Setting = {}) => {

@@ -144,7 +144,6 @@ async function tellEnd(core: TellerCore, { ledgers, noted, ...end }: EndedJob, j
   await Promise.all(told);
 }
 
-/** The program has what the job gave. */
 async function handOverIn(core: TellerCore, jobId: string, what: 'outcome' | 'file'): Promise<void> {
   const ledger = ledgerIn(core);
   if (!ledger) return;

@@ -13,8 +13,7 @@ import {
   noteSent,
   noteUnsent,
 } from '../../rules/ledger.js';
-import { keysOf } from '../../rules/ledger-draft.js';
-import { type CreateEntry, entryId } from '../../rules/ledger-entry.js';
+import { type CreateEntry, entryId, keysOf } from '../../rules/ledger-draft.js';
 import { priceOf } from '../../rules/price.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { keepLast } from '../../runtime/keep-last.js';
@@ -303,13 +302,11 @@ function storeFailure(call: Call<unknown>, cause: unknown): unknown {
 /** Keys of creates that are remembered without a store. */
 const KEPT_KEYS = 1_000;
 
-/** What a key has made. */
 interface MadeUnder {
   readonly digest: string;
   readonly jobId: string;
 }
 
-/** What this process has made jobs of, by key. */
 function createdKeys(account: ClientAccount): Map<string, MadeUnder> {
   return account.shared('create keys', () => new Map());
 }

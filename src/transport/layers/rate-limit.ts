@@ -13,7 +13,6 @@ const UNSTATED_PAUSE_MS = 1_000;
 /** How long a key that a function gave is used without asking again. */
 const KEY_FRESH_MS = 1_000;
 
-/** Whether the call waits for its rate limit. */
 export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): boolean {
   return limit !== undefined && config.rateLimit === 'wait';
 }
