@@ -127,15 +127,12 @@ function outputPath(job: JobRef): RequestPath {
 async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
   const reader = new OutputReader(reading);
   await reader.begin(response);
-  const body = new ReadableStream(
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>(
     {
-      type: 'bytes',
       async pull(controller) {
         const bytes = await reader.read();
         if (bytes !== undefined) return controller.enqueue(bytes);
         controller.close();
-        // Whoever brought a buffer of their own gets it back.
-        controller.byobRequest?.respond(0);
       },
       cancel: (reason) => reader.cancel(reason),
     },

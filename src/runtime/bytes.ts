@@ -45,16 +45,6 @@ export async function readUpTo(
   return { bytes: joinBytes(chunks).subarray(0, maxBytes), end };
 }
 
-/** Whether a reader may bring buffers of its own. */
-export function isByteStream(stream: ReadableStream): boolean {
-  try {
-    stream.getReader({ mode: 'byob' }).releaseLock();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** The Content-Encoding of a body that is not sent as it is. */
 export function encodingOf(headers: Headers): string | undefined {
   const encoding = headers.get('content-encoding') ?? 'identity';

@@ -1,7 +1,7 @@
 // Reads the responses of a call, and makes the errors of those that cannot be used.
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/fate.js';
-import { bodyLength, isByteStream, readUpTo, withBody } from '../runtime/bytes.js';
+import { bodyLength, readUpTo, withBody } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
 import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
@@ -160,23 +160,21 @@ function watched(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
   { deadline, idleMs, broken }: StreamOptions,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const isBytes = isByteStream(source);
   const reader = source.getReader();
   const finish = (cancel: boolean, reason?: unknown) => {
     deadline.end();
     if (cancel) reader.cancel(reason).catch(() => {});
   };
-  const guarded: UnderlyingSource<Uint8Array<ArrayBuffer>> = {
-    ...(isBytes && { type: 'bytes' }),
+  const guarded: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
     // The abort must reach a reader that is between two reads, too.
-    start(controller: Controller) {
+    start(controller) {
       const abort = () => {
         controller.error(deadline.signal.reason);
         finish(true, deadline.signal.reason);
       };
       deadline.signal.addEventListener('abort', abort, { once: true });
     },
-    async pull(controller: Controller) {
+    async pull(controller) {
       try {
         deadline.restart(idleMs);
         const { done, value } = await deadline.race(reader.read());
@@ -184,8 +182,6 @@ function watched(
         if (!done) return controller.enqueue(value);
         finish(false);
         controller.close();
-        // A reader that brought its own buffer gets it back.
-        controller.byobRequest?.respond(0);
       } catch (error) {
         if (deadline.signal.aborted) return;
         finish(true, error);
@@ -195,12 +191,4 @@ function watched(
     cancel: (reason) => finish(true, reason),
   };
   return new ReadableStream<Uint8Array<ArrayBuffer>>(guarded, { highWaterMark: 0 });
-}
-
-/** What the controllers of both kinds of stream have in common, and the buffer that a reader may have brought. */
-interface Controller {
-  enqueue(chunk: Uint8Array<ArrayBuffer>): void;
-  close(): void;
-  error(reason: unknown): void;
-  readonly byobRequest?: { respond(bytes: number): void } | null;
 }

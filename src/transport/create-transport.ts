@@ -1,4 +1,4 @@
-import { seenFromCallerOf } from '../errors/gen-error.js';
+import { atCaller } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
 import type { Ledger } from '../ledger/ledger.js';
 import { startDeadline } from '../runtime/deadline.js';
@@ -102,19 +102,14 @@ async function askAccount({
  * handle the promise itself: it causes no unhandled rejection then.
  */
 function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T> {
-  const data = answeredData(answer);
-  const handled = () => {
+  const data = atCaller(answer.then(dataIn));
+  const instead = <R>(read: (answer: Answer<T>) => R): Promise<R> => {
     data.catch(() => {});
+    return atCaller(answer.then(read));
   };
   return Object.assign(data, {
-    withResponse: async () => {
-      handled();
-      return withResponse(answer);
-    },
-    asResponse: async () => {
-      handled();
-      return asResponse(answer);
-    },
+    withResponse: () => instead(withResponse),
+    asResponse: () => instead(answeredResponse),
   });
 }
 
@@ -125,31 +120,9 @@ async function opened<T>(answer: Promise<Answer<Response>>, read: StreamRequest<
   return { ...meta, response: data instanceof Response ? data : response, decoded: { data } };
 }
 
-async function answeredData<T>(answer: Promise<Answer<T>>): Promise<T> {
-  try {
-    const { decoded } = await answer;
-    if ('failure' in decoded) throw decoded.failure;
-    return decoded.data;
-  } catch (error) {
-    throw seenFromCallerOf(error, answeredData);
-  }
-}
-
-async function withResponse<T>(answer: Promise<Answer<T>>): Promise<ResponseMeta & { readonly data: T }> {
-  try {
-    const { decoded: _, text: __, ...meta } = await answer;
-    return { ...meta, data: dataIn(await answer), response: answeredResponse(await answer) };
-  } catch (error) {
-    throw seenFromCallerOf(error, withResponse);
-  }
-}
-
-async function asResponse(answer: Promise<Answer<unknown>>): Promise<Response> {
-  try {
-    return answeredResponse(await answer);
-  } catch (error) {
-    throw seenFromCallerOf(error, asResponse);
-  }
+function withResponse<T>(answer: Answer<T>): ResponseMeta & { readonly data: T } {
+  const { decoded: _, text: __, ...meta } = answer;
+  return { ...meta, data: dataIn(answer), response: answeredResponse(answer) };
 }
 
 function dataIn<T>({ decoded }: Answer<T>): T {

@@ -66,19 +66,10 @@ it('goes on within the range that was asked for', async () => {
   ]);
 });
 
-it("can be piped, copied and read into buffers of one's own", async () => {
+it('can be copied', async () => {
   service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
   const [one, two] = (await open()).body?.tee() ?? [];
   expect((await new Response(one).arrayBuffer()).byteLength + (await new Response(two).arrayBuffer()).byteLength).toBe(
     2_000_000,
   );
-  service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
-  const reader = (await open()).body?.getReader({ mode: 'byob' });
-  let read = 0;
-  for (;;) {
-    const { done, value } = (await reader?.read(new Uint8Array(1_000))) ?? { done: true, value: undefined };
-    read += value?.length ?? 0;
-    if (done) break;
-  }
-  expect(read).toBe(MOVIE.length);
 });

@@ -109,22 +109,6 @@ describe('on a real connection', () => {
   });
 });
 
-describe('a stream of bytes', () => {
-  it('is read into a buffer of the caller, to its end', async () => {
-    const server = await httpServer((_request, response) => response.end('hello'));
-    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
-    const reader = (await client.jobs.output('job_1')).body?.getReader({ mode: 'byob' });
-    let text = '';
-    for (;;) {
-      const read = await reader?.read(new Uint8Array(3));
-      text += new TextDecoder().decode(read?.value);
-      if (read?.done !== false) break;
-    }
-    expect(text).toBe('hello');
-    await server.close();
-  });
-});
-
 describe('bytes that are sent', () => {
   const transportTo = (url: string, options = {}) =>
     createTransport(readConfig({ apiKey: freshKey(), baseUrl: url, ...options }));
