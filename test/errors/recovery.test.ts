@@ -1,8 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Recovery } from '../../src/errors/codes.js';
 import * as gen from '../../src/index.js';
-import { createSandbox } from '../../src/sandbox/index.js';
-import { rejection } from '../transport/support.js';
 
 const jobId = 'job_1';
 const job = { id: jobId, status: 'failed', errorCode: 'generation_rejected' };
@@ -69,12 +67,6 @@ describe('every error says what to do', () => {
     ];
     const made = new Set<unknown>(ERRORS.map(([, error]) => error.constructor));
     expect(classes.filter((one) => !made.has(one) && !ofStatus.some((other) => other === one))).toEqual([]);
-  });
-
-  it('gives an API error the recovery of its code', async () => {
-    const client = createSandbox({ balanceTokens: 0 }).client();
-    const error = await rejection(client.videos.create({ prompt: 'a fox' }));
-    expect(error).toMatchObject({ code: 'insufficient_balance', recovery: 'top_up' });
   });
 });
 

@@ -108,16 +108,6 @@ describe('a create that failed', () => {
     expect(stepOf(start(rules), event)).toMatchObject(step);
   });
 
-  it('for a review is sent again twenty times, not more', () => {
-    let run = start();
-    for (let at = 1; at <= 20; at++) {
-      run = proceed(run, failed('review', 1_000 + at));
-      expect(run.step.type).toBe('wait');
-      run = proceed(run, passed);
-    }
-    expect(stepOf(run, failed('review', 1))).toMatchObject({ type: 'fail', reason: 'review', again: create });
-  });
-
   it('for a review is never hurried by a webhook, but fifty wakes are all that cost no time', () => {
     let run = proceed(start(), failed('review', 20_000));
     for (let at = 0; at < 50; at++) run = proceed(run, woken);
@@ -132,12 +122,6 @@ describe('a create that failed', () => {
     const again = proceed(resumeRun(run), failed('review'));
     expect(again.step).toMatchObject({ type: 'wait', next: create });
     expect(stepOf(again, passed, failed('review'))).toEqual({ ...create, key: 'k:w1', isSecondKey: true });
-  });
-
-  it('waits longer after each failure, up to a million seconds', () => {
-    let run = start({ retryMs: 1e12 });
-    for (let at = 0; at < 30; at++) run = proceed(run, failed('lost'), passed);
-    expect(stepOf(run, failed('lost'))).toMatchObject({ ms: 1_000 * 2 ** 20 });
   });
 });
 

@@ -267,12 +267,6 @@ describe('the failure of a read', () => {
   ])('%s: the attempt is made again: %s', (error, again) => {
     expect(fate.isTransient(error)).toBe(again);
   });
-
-  it('says of a status whether it is counted, and whether it has a body', () => {
-    expect([429, 428].map(fate.isUncounted)).toEqual([true, false]);
-    expect([204, 205, 304, 200, 206].map(fate.hasNoBody)).toEqual([true, true, true, false, false]);
-    expect([refused(429), refused(428), { status: 429 }].map(fate.isRateLimited)).toEqual([true, false, false]);
-  });
 });
 
 describe('the file of a job', () => {
@@ -303,15 +297,6 @@ describe('the file of a job', () => {
     [new TypeError('x'), { status: 500, isReported: true }],
   ])('%s: a page is told %j', (error, answer) => {
     expect(files.pageAnswer(error)).toEqual(answer);
-  });
-
-  it('is a part, missing or without the bytes that were asked for', () => {
-    expect([206, 200].map(files.isPart)).toEqual([true, false]);
-    expect([416, 406].map(files.isUnsatisfiable)).toEqual([true, false]);
-    expect([404, 410].map(files.isMissing)).toEqual([true, false]);
-    expect(
-      [refused(409), refused(404, { code: 'job_not_found' }), refused(404), away(1)].map(files.saysWhyNoFile),
-    ).toEqual([true, true, false, false]);
   });
 });
 

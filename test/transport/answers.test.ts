@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
-import { type APIError, BadRequestError, RateLimitError, ResponseError } from '../../src/index.js';
+import { type APIError, ResponseError } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
 
@@ -32,16 +32,6 @@ describe('what a refusal says beside its code', () => {
     ['nothing where it is empty', '', undefined],
   ])('the data of a body is %s', async (_, body, data) => {
     expect(await refusedWith(body)).toMatchObject({ data });
-  });
-
-  it('success: false with status 200 gives the class of the documented status', async () => {
-    const rateLimited = await refusedWith({ success: false, code: 'rate_limited', retry_after: 999 }, { status: 200 });
-    expect(rateLimited).toBeInstanceOf(RateLimitError);
-    expect(await refusedWith({ success: false, error: 'prompt_required' }, { status: 200 })).toBeInstanceOf(
-      BadRequestError,
-    );
-    const unknown = await refusedWith({ success: false, error: 'something_new' }, { status: 200 });
-    expect(unknown).toMatchObject({ name: 'APIError', status: 200, code: 'something_new' });
   });
 });
 
