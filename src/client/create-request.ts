@@ -10,7 +10,6 @@ import type { UploadSteps } from '../uploading/upload.js';
 import type { Waiter } from '../waiting/waiter.js';
 import { decodeJob } from './endpoint.js';
 
-/** What a create needs of the client. */
 export interface JobMaker {
   readonly transport: Transport;
   readonly waiter: Waiter;

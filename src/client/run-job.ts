@@ -92,7 +92,6 @@ export async function resumeRunOf(
   }
 }
 
-/** Whether the error is the outcome of the run's job, and not the end of the wait for it. */
 function isJobOutcome(error: unknown): boolean {
   return JobError.isInstance(error) && error.name !== 'WaitTimeoutError';
 }
@@ -205,7 +204,6 @@ function callOptions(options: CreateOptions) {
   return { signal, maxRetries, headers, extraBody, preflight, budget, onUploadProgress, label };
 }
 
-/** Whether the run is between two creates. */
 function isPause({ step }: JobRunState): boolean {
   return step.type === 'create' || (step.type === 'wait' && step.jobId === null);
 }

@@ -196,7 +196,6 @@ export function countingOf(budget: Budget): CountingBudget[typeof TERMS] {
 /** What the scope of a budget without a name begins with. */
 const ALONE = 'default#';
 
-/** The name of a budget for messages. */
 function shownScope(scope: string): string {
   return scope.startsWith(ALONE) ? 'default' : scope;
 }
@@ -212,7 +211,6 @@ async function unresolvedKeys(ledger: Ledger, terms: BudgetTerms, { lost }: Budg
   return entries.filter((it) => counts(it, terms) && isUnresolved(it, terms, at)).map(({ sentKey }) => sentKey);
 }
 
-/** When the period of a budget ends, as an ISO timestamp. */
 function resetOf({ endMs }: BudgetStanding): string | null {
   return endMs === null ? null : new Date(endMs).toISOString();
 }

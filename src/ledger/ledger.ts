@@ -44,13 +44,11 @@ interface Pending {
   readonly untilMs: number | undefined;
 }
 
-/** What is known of a step before it is made. */
 interface AskOptions {
   readonly signal?: AbortSignal | undefined;
   readonly keys?: readonly string[];
 }
 
-/** The entries of a ledger at a time of its store. */
 interface Entries {
   readonly entries: readonly CreateEntry[];
   readonly nowMs: number;
@@ -58,9 +56,7 @@ interface Entries {
 }
 
 export class Ledger {
-  /** Whether entries survive this process. */
   readonly outlives: boolean;
-  /** The store's own time. */
   readonly clock: Clock;
   readonly #store: Store;
   readonly #uuid: string;

@@ -16,10 +16,8 @@ interface OpenQueuePorts {
   readonly isShared: boolean;
 }
 
-/** What a create comes to that has waited. */
 type Opened = { readonly reply: OpenReply } | { readonly error: unknown };
 
-/** The creates of one ledger that ask for room. */
 export interface OpenQueue {
   /** Resolves when the create is noted or refused. An abort takes it out of the queue. */
   add(ask: OpenAsk, signal: AbortSignal | undefined): Promise<OpenReply>;

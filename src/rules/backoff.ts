@@ -1,4 +1,3 @@
-/** How a pause grows from one failure to the next. */
 export interface Backoff {
   /** Milliseconds after the first failure. */
   readonly firstMs: number;

@@ -22,12 +22,10 @@ export interface ExpectedPrice {
   readonly isSure: boolean;
 }
 
-/** What creates that are not answered reserve together. */
 interface Share {
   readonly creates: number;
   readonly tokens: number;
   readonly unknown: number;
-  /** How many of them have a price that was not learned. */
   readonly unsure: number;
 }
 
@@ -118,7 +116,6 @@ export function budgetAt(
   return startMs > state.startMs || isOver ? { ...kept, startMs, spentTokens: 0 } : kept;
 }
 
-/** Adds a create to a share, or takes it away. */
 export function withShare(
   state: BudgetState,
   reservation: Reservation & Pick<BudgetTerms, 'per'>,
@@ -198,7 +195,6 @@ function sumOf(a: Share, b: Share): Share {
  */
 export type Admission = 'room' | 'spent' | 'busy' | 'unresolved';
 
-/** Decides about a create. */
 export function admissionOf(
   { spentTokens, alive, lost }: BudgetStanding,
   maxTokens: number,

@@ -203,7 +203,6 @@ export function hasNoBody(status: number): boolean {
   return status === 204 || status === 205 || status === 304;
 }
 
-/** Whether the response leads elsewhere. A browser hides where. */
 export function isRedirection({ status, type, headers }: Pick<Response, 'status' | 'type' | 'headers'>): boolean {
   return type === 'opaqueredirect' || (REDIRECTS.includes(status) && Boolean(headers.get('location')));
 }

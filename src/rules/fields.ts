@@ -146,7 +146,6 @@ const ITEM_FIELDS: readonly string[] = ['type', 'text', 'role', 'url', 'image_ur
 /** A path or an address where an upload id is expected. */
 const PLACE = /^(https?|data|file|blob):|^\.{0,2}[\\/]|^[a-z]:\\/i;
 
-/** Whether the field takes the id of an upload, or a list of ids. */
 export function isUploadField(field: string): boolean {
   return UPLOAD_FIELD.test(field);
 }

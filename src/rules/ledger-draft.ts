@@ -10,7 +10,6 @@ import type { JobRunState, RunRules } from './run-state.js';
  */
 export type CreatePhase = 'open' | 'sent' | 'accepted' | 'ended';
 
-/** A budget that counts a create, and the period in which it does. */
 export interface CountedBudget extends BudgetTerms {
   /** The start of the period in which the create was accepted. */
   readonly startMs?: number;
@@ -73,7 +72,6 @@ export const DONE_KEPT_MS = 7 * DAY_MS;
 /** How long an entry is kept that nobody takes up. */
 export const ENTRY_KEPT_MS = 70 * DAY_MS;
 
-/** The name of an entry within its store. */
 export function entryId(account: string, key: string): string {
   return `${account}/${key}`;
 }
@@ -95,7 +93,6 @@ const pricesKey = (account: string): string => `prices/${account}`;
 
 const budgetKey = (terms: Pick<BudgetTerms, 'scope' | 'per'>): string => `budget/${budgetName(terms)}`;
 
-/** The part of the index that lists an entry. */
 function indexKey(id: string): string {
   let hash = 0;
   for (let at = 0; at < id.length; at++) hash = (Math.imul(hash, 31) + id.charCodeAt(at)) | 0;
@@ -129,7 +126,6 @@ type Stored = { readonly entry: CreateEntry } | { readonly done: DoneEntry };
 
 /** The ledger as a rule reads and changes it. */
 export class LedgerDraft {
-  /** The store's time. */
   readonly nowMs: number;
   readonly #read: Pick<ReadonlySet<string>, 'has'>;
   readonly #seen: Readonly<Record<string, string>>;
@@ -154,7 +150,6 @@ export class LedgerDraft {
     return process === this.#process.id || this.#process.holders.has(process);
   };
 
-  /** Whether the process of a call lives. */
   isAlive = (holder: string): boolean => {
     const process = holder.includes('#') ? processOf(holder) : holder;
     const { opening } = this.#process;
@@ -242,7 +237,6 @@ export class LedgerDraft {
     this.#set(key, { ...Object.fromEntries(kept), [of.priceClass]: tokens }, ENTRY_KEPT_MS);
   }
 
-  /** Every id of the index. */
   ids(): string[] {
     return INDEX_KEYS.flatMap((key) => this.#get<string[]>(key) ?? []);
   }

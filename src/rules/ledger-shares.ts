@@ -31,7 +31,6 @@ function reservationOf(entry: CreateEntry): Reservation | undefined {
   return { phase: phase === 'open' ? 'open' : 'sent', owner: holder === undefined ? '' : processOf(holder), sinceMs };
 }
 
-/** Whether the create that was sent last has a job. */
 export function isAnswered({ phase }: CreateEntry): boolean {
   return phase === 'accepted' || phase === 'ended';
 }

@@ -12,7 +12,6 @@ import { type CreateEntry, entryId, type LedgerDraft } from './ledger-draft.js';
 import { correct, finish, isAnswered, replace, spend } from './ledger-shares.js';
 import { type JobRunState, originsOf } from './run-state.js';
 
-/** A create that asks to be noted, on behalf of a call. */
 export interface OpenAsk {
   readonly id: string;
   readonly by: string;
@@ -124,7 +123,6 @@ export function fillIn(draft: LedgerDraft, id: string): void {
   replace(draft, id, { ...entry, tokens, isSure: true, budgets });
 }
 
-/** What goes out now. */
 export interface SentCreate extends Pick<CreateEntry, 'params' | 'sentKey'> {
   readonly id: string;
   readonly by: string;
@@ -152,7 +150,6 @@ export function noteUnsent(draft: LedgerDraft, id: string, by: string): void {
   if (holder === by && others.length === 0) replace(draft, id, { ...entry, phase: 'open' });
 }
 
-/** The files of the create are uploaded. */
 export function noteParams(draft: LedgerDraft, id: string, params: CreateEntry['params']): void {
   const entry = draft.entry(id);
   if (entry && entry.params === null) replace(draft, id, { ...entry, params });
@@ -167,7 +164,6 @@ export interface AcceptedCreate {
   readonly jobId: string;
   /** What the answer quotes; null for no quote. */
   readonly quotedTokens: number | null;
-  /** Whether the job has ended already, and was not charged. */
   readonly isUncharged: boolean;
 }
 

@@ -34,7 +34,6 @@ export function mayCopyLater(error: GenError): boolean {
   return WITHOUT_ANSWER.includes(error.code);
 }
 
-/** Whether an error says that an object is there already. */
 export function isTaken({ status }: StorageError): boolean {
   return status !== undefined && TAKEN.includes(status);
 }
@@ -59,7 +58,6 @@ export function isTemporaryRedirect(status: number): boolean {
   return status === 307 || status === 308;
 }
 
-/** Whether the credentials may not do what was asked. */
 export function isDenied({ status }: Pick<StoreAnswer, 'status'>): boolean {
   return status === 403;
 }

@@ -20,7 +20,6 @@ const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities,
   ['aspect_ratio', 'aspectRatios', 'aspect_ratio_not_supported'],
 ];
 
-/** What the checks of a call may be told. */
 export interface CheckOptions {
   /** The model where the params name none. */
   readonly fallback?: string;
@@ -116,7 +115,6 @@ export function isOutOfReach(url: unknown): boolean {
   return typeof url === 'string' && (!/^https:/i.test(url) || LOOPBACK.test(url));
 }
 
-/** Whether `value` is a text with more than blanks. */
 function hasWords(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
 }
@@ -146,7 +144,6 @@ export function checkCharacter(body: unknown, _warn?: unknown, options?: CheckOp
   requirePrompt(params);
 }
 
-/** The documented rules of POST /v1/images. */
 export function checkImage(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
   const params = paramsOf('images', body, options);
   requirePrompt(params);
@@ -154,7 +151,6 @@ export function checkImage(body: unknown, warn: (message: string) => void, optio
   adviseHttps(params, warn);
 }
 
-/** The documented rules of POST /v1/videos. */
 export function checkVideo(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
   const rules = { ...options, fallback: DEFAULT_VIDEO_MODEL };
   const isEdit = isFields(body) && body.intent === 'video_edit';

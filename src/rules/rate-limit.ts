@@ -15,7 +15,6 @@ export interface RateLimitState {
   readonly resting: number[];
   /** Who has calls that wait, in order, and until when each place is kept. */
   line: (readonly [who: string, untilMs: number])[];
-  /** No call is sent before. */
   pausedUntilMs: number;
   /**
    * Of a limit without a number, after a pause: the one call that is under way, '' while there is none. Undefined while calls
@@ -33,7 +32,6 @@ export type RateLimitNews =
   | { readonly unused: string }
   | { readonly pauseMs: number };
 
-/** What a process knows, and asks for. */
 export interface RateLimitTurn {
   /** Who takes the turn: a process, or a run that waits outside of any. */
   readonly who: string;
@@ -51,7 +49,6 @@ export interface RateLimitTurn {
 }
 
 export interface RateLimitReply {
-  /** The calls that may go. */
   readonly granted: readonly string[];
   /** How many others are before the first call that still waits. */
   readonly ahead: number;
@@ -117,7 +114,6 @@ export interface RateLimitLook {
   readonly waitMs: number;
 }
 
-/** Looks at a limit without taking a turn. */
 export function lookAt(state: RateLimitState, limit: Rate, nowMs: number, ahead = 0): RateLimitLook {
   tidy(state, nowMs);
   const free = freeSlots(state, limit, nowMs);

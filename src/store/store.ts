@@ -154,7 +154,6 @@ export function openingOf(store: Store): string | undefined {
   return (store as { readonly [OPENING]?: string })[OPENING];
 }
 
-/** Messages within the process. */
 export function openTopics(): Pick<NotifyingStore, 'publish' | 'subscribe'> {
   const listeners = new Map<string, Set<(message: string) => void>>();
   return {

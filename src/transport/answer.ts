@@ -138,7 +138,6 @@ export function withText(response: Response, text: string): Response {
 
 interface StreamOptions {
   readonly deadline: Deadline;
-  /** Milliseconds that one read may take. */
   readonly idleMs: number;
   /** The error of a connection that breaks in the middle. */
   readonly broken: (cause: unknown) => Error;

@@ -68,7 +68,6 @@ export interface JobTeller {
   durationOf(job: PricedCall): number | undefined;
 }
 
-/** One logical call, however often it is sent. */
 export interface Call<T> {
   readonly core: Core;
   /** The method as users call it, for example `videos.create`. */
@@ -98,7 +97,6 @@ export interface Call<T> {
   readonly kind: CallRequest<T>;
   /** The body of a JSON call. The caller may change it once the call waits. */
   readonly body: unknown;
-  /** The body as text, as it is sent. */
   readonly json: string | undefined;
   /** What the listeners are passed about the call; undefined without a listener. */
   readonly trace: RequestTrace | undefined;
@@ -116,7 +114,6 @@ export interface Call<T> {
   };
 }
 
-/** What a call sends, and how its response is read. */
 export type CallRequest<T> =
   | { readonly type: 'json'; readonly request: JsonRequest<T> }
   | { readonly type: 'stream'; readonly request: StreamRequest<unknown>; readonly read: (response: Response) => T }
@@ -134,7 +131,6 @@ export interface Turn {
   readonly secret?: string | undefined;
 }
 
-/** A slot of a rate limit, held by one attempt. */
 export interface Slot {
   /** Whether the service has counted the attempt, as far as is known. */
   isUsed: boolean;
@@ -248,7 +244,6 @@ function requestPath(given: RequestPath): string {
   throw new GenError(`path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`);
 }
 
-/** An attempt of the call as hooks and logs see it. */
 export function requestEvent({ method, path, limit, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
   const { callId = '', laneWaitMs = 0 } = trace ?? {};
   return { callId, method, path, lane: limit, attempt: turn.number, laneWaitMs, idempotencyKey };

@@ -15,7 +15,6 @@ import { ledgerIn } from './layers/ledger.js';
 import { runCall } from './pipeline.js';
 import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
-/** The port, and what the client itself needs. */
 export interface ClientTransport extends Transport, Pick<Core, 'limits' | 'limitsOf' | 'warn'> {
   readonly jobs: JobTeller;
   ledger(): Ledger | undefined;

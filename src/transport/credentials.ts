@@ -6,7 +6,6 @@ import { accountFor, type ClientAccount } from '../store/account.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { type Config, checkApiKey, whyNotRead } from './config.js';
 
-/** A key, and the account that it belongs to. */
 export interface Login {
   readonly key: string;
   readonly account: ClientAccount;

@@ -161,7 +161,6 @@ function bodySize(body: BodyInit): number | undefined {
   return body instanceof ArrayBuffer || ArrayBuffer.isView(body) ? body.byteLength : undefined;
 }
 
-/** Releases the connection of a response that nobody reads. */
 export function dropBody(response: Response): void {
   if (!response.bodyUsed) response.body?.cancel().catch(() => {});
 }

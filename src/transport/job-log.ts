@@ -54,13 +54,11 @@ export interface JobListeners {
   readonly ledgers: readonly Ledger[];
 }
 
-/** What is remembered of the jobs of all accounts of the process. */
 export class JobMemory {
   /** The oldest first. */
   readonly jobs = new Map<string, LoggedJob>();
   #accounts = 0;
 
-  /** Tells the jobs of two accounts apart. */
   newAccount(): string {
     this.#accounts += 1;
     return String(this.#accounts);
@@ -107,7 +105,6 @@ export class JobLog {
     return isFinal(job) ? this.seen({ job }, to, undefined, false) : undefined;
   }
 
-  /** The file of the job is in a store of the caller's. */
   stored(jobId: string, to: JobListeners): void {
     const logged = this.#open(jobId);
     // Only a completed job has a file.

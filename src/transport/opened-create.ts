@@ -6,7 +6,6 @@ import type { CreateEntry } from '../rules/ledger-draft.js';
 import { keysOf } from '../rules/ledger-draft.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
 
-/** The entry of a create in one ledger, and the call that works on it. */
 export interface OpenedCreate {
   readonly ledger: Ledger;
   readonly id: string;
@@ -21,7 +20,6 @@ export interface RunOfCreates {
   /** Whether the caller has chosen the key, so that it may come again. */
   readonly hasOwnKey: boolean;
   readonly opened: OpenedCreate[];
-  /** Whether a process before this one has left it. */
   readonly isResumed?: boolean;
 }
 

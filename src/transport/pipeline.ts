@@ -13,7 +13,6 @@ import { noted, opened } from './layers/ledger.js';
 import { rateLimited } from './layers/rate-limit.js';
 import { retried } from './layers/retry.js';
 
-/** A layer, or nothing where nobody asked for it. */
 type Optional = Layer | false | undefined;
 
 /**

@@ -132,7 +132,6 @@ export interface StoringCall {
   readonly jobId: string;
 }
 
-/** What the resources need of the network. */
 export interface Transport {
   /** The service's base URL, without a trailing slash. Throws a GenError where there is none. */
   baseUrl(): string;
@@ -145,7 +144,6 @@ export interface Transport {
   /** Does work that stores the finished file of a job: traces it, and tells when it is done. */
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
   account(): Promise<ClientAccount>;
-  /** Where the calls take their chance. */
   readonly random: Random;
   readonly clock: Clock;
 }

@@ -11,7 +11,6 @@ import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhook
 /** A verified webhook event, or the part of it that says which job it is about. */
 export type JobNotice = WebhookEvent | { readonly data: { readonly job: { readonly id: string } } };
 
-/** A job that is announced to have ended. */
 export interface Notice {
   readonly id: string;
   /** The completed job as a verified event shows it. */
@@ -61,7 +60,6 @@ export function createNotices(context: NoticesContext, deliver: (notice: Notice)
     if (notice) deliver(notice);
   };
   return {
-    /** Tells the other processes. */
     publish(event: JobNotice): void {
       callObserver(() => store?.publish?.(TOPIC, noticeText(event)), failed);
     },

@@ -13,7 +13,6 @@ export interface Ranked extends Candidate {
   readonly isLater: boolean;
 }
 
-/** The rate limits that reads go through. */
 export interface ReadLimits {
   look(name: RateLimitName): Rate & {
     /** Milliseconds until a slot is free; 0 when one is. */
@@ -47,7 +46,6 @@ export class ReadQueue<E extends Ranked> {
     (entry.eager > 0 ? this.#urgent : due).add(entry);
   }
 
-  /** The job is not due any more. */
   remove(entry: E): void {
     this.#urgent.delete(entry);
     this.#due.delete(entry);

@@ -27,7 +27,6 @@ const DEFAULT_MAX_RETRY_AFTER_MS = 120_000;
 /** Why a read is broken off that must be made again. Copies of the package share it. */
 export const RESTART = Symbol.for('gen-client.read-again');
 
-/** The job as a read or an event shows it. */
 interface Shown {
   readonly job: Job;
   readonly progress: JobProgress;
@@ -55,7 +54,6 @@ export class ReadScheduler {
   /** The queues that may have jobs which are due. */
   readonly #busy = new Set<ReadQueue<WaitedJob>>();
   #reading = 0;
-  /** Reads since the event loop had a turn. */
   #readInTurn = 0;
   #turnIsPlanned = false;
   #stopTimer: (() => void) | undefined;
@@ -115,7 +113,6 @@ export class ReadScheduler {
     return entry.reader === place ? 'read' : 'sleep';
   }
 
-  /** The wait's read has shown this job. */
   seen(place: WaitPlace, job: Job): void {
     const { entry } = place;
     this.#readingEnded(place);
@@ -317,7 +314,6 @@ export class ReadScheduler {
   }
 }
 
-/** Milliseconds that the service asks to wait in an error. */
 function askedMs(error: unknown, most = DEFAULT_MAX_RETRY_AFTER_MS): number {
   const asked: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'retryAfterMs') : undefined;
   return typeof asked === 'number' ? Math.min(asked, most) : 0;

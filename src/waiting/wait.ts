@@ -162,7 +162,6 @@ class Wait {
     }
   }
 
-  /** Takes timer and listener away. */
   close(): void {
     this.#stopTimer?.();
     this.#forgetAbort?.();
@@ -191,7 +190,6 @@ async function readOnce(
   }
 }
 
-/** Calls `onUpdate` in the async context of its caller. */
 function inCallersContext(
   onUpdate: NonNullable<WaitOptions['onUpdate']>,
   { warn }: WaitContext,
@@ -212,7 +210,6 @@ async function learnCharge(context: WaitContext, at: Scheduling, { id, status }:
   if (!isRead) context.announced?.({ id, status }, true);
 }
 
-/** Whether a read has shown the end of the job. */
 async function readCharge(context: WaitContext, { scheduler, limits }: Scheduling, id: string): Promise<boolean> {
   const { clock, readJob, maxRetryAfterMs } = context;
   const wait = new Wait(clock);
@@ -259,7 +256,6 @@ export function outcomeOf(job: Job, throwOnFailure = true): CompletedJob {
   throw jobErrorOf(job);
 }
 
-/** The error of a job that has ended without a file. */
 export function jobErrorOf(job: Job): JobError {
   const { id, status, errorCode, errorMessage } = job;
   const Failure = FAILURES[status] ?? JobError;
@@ -272,7 +268,6 @@ export function jobErrorOf(job: Job): JobError {
   return error;
 }
 
-/** The error of a wait whose time is over. */
 export function timedOut(seen: {
   readonly id: string;
   readonly job: Job | undefined;

@@ -30,7 +30,6 @@ export interface WaitedJob extends Ranked {
   event: { readonly job: Job; readonly atMs: number; readonly stopTimer?: (() => void) | undefined } | undefined;
 }
 
-/** A wait that begins, as it tells the scheduler. */
 export interface NewWait {
   readonly id: string;
   readonly job: Job | undefined;
@@ -41,7 +40,6 @@ export interface NewWait {
   /** Whether its caller has the end of the job already, and only the charge is to be read. */
   readonly isLater?: boolean | undefined;
   readonly wait: {
-    /** Lets the wait ask what to do. */
     wake(): void;
     /** Breaks off its read, which has to be made again. */
     restart(): void;
@@ -51,11 +49,8 @@ export interface NewWait {
 export interface WaitPlace extends Pick<NewWait, 'pollIntervalMs' | 'maxRetryAfterMs' | 'wait'> {
   readonly entry: WaitedJob;
   readonly queue: ReadQueue<WaitedJob>;
-  /** The share of the job that was shown last. */
   share: number | undefined;
-  /** The version of the job that the wait has seen. */
   version: number;
-  /** When the wait last asked what to do. */
   askedMs: number;
 }
 

@@ -35,7 +35,6 @@ export interface Waiter {
   told(job: Job): void;
   /** The wait as a part of a longer call, whose options are checked. Resolves with the final job, whatever its status. */
   follow(target: WaitTarget): Promise<Job>;
-  /** Notifies the waits on the event's job. */
   notify(event: JobNotice): void;
   /** For what waits between two calls. */
   readonly clock: Clock;
@@ -44,7 +43,6 @@ export interface Waiter {
 /** Accounts whose waits one client notifies: a key function may give the key of each tenant. */
 const MOST_ACCOUNTS = 1_000;
 
-/** Makes the waiting of one client. */
 export function createWaiter(given: WaiterContext): Waiter {
   const { clock, asksAccount, handedOver, announced } = given;
   const used = new Map<string, ReadScheduler>();

@@ -7,7 +7,6 @@ import type { Login } from '../credentials.js';
 import type { ResponseEvent } from '../events.js';
 import { asFailure, dropBody, send } from '../http.js';
 
-/** What the listeners are passed when an attempt has ended. */
 interface Ended extends ToldResponse {
   startMs?: number;
   status?: number;

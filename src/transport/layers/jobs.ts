@@ -88,7 +88,6 @@ export function createJobTeller(core: TellerCore): JobTeller {
   };
 }
 
-/** The log of the account's jobs, once the account is known. */
 function logOf(account: ClientAccount | undefined): JobLog | undefined {
   return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
 }

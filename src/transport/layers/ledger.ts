@@ -107,7 +107,6 @@ function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
   return { store: config.store, clock: config.clock.wall };
 }
 
-/** The ledgers that may count a job of the client. */
 export function ledgersOf(core: Pick<Core, 'config'>): readonly Ledger[] {
   const { budget, clock } = core.config;
   const own = ledgerIn(core);
@@ -193,7 +192,6 @@ async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, no
   }
 }
 
-/** Fills in the prices that are known by now of what a budget waits for. */
 async function fillInAll(ledger: Ledger, budget: BudgetTerms): Promise<void> {
   const { entries } = await ledger.recentEntries();
   const unpriced = entries.filter((it) => it.tokens === null && counts(it, budget));
@@ -299,7 +297,6 @@ function storeFailure(call: Call<unknown>, cause: unknown): unknown {
   return new ConnectionError(message, { ...detailsOf(call), attempts: 0, cause });
 }
 
-/** Keys of creates that are remembered without a store. */
 const KEPT_KEYS = 1_000;
 
 interface MadeUnder {
