@@ -6,8 +6,7 @@ import type { CreatedJob } from '../schemas/job.js';
 import type { CallResult } from '../transport/transport.js';
 import { createNamespace, sendCreate } from './create.js';
 import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create-options.js';
-import type { JobMaker } from './create-request.js';
-import { decodeCharacter, decodeFields, decodeList, path } from './endpoint.js';
+import { decodeCharacter, decodeFields, decodeList, type JobMaker, path } from './endpoint.js';
 
 /** Reusable characters, and one-off character-reference images. */
 export interface Characters {

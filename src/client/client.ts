@@ -24,8 +24,7 @@ import { type Characters, createCharactersResource } from './characters.js';
 import { type ClientOptions, checkClientOptions } from './client-options.js';
 import { KEEPS_PLACES, readConfig } from './config.js';
 import { createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
-import type { JobMaker } from './create-request.js';
-import { type RawRequest, rawRequest } from './endpoint.js';
+import { type JobMaker, type RawRequest, rawRequest } from './endpoint.js';
 import { Jobs } from './jobs.js';
 import { Models, Voices } from './models.js';
 import {

@@ -13,7 +13,7 @@ import type {
 } from '../schemas/video-params.js';
 import type { CallResult, JsonRequest, RequestPromise } from '../transport/transport.js';
 import { CREATE_CALL_OPTIONS, type CreateCallOptions, type CreateOptionsOf, type FinalJob } from './create-options.js';
-import { createRequest, filesInBody, type JobMaker, leaveFiles } from './create-request.js';
+import { createRequest, filesInBody, type JobMaker, leaveFiles } from './endpoint.js';
 import { runJob } from './run-job.js';
 
 /** `create` and `createAndWait` of one namespace. Its interface types the params by model. */

@@ -13,7 +13,7 @@ import type { Job, JobCall } from '../schemas/job.js';
 import type { OpenedCreate } from '../transport/opened-create.js';
 import { asTheyEnd } from '../waiting/job-iterables.js';
 import { WAIT_OPTIONS, type WaitOptions } from '../waiting/wait-options.js';
-import type { JobMaker } from './create-request.js';
+import type { JobMaker } from './endpoint.js';
 import { resumeRunOf } from './run-job.js';
 
 /** How `resume` waits. `timeoutMs` is for the store, and then for each job. */

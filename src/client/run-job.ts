@@ -24,7 +24,7 @@ import type { JsonRequest } from '../transport/transport.js';
 import { outcomeOf } from '../waiting/wait.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from './create-options.js';
-import { createRequest, filesInBody, type JobMaker, leaveFiles } from './create-request.js';
+import { createRequest, filesInBody, type JobMaker, leaveFiles } from './endpoint.js';
 
 /** Creates a job and waits for it. The keys of the run replace one that stands in the body. */
 export async function runJob(maker: JobMaker, request: JsonRequest<CreatedJob>, options: CreateOptions): Promise<Job> {
