@@ -70,9 +70,6 @@ const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string
   ['createGen', (given) => createGen(given), 'apikey', 'apiKey'],
   ['generate', (given) => durable.generate(engine, Object.assign({ ...run }, given)), 'timeout', 'timeoutMs'],
   ['createActivities', (given) => durable.createActivities(client, given), 'destinaton', 'destination'],
-  ['cloudflare', (given) => durable.cloudflareEngine({} as never, {} as never, given), 'NonRetry', 'NonRetryableError'],
-  ['inngest', (given) => durable.inngestEngine({} as never, {} as never, given), 'events', 'event'],
-  ['workflow', (given) => durable.workflowEngine({} as never, given), 'hooks', 'hook'],
 ];
 
 const failureOf = (call: () => unknown) => rejection((async () => call())());
