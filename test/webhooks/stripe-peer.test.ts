@@ -16,15 +16,6 @@ test("Stripe's test header is verified here", async () => {
   expect(await verifyWebhook({ body: Buffer.from(payload), headers }, { secret })).toMatchObject(event);
 });
 
-test("Stripe's test header under another secret or of another age is refused", async () => {
-  const foreign = webhooks.generateTestHeaderString({ payload, secret: 'whsec_other' });
-  const old = webhooks.generateTestHeaderString({ payload, secret, timestamp: Math.floor(Date.now() / 1000) - 300 });
-  const verify = (header: string) =>
-    verifyWebhook({ body: payload, headers: { 'X-Service-Signature': header } }, { secret });
-  await expect(verify(foreign)).rejects.toMatchObject({ reason: 'signature_mismatch' });
-  await expect(verify(old)).rejects.toMatchObject({ reason: 'timestamp_out_of_tolerance' });
-});
-
 test('what is signed here Stripe accepts', async () => {
   const { body, headers } = await signWebhook(event, { secret: ['whsec_next', secret] });
   const header = String(headers['X-Service-Signature']);
