@@ -1,8 +1,8 @@
 // What a durable run needs of a workflow engine, and one adapter for each engine, by the shape of what the engine hands to a
 // workflow: no engine is imported.
-import { GenError } from '../../errors/index.js';
+import * as z from 'zod/mini';
 import { errorFromJson, type GenErrorJson } from '../../rules/fate.js';
-import { mustBe } from '../../schemas/show.js';
+import { checkOptions, optional, text } from '../../rules/options.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
@@ -29,12 +29,18 @@ export interface DurableEngine {
   fail(error: GenErrorJson): never;
 }
 
-/** Throws a GenError where a part of the engine is missing. Without it, only a run that has failed would find out. */
-function checkParts(adapter: string, parts: Readonly<Record<string, unknown>>): void {
-  for (const [name, part] of Object.entries(parts)) {
-    if (typeof part !== 'function') throw new GenError(mustBe(`${adapter}: ${name}`, 'the one of the engine', part));
-  }
-}
+const FUNCTION = z.custom<(...args: never[]) => unknown>(
+  (value) => typeof value === 'function',
+  'the one of the engine',
+);
+
+/** What each adapter takes of its engine, checked before anything is created. */
+const ENGINES = {
+  cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: text }),
+  inngestEngine: z.strictObject({ NonRetriableError: FUNCTION, event: text }),
+  restateEngine: z.strictObject({ TerminalError: FUNCTION, TimeoutError: FUNCTION }),
+  workflowEngine: z.strictObject({ hook: optional(z.any()), sleep: FUNCTION, FatalError: FUNCTION }),
+} as const;
 
 /** The part of a `WorkflowStep` that a run needs. */
 export interface CloudflareStep {
@@ -72,8 +78,8 @@ export function cloudflareEngine(
   activities: Activities,
   options: CloudflareOptions,
 ): DurableEngine {
+  checkOptions('cloudflareEngine', ENGINES.cloudflareEngine, options);
   const { NonRetryableError, eventType = 'gen-client-job' } = options;
-  checkParts('cloudflareEngine', { NonRetryableError });
   return {
     call: (name, activity, input) => step.do(name, () => activities[activity](input)),
     async wait(name, jobId, ms) {
@@ -129,8 +135,8 @@ export interface InngestOptions {
  * const engine = inngestEngine(step, createActivities(new GenClient()), { NonRetriableError });
  */
 export function inngestEngine(step: InngestStep, activities: Activities, options: InngestOptions): DurableEngine {
+  checkOptions('inngestEngine', ENGINES.inngestEngine, options);
   const { NonRetriableError, event = 'gen-client/job' } = options;
-  checkParts('inngestEngine', { NonRetriableError });
   return {
     call: async (name, activity, input) => (await step.run(name, () => activities[activity](input))) as Json,
     async wait(name, jobId, ms) {
@@ -172,8 +178,9 @@ export interface RestateOptions {
  * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
  */
 export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
+  // The whole module fits, too, so that names beside these two are nothing to refuse.
   const { TerminalError, TimeoutError } = options;
-  checkParts('restateEngine', { TerminalError, TimeoutError });
+  checkOptions('restateEngine', ENGINES.restateEngine, { TerminalError, TimeoutError });
   // A durable promise stays resolved, so it wakes once.
   const woken = new Set<string>();
   return {
@@ -248,8 +255,8 @@ export function workflowEngine(
   activity: (name: ActivityName, input: Json) => Promise<Json>,
   options: WorkflowOptions,
 ): DurableEngine {
+  checkOptions('workflowEngine', ENGINES.workflowEngine, options);
   const { hook, sleep, FatalError } = options;
-  checkParts('workflowEngine', { sleep, FatalError });
   // One promise until the hook is resumed: a second one would not get what the first one is waiting for.
   let resumed: Promise<boolean> | undefined;
   return {
