@@ -229,11 +229,12 @@ async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
  * parent is there, as /proc does.
  */
 export async function makeDirectories(path: string): Promise<void> {
-  if ((await ifThere(stat(path))) !== undefined) return;
+  const isDirectory = async () => (await ifThere(stat(path)))?.isDirectory() === true;
+  if (await isDirectory()) return;
   await makeDirectories(dirname(path));
-  await mkdir(path).catch((reason) => {
+  await mkdir(path).catch(async (reason) => {
     // Another process was faster.
-    if (fileSystemCode(reason) !== 'EEXIST') throw reason;
+    if (!(await isDirectory())) throw reason;
   });
 }
 
