@@ -62,12 +62,6 @@ export function parseNumber(text: string): number {
   return value;
 }
 
-export function parsePort(text: string): number {
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError('Give a port from 0 to 65535.');
-  return port;
-}
-
 /** An idempotency key that a header can carry. */
 export function parseKey(text: string): string {
   if (/^(?=.{1,255}$)[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;

@@ -52,6 +52,7 @@ export async function tryTarget(
 export async function makeDirectory(path: string): Promise<void> {
   try {
     await makeDirectories(resolve(path));
+    if (!statSync(resolve(path)).isDirectory()) throw new Error('a file has this name');
   } catch (cause) {
     throw new UsageError(`--out: the directory "${path}" cannot be made: ${reasonOf(cause)}`, { cause });
   }

@@ -33,11 +33,8 @@ function plainText(value: unknown): string {
 /** JSON on one line in which no character can steer a terminal. */
 function plainJson(value: unknown): string {
   const json = JSON.stringify(value) ?? 'null';
-  return json.replace(UNSAFE, (char) => char.split('').map(escapeUnit).join(''));
-}
-
-function escapeUnit(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(UNSAFE, (char) => char.split('').map(escaped).join(''));
 }
 
 /** Where a command writes: results on stdout, everything else on stderr. */
@@ -115,9 +112,6 @@ export function interruptSignal(): AbortSignal {
 }
 
 /** Resolves when the signal aborts: for commands that end in no other way. */
-export function untilInterrupted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+export async function untilInterrupted(signal: AbortSignal): Promise<void> {
+  await abortable(new Promise<never>(() => {}), signal).catch(() => {});
 }

@@ -151,20 +151,7 @@ interface Cost {
   readonly tokens: number;
 }
 
-interface BatchReport extends Readonly<Record<'rows' | 'completed' | 'failed' | 'pending', number>> {
-  /** Rows whose job is done and whose file could not be saved. */
-  readonly notSaved: number;
-  readonly notStarted: number;
-  /** Tokens charged, over all runs of the batch. */
-  readonly tokens: number;
-  readonly usd: number;
-  readonly quotedTokens: number;
-  readonly byModel: readonly ({ readonly model: string } & Cost)[];
-  /** The cost by label, where rows have one. */
-  readonly byLabel?: readonly ({ readonly label: string } & Cost)[];
-}
-
-function reportOf(results: readonly RowResult[]): BatchReport {
+function reportOf(results: readonly RowResult[]) {
   const of = (status: RowResult['status']) => results.filter((result) => result.status === status);
   const pending = of('pending');
   const ended = results.filter(({ job, status }) => job !== undefined && status !== 'pending');
@@ -175,6 +162,7 @@ function reportOf(results: readonly RowResult[]): BatchReport {
     completed: of('completed').length,
     failed: of('failed').length,
     pending: pending.length,
+    // The job is done, and its file could not be saved.
     notSaved: of('not_saved').length,
     notStarted: of('not_started').length,
     tokens,
@@ -197,7 +185,7 @@ function costsBy(results: readonly RowResult[], nameOf: (result: RowResult) => s
   return [...costs].sort(([, one], [, other]) => other.tokens - one.tokens);
 }
 
-function reportLines(report: BatchReport): string[] {
+function reportLines(report: ReturnType<typeof reportOf>): string[] {
   const { rows, completed, failed, pending, notSaved, notStarted, tokens, quotedTokens } = report;
   const costs = [
     ...report.byModel.map(({ model, ...cost }) => ({ name: model, ...cost })),

@@ -3,7 +3,7 @@ import { serve } from '../../sandbox/http/serve.js';
 import { isFields } from '../../schemas/envelope.js';
 import { quote } from '../../schemas/show.js';
 import { createWebhookHandler, type WebhookEvent, WebhookVerificationError } from '../../webhooks/index.js';
-import { doing, type OpenSession, parseNumber, parsePort, parseTime, withExamples } from '../command.js';
+import { doing, type OpenSession, parseNumber, parseTime, withExamples } from '../command.js';
 import { asUsage, UsageError } from '../errors.js';
 import { type Machine, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
@@ -23,7 +23,7 @@ interface SandboxFlags {
 export function sandboxCommand(open: OpenSession): Command {
   const command = new Command('sandbox')
     .description('Serve the whole service on this machine, in memory, with a page at /. Ctrl-C ends it.')
-    .option('-p, --port <port>', '0 takes any free one', parsePort, 4010)
+    .option('-p, --port <port>', '0 takes any free one', parseNumber, 4010)
     .option('--host <host>', 'address to listen on; anything but loopback lets others in', '127.0.0.1')
     .option('--speed <factor>', 'sandbox seconds in a real one', parseNumber, 1)
     .option('--seed <number>', 'the same seed gives the same ids and the same media', parseNumber)
@@ -84,7 +84,7 @@ export function webhookCommand(open: OpenSession): Command {
 function listenCommand(open: OpenSession): Command {
   const command = new Command('listen')
     .description('Serve a receiver on any path, verify what comes and print one line an event. Ctrl-C ends it.')
-    .option('-p, --port <port>', '0 takes any free one', parsePort, 4020)
+    .option('-p, --port <port>', '0 takes any free one', parseNumber, 4020)
     .option('--host <host>', 'address to listen on', '127.0.0.1');
   withExamples(command, [
     'webhook listen',

@@ -134,28 +134,20 @@ export function serveFile(request: Request, file: ServedFile): Response {
     etag: file.etag,
     'cache-control': 'private, no-store',
   });
-  // A range is for GET only, and only while the file is the one that the caller has begun.
+  // A range is for GET only, and only while the file is the one that the caller has begun. One of another form is ignored.
   const isSame = (request.headers.get('if-range') ?? file.etag) === file.etag;
-  const range = request.method === 'GET' && isSame ? request.headers.get('range') : null;
-  const part = range === null ? undefined : parseRange(range, bytes.length);
-  if (part === 'unsatisfiable') {
+  const range = request.method === 'GET' && isSame ? request.headers.get('range')?.trim() : undefined;
+  const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
+  const isPart = first !== '' && (last === '' || Number(last) >= Number(first));
+  if (isPart && Number(first) >= bytes.length) {
     headers.set('content-range', `bytes */${bytes.length}`);
     headers.delete('content-type');
     return new Response(null, { status: 416, headers });
   }
-  const [from, to] = part ?? [0, bytes.length];
+  const from = isPart ? Number(first) : 0;
+  const to = isPart && last !== '' ? Math.min(Number(last) + 1, bytes.length) : bytes.length;
   headers.set('content-length', String(to - from));
-  if (part) headers.set('content-range', `bytes ${from}-${to - 1}/${bytes.length}`);
+  if (isPart) headers.set('content-range', `bytes ${from}-${to - 1}/${bytes.length}`);
   const body = request.method === 'HEAD' ? null : bytes.subarray(from, to);
-  return new Response(body, { status: part ? 206 : 200, headers });
-}
-
-/** The first byte and the one after the last; undefined for a header to be ignored, such as one with several ranges. */
-function parseRange(header: string, size: number): [number, number] | 'unsatisfiable' | undefined {
-  const match = /^bytes=(\d+)-(\d*)$/.exec(header.trim());
-  if (match === null) return undefined;
-  const [, from, last] = match.map(Number) as [number, number, number];
-  if (match[2] === '') return from >= size ? 'unsatisfiable' : [from, size];
-  if (last < from) return undefined;
-  return from >= size ? 'unsatisfiable' : [from, Math.min(last + 1, size)];
+  return new Response(body, { status: isPart ? 206 : 200, headers });
 }

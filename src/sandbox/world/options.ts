@@ -152,6 +152,9 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
   const { jobDurationMs = DEFAULT_DURATION_MS, baseUrl = 'https://sandbox.invalid', startTime, seed, prices } = options;
   // Looked up at each call, so that a fetch which a test puts in its place is used.
   const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
+  const named = limits === 'off' ? {} : limits;
+  const allowed: { readonly [L in RateLimitName]?: Rate | undefined } =
+    named === 'documented' ? DOCUMENTED_LIMITS : named;
   return {
     ...{ speed, balanceTokens, dispatch, webhookFetch, startTime, seed, prices, signsInOwnTime },
     isManual: clock === 'manual',
@@ -160,7 +163,7 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
     durations: isJobDuration(jobDurationMs)
       ? { image: jobDurationMs, video: jobDurationMs, edit: jobDurationMs }
       : jobDurationMs,
-    limits: limitsOf(limits),
+    limits: allowed,
     review: typeof review === 'object' ? review : {},
     hasOwnStorage: options.storage === 'other-origin',
     baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ''),
@@ -174,11 +177,6 @@ const dispatchSchema = z.strictObject({ dispatch: z.enum(['enabled', 'disabled']
 export const checkAdvance = (ms: unknown) => checkOptions('advance', advanceSchema, { ms });
 /** Throws a GenError for anything but `enabled` and `disabled`. */
 export const checkDispatch = (dispatch: unknown) => checkOptions('dispatch', dispatchSchema, { dispatch });
-
-function limitsOf(limits: NonNullable<SandboxOptions['limits']>): { readonly [L in RateLimitName]?: Rate | undefined } {
-  if (limits === 'documented') return DOCUMENTED_LIMITS;
-  return limits === 'off' ? {} : limits;
-}
 
 /** Whether a value is a number from `least` to `most`. */
 export function isFrom(value: unknown, least: number, most: number): value is number {
