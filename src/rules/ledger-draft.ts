@@ -68,9 +68,9 @@ export interface DoneEntry {
 /** A process counts as alive for so long after it has last said so. */
 export const HOLD_MS = 30_000;
 /** How long the key of a create is known after its entry is gone. */
-export const DONE_KEPT_MS = 7 * DAY_MS;
+const DONE_KEPT_MS = 7 * DAY_MS;
 /** How long an entry is kept that nobody takes up. */
-export const ENTRY_KEPT_MS = 70 * DAY_MS;
+const ENTRY_KEPT_MS = 70 * DAY_MS;
 
 export function entryId(account: string, key: string): string {
   return `${account}/${key}`;
