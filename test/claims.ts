@@ -112,11 +112,6 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/waiting/webhooks.test.ts',
       'ends the wait at once where no read is free within two seconds, without the cost and the expiry',
     ],
-    [
-      'While webhooks arrive, jobs are read less often',
-      'test/waiting/scale.test.ts',
-      'reads less and notices sooner when webhooks announce the end of %i jobs',
-    ],
   ],
   'docs/limits-and-retries.md': [
     [

@@ -1,5 +1,5 @@
 import { REQUEST_ERRORS, type RequestErrorCode, rowOf } from './codes.js';
-import { type Details, GenError, inFamily } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
 
 /** What is known of a refused request. */
 export type APIErrorDetails = Details<
@@ -10,6 +10,10 @@ export type APIErrorDetails = Details<
 
 /** The service answered and refused. */
 export class APIError extends GenError {
+  protected static override get family(): string {
+    return 'GenError/APIError';
+  }
+
   /** HTTP status of the answer. */
   declare readonly status: number;
   /** The service's code; `http_<status>` where the answer names none. */
@@ -38,10 +42,18 @@ export class APIError extends GenError {
 }
 
 /** 400: the request itself must change. */
-export class BadRequestError extends APIError {}
+export class BadRequestError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/BadRequestError';
+  }
+}
 
 /** 401: the key is missing, wrong or revoked. */
 export class AuthenticationError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/AuthenticationError';
+  }
+
   /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
   get statusCode(): number {
     return 502;
@@ -50,12 +62,20 @@ export class AuthenticationError extends APIError {
 
 /** 402: the balance is below the quoted cost. */
 export class InsufficientBalanceError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/InsufficientBalanceError';
+  }
+
   /** The billing page. */
   declare readonly topUpUrl: string | undefined;
 }
 
 /** 403: the key lacks the scope, or the account is suspended. */
 export class PermissionDeniedError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/PermissionDeniedError';
+  }
+
   /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
   get statusCode(): number {
     return 502;
@@ -63,22 +83,46 @@ export class PermissionDeniedError extends APIError {
 }
 
 /** 404: no such job, character or upload in this account. */
-export class NotFoundError extends APIError {}
+export class NotFoundError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/NotFoundError';
+  }
+}
 
 /** 409: in use, or still under review. */
-export class ConflictError extends APIError {}
+export class ConflictError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/ConflictError';
+  }
+}
 
 /** 413: the file is over its type's limit. */
-export class PayloadTooLargeError extends APIError {}
+export class PayloadTooLargeError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/PayloadTooLargeError';
+  }
+}
 
 /** 422: the character's image failed review. */
-export class UnprocessableEntityError extends APIError {}
+export class UnprocessableEntityError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/UnprocessableEntityError';
+  }
+}
 
 /** 429: too many requests, or a full rate limit under `rateLimit: 'throw'`; `retryAfterMs` says how long to wait. */
-export class RateLimitError extends APIError {}
+export class RateLimitError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/RateLimitError';
+  }
+}
 
 /** 5xx: a failure on the service's side. */
-export class ServerError extends APIError {}
+export class ServerError extends APIError {
+  protected static override get family() {
+    return 'GenError/APIError/ServerError';
+  }
+}
 
 /** The status of a refusal, or the one that the spec gives its code where the answer said 200 and `success: false`. */
 export function documentedStatus({
@@ -90,17 +134,3 @@ export function documentedStatus({
 }): number {
   return status < 400 ? (rowOf(REQUEST_ERRORS, code)?.[0] ?? status) : status;
 }
-
-inFamily('GenError', { APIError });
-inFamily('GenError/APIError', {
-  BadRequestError,
-  AuthenticationError,
-  InsufficientBalanceError,
-  PermissionDeniedError,
-  NotFoundError,
-  ConflictError,
-  PayloadTooLargeError,
-  UnprocessableEntityError,
-  RateLimitError,
-  ServerError,
-});

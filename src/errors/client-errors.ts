@@ -1,9 +1,13 @@
 import type { Job } from '../schemas/job.js';
 import { JOB_ERRORS, type JobErrorCode, type Recovery, type RequestErrorCode, rowOf } from './codes.js';
-import { type Details, GenError, inFamily } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
 
 /** Refused before any call: the documented rules say that the service would refuse it. */
 export class PreflightError extends GenError {
+  protected static override get family() {
+    return 'GenError/PreflightError';
+  }
+
   /** The code that the service itself would give. */
   declare readonly code: RequestErrorCode;
   /** The parameter at fault. */
@@ -38,22 +42,38 @@ class CallError extends GenError {
 }
 
 /** The service could not be reached, or the connection broke before the answer was whole. */
-export class ConnectionError extends CallError {}
+export class ConnectionError extends CallError {
+  protected static override get family() {
+    return 'GenError/ConnectionError';
+  }
+}
 
 /** No whole answer within `timeoutMs`. */
 export class TimeoutError extends CallError {
+  protected static override get family() {
+    return 'GenError/TimeoutError';
+  }
+
   /** The limit that was passed, in milliseconds. */
   declare readonly timeoutMs: number | undefined;
 }
 
 /** The service answered with success, but not in the documented shape. */
 export class ResponseError extends CallError {
+  protected static override get family() {
+    return 'GenError/ResponseError';
+  }
+
   /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
   declare readonly path: string | undefined;
 }
 
 /** A create would pass a budget, so it was not sent. */
 export class BudgetExceededError extends GenError {
+  protected static override get family() {
+    return 'GenError/BudgetExceededError';
+  }
+
   /** Always `budget_exceeded`. */
   readonly code = 'budget_exceeded';
   /** Tokens that the create would cost; undefined where the price is unknown. */
@@ -82,6 +102,10 @@ const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 
 /** A job ended otherwise than completed, or was not waited for to its end. The job is on the error. */
 export class JobError extends GenError {
+  protected static override get family(): string {
+    return 'GenError/JobError';
+  }
+
   /** The job as it was last read. */
   declare readonly job: Job;
   /** The job's `errorCode`. */
@@ -97,16 +121,32 @@ export class JobError extends GenError {
 }
 
 /** The job failed; nothing was charged. */
-export class JobFailedError extends JobError {}
+export class JobFailedError extends JobError {
+  protected static override get family() {
+    return 'GenError/JobError/JobFailedError';
+  }
+}
 
 /** The job was canceled. */
-export class JobCanceledError extends JobError {}
+export class JobCanceledError extends JobError {
+  protected static override get family() {
+    return 'GenError/JobError/JobCanceledError';
+  }
+}
 
 /** The job was blocked. */
-export class JobBlockedError extends JobError {}
+export class JobBlockedError extends JobError {
+  protected static override get family() {
+    return 'GenError/JobError/JobBlockedError';
+  }
+}
 
 /** The wait's own `timeoutMs` passed. The job goes on, and waiting can be taken up again with its id. */
 export class WaitTimeoutError extends GenError {
+  protected static override get family() {
+    return 'GenError/WaitTimeoutError';
+  }
+
   /** The job as it was last read; undefined when no read succeeded. */
   declare readonly job: Job | undefined;
   /** The id that was waited for. */
@@ -118,7 +158,3 @@ export class WaitTimeoutError extends GenError {
     super(message, { ...details, recovery: 'wait_again' });
   }
 }
-
-inFamily('GenError', { PreflightError, ConnectionError, TimeoutError, ResponseError, BudgetExceededError });
-inFamily('GenError', { JobError, WaitTimeoutError });
-inFamily('GenError/JobError', { JobFailedError, JobCanceledError, JobBlockedError });

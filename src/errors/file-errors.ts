@@ -1,5 +1,5 @@
 import type { Recovery } from './codes.js';
-import { type Details, GenError, inFamily } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
 
 type UploadDetails = Details<UploadError, 'step', 'uploadId'>;
 
@@ -11,6 +11,10 @@ function uploadRecovery({ step, cause }: UploadDetails): Recovery {
 
 /** An upload step failed. The message names the step. */
 export class UploadError extends GenError {
+  protected static override get family() {
+    return 'GenError/UploadError';
+  }
+
   /** The step that failed. */
   declare readonly step: 'prepare' | 'create' | 'put' | 'complete';
   /** The upload's id, once the service had given one. */
@@ -44,6 +48,10 @@ const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
 
 /** A finished file could not be fetched or written whole. */
 export class DownloadError extends GenError {
+  protected static override get family() {
+    return 'GenError/DownloadError';
+  }
+
   /** Why, as a value that a program can switch on. */
   declare readonly code: DownloadErrorCode;
   /** The job whose file it is. */
@@ -82,6 +90,10 @@ function storageRecovery({ code, status }: StorageDetails): Recovery {
 
 /** A store did not take an object, or could not tell about one. Nothing partial is visible there. */
 export class StorageError extends GenError {
+  protected static override get family() {
+    return 'GenError/StorageError';
+  }
+
   /** What went wrong: the store's own code, or one of this package. */
   declare readonly code: StorageErrorCode;
   /** The HTTP status of the store's answer, where there is one. */
@@ -93,5 +105,3 @@ export class StorageError extends GenError {
     super(message, { ...details, recovery: storageRecovery(details) });
   }
 }
-
-inFamily('GenError', { UploadError, DownloadError, StorageError });

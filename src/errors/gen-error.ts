@@ -10,7 +10,7 @@ export type Details<E, Must extends keyof E, May extends keyof E = never> = Pick
 /** The root of every error that this package throws. An abort is not one of them: it rejects with the signal's own reason. */
 export class GenError extends Error {
   // A getter, because the CommonJS build renames a class that has a static field, and the name is what Node prints.
-  /** The line of descent, so that {@link GenError.isInstance} needs no shared class object. {@link inFamily} sets it. */
+  /** The line of descent, so that {@link GenError.isInstance} needs no shared class object. */
   protected static get family(): string {
     return 'GenError';
   }
@@ -53,13 +53,6 @@ export class GenError extends Error {
     Object.assign(plain, this);
     if (cause instanceof Error) plain.cause = { name: cause.name, message: cause.message };
     return plain;
-  }
-}
-
-/** Tells the line of descent of classes. A minifier keeps the names of fields, and not those of classes. */
-export function inFamily(family: string, classes: Readonly<Record<string, object>>): void {
-  for (const [name, Class] of Object.entries(classes)) {
-    Object.defineProperty(Class, 'family', { value: `${family}/${name}` });
   }
 }
 

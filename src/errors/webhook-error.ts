@@ -1,4 +1,4 @@
-import { type Details, GenError, inFamily } from './gen-error.js';
+import { type Details, GenError } from './gen-error.js';
 
 /**
  * Why a webhook was refused. `secret_missing`, `options_invalid`, `body_unavailable` and `body_parsed` are the receiver's
@@ -36,6 +36,10 @@ const OWN_MISTAKES: readonly WebhookRefusal[] = [
 
 /** A webhook that could not be verified: do not act on it. */
 export class WebhookVerificationError extends GenError {
+  protected static override get family() {
+    return 'GenError/WebhookVerificationError';
+  }
+
   /** Why, as one of a closed set. */
   declare readonly reason: WebhookRefusal;
 
@@ -48,5 +52,3 @@ export class WebhookVerificationError extends GenError {
 export function refusal(reason: WebhookRefusal, message: string, cause?: unknown): WebhookVerificationError {
   return new WebhookVerificationError(message, { reason, cause });
 }
-
-inFamily('GenError', { WebhookVerificationError });

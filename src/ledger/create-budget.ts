@@ -1,17 +1,23 @@
-// Budgets: what a user makes, and what the calls of a client need of one, whichever copy of the package made it.
 import * as z from 'zod/mini';
-import { BudgetExceededError } from '../errors/client-errors.js';
 import { GenError } from '../errors/index.js';
-import { type BudgetPeriod, type BudgetStanding, type BudgetTerms, budgetName, standingOf } from '../rules/budget.js';
-import { type BudgetRefused, releaseCreate } from '../rules/ledger.js';
-import { type CreateEntry, entryId } from '../rules/ledger-draft.js';
-import { isUnresolved } from '../rules/ledger-shares.js';
+import { type BudgetPeriod, type BudgetTerms, budgetName, standingOf } from '../rules/budget.js';
+import { releaseCreate } from '../rules/ledger.js';
+import { entryId } from '../rules/ledger-draft.js';
 import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
-import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
+import { clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
 import { processStore, type Store } from '../store/store.js';
+import {
+  ALONE,
+  type ClientHome,
+  type CountingBudget,
+  counts,
+  resetOf,
+  TERMS,
+  unresolvedKeys,
+} from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
 /** What a budget is made with. */
@@ -168,72 +174,4 @@ function lowBalance({ lowBalanceTokens = 0, onLow }: BudgetOptions): (balanceTok
     isLow = balanceTokens < lowBalanceTokens;
     if (isLow && !wasLow) callObserver(() => onLow?.({ balanceTokens }));
   };
-}
-
-/** The name under which a budget shows its terms to the calls that it counts, whichever copy of the package made it. */
-const TERMS: unique symbol = Symbol.for('gen-client.budget');
-
-export interface ClientHome {
-  readonly store: Store | undefined;
-  readonly clock: Clock;
-}
-
-interface CountingBudget extends Budget {
-  readonly [TERMS]: {
-    readonly refusesUnknown: boolean;
-    /** The store that a client's creates count in, which is the client's or the process's where the budget has none. */
-    countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
-    /** What the user estimates; null for no estimate. */
-    guess(job: PricedCall): number | null;
-    reportLow(balanceTokens: number | undefined): void;
-  };
-}
-
-export function countingOf(budget: Budget): CountingBudget[typeof TERMS] {
-  return (budget as CountingBudget)[TERMS];
-}
-
-/** What the scope of a budget without a name begins with. */
-const ALONE = 'default#';
-
-function shownScope(scope: string): string {
-  return scope.startsWith(ALONE) ? 'default' : scope;
-}
-
-export function counts({ budgets }: CreateEntry, terms: BudgetTerms): boolean {
-  return budgets.some((budget) => budgetName(budget) === budgetName(terms));
-}
-
-/** The keys of the creates that hold tokens without that anybody works on them. */
-async function unresolvedKeys(ledger: Ledger, terms: BudgetTerms, { lost }: BudgetStanding): Promise<string[]> {
-  if (lost.creates === 0) return [];
-  const { entries, ...at } = await ledger.recentEntries();
-  return entries.filter((it) => counts(it, terms) && isUnresolved(it, terms, at)).map(({ sentKey }) => sentKey);
-}
-
-function resetOf({ endMs }: BudgetStanding): string | null {
-  return endMs === null ? null : new Date(endMs).toISOString();
-}
-
-export async function budgetRefusal(ledger: Ledger, refused: BudgetRefused): Promise<BudgetExceededError> {
-  const { outcome, budget, standing, tokens } = refused;
-  const scope = shownScope(budget.scope);
-  const cost = tokens === null ? 'a create of unknown price' : `a create of ${tokens} tokens`;
-  const [leftTokens, resetsAt] = [standing.leftTokens, resetOf(standing)];
-  const details = { estimateTokens: tokens ?? undefined, leftTokens, resetsAt, scope };
-  const state = `The budget "${scope}" has ${leftTokens} of ${budget.maxTokens} tokens left`;
-  if (outcome === 'unpriced') {
-    const advice = "Let unknownPrice estimate, or set it to 'one-at-a-time'.";
-    const message = `${state} and refuses unknown prices, so ${cost} was not sent. ${advice}`;
-    return new BudgetExceededError(message, { ...details, reason: 'spent' });
-  }
-  if (outcome === 'spent') {
-    const next = resetsAt === null ? '' : ` The next period begins at ${resetsAt}.`;
-    return new BudgetExceededError(`${state}, so ${cost} was not sent.${next}`, { ...details, reason: 'spent' });
-  }
-  const keys = await unresolvedKeys(ledger, budget, standing).catch(() => []);
-  const shown = keys.slice(0, 3).join(', ') + (keys.length > 3 ? ` and ${keys.length - 3} more` : '');
-  const advice = `Send them again under their keys, or call budget.release(key)${shown === '' ? '' : `: ${shown}`}.`;
-  const message = `${state} while creates have no answer or no price yet, so ${cost} was not sent. ${advice}`;
-  return new BudgetExceededError(message, { ...details, reason: 'unresolved' });
 }

@@ -1,5 +1,5 @@
 // Creates as the calls of a process tell the ledger of them, without a service.
-import { budgetRefusal } from '../../src/ledger/create-budget.js';
+import { budgetRefusal } from '../../src/ledger/counting-budget.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import type { BudgetTerms } from '../../src/rules/budget.js';
 import { outcomeUnderKey } from '../../src/rules/fate.js';

@@ -1,6 +1,6 @@
 import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError, PreflightError } from '../../errors/index.js';
-import { budgetRefusal, type ClientHome, countingOf, counts } from '../../ledger/create-budget.js';
+import { budgetRefusal, type ClientHome, countingOf, counts } from '../../ledger/counting-budget.js';
 import { type Ledger, ledgerOf } from '../../ledger/ledger.js';
 import type { BudgetTerms } from '../../rules/budget.js';
 import { outcomeUnderKey } from '../../rules/fate.js';
