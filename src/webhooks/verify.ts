@@ -102,8 +102,10 @@ function isHeaders(headers: WebhookHeaders): headers is Headers {
 }
 
 function checkAge(age: number, toleranceSeconds: number): void {
-  // Written so that a clock gone wrong (NaN), and a tolerance without an end, refuse.
-  if (Math.abs(age) < toleranceSeconds && toleranceSeconds < Infinity) return;
+  if (!(toleranceSeconds > 0 && toleranceSeconds < Infinity))
+    throw refusal('options_invalid', 'toleranceSeconds must be a number of seconds above 0.');
+  // Written so that a clock gone wrong (NaN) refuses.
+  if (Math.abs(age) < toleranceSeconds) return;
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
   throw refusal('timestamp_out_of_tolerance', `The webhook was signed ${far}. The limit is ${toleranceSeconds} s.`);
 }
