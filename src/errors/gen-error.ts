@@ -32,7 +32,7 @@ export class GenError extends Error {
     this.recovery = recovery;
     const family = new.target.family;
     Object.defineProperty(this, 'name', {
-      value: family.slice(family.lastIndexOf('/') + 1),
+      value: family.split('/').at(-1),
       configurable: true,
       writable: true,
     });
