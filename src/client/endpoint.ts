@@ -163,7 +163,7 @@ export function filesInBody(uploads: UploadSteps, { name, body }: JsonRequest<un
 
 /** Deletes the uploads of a create that failed. Where a job may use them they stay, and the error lists them. */
 export async function leaveFiles(files: BodyFiles | undefined, error: unknown, isNeeded: boolean): Promise<void> {
-  if (!isNeeded) return files?.remove('made');
+  if (!isNeeded) return files?.remove();
   const ids = files?.ids() ?? [];
   if (GenError.isInstance(error) && ids.length > 0) error.uploadIds = ids;
   files?.keep();

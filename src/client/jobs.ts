@@ -91,6 +91,7 @@ export class Jobs {
       clock: this.#transport.clock,
       signal: options.signal,
       open: (signal, rest) => this.output(job, rest, { ...options, signal }),
+      info: (signal) => this.outputInfo(job, { ...options, signal }),
     });
   }
 }

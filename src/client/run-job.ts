@@ -52,13 +52,13 @@ export async function runJob(maker: JobMaker, request: JsonRequest<CreatedJob>, 
       state,
       options,
     );
-    if (options.cleanup === 'after-job') await files?.remove('used');
+    if (options.cleanup === 'after-job') await files?.remove();
     else files?.keep();
     await endRun(run, true);
     return job;
   } catch (error) {
     if (!JobError.isInstance(error)) await leaveFiles(files, error, mayRun);
-    else if (options.cleanup === 'after-job') await files?.remove('used');
+    else if (options.cleanup === 'after-job') await files?.remove();
     else files?.keep();
     // The entry ends once the program has the outcome: one that dies before gets it again.
     if (isJobOutcome(error)) void nextTurn().then(() => endRun(run, true));

@@ -8,9 +8,10 @@ import {
 } from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
 import { isUnsatisfiable } from '../rules/files.js';
+import { encodingOf } from '../runtime/bytes.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
-import { emptyFile, type OutputAnswer, type OutputVersion, readOutputAnswer } from './output.js';
+import { emptyFile, type OutputAnswer, type OutputInfo, type OutputVersion, readOutputAnswer } from './output.js';
 
 /** The rest of a file, provided that it is still the same file. */
 export interface RestOfOutput {
@@ -26,6 +27,8 @@ export interface OutputReading {
   readonly jobId: string;
   /** Asks for the file, or for what is left of it; resolves with the head of the answer. */
   readonly open: (signal: AbortSignal, rest?: RestOfOutput) => PromiseLike<Response>;
+  /** Asks for the size of the file, where the answer does not tell it. */
+  readonly info: (signal: AbortSignal) => PromiseLike<Pick<OutputInfo, 'sizeBytes'>>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
@@ -67,7 +70,7 @@ export class OutputReader {
       for (;;) {
         const response = await this.#open(undefined);
         if (response === undefined) continue;
-        const answer = readOutputAnswer(this.#reading.jobId, response);
+        const answer = await this.#sized(response);
         if ((answer.part?.start ?? 0) === 0) return this.#enter(answer, answer.sizeBytes ?? sizeBytes);
         drop(response);
         throw this.#failure('cannot begin: the service sends a part that it was not asked for');
@@ -79,7 +82,7 @@ export class OutputReader {
   begin(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
-      const answer = readOutputAnswer(this.#reading.jobId, response);
+      const answer = await this.#sized(response);
       const { part } = answer;
       if (part !== undefined) {
         if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the answer does not tell its range');
@@ -135,6 +138,25 @@ export class OutputReader {
       const cause = signal.aborted ? signal.reason : reason;
       this.cancel(cause);
       throw cause;
+    }
+  }
+
+  /** The answer with the size of its file: without it, a body that ends too early would pass for the whole file. */
+  async #sized(response: Response): Promise<OutputAnswer> {
+    const answer = readOutputAnswer(this.#reading.jobId, response);
+    if (answer.sizeBytes !== undefined) return answer;
+    const { signal } = this.#abort;
+    const told = async () => (await this.#reading.info(signal)).sizeBytes;
+    try {
+      const asked = told().catch(() => undefined);
+      const sizeBytes = await abortable(asked, signal);
+      const encoding = encodingOf(response.headers);
+      if (encoding === undefined || sizeBytes !== undefined) return { ...answer, sizeBytes };
+      const why = 'does not tell its size, so that a cut could not be noticed';
+      throw this.#failure(`is refused: the answer has Content-Encoding ${encoding} and ${why}`);
+    } catch (reason) {
+      drop(response);
+      throw reason;
     }
   }
 

@@ -71,6 +71,7 @@ export class JobFile<Progress = never> {
     return new OutputReader({
       ...{ jobId, clock, signal },
       open: (signal, rest) => this.#jobs.output(jobId, { signal, ...rest }),
+      info: (signal) => this.#jobs.outputInfo(jobId, { signal }),
     });
   }
 
@@ -112,8 +113,7 @@ export class JobFile<Progress = never> {
   }
 }
 
-/**
- * Checks what `call` was given, stores the file of the job by `work`, and tells the hooks of the client. */
+/** Checks what `call` was given, stores the file of the job by `work`, and tells the hooks of the client. */
 export async function storeOutput<T, Progress>(
   call: string,
   { client, job, options }: { client: OutputClient; job: JobRef; options: JobFileOptions<Progress> },

@@ -23,7 +23,7 @@ export function mustBeOptions(owner: string, example: string | undefined, given:
 }
 
 /** The name in `known` that `name` was probably meant to be; undefined where none is close. */
-function nearest(name: string, known: Iterable<string>): string | undefined {
+export function nearest(name: string, known: Iterable<string>): string | undefined {
   const wanted = simplified(name);
   let best: string | undefined;
   // A third of the letters may differ: enough for a slip or two, too little for another word.

@@ -32,13 +32,10 @@ export interface BodyFiles {
   ids(): readonly string[];
   /** The uploads are needed: a job uses them, or may use them. */
   keep(): void;
-  /**
-   * Deletes the uploads that were made for this call, or all that it used. What another job uses the service keeps, and what
-   * cannot be deleted stays: it is private and costs nothing. A call whose upload is gone uploads its file again.
-   */
-  remove(which: 'made' | 'used'): Promise<void>;
+  /** Deletes the uploads that no other call uses. What cannot be deleted stays: it is private and costs nothing. */
+  remove(): Promise<void>;
   /** The service does not know an upload. False where all of them were made for this call, so that another try is in vain. */
-  forget(): Promise<boolean>;
+  forget(): boolean;
 }
 
 export interface PlacedFile {
@@ -64,15 +61,17 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   const uses = new Map<unknown, UploadUse>();
   let uploading: Promise<void> | undefined;
   let last: BodyFileOptions = {};
-  const keep = () => {
+  /** Ends all uses; the uploads that nothing needs now. */
+  const end = (as: 'kept' | 'unwanted') => {
+    const left = [...uses.values()].filter((use) => use.end(as));
     uses.clear();
     uploading = undefined;
+    return left;
   };
-  const remove = async (which: 'made' | 'used') => {
+  const remove = async () => {
     const { timeoutMs, headers } = last;
-    const ids = [...uses.values()].filter(({ isOld }) => which === 'used' || !isOld).map(({ id }) => id);
-    keep();
-    await Promise.allSettled(ids.map((id) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 })));
+    const gone = end('unwanted').map(({ id }) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
+    await Promise.allSettled(gone);
   };
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
@@ -80,7 +79,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     const ready = await describeAll(placed, { ...options, purpose }, memory);
     const failed = await sendAll(steps, { ready, options, uses, memory });
     if (failed === undefined) return;
-    const removed = remove('made');
+    const removed = remove();
     // An abort is not held up by the deletions.
     if (!options.signal?.aborted) await removed;
     throw failed.reason;
@@ -94,13 +93,12 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
       return replaceFiles(sent, new Map([...uses].map(([source, { id }]) => [source, id])));
     },
     ids: () => [...uses.values()].map(({ id }) => id),
-    keep,
+    keep: () => void end('kept'),
     remove,
-    async forget() {
-      const old = [...uses.values()].filter(({ isOld }) => isOld);
-      const memory = await steps.memory();
-      for (const { id } of old) memory.deleted(id);
-      if (old.length > 0) keep();
+    forget() {
+      const old = [...uses.values()].filter((use) => use.isOld);
+      for (const use of old) use.forget();
+      if (old.length > 0) end('kept');
       return old.length > 0;
     },
   };

@@ -8,6 +8,13 @@ export interface UploadUse {
   readonly id: string;
   /** Whether the upload was there before the call. */
   readonly isOld: boolean;
+  /**
+   * Ends the use. An upload that no call has `kept` and that one has left as `unwanted` is to be deleted after its last use:
+   * true says that this was it.
+   */
+  end(as: 'kept' | 'unwanted'): boolean;
+  /** The service does not know the upload any more. */
+  forget(): void;
 }
 
 export interface KnownUpload {
@@ -18,8 +25,12 @@ export interface KnownUpload {
 interface UploadEntry {
   /** Changes with the content of an object that can change. */
   readonly print: string;
-  readonly uploading: Promise<KnownUpload>;
   known?: KnownUpload;
+  /** Settles with the upload, whichever way; never rejects. */
+  uploading: Promise<unknown>;
+  users: number;
+  isKept: boolean;
+  isUnwanted: boolean;
 }
 
 export interface Lookup {
@@ -42,34 +53,36 @@ export class UploadMemory {
   }
 
   /** The upload of an object, where there is one. Waits for one that is under way. */
-  async find(source: unknown, { print, signal }: Lookup): Promise<KnownUpload | undefined> {
-    const entry = this.#entryOf(source, print);
-    if (entry === undefined || entry.known !== undefined || !this.#waits) return entry?.known;
-    return abortable(
-      entry.uploading.catch(() => undefined),
-      signal,
-    );
+  async find(source: unknown, lookup: Lookup): Promise<KnownUpload | undefined> {
+    return (await this.#settled(source, lookup))?.known;
   }
 
   /** Uses the upload of an object. `upload` makes it where there is none. */
   async use(source: unknown, lookup: Lookup, upload: () => Promise<KnownUpload>): Promise<UploadUse> {
-    const { print } = lookup;
-    const found = await this.find(source, lookup);
-    if (found) return { id: found.id, isOld: true };
+    const { print = '' } = lookup;
+    const found = await this.#settled(source, lookup);
     // Another call may have begun in the meantime.
-    if (this.#waits && this.#entryOf(source, print)) return this.use(source, lookup, upload);
-    const entry: UploadEntry = { print: print ?? '', uploading: upload() };
-    if (print !== undefined && isObject(source)) this.#entries.set(source, entry);
+    if (found === undefined && this.#waits && this.#entryOf(source, lookup.print))
+      return this.use(source, lookup, upload);
+    if (found?.known) return this.#use(source, found, true);
+    let settle = () => {};
+    const uploading = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const entry: UploadEntry = { print, uploading, users: 0, isKept: false, isUnwanted: false };
+    if (lookup.print !== undefined && isObject(source)) this.#entries.set(source, entry);
     try {
-      entry.known = await entry.uploading;
-      return { id: entry.known.id, isOld: false };
+      entry.known = await upload();
+      return this.#use(source, entry, false);
     } catch (error) {
-      if (isObject(source) && this.#entries.get(source) === entry) this.#entries.delete(source);
+      this.#drop(source, entry);
       throw error;
+    } finally {
+      settle();
     }
   }
 
-  /** An upload was deleted, or the service does not know it: its object is uploaded again. */
+  /** An upload was deleted: its object is uploaded again. */
   deleted(id: string): void {
     this.#deleted.add(id);
     const [oldest] = this.#deleted;
@@ -79,6 +92,36 @@ export class UploadMemory {
   #entryOf(source: unknown, print: string | undefined): UploadEntry | undefined {
     const entry = isObject(source) ? this.#entries.get(source) : undefined;
     return entry?.print === print && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
+  }
+
+  /** The entry of an object once its upload is there. */
+  async #settled(source: unknown, { print, signal }: Lookup): Promise<UploadEntry | undefined> {
+    const entry = this.#entryOf(source, print);
+    if (entry !== undefined && entry.known === undefined && this.#waits) await abortable(entry.uploading, signal);
+    const found = this.#entryOf(source, print);
+    return found?.known ? found : undefined;
+  }
+
+  #drop(source: unknown, entry: UploadEntry): void {
+    if (isObject(source) && this.#entries.get(source) === entry) this.#entries.delete(source);
+  }
+
+  #use(source: unknown, entry: UploadEntry, isOld: boolean): UploadUse {
+    const id = entry.known?.id ?? '';
+    entry.users += 1;
+    return {
+      id,
+      isOld,
+      end: (as) => {
+        entry.users -= 1;
+        if (as === 'kept') entry.isKept = true;
+        else entry.isUnwanted = true;
+        const isOver = entry.users === 0 && entry.isUnwanted && !entry.isKept;
+        if (isOver) this.#drop(source, entry);
+        return isOver;
+      },
+      forget: () => this.#drop(source, entry),
+    };
   }
 }
 

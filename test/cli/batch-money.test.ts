@@ -18,9 +18,19 @@ const images = (count: number) =>
 const LOST = { match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true };
 
 describe('--max-tokens', () => {
-  it('takes a 408 for a lost answer, not for a refusal', async () => {
+  it('holds while answers are lost: the row is sent again under its key before another unknown price', async () => {
+    prompts(...Array.from({ length: 6 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` })));
+    // The client makes four attempts, and the batch takes the row up again.
+    sandbox.faults.add({ ...LOST, times: 4 });
+    const { report } = await batch('--max-tokens', '4');
+    expect(report).toMatchObject({ completed: 2, notStarted: 4, tokens: 4 });
+    expect(sandbox.jobs).toHaveLength(2);
+    expect(sandbox.ledger().spentTokens).toBe(4);
+  });
+
+  it.each([408, 425])('takes a %d for a lost answer, not for a refusal', async (status) => {
     images(3);
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 408 });
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status });
     const { report } = await batch('--max-tokens', '4');
     expect(report).toMatchObject({ completed: 2, failed: 0, notStarted: 1, tokens: 4 });
     expect(sandbox.ledger().spentTokens).toBe(4);

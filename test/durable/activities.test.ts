@@ -84,6 +84,7 @@ it('a copy fails the run by what is wrong, and the activity by what is not ours'
     failure: { kind: 'unsent', retryAfterMs: null, error: { name: 'GenError', message: 'no such bucket' } },
   });
   await expect(copied(refuse(new RangeError('a bug')))).rejects.toThrow(new RangeError('a bug'));
+  await expect(createActivities(client).store({})).rejects.toThrow('An activity needs job.');
 });
 
 it('runs whose budget waits for a lost answer at a price never seen go on when it is there, and none fails', async () => {

@@ -4,12 +4,15 @@ import {
   type Activities,
   cloudflareEngine,
   createActivities,
+  generate,
   inngestEngine,
   type Json,
   restateEngine,
   workflowEngine,
 } from 'gen-client/durable';
 import { describe, expect, it } from 'vitest';
+
+const asked = { call: 'videos', params: { prompt: 'a fox' }, key: 'order-1' } as const;
 
 class TerminalError extends Error {}
 class TimeoutError extends Error {}
@@ -61,6 +64,20 @@ it('takes the time-out of Cloudflare for time that has passed, as RPC hands it o
   await expect(engine.wait('wait 2', 'job_1', 5_000)).rejects.toBe(broken);
 });
 
+it.each([
+  ['gen-client/job', false],
+  ['a.b', false],
+  ['-x', false],
+  ['x'.repeat(101), false],
+  ['', false],
+  ['_a9', true],
+  ['x'.repeat(100), true],
+])('the event type %j of Cloudflare is taken: %s', (eventType, isTaken) => {
+  const make = () => cloudflareEngine({} as never, ACTIVITIES, { NonRetryableError: TerminalError, eventType });
+  if (isTaken) expect(make).not.toThrow();
+  else expect(make).toThrow('eventType must be at most 100 letters, digits, "_" and "-"');
+});
+
 describe('the adapter of Vercel Workflow', () => {
   it('is woken by every event of its hook, and not by the first one alone', async () => {
     const events: (() => void)[] = [];
@@ -89,8 +106,15 @@ describe('the adapter of Vercel Workflow', () => {
   });
 });
 
-describe('activities', () => {
-  it('are refused without a client', () => {
+describe('a run that cannot work', () => {
+  it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('is refused for the engine %j', async (engine) => {
+    await expect(generate(engine as never, asked)).rejects.toThrow(
+      'generate: engine must be an adapter such as inngestEngine(…)',
+    );
+    await expect(generate(engine as never, asked)).rejects.toMatchObject({ recovery: 'fix_setup' });
+  });
+
+  it('is refused without a client', () => {
     expect(() => createActivities(undefined as never)).toThrow(
       'createActivities: client must be a GenClient, not undefined.',
     );

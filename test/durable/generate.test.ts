@@ -247,9 +247,9 @@ describe('a durable run', () => {
   });
 
   it.each([
-    [{ params: { prompt }, key: 'k' }, 'generate needs call, params and key'],
-    [{ call: 'videos', key: 'k' }, 'generate needs call, params and key'],
-    [{ call: 'videos', params: { prompt } }, 'generate needs call, params and key'],
+    [{ params: { prompt }, key: 'k' }, 'generate needs call, for example'],
+    [{ call: 'videos', key: 'k' }, 'generate needs params, for example'],
+    [{ call: 'videos', params: { prompt } }, 'generate needs key, for example'],
     [
       { call: 'video', params: { prompt }, key: 'k' },
       'call must be one of "images", "videos", "videoEdits", "characters", not "video".',
@@ -262,7 +262,7 @@ describe('a durable run', () => {
     [{ call: 'videos', params: { prompt }, key: 7 }, 'key must be a non-empty string, not 7.'],
     [{ call: 'videos', params: null, key: 'k' }, 'params must be an object'],
     [{ call: 'videos', params: { prompt }, key: 'k', timeoutMs: -5 }, 'timeoutMs must be a number of milliseconds'],
-    [undefined, 'generate needs call, params and key'],
+    [undefined, 'generate needs call, for example'],
     [null, 'generate: options must be an object'],
   ])('ends the run by engine.fail, which no engine repeats, for %o', async (options, message) => {
     const { sandbox, activities } = onSandbox();
@@ -283,6 +283,12 @@ describe('an activity', () => {
     expect(sandbox.jobs).toHaveLength(1);
     sandbox.faults.add({ match: {}, reset: true, times: 1 });
     expect(await activities.create(input)).toMatchObject({ type: 'failed', failure: { kind: 'lost' } });
+  });
+
+  it('says what it needs', async () => {
+    const { activities } = onSandbox();
+    await expect(activities.read({})).rejects.toThrow('An activity needs jobId.');
+    await expect(activities.create('x')).rejects.toThrow('An activity needs call, params, key.');
   });
 
   it('whose result the engine did not give back as it was ends the run with an error that says so', async () => {

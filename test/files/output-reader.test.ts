@@ -53,6 +53,7 @@ function reading(answers: readonly (Response | Error)[], options: Partial<Output
       if (answer instanceof Response) return answer;
       throw answer ?? new Error('asked too often');
     },
+    info: async () => ({ sizeBytes: undefined }),
     clock: {
       now: () => 0,
       after(ms, fire) {
@@ -214,7 +215,14 @@ describe('a download gives up', () => {
     expect(await rejection(reading([unsatisfiable]).all())).toBe(unsatisfiable);
   });
 
-  it('when an answer cannot be checked: a range that is not told, no byte', async () => {
+  it('when an answer cannot be checked: encoded without a size, a range that is not told, no byte', async () => {
+    const { 'content-length': _length, ...encoded } = { ...HEADERS, 'content-encoding': 'gzip' };
+    const zipped = () => new Response(body('01'), { headers: encoded });
+    expect(await errorOf(reading([zipped()]).all())).toMatchObject({
+      code: 'interrupted',
+      message: expect.stringContaining('has Content-Encoding gzip and does not tell its size'),
+    });
+    expect(await reading([zipped()], { info: async () => ({ sizeBytes: 2 }) }).all()).toEqual(['01']);
     for (const range of ['bytes ?', 'x bytes 0-1/2', 'bytes 0-1/2x', 'bytes 0-1', 'bytes */2']) {
       await expect(reading([]).reader.begin(part('01', range))).rejects.toThrow(
         'The download of job job_1 cannot be resumed: the answer does not tell its range.',

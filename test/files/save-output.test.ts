@@ -294,6 +294,17 @@ describe('every error is one of this package', () => {
   });
 });
 
+it('a file whose answer has no length is whole when it has the size that HEAD tells', async () => {
+  const answering = (bytes: string) => async (_: unknown, init?: RequestInit) =>
+    init?.method === 'HEAD'
+      ? new Response(null, { headers: { 'content-type': 'video/mp4', 'content-length': '4' } })
+      : new Response(new Blob([bytes]).stream(), { headers: { 'content-type': 'video/mp4' } });
+  const saved = (bytes: string) => saveOutput(makeClient(service, { fetch: answering(bytes) }), 'job_1', target);
+  await expect(saved('01')).rejects.toMatchObject({ name: 'DownloadError', code: 'interrupted' });
+  expect(await readdir(directory)).toEqual([]);
+  expect(await saved('0123')).toMatchObject({ sizeBytes: 4 });
+});
+
 it('JSON or a page in place of the file is no file', async () => {
   service.addOutput('job_1', { body: Buffer.from('{"success":false}'), contentType: 'application/json' });
   expect(await failure(save())).toMatchObject({ name: 'DownloadError', code: 'not_media' });

@@ -109,6 +109,10 @@ describe('whom it strikes', () => {
 
   test.each([
     ['/v1/jobs/*', '/v1/jobs/x/output', true],
+    ['/v1/jobs/{job_id}', '/v1/jobs/x', true],
+    ['/v1/jobs/{job_id}', '/v1/jobs/x/output', false],
+    ['/v1/jobs/:id/output', '/v1/jobs/x/output', true],
+    ['/v1/jobs/:id/output', '/v1/jobs/x/y/output', false],
     ['/v1/*/output', '/v1/jobs/x/output', true],
     ['/v1/*/output', '/v1/jobs/x/outputs', false],
     ['/v1/jobs.get', '/v1/jobs/get', false],

@@ -370,6 +370,7 @@ describe('a store that redirects', () => {
 
 describe('s3 is refused by name', () => {
   it.each<[object, string]>([
+    [{ headers: { 'x y': '1' } }, 'headers has'],
     [{ bucket: '' }, 'bucket must be'],
     [{ key: 'a/../b' }, 'key must be'],
     [{ endpoint: 'minio:9000' }, 'endpoint must be'],

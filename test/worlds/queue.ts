@@ -203,6 +203,7 @@ export class QueueWorker {
       owner: (jobId) => away(() => owners.get(jobId)),
       own: (jobId, id) => away(() => void owners.set(jobId, id)),
       owned: () => away(() => owners.size),
+      owners: async () => [],
       wake: (jobId) => away(() => void wakes.add(jobId)),
       woken: (jobId) => away(() => wakes.has(jobId)),
       takeWake: (jobId) => away(() => wakes.delete(jobId)),

@@ -6,9 +6,10 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { MODELS, modelCapabilities, ratiosOf } from '../../catalog.js';
-import type { CreateOptions } from '../../client/create-options.js';
+import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from '../../client/create-options.js';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
+import { nearest, noSuchOption } from '../../schemas/show.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 
@@ -62,11 +63,10 @@ const PROVIDER_OPTIONS = option.optionsOf({
   label: option.text,
 });
 const OPTION_NAMES = Object.keys(PROVIDER_OPTIONS.shape);
+/** Options that the AI SDK or the client has, which would mean nothing to the service. */
+const ELSEWHERE: readonly string[] = [...Object.keys(CREATE_AND_WAIT_OPTIONS.shape), 'abortSignal'];
 
-/**
- * Reads `providerOptions.gen`. Throws a GenError that names the option for a wrong value. Any other name is a field of the
- * service, which the client's preflight knows or refuses.
- */
+/** Reads `providerOptions.gen`. Throws a GenError that names the option for a misspelt name and for a wrong value. */
 function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ReadProviderOptions {
   const given = providerOptions.gen ?? {};
   if (typeof given !== 'object' || Array.isArray(given)) throw new GenError(`${NAME} must be an object.`);
@@ -74,7 +74,7 @@ function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>)
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(given)) {
     if (OPTION_NAMES.includes(name)) own[name] = value;
-    else if (name !== 'idempotency_key') fields[name] = value;
+    else if (name !== 'idempotency_key') fields[checkedField(name)] = value;
   }
   option.checkOptions(NAME, PROVIDER_OPTIONS, own);
   const { idempotencyKey: key = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
@@ -92,6 +92,13 @@ export function refuseWaitingOptions({ options }: ReadProviderOptions): void {
       `${NAME}.${name} needs generateVideo without poll and webhook: with them, or with startVideo, the AI SDK waits for the job itself.`,
     );
   }
+}
+
+/** The name of a field for the service. An option of another call, or a slip in one of ours, must not get there unseen. */
+function checkedField(name: string): string {
+  if (ELSEWHERE.includes(name) || nearest(name, OPTION_NAMES) !== undefined)
+    throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
+  return name;
 }
 
 /** How far a size may be off a ratio and still mean it: encoders round sizes to multiples of 8 or 16. */

@@ -96,8 +96,16 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
     async own(jobId: string, queueJobId: string): Promise<void> {
       await queue.add('owner', { queueJobId }, { jobId: ownerNote(jobId) });
     },
-    /** How many jobs of the service are waited for, also by calls that somebody has removed meanwhile. */
+    /** How many jobs of the service are waited for, also by calls that were removed since the last sweep. */
     owned: () => queue.getWaitingCount(),
+    /** The jobs of the service and the queue jobs that wait for them: so many of them, from the given one on. */
+    async owners(from: number, count: number) {
+      const owners = await queue.getWaiting(from, from + count - 1);
+      return owners.map(({ id = '', data: { queueJobId = '' } }) => ({
+        jobId: decodeURIComponent(id.slice(OWNER.length)),
+        queueJobId,
+      }));
+    },
     async wake(jobId: string): Promise<void> {
       await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS });
     },
@@ -125,7 +133,8 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
 }
 
 // The engine takes neither a colon nor a bare number for an id.
-const ownerNote = (jobId: string) => `owner-${encodeURIComponent(jobId)}`;
+const OWNER = 'owner-';
+const ownerNote = (jobId: string) => OWNER + encodeURIComponent(jobId);
 const wakeNote = (jobId: string) => `wake-${encodeURIComponent(jobId)}`;
 
 /** Wakes a sleeping call, in front of all others. One that is not asleep sees it by itself. */
@@ -140,4 +149,18 @@ export async function wakeCall(queue: Pick<Queue, 'getJob'>, queueJobId: string)
   }
   // Promoted calls go to the end of the line; this one has something to bring.
   await job.changePriority({ priority: 0, lifo: true });
+}
+
+const PAGE = 100;
+
+/** Forgets the notes of calls that somebody has removed, a page each time, so that they do not count in the pace of the reads. */
+export function createSweep(notes: Notes, queue: Pick<Queue, 'getJob'>): () => Promise<void> {
+  let from = 0;
+  return async () => {
+    const page = await notes.owners(from, PAGE);
+    from = page.length < PAGE ? 0 : from + PAGE;
+    for (const { jobId, queueJobId } of page) {
+      if ((await queue.getJob(queueJobId)) === undefined) await notes.forget(jobId);
+    }
+  };
 }

@@ -2,6 +2,7 @@ import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullm
 import type { GenClient } from '../../client/client.js';
 import { checkClient, lastingRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
+import { backoff } from '../../rules/backoff.js';
 import { DAY_MS } from '../../rules/limits.js';
 import * as option from '../../rules/options.js';
 import type { Recover } from '../../rules/run-state.js';
@@ -14,6 +15,7 @@ import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
 import {
   checkConnection,
   closeInTime,
+  createSweep,
   LOCATION_FIELDS,
   openNotes,
   type QueueLocation,
@@ -33,7 +35,7 @@ export interface GenWorkerOptions extends QueueLocation {
   /**
    * Called with the error that ended a call, and awaited, before the queue job fails; at least once. When it throws, it is
    * called again, for a day. A failure that the engine alone decides, such as that of a child with `failParentOnFailure`, is
-   * told once, right after it.
+   * told right after it.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
@@ -107,6 +109,16 @@ const DEFAULT_RETRY_MS = 30_000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
 const CLEAN_EVERY_MS = 10 * 60 * 1000;
+const SWEEP_EVERY_MS = 30_000;
+/** The pauses of an onFailed that throws. */
+const TELLING = { firstMs: 1_000, mostMs: 60_000 };
+
+/** How a worker tells of what goes wrong. */
+interface Telling {
+  readonly onFailed: NonNullable<GenWorkerOptions['onFailed']>;
+  readonly onError: (error: Error) => void;
+  readonly closing: AbortSignal;
+}
 
 /**
  * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
@@ -158,11 +170,13 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  cleanRegularly(notes.clean, closing.signal, onError);
+  regularly(CLEAN_EVERY_MS, notes.clean, { closing: closing.signal, onError });
+  regularly(SWEEP_EVERY_MS, createSweep(notes, queue), { closing: closing.signal, onError });
   worker.on('failed', (queueJob, reason) => {
     // One that is not finished is tried again by the engine. One that has its failure was told.
     if (queueJob === undefined || queueJob.finishedOn === undefined || queueJob.data.failure !== undefined) return;
-    tellEngineFailure(queueJob, reason, options.onFailed).catch(onError);
+    const { onFailed = () => {} } = options;
+    tellEngineFailure(queueJob, reason, { onFailed, onError, closing: closing.signal }).catch(onError);
   });
   return {
     worker,
@@ -190,27 +204,37 @@ function refuseStalledCount(worker: object = {}): void {
 async function tellEngineFailure(
   queueJob: GenQueueJob,
   reason: Error,
-  onFailed: GenWorkerOptions['onFailed'],
+  { onFailed, onError, closing }: Telling,
 ): Promise<void> {
   const { id = '', data } = queueJob;
   const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}, and retry() of its record takes it up.`;
   const message = `The engine has ended "${id}": ${reason.message}.${job}`;
   const error = new GenError(message, { cause: reason, recovery: 'retry' });
-  await onFailed?.(error, queueJob);
+  const until = systemClock.now() + DAY_MS;
+  for (let failures = 1; ; failures++) {
+    try {
+      await onFailed(error, queueJob);
+      break;
+    } catch (thrown) {
+      if (systemClock.now() >= until) throw thrown;
+      onError(thrown instanceof Error ? thrown : new Error(String(thrown)));
+      await sleep(systemClock, backoff(TELLING, failures), closing);
+    }
+  }
   // Also where the engine keeps no record of a failed call.
   const failure = error.toJSON();
   await queueJob.updateData({ ...queueJob.data, failure, stalls: queueJob.stalledCounter }).catch(() => {});
 }
 
-/** Cleans at once and then now and again, until the worker closes. */
-async function cleanRegularly(
-  clean: () => Promise<void>,
-  closing: AbortSignal,
-  onError: (error: Error) => void,
+/** Does something at once and then now and again, until it is closed. */
+async function regularly(
+  everyMs: number,
+  act: () => Promise<void>,
+  { closing, onError }: Pick<Telling, 'closing' | 'onError'>,
 ): Promise<void> {
   while (!closing.aborted) {
-    await clean().catch((error: unknown) => closing.aborted || onError(error as Error));
-    await sleep(systemClock, CLEAN_EVERY_MS, closing).catch(() => {});
+    await act().catch((error: unknown) => closing.aborted || onError(error as Error));
+    await sleep(systemClock, everyMs, closing).catch(() => {});
   }
 }
 

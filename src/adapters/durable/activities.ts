@@ -1,11 +1,12 @@
 import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
-import { checkClient, type RunCreate, seeCall, sendRunCreate } from '../../client/run-calls.js';
+import { type CallKind, checkClient, seeCall, sendRunCreate } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/fate.js';
 import { mayCopyLater } from '../../rules/object-storage.js';
 import { callback, checkOptions } from '../../rules/options.js';
 import type { RunEvent } from '../../rules/run-state.js';
+import { isFields } from '../../schemas/envelope.js';
 import { isFinal, type Job } from '../../schemas/job.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
 import type { OutputDestination } from '../storage/destination.js';
@@ -38,18 +39,22 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
   const unqueued = client.withKeptPlaces();
   return {
     async create(input) {
-      const create = input as object as RunCreate;
-      const { event } = await seeCall(async () => (await sendRunCreate(unqueued, create)).job);
+      const { call, params, key, model } = neededFields(input, ['call', 'params', 'key']);
+      const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
+      const { event } = await seeCall(async () => {
+        const { job } = await sendRunCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
+        return job;
+      });
       return toJson(await told(client, event));
     },
     async read(input) {
-      const { jobId } = input as { readonly jobId: string };
-      const { event } = await seeCall(() => unqueued.jobs.get(jobId));
+      const { jobId } = neededFields(input, ['jobId']);
+      const { event } = await seeCall(() => unqueued.jobs.get(String(jobId)));
       return toJson(await told(client, event));
     },
     async store(input) {
-      const { job } = input as object as { readonly job: Job };
-      return toJson(await stored(client, job, options));
+      const { job } = neededFields(input, ['job']);
+      return toJson(await stored(client, job as object as Job, options));
     },
   };
 }
@@ -77,6 +82,11 @@ async function told(client: GenClient, event: RunEvent): Promise<RunEvent> {
   // A final job is not read again.
   const error: unknown = await client.waitForJob(event.job).catch((thrown: unknown) => thrown);
   return { ...event, ...(GenError.isInstance(error) && { error: errorJson(error) }) };
+}
+
+function neededFields(input: Json, needed: readonly string[]): Record<string, unknown> {
+  if (isFields(input) && needed.every((name) => input[name] !== undefined)) return input;
+  throw new GenError(`An activity needs ${needed.join(', ')}. Hand it the input that the run gives to call().`);
 }
 
 function toJson(value: RunEvent): Json {

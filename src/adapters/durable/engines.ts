@@ -2,7 +2,7 @@
 // workflow: no engine is imported.
 import * as z from 'zod/mini';
 import { errorFromJson, type GenErrorJson } from '../../rules/fate.js';
-import { checkOptions, optional, text } from '../../rules/options.js';
+import { checkOptions, must, optional, text } from '../../rules/options.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
@@ -34,9 +34,15 @@ const FUNCTION = z.custom<(...args: never[]) => unknown>(
   'the one of the engine',
 );
 
+/** Cloudflare refuses any other type of event, and only when the run waits for it. */
+const EVENT_TYPE = must<string>(
+  'at most 100 letters, digits, "_" and "-", and not begin with "-"',
+  (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
+);
+
 /** What each adapter takes of its engine, checked before anything is created. */
 const ENGINES = {
-  cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: text }),
+  cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
   inngestEngine: z.strictObject({ NonRetriableError: FUNCTION, event: text }),
   restateEngine: z.strictObject({ TerminalError: FUNCTION, TimeoutError: FUNCTION }),
   workflowEngine: z.strictObject({ hook: optional(z.any()), sleep: FUNCTION, FatalError: FUNCTION }),

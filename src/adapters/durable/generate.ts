@@ -8,6 +8,7 @@ import { nextStep } from '../../rules/run.js';
 import { type JobRunState, type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
 import { extra, isFields } from '../../schemas/envelope.js';
 import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
+import { mustBe } from '../../schemas/show.js';
 import { shortenKey } from '../../transport/idempotency.js';
 import type { StoredOutput } from '../storage/copy-output.js';
 import type { StoreEvent } from './activities.js';
@@ -77,6 +78,7 @@ const STEP_VERSION = 'gen1';
  * });
  */
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
+  checkEngine(engine);
   const { call, params, key } = options ?? {};
   let run = orFail(engine, () => begin(options));
   const remembered = (output: Json) => orFail(engine, () => rememberedEvent(output));
@@ -112,6 +114,16 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
   }
 }
 
+function checkEngine(engine: unknown): void {
+  const isEngine = ['call', 'wait', 'fail'].every(
+    (name) => typeof engine === 'object' && engine !== null && typeof Reflect.get(engine, name) === 'function',
+  );
+  if (isEngine) return;
+  throw new GenError(
+    mustBe('generate: engine', 'an adapter such as inngestEngine(…), or an object with call, wait and fail', engine),
+  );
+}
+
 /** What `work` gives. A mistake ends the run: an engine would repeat any other error for ever, and nothing would mend it. */
 function orFail<T>(engine: DurableEngine, work: () => T): T {
   try {
@@ -125,12 +137,18 @@ function orFail<T>(engine: DurableEngine, work: () => T): T {
 /** The run that the options ask for. Throws a GenError for those that cannot be right. */
 function begin(options: GenerateOptions): JobRunState {
   option.checkOptions('generate', GENERATE_OPTIONS, options);
-  const { call, params, key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = options ?? {};
-  if (call === undefined || params === undefined || key === undefined) {
-    throw new GenError("generate needs call, params and key, for example { call: 'videos', params, key: 'order-17' }.");
+  for (const [name, example] of NEEDED) {
+    if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
   }
+  const { key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = options;
   return startRun({ key, shortKey: shortenKey(key), rules: lastingRules({ timeoutMs, recover, stores: store }) });
 }
+
+const NEEDED = [
+  ['call', `call: 'videos'`],
+  ['params', `params: { prompt: 'a fox at dawn' }`],
+  ['key', `key: 'order-17'`],
+] as const;
 
 /** What the engine remembers of an activity. */
 function rememberedEvent(output: Json): RunEvent {

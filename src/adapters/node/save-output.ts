@@ -231,7 +231,9 @@ async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
 export async function makeDirectories(path: string): Promise<void> {
   const isDirectory = async () => (await ifThere(stat(path)))?.isDirectory() === true;
   if (await isDirectory()) return;
-  await makeDirectories(dirname(path));
+  const parent = dirname(path);
+  // A drive that is not there is its own parent.
+  if (parent !== path) await makeDirectories(parent);
   await mkdir(path).catch(async (reason) => {
     // Another process was faster.
     if (!(await isDirectory())) throw reason;

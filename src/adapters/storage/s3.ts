@@ -74,6 +74,11 @@ const METADATA = 'x-amz-meta-';
 export function s3(options: S3Options): OutputDestination & OutputSource {
   checkOptions('s3', S3_OPTIONS, options);
   refuseBucketIn(options);
+  try {
+    new Headers(options.headers);
+  } catch {
+    throw new GenError('headers has a name or a value that HTTP does not allow.');
+  }
   const sender = new S3Sender(options);
   return {
     store: 's3',
@@ -111,7 +116,6 @@ function objectOf({ headers }: Response): StoredObject {
 }
 
 const DEFAULT_REGION = 'us-east-1';
-/** Bytes of an error's body that are read. */
 const MOST_S3_ERROR_BYTES = 16_384;
 /** Sends signed requests for one object. It remembers what the store has told: where the object is, and what it may be asked. */
 class S3Sender {

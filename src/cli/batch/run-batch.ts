@@ -11,7 +11,10 @@ import {
   WaitTimeoutError,
 } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
+import { backoff } from '../../rules/backoff.js';
 import { fateOf } from '../../rules/fate.js';
+import { systemClock } from '../../runtime/clock.js';
+import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
 import { memoryStore } from '../../store/store.js';
@@ -68,6 +71,9 @@ function isSystemic(error: unknown): boolean {
   );
 }
 
+/** The pauses before creates whose answer was lost are sent again, beyond the retries of the client. */
+const LOST = { firstMs: 1_000, mostMs: 60_000 };
+const LOST_TRIES = 3;
 /** A job that is made again by its own run: the failure is not the row's last word. */
 const RESUBMITTED = 'reference_asset_pending';
 
@@ -83,8 +89,13 @@ class BatchRun {
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
   /** Ends the creates that are not answered. */
   readonly #unanswered = new Set<AbortController>();
-  /** Rows for which --max-tokens has no room, until a job that fails gives its tokens back. */
-  readonly #overBudget = new Set<Row>();
+  /**
+   * Rows to try again: --max-tokens had no room, until a job that fails gives its tokens back, or the answer to the create
+   * was lost.
+   */
+  readonly #again = new Map<Row, unknown>();
+  /** Rows whose create has lost an answer, so that it may have made a job. */
+  readonly #lost = new Set<Row>();
   #stopped: unknown;
 
   constructor(session: Session, plan: BatchPlan) {
@@ -99,9 +110,8 @@ class BatchRun {
 
   async all(): Promise<unknown> {
     let rows = this.#inOrder();
-    let before = Number.POSITIVE_INFINITY;
-    while (rows.length > 0 && rows.length < before) {
-      this.#overBudget.clear();
+    for (let idle = 0; rows.length > 0 && idle <= LOST_TRIES; ) {
+      this.#again.clear();
       // One iterator for all workers: each takes the next row.
       const queue = rows.values();
       const worker = async () => {
@@ -109,10 +119,17 @@ class BatchRun {
       };
       await Promise.all(Array.from({ length: this.#plan.concurrency }, worker));
       this.#session.signal.throwIfAborted();
-      before = rows.length;
-      rows = [...this.#overBudget];
+      const again = [...this.#again.keys()];
+      if (again.length === rows.length) {
+        idle = again.some((row) => this.#lost.has(row)) ? idle + 1 : Number.POSITIVE_INFINITY;
+        if (idle <= LOST_TRIES) await sleep(systemClock, backoff(LOST, idle), this.#session.signal);
+      }
+      rows = again;
     }
-    for (const row of rows) this.#leaveOut(row, 'budget_exceeded');
+    for (const [row, error] of this.#again) {
+      if (BudgetExceededError.isInstance(error)) this.#leaveOut(row, 'budget_exceeded');
+      else this.#fail(row, error);
+    }
     return this.#stopped;
   }
 
@@ -159,8 +176,10 @@ class BatchRun {
       return await this.#make(row, key, create);
     } catch (error) {
       if (create.signal.aborted) return this.#leaveOut(row, 'batch_stopped');
-      if (!BudgetExceededError.isInstance(error)) throw error;
-      this.#overBudget.add(row);
+      const isLost = !this.#accepted.has(row) && fateOf(error) === 'lost';
+      if (!isLost && !BudgetExceededError.isInstance(error)) throw error;
+      if (isLost) this.#lost.add(row);
+      this.#again.set(row, error);
       return undefined;
     } finally {
       this.#unanswered.delete(create);

@@ -106,7 +106,10 @@ export function endOf(outcome: Outcome): PlannedEnd {
 export interface FaultMatch {
   /** The HTTP method, in any case. */
   readonly method?: string | undefined;
-  /** The path without its query. A text matches the whole path, and its `*` any characters. A RegExp matches a part of it. */
+  /**
+   * The path without its query. A text matches the whole path: `{job_id}` and `:id` stand for one segment, `*` for any
+   * characters. A RegExp matches a part of it.
+   */
   readonly path?: string | RegExp | undefined;
   /** Only from the nth matching request on, counted from 1. @default 1 */
   readonly nth?: number | undefined;
@@ -217,8 +220,8 @@ function matchesRequest({ match }: FaultRule, request: { method: string; path: s
   const { path } = match ?? {};
   if (path === undefined) return true;
   if (typeof path === 'string') {
-    const literal = path.replace(/[^\w/*]/g, '\\$&').replaceAll('*', '.*');
-    return new RegExp(`^${literal}$`).test(request.path);
+    const segments = path.replace(/\{\w+\}|(?<=\/):\w+|[^\w/*]/g, (part) => (part.length > 1 ? '[^/]+' : `\\${part}`));
+    return new RegExp(`^${segments.replaceAll('*', '.*')}$`).test(request.path);
   }
   // `test` of one with the flag g would go on where it stopped.
   return request.path.search(path) !== -1;

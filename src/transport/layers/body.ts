@@ -77,7 +77,7 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
   try {
     return await send(key);
   } catch (error) {
-    if (!isForgottenUpload(error) || !(await files.forget())) throw error;
+    if (!isForgottenUpload(error) || !files.forget()) throw error;
   }
   try {
     return await send(key);
