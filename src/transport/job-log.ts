@@ -22,6 +22,8 @@ interface LoggedJob {
   reported: number;
   ledgers: readonly Ledger[];
   trace?: JobTrace | undefined;
+  /** Where the trace is told. */
+  channel?: TraceChannel | undefined;
   /** What a ledger knows of its end. */
   toldEnd?: string;
 }
@@ -118,16 +120,17 @@ export class JobLog {
     logged.acceptedMs ??= at.to.now();
     if (trace) {
       // The same key may have created the job before.
-      endTrace(logged, at.to.channel);
+      endTrace(logged);
       trace.jobId = jobId;
       logged.trace = trace;
+      logged.channel = at.to.channel;
     }
     this.#tell('accepted', jobId, { logged, to: at.to });
   }
 
   #ended(jobId: string, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
     this.#tell('final', jobId, { logged, to });
-    endTrace(logged, to.channel);
+    endTrace(logged);
     const { status, facts, isRead } = logged;
     const { chargedTokens } = facts;
     // An end that a webhook announced has no cost. It is told again with the cost.
@@ -155,7 +158,8 @@ export class JobLog {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
     const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, ledgers: [] };
-    keepLast(jobs, key, logged, MOST_JOBS);
+    const forgotten = keepLast(jobs, key, logged, MOST_JOBS);
+    if (forgotten) endTrace(forgotten);
     return logged;
   }
 
@@ -164,10 +168,10 @@ export class JobLog {
   }
 }
 
-function endTrace(logged: LoggedJob, channel: TraceChannel | undefined): void {
+function endTrace(logged: LoggedJob): void {
   if (logged.trace) {
-    channel?.asyncStart.publish(logged.trace);
-    channel?.asyncEnd.publish(logged.trace);
+    logged.channel?.asyncStart.publish(logged.trace);
+    logged.channel?.asyncEnd.publish(logged.trace);
   }
   logged.trace = undefined;
 }

@@ -49,6 +49,20 @@ describe('the diagnostics channels', () => {
     expect((trace as JobTrace).params).toEqual({ prompt: 'a fox', reference_upload_ids: [{}, {}, 'upl_1'] });
   });
 
+  test('change nothing about params in a circle: the create is refused with a word about them', async () => {
+    const told: Told[] = [];
+    listen('job', told);
+    const { sandbox, client } = held();
+    const item: Record<string, unknown> = { type: 'text', text: 'a fox' };
+    item.self = { item };
+    const params = { ...VIDEO, content: [item] };
+    await expect(client.videos.create(params as never)).rejects.toMatchObject({
+      name: 'GenError',
+      message: expect.stringMatching(/^videos\.create: the params cannot be written as JSON/),
+    });
+    expect(sandbox.requests).toHaveLength(0);
+  });
+
   test('trace a job from its create to its end, and the calls and the wait in between', async () => {
     const { sandbox, client } = held();
     const told: Told[] = [];

@@ -71,7 +71,8 @@ describe('what a process remembers of jobs', () => {
     expect(client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 4, basis: 'learned' });
   });
 
-  test('is bounded by 10,000 jobs for all accounts together', async () => {
+  test('is bounded by 10,000 jobs for all accounts together, and the traces of those before are ended', async () => {
+    const { ended } = listen();
     const { client, remembered } = open({ onJob() {} });
     const other = open({ onJob() {} });
     for (let count = 0; count < 5_100; count++) {
@@ -79,5 +80,6 @@ describe('what a process remembers of jobs', () => {
       await other.client.videos.create({ prompt: 'a fox', duration: 4 });
     }
     expect(remembered()).toBe(10_000);
+    expect(ended).toHaveLength(200);
   });
 });
