@@ -147,7 +147,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'The last 10,000 jobs of a process are remembered',
       'test/events/memory.test.ts',
-      'is bounded by 10,000 jobs for all accounts together',
+      'is bounded by 10,000 jobs for all accounts together, and the traces of those before are ended',
     ],
   ],
   'docs/files.md': [

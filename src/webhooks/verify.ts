@@ -69,7 +69,7 @@ export async function verifyWebhook(
   }
   throw refusal(
     'signature_mismatch',
-    'The signature does not match. Check the secret, also for white space, and that the body is unchanged.',
+    'The signature does not match. Check the secret, its white space, and that the body is unchanged.',
   );
 }
 
@@ -103,7 +103,7 @@ function isHeaders(headers: WebhookHeaders): headers is Headers {
 
 function checkAge(age: number, toleranceSeconds: number): void {
   if (!(toleranceSeconds > 0 && toleranceSeconds < Infinity))
-    throw refusal('options_invalid', 'toleranceSeconds must be a number of seconds above 0.');
+    throw refusal('options_invalid', 'toleranceSeconds must be above 0.');
   // Written so that a clock gone wrong (NaN) refuses.
   if (Math.abs(age) < toleranceSeconds) return;
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;

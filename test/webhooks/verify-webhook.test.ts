@@ -288,7 +288,7 @@ test('a body that does not end is read for ten seconds, and its connection is re
   await vi.advanceTimersByTimeAsync(200);
   expect(await refused).toMatchObject({
     reason: 'body_unavailable',
-    message: 'The body did not arrive within ten seconds.',
+    message: 'The body took over ten seconds.',
   });
   expect(cancel).toHaveBeenCalledOnce();
   expect(vi.getTimerCount()).toBe(0);
