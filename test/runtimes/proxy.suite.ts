@@ -137,8 +137,8 @@ async function hostileRequests({ ann, nobody, ticket }: Hostile): Promise<void> 
 function rewritten(ticket: string): string {
   const [text = '', signature] = ticket.split('.');
   const content = JSON.parse(Buffer.from(text, 'base64url').toString());
-  if (!String(content.i).startsWith('job_')) throw new Error(`the ticket names no job: ${JSON.stringify(content)}`);
-  const changed = JSON.stringify({ ...content, i: 'job_of_somebody_else' });
+  if (!String(content.id).startsWith('job_')) throw new Error(`the ticket names no job: ${JSON.stringify(content)}`);
+  const changed = JSON.stringify({ ...content, id: 'job_of_somebody_else' });
   return `${Buffer.from(changed).toString('base64url')}.${signature}`;
 }
 
