@@ -156,8 +156,8 @@ export class LedgerDraft {
     if (this.isOwn(holder)) return true;
     if (opening !== undefined) return process.startsWith(`${opening}/`);
     const untilMs = this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0;
-    // What is said for longer was said before the clock was set back.
-    return untilMs > this.nowMs && untilMs <= this.nowMs + HOLD_MS;
+    // One that was said before the clock was set back counts for longer: what a living process holds must not be free.
+    return untilMs > this.nowMs;
   };
 
   /** Whether the process has counted as alive ever since the call began, so that nobody has had what it holds. */

@@ -96,4 +96,16 @@ describe('whatever the service, the processes, the store and the clock do', () =
     },
     120_000,
   );
+
+  test('a clock that is set back by a moment frees nothing that a living process holds', async () => {
+    const create = (process: number, key: number, fault: Fault, ms = 0): Happening => {
+      return { type: 'create', process, kind: 0, key, fault, ms };
+    };
+    const startMs = Date.parse('2026-01-31T23:45:00Z');
+    const world = { maxTokens: 1, per: 'total', prices: [1, 1], unknownPrice: 'one-at-a-time', startMs } as const;
+    const before = [create(0, 0, 'none', 1), create(2, 0, 'no price', 1), create(1, 0, 'no price')];
+    const after = [create(0, 1, 'none'), create(2, 1, 'none'), create(0, 2, 'no price')];
+    const back: Happening = { type: 'jump', share: -1 / 86_400_000 };
+    expect(await runWorld(world, [...before, back, ...after])).toMatchObject({ jobs: 1 });
+  });
 });

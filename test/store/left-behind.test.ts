@@ -173,18 +173,6 @@ it('a job whose file has expired is yielded once', async () => {
   expect(seen).toEqual(['order-1']);
 });
 
-it('a process that died before the store set its clock back is dead', async () => {
-  const { clock, state, open } = company();
-  const one = open();
-  state.answer = () => 'lost';
-  one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
-  await clock.advance(10);
-  one.life.isDead = true;
-  clock.step(-7_200_000);
-  state.answer = () => 'made';
-  expect((await clock.until(resumed(open().client))).keys).toEqual(['order-1']);
-});
-
 it('an event that nobody has verified ends no create of the ledger', async () => {
   const { clock, jobs, open } = company();
   const { client } = open();
