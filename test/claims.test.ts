@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { CAMPAIGNS } from '../scripts/campaigns.js';
 import { CLAIMS, type Claim, hasTitle } from './claims.js';
 import { ROOT } from './support/build.js';
 import { notShown } from './support/claims-shown.js';
@@ -26,7 +27,8 @@ function titlesOf(file: string): string[] {
 
 test.each(claims)('%s (%s) is said, and shown', (sentence, page, [, shownBy, title = '']) => {
   expect(textOf(page).replace(/\s+/g, ' ').includes(sentence), `${page} says so`).toBe(true);
-  const [, script] = /^npm run ([\w:]+)$/.exec(shownBy) ?? [];
+  const [, script, campaign] = /^npm run ([\w:]+)(?: -- (\w+))?$/.exec(shownBy) ?? [];
+  if (campaign !== undefined) return expect(CAMPAIGNS).toHaveProperty([campaign]);
   if (script !== undefined) return expect(manifest().scripts).toHaveProperty([script]);
   const found = titlesOf(shownBy).some((one) => hasTitle(title, one));
   expect(found, `${shownBy} has the test "${title}"`).toBe(true);

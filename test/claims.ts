@@ -158,7 +158,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       'The copy is one request of known length, so that the object is there whole or not at all',
-      'npm run campaign:storage',
+      'npm run campaign -- storage',
     ],
     [
       'or has not answered after ten seconds',
@@ -186,7 +186,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/bullmq/crashes.test.ts',
       'ends each of %s calls with one charge, over %s',
     ],
-    ['a test runs each on the real engine', 'npm run campaign:durable'],
+    ['a test runs each on the real engine', 'npm run campaign -- durable'],
     [
       'and at most five, however many runs wait',
       'test/durable/crowd.test.ts',

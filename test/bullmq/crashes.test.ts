@@ -9,7 +9,7 @@ import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { bundleProgram, heard } from '../support/program.js';
 import { seeded } from '../support/seeded.js';
 
-/** `npm run campaign:queue` is the whole of it; a tenth of it is part of every run of the tests. */
+/** `npm run campaign -- queue` is the whole of it; a tenth of it is part of every run of the tests. */
 const PART = process.env.CAMPAIGN === 'full' ? 1 : 0.1;
 const JOBS = 200 * PART;
 const WORKERS = 3;

@@ -9,7 +9,7 @@ import { seeded } from '../support/seeded.js';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
 import { buildBin, runSpawned, spawnCli } from './spawn-cli.js';
 
-/** The whole campaign by `npm run campaign:batch`, with another seed by SEED=2; a small one with the other tests. */
+/** The whole campaign by `npm run campaign -- batch`, with another seed by SEED=2; a small one with the other tests. */
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const { rows, kills, fullDisks } = IS_FULL
   ? { rows: 60, kills: 18, fullDisks: 6 }

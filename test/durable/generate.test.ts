@@ -66,7 +66,7 @@ function trouble(sandbox: Sandbox, chance: () => number): void {
 }
 
 const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
-/** `npm run campaign:durable` is the whole of it. */
+/** `npm run campaign -- durable` is the whole of it. */
 const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 100;
 const SEED = 20_261_122;
 

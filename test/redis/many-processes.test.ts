@@ -6,7 +6,7 @@ import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
 /** The limit of the worker. */
 const LIMIT = 20;
-/** `npm run campaign:line` is the whole of it, with the documented minute; else it is scaled, and still long beside the two looks per second of a process that waits. */
+/** `npm run campaign -- limits` is the whole of it, with the documented minute; else it is scaled, and still long beside the two looks per second of a process that waits. */
 const [COUNTS, WINDOW_MS, WINDOWS] = process.env.CAMPAIGN === 'full' ? [[1, 8, 50], 60_000, 5] : [[4], 10_000, 3];
 
 /** How many commands clients have sent: those inside of a script are its own. */

@@ -1,4 +1,4 @@
-// npm run record:replay: writes what this version leaves in engines and queues. Run it once for each release; the files of
+// npx node --import ./scripts/typescript.mjs test/replay/record.ts: writes what this version leaves in engines and queues. Run it once for each release; the files of
 // earlier versions stay as they are.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

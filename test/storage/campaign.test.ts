@@ -1,4 +1,4 @@
-// A small campaign in every run of the tests; `npm run campaign:storage` makes the large one. And a copy that is killed.
+// A small campaign in every run of the tests; `npm run campaign -- storage` makes the large one. And a copy that is killed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// `npm run campaign:storage [copies] [seed]`: copies through seeded faults of the service and of the store, counted afterwards.
+// `npm run campaign -- storage [copies] [seed]`: copies through seeded faults of the service and of the store, counted afterwards.
 import { createHash } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';

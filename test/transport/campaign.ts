@@ -1,4 +1,4 @@
-// Creates through thousands of seeded faults, and counts what is left: `npm run campaign -- --creates 5000 --seed 1`.
+// Creates through thousands of seeded faults, and counts what is left: `npm run campaign -- creates --creates 5000 --seed 1`.
 // Time runs ten times as fast as on the wall, for backoffs, waits and deadlines alike; the network is a real one.
 import { fork } from 'node:child_process';
 import { getEventListeners } from 'node:events';

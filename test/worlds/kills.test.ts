@@ -30,7 +30,7 @@ const ORDER: Order = {
   fails: 1,
 };
 
-/** `npm run campaign:kills` kills at each pause, with and without keys of the shop; each push at one of so many. */
+/** `npm run campaign -- kills` kills at each pause, with and without keys of the shop; each push at one of so many. */
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const STEP = IS_FULL ? 1 : 23;
 

@@ -1,4 +1,4 @@
-// npm run campaign:shop -- --seeds 20 --orders 56: shops that are killed a dozen times each, on a file and on two functions in turn.
+// npm run campaign -- shop --seeds 20 --orders 56: shops that are killed a dozen times each, on a file and on two functions in turn.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

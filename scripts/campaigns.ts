@@ -1,0 +1,36 @@
+// The long runs of `npm run campaign`. A test file runs a small version with every push and the full one here.
+
+interface Campaign {
+  readonly about: string;
+  /** A program, or a test file that reads `CAMPAIGN=full`. */
+  readonly file: string;
+  readonly needsBuild?: boolean;
+}
+
+export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
+  creates: {
+    about: 'creates through thousands of seeded network faults (--creates 5000 --seed 1)',
+    file: 'test/transport/campaign.ts',
+    needsBuild: true,
+  },
+  limits: {
+    about: 'many processes under one rate limit, over a full minute',
+    file: 'test/redis/many-processes.test.ts',
+  },
+  shop: {
+    about: 'simulated shops that crash a dozen times each (--seeds 20 --orders 56)',
+    file: 'test/worlds/shop-run.ts',
+  },
+  kills: { about: 'simulated crashes at every pause of a create', file: 'test/worlds/kills.test.ts' },
+  storage: {
+    about: 'copies through faults of the service and the store ([copies] [seed])',
+    file: 'test/storage/campaign.ts',
+  },
+  cloudflare: { about: 'many isolates on one account', file: 'test/cloudflare/one-account.test.ts' },
+  queue: { about: 'BullMQ workers that are killed', file: 'test/bullmq/crashes.test.ts' },
+  batch: { about: 'batches that are killed (SEED=2 for other crashes)', file: 'test/cli/batch-crashes.test.ts' },
+  durable: {
+    about: 'durable runs on an engine that forgets, repeats, and loses',
+    file: 'test/durable/generate.test.ts',
+  },
+};
