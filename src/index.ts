@@ -14,7 +14,7 @@ export type { Images, VideoEdits, Videos } from './client/create.js';
 export type { CreateAndWaitOptions } from './client/create-options.js';
 export type { Jobs } from './client/jobs.js';
 export type { ModelList, Models, VoiceList, Voices } from './client/models.js';
-export type { OpenCreate, ResumedJob } from './client/resume.js';
+export type { ResumedJob, UnfinishedCreate } from './client/resume.js';
 export type { Uploads } from './client/uploads.js';
 export { extensionFor } from './downloading/output.js';
 export { BudgetExceededError } from './errors/client-errors.js';

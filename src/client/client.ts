@@ -29,11 +29,11 @@ import { Jobs } from './jobs.js';
 import { Models, Voices } from './models.js';
 import {
   noStore,
-  type OpenCreate,
-  openCreatesIn,
   type ResumedJob,
   type ResumeOptions,
   resumeCreates,
+  type UnfinishedCreate,
+  unfinishedCreatesIn,
 } from './resume.js';
 import { Uploads, uploadSteps } from './uploads.js';
 
@@ -222,16 +222,15 @@ export class GenClient {
   }
 
   /**
-   * The creates of the account that are not done, without sending anything. Throws a GenError without a store that outlives
-   * the process.
+   * Lists the account's unfinished creates, without sending anything. Throws a GenError without a persistent store.
    *
    * @example
    * const client = new GenClient({ apiKey, baseUrl, store: fileStore('gen.store') });
-   * for await (const { idempotencyKey, label, phase } of client.openCreates()) console.log(idempotencyKey, label, phase);
+   * for await (const { idempotencyKey, label, phase } of client.unfinishedCreates()) console.log(idempotencyKey, label, phase);
    */
-  async *openCreates(): AsyncGenerator<OpenCreate, void, undefined> {
-    const { ledger, account } = await this.#kept('openCreates');
-    yield* openCreatesIn(ledger, account);
+  async *unfinishedCreates(): AsyncGenerator<UnfinishedCreate, void, undefined> {
+    const { ledger, account } = await this.#kept('unfinishedCreates');
+    yield* unfinishedCreatesIn(ledger, account);
   }
 
   /**

@@ -31,8 +31,8 @@ export interface ResumedJob {
   readonly label?: string | undefined;
 }
 
-/** A create that is not done. */
-export interface OpenCreate {
+/** A create that is not finished. */
+export interface UnfinishedCreate {
   /** The key of the first create of its run. */
   readonly idempotencyKey: string;
   /** The namespace that creates the job. */
@@ -52,13 +52,16 @@ export interface OpenCreate {
 }
 
 /** The entries of an account, or of all, as a program sees them. */
-export async function* openCreatesIn(ledger: Ledger, account?: string): AsyncGenerator<OpenCreate, void, undefined> {
+export async function* unfinishedCreatesIn(
+  ledger: Ledger,
+  account?: string,
+): AsyncGenerator<UnfinishedCreate, void, undefined> {
   const { entries } = await ledger.entries();
   const open = entries.filter((it) => !it.isStored && (account === undefined || it.account === account));
-  for (const entry of open) yield openCreateOf(entry);
+  for (const entry of open) yield unfinishedCreateOf(entry);
 }
 
-function openCreateOf({ key, call, params, atMs, label, phase, jobId, status }: CreateEntry): OpenCreate {
+function unfinishedCreateOf({ key, call, params, atMs, label, phase, jobId, status }: CreateEntry): UnfinishedCreate {
   const known = { ...(label !== undefined && { label }), ...(jobId !== undefined && { jobId }) };
   const at = new Date(atMs).toISOString();
   return { idempotencyKey: key, call, params, at, phase, ...known, ...(status !== undefined && { status }) };

@@ -191,7 +191,7 @@ it('a failure is noted as told after its call has rejected: a program that dies 
   await clock.until(call);
   await clock.advance(100);
   expect([isTold, writes > 0]).toEqual([true, true]);
-  for await (const create of client.openCreates()) expect(create).toBeUndefined();
+  for await (const create of client.unfinishedCreates()) expect(create).toBeUndefined();
 });
 
 it.each([1_000, 3_000, 6_000, 12_000, 25_000])(

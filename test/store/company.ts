@@ -116,7 +116,7 @@ export async function resumed(client: GenClient): Promise<{ keys: string[]; erro
 /** The keys of the creates that are not done. */
 export async function openKeys(client: GenClient): Promise<string[]> {
   const keys: string[] = [];
-  for await (const { idempotencyKey } of client.openCreates()) keys.push(idempotencyKey);
+  for await (const { idempotencyKey } of client.unfinishedCreates()) keys.push(idempotencyKey);
   return keys;
 }
 

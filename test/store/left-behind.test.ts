@@ -180,7 +180,7 @@ it('an event that nobody has verified ends no create of the ledger', async () =>
   for (const it of jobs.values()) it.status = 'processing';
   client.notify({ type: 'job.completed', data: { job: { id: job.id, status: 'completed' } } });
   await clock.advance(1_000);
-  for await (const { phase } of client.openCreates()) expect(phase).toBe('accepted');
+  for await (const { phase } of client.unfinishedCreates()) expect(phase).toBe('accepted');
 });
 
 describe('on Workers, where a request may end without a word', () => {

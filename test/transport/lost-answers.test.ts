@@ -25,7 +25,7 @@ async function create(...steps: readonly (() => Response)[]) {
   const error = await clock.until(rejection(client.videos.create(PROMPT)));
   const { reservedTokens, unresolved } = await budget.usage();
   const phases: string[] = [];
-  for await (const { phase } of client.openCreates()) phases.push(phase);
+  for await (const { phase } of client.unfinishedCreates()) phases.push(phase);
   return { error, sent: seen.length, phases, reservedTokens, unresolved: unresolved.length };
 }
 

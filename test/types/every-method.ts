@@ -119,7 +119,7 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
   client.notify(await client.verifyWebhook(request));
   for await (const { share } of client.watchJob(job)) void share;
   for await (const { job: resumed, idempotencyKey } of client.resume(options)) void [resumed.id, idempotencyKey];
-  for await (const { phase } of client.openCreates()) void phase;
+  for await (const { phase } of client.unfinishedCreates()) void phase;
   await client.markStored(clip);
   await client.uploads.delete(upload.upload_id);
   const speech = await client.request<{ url: string }>({ method: 'POST', path: '/v1/speech', body: { text: 'hello' } });

@@ -1,5 +1,5 @@
 // What is asked of the money of a world when everything has ended: nothing is open, and the budgets say what was charged.
-import type { OpenCreate } from '../../src/client/resume.js';
+import type { UnfinishedCreate } from '../../src/client/resume.js';
 import type { ProcessLife } from './simulation/process.js';
 import type { SimulatedWorld } from './simulation/world.js';
 import { clientBudget, type Disk, keyOf, orderBudget, resumeAll, sleep } from './tasks.js';
@@ -12,10 +12,10 @@ export async function settleCreates(sim: SimulatedWorld, life: ProcessLife, disk
   const { client } = life;
   const untilMs = sim.now() + PATIENCE_MS;
   for (;;) {
-    const open: OpenCreate[] = [];
+    const open: UnfinishedCreate[] = [];
     try {
       await resumeAll(life, disk);
-      for await (const create of client.openCreates()) open.push(create);
+      for await (const create of client.unfinishedCreates()) open.push(create);
       if (open.length === 0) return;
     } catch (error) {
       if (sim.now() > untilMs) throw error;

@@ -166,7 +166,7 @@ async function runShop(life: ProcessLife, orders: readonly Order[], disk: Disk):
     }
     const left = new Set<unknown>(flying);
     try {
-      for await (const { label } of client.openCreates()) left.add(label);
+      for await (const { label } of client.unfinishedCreates()) left.add(label);
     } catch {
       await pause(life, AGAIN_MS);
       continue;
@@ -272,7 +272,7 @@ async function wrongMoney(
     await pause(life, AGAIN_MS);
     for await (const { job, label = '' } of life.client.resume()) await handle(life, label, job, disk);
     let open = 0;
-    for await (const _ of life.client.openCreates()) open += 1;
+    for await (const _ of life.client.unfinishedCreates()) open += 1;
     if (open === 0) break;
     if (tries === 59) return [`${open} creates are still open`];
   }

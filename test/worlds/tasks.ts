@@ -72,7 +72,7 @@ export async function resumeOrders(orders: readonly Task[], life: ProcessLife, d
     try {
       await resumeAll(life, disk);
       const labels = new Set<unknown>();
-      for await (const { label } of life.client.openCreates()) labels.add(label);
+      for await (const { label } of life.client.unfinishedCreates()) labels.add(label);
       for (const order of orders) {
         if (order.result !== undefined || labels.has(order.id) || running.has(order.id)) continue;
         running.add(order.id);

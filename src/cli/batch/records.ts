@@ -4,7 +4,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, parse, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../../adapters/node/index.js';
 import type { GenClient } from '../../client/client.js';
-import type { OpenCreate } from '../../client/resume.js';
+import type { UnfinishedCreate } from '../../client/resume.js';
 import { extensionFor } from '../../downloading/output.js';
 import { DownloadError } from '../../errors/index.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
@@ -42,7 +42,7 @@ interface Known {
   readonly store: Store;
   readonly records: Map<string, RowRecord>;
   /** The creates of the store that are not done, by their key. */
-  readonly open: ReadonlyMap<string, OpenCreate>;
+  readonly open: ReadonlyMap<string, UnfinishedCreate>;
   /** Whether rows whose job has failed are made anew. */
   readonly retryFailed: boolean;
 }
@@ -96,8 +96,8 @@ export async function readRecords(
     rows.map(({ key }) => key),
   );
   const records = Object.entries(values).map(([key, value]): [string, RowRecord] => [key, JSON.parse(value)]);
-  const open = new Map<string, OpenCreate>();
-  for await (const create of client.openCreates()) open.set(create.idempotencyKey, create);
+  const open = new Map<string, UnfinishedCreate>();
+  for await (const create of client.unfinishedCreates()) open.set(create.idempotencyKey, create);
   return new RowRecords({ store, records: new Map(records), open, retryFailed });
 }
 

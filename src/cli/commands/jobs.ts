@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { readFileStore } from '../../adapters/node/file-store.js';
 import { fileStore } from '../../adapters/node/index.js';
 import type { GenClient } from '../../client/client.js';
-import { type OpenCreate, openCreatesIn } from '../../client/resume.js';
+import { type UnfinishedCreate, unfinishedCreatesIn } from '../../client/resume.js';
 import { GenError } from '../../errors/index.js';
 import { ledgerOf } from '../../ledger/ledger.js';
 import { systemClock } from '../../runtime/clock.js';
@@ -129,8 +129,8 @@ export function jobsCommand(open: OpenSession): Command {
     .argument('<file>', 'the file of the store');
   withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
   return doing(command, open, async ({ terminal }, [path = '']) => {
-    const jobs: OpenCreate[] = [];
-    for await (const create of openCreatesIn(ledgerOf(existingStore(path), systemClock))) jobs.push(create);
+    const jobs: UnfinishedCreate[] = [];
+    for await (const create of unfinishedCreatesIn(ledgerOf(existingStore(path), systemClock))) jobs.push(create);
     const width = Math.max(0, ...jobs.map(({ phase }) => phase.length));
     terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : jobs.map((job) => createLine(job, width)));
   });
@@ -147,7 +147,10 @@ function existingStore(path: string) {
 
 const LONGEST_PROMPT = 60;
 
-function createLine({ at, phase, call, jobId, status, label, params, idempotencyKey }: OpenCreate, width: number) {
+function createLine(
+  { at, phase, call, jobId, status, label, params, idempotencyKey }: UnfinishedCreate,
+  width: number,
+) {
   const prompt = typeof params?.prompt === 'string' ? params.prompt.slice(0, LONGEST_PROMPT) : undefined;
   const words = [at, phase.padEnd(width), call, jobId ?? idempotencyKey, status, label, prompt];
   return words.filter((word) => word !== undefined).join('  ');
