@@ -190,7 +190,7 @@ const proxy = createGenProxy({
   client,
   secret: 'a secret of the app that has more than 32 characters',
   authorize: () => ({ id: 'ann' }),
-  create: { videos: (ask) => ({ prompt: ask.prompt, first_frame_upload_id: ask.first_frame_upload_id }) },
+  create: { videos: (input) => ({ prompt: input.prompt, first_frame_upload_id: input.first_frame_upload_id }) },
 });
 Bun.serve({ routes: { '/webhooks': webhooks, '/api/gen/:verb': proxy }, fetch: (request) => proxy(request) });
 export async function make() {

@@ -4,7 +4,7 @@ import type { CompletedJob, GenClient, Job } from 'gen-client';
 import type { GenAccountNamespace } from 'gen-client/cloudflare';
 import type { Activities, WorkflowOptions } from 'gen-client/durable';
 import type { Run } from 'gen-client/page';
-import type { DefaultAsk, GenProxy } from 'gen-client/proxy';
+import type { DefaultInput, GenProxy } from 'gen-client/proxy';
 import type { Sandbox } from 'gen-client/sandbox';
 import type { R2BucketLike } from 'gen-client/storage';
 import type { Redis } from 'ioredis';
@@ -26,7 +26,7 @@ declare global {
   /** A signed delivery, as a receiver gets it. Its event is declared in the example: browsers have an `event` as well. */
   var request: Request;
   /** The proxy of an app, a page of it, and one run. */
-  var proxy: GenProxy<{ readonly videos: DefaultAsk }>;
+  var proxy: GenProxy<{ readonly videos: DefaultInput }>;
   var run: Run;
   var user: { readonly id: string };
   var handler: (request: Request) => Promise<Response>;

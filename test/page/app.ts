@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { toNodeHandler } from 'gen-client/node';
-import { createGenProxy, type DefaultAsk } from 'gen-client/proxy';
+import { createGenProxy, type DefaultInput } from 'gen-client/proxy';
 import { createSandbox, type Listening, type Sandbox } from 'gen-client/sandbox';
 import { ROOT } from '../support/build.js';
 
@@ -56,7 +56,7 @@ export async function startApp(options: {
       return id === undefined ? null : { id };
     },
     create: {
-      videos: (ask: DefaultAsk) => ({ prompt: ask.prompt, first_frame_upload_id: ask.first_frame_upload_id }),
+      videos: (input: DefaultInput) => ({ prompt: input.prompt, first_frame_upload_id: input.first_frame_upload_id }),
     },
     upload: ({ mime_type }) => mime_type.startsWith('image/'),
   });

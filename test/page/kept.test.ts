@@ -112,7 +112,7 @@ describe('a run whose job is not known to be over', () => {
     expect([again?.id, again === run, again?.get().phase]).toEqual([run.id, false, 'creating']);
     expect(page.resume()).toEqual([again]);
     expect(await endOf(again)).toMatchObject({ phase: 'done' });
-    expect(browser.asked.at(-1)?.body).toEqual({ key: run.id, ask: PROMPT, session: 's1' });
+    expect(browser.asked.at(-1)?.body).toEqual({ key: run.id, input: PROMPT, session: 's1' });
     expect(run.get().phase).toBe('failed');
   });
 
@@ -221,10 +221,10 @@ describe('after a reload', () => {
 
   it('a run whose create was not answered sends it again, in the session in which it was asked', async () => {
     const run = await leftRun({});
-    expect(kept()).toEqual({ [run.id]: { verb: 'videos', session: 's1', ask: PROMPT } });
+    expect(kept()).toEqual({ [run.id]: { verb: 'videos', session: 's1', input: PROMPT } });
     browser.answers = { videos: [DONE] };
     expect(await endOf(open().resume()[0])).toMatchObject({ phase: 'done' });
-    const body = { key: run.id, ask: PROMPT, session: 's1' };
+    const body = { key: run.id, input: PROMPT, session: 's1' };
     expect([browser.asked, browser.sessions]).toEqual([[{ path: '/api/gen/videos', body }], 1]);
   });
 

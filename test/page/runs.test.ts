@@ -35,7 +35,7 @@ describe('a run', () => {
     const run = open('/api/gen/').videos.create(PROMPT);
     const states = statesOf(run);
     await settled();
-    expect(browser.asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, ask: PROMPT, session: 's1' } }]);
+    expect(browser.asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, input: PROMPT, session: 's1' } }]);
     expect(browser.inits[0]).toMatchObject({
       method: 'POST',
       credentials: 'include',
@@ -233,7 +233,11 @@ describe('files', () => {
       ['uploaded', { put: 'p1' }],
       [
         'videos',
-        { key: run.id, session: 's1', ask: { ...PROMPT, first_frame_upload_id: 'u1', upload_ids: ['u0', 'u1'], n: 2 } },
+        {
+          key: run.id,
+          session: 's1',
+          input: { ...PROMPT, first_frame_upload_id: 'u1', upload_ids: ['u0', 'u1'], n: 2 },
+        },
       ],
     ]);
     expect(browser.sends.map(({ method, url, headers, file: sent }) => [method, url, headers, sent === file])).toEqual([
@@ -313,7 +317,7 @@ describe('an answer that says nothing', () => {
     expect(run.get().phase).toBe('creating');
     await vi.advanceTimersByTimeAsync(1_000);
     expect(await endOf(run)).toMatchObject({ phase: 'done' });
-    const body = { key: run.id, ask: PROMPT, session: 's1' };
+    const body = { key: run.id, input: PROMPT, session: 's1' };
     expect(browser.asked.map(({ body }) => body)).toEqual([body, body]);
   });
 

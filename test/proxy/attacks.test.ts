@@ -2,11 +2,11 @@ import { createBudget } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { APP, type App, KEY, openApp, type PageRequest, SECRET } from './support.js';
 
-const ASK = { prompt: 'a fox' };
+const INPUT = { prompt: 'a fox' };
 
 /** A job of a user, with its ticket. */
 async function jobOf(app: App, user = 'ann'): Promise<string> {
-  const { body } = await app.post('videos', { key: KEY, ask: ASK }, { user });
+  const { body } = await app.post('videos', { key: KEY, input: INPUT }, { user });
   return String(body.ticket);
 }
 
@@ -44,7 +44,7 @@ describe('who may ask', () => {
   ];
   it.each(cases)('%s: %i', async (_name, status, as) => {
     const app = openApp();
-    const answer = await app.post('videos', { key: KEY, ask: ASK }, as);
+    const answer = await app.post('videos', { key: KEY, input: INPUT }, as);
     expect(answer.status).toBe(status);
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
     expect(app.sandbox.jobs).toHaveLength(0);
@@ -68,7 +68,7 @@ describe('who may ask', () => {
     const refused = await preflight('https://evil.test');
     expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([405, null]);
     const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://shop.test' };
-    const answer = await app.post('videos', { key: KEY, ask: ASK }, { headers });
+    const answer = await app.post('videos', { key: KEY, input: INPUT }, { headers });
     expect([answer.status, answer.headers.get('access-control-allow-credentials')]).toEqual([200, 'true']);
     expect(answer.headers.get('vary')).toContain('Origin');
   });
@@ -82,7 +82,7 @@ describe('what a page may ask for', () => {
   it.each(['images', 'speech', 'models', '__proto__', 'constructor', 'toString', 'v1', ''])(
     'no verb %j',
     async (verb) => {
-      expect((await openApp().post(verb, { key: KEY, ask: ASK })).status).toBe(404);
+      expect((await openApp().post(verb, { key: KEY, input: INPUT })).status).toBe(404);
     },
   );
 
@@ -105,7 +105,7 @@ describe('what a page may ask for', () => {
 
   it.each(['webhook_url', 'callback_url', 'idempotency_key'])('no %s', async (name) => {
     const app = openApp();
-    const answer = await app.post('videos', { key: KEY, ask: { ...ASK, [name]: 'https://evil.test' } });
+    const answer = await app.post('videos', { key: KEY, input: { ...INPUT, [name]: 'https://evil.test' } });
     expect(answer).toMatchObject({ status: 400, body: { code: 'field_not_accepted' } });
     expect(app.sandbox.jobs).toHaveLength(0);
   });
@@ -113,30 +113,34 @@ describe('what a page may ask for', () => {
   it('no webhook by another field of a careless app, and no key', async () => {
     const app = openApp({
       create: {
-        videos: (ask: Record<string, string>) => ({ prompt: 'a', webhook_url: ask.hook, idempotency_key: ask.own }),
+        videos: (input: Record<string, string>) => ({
+          prompt: 'a',
+          webhook_url: input.hook,
+          idempotency_key: input.own,
+        }),
       },
     });
-    const smuggled = await app.post('videos', { key: KEY, ask: { hook: 'https://evil.test/hook' } });
+    const smuggled = await app.post('videos', { key: KEY, input: { hook: 'https://evil.test/hook' } });
     expect(smuggled.status).toBe(400);
-    await app.post('videos', { key: KEY, ask: { own: 'the key of another job' } });
+    await app.post('videos', { key: KEY, input: { own: 'the key of another job' } });
     expect(app.sandbox.requests.at(-1)?.headers['idempotency-key']).not.toContain('another');
   });
 
   it('no model, no resolution and nothing else that the app does not pass on', async () => {
     const app = openApp();
-    await app.post('videos', { key: KEY, ask: { ...ASK, model: 'svc-video-pro', resolution: '4k', seed: 7 } });
+    await app.post('videos', { key: KEY, input: { ...INPUT, model: 'svc-video-pro', resolution: '4k', seed: 7 } });
     expect(app.sandbox.jobs[0]).toMatchObject({ modelId: 'svc-video-fast' });
   });
 
   it.each([
-    ['a prototype', '{"key":"b5f1c0de-0000-4000-8000-000000000001","ask":{"__proto__":{"model":"svc-video-pro"}}}'],
-    ['a prototype further in', '{"key":"b5f1c0de-0000-4000-8000-000000000001","ask":{"a":[{"constructor":1}]}}'],
+    ['a prototype', '{"key":"b5f1c0de-0000-4000-8000-000000000001","input":{"__proto__":{"model":"svc-video-pro"}}}'],
+    ['a prototype further in', '{"key":"b5f1c0de-0000-4000-8000-000000000001","input":{"a":[{"constructor":1}]}}'],
     ['no JSON', 'prompt=fox'],
     ['a list', '[]'],
-    ['an ask that is a list', '{"key":"b5f1c0de-0000-4000-8000-000000000001","ask":[]}'],
-    ['JSON as deep as a stack', `{"ask":${'['.repeat(5_000)}${']'.repeat(5_000)}}`],
-    ['a key that is an object', '{"key":{},"ask":{}}'],
-    ['a short key', '{"key":"1","ask":{"prompt":"a"}}'],
+    ['an input that is a list', '{"key":"b5f1c0de-0000-4000-8000-000000000001","input":[]}'],
+    ['JSON as deep as a stack', `{"input":${'['.repeat(5_000)}${']'.repeat(5_000)}}`],
+    ['a key that is an object', '{"key":{},"input":{}}'],
+    ['a short key', '{"key":"1","input":{"prompt":"a"}}'],
   ])('a body with %s is a 400', async (_name, body) => {
     const app = openApp();
     expect((await app.post('videos', body)).status).toBe(400);
@@ -145,7 +149,7 @@ describe('what a page may ask for', () => {
 
   it('an array where a string goes is refused before it is paid for', async () => {
     const app = openApp();
-    const answer = await app.post('videos', { key: KEY, ask: { prompt: ['a', 'b'] } });
+    const answer = await app.post('videos', { key: KEY, input: { prompt: ['a', 'b'] } });
     expect(answer).toMatchObject({ status: 400, body: { code: 'prompt_required' } });
     expect(app.sandbox.jobs).toHaveLength(0);
   });
@@ -263,15 +267,15 @@ describe('tickets', () => {
 describe('uploads', () => {
   it('count by their ticket only: a raw id of the workspace does not pass, not even trimmed', async () => {
     const app = openApp({
-      create: { videos: (ask: { id: string }) => ({ prompt: 'a fox', first_frame_upload_id: ask.id.trim() }) },
+      create: { videos: (input: { id: string }) => ({ prompt: 'a fox', first_frame_upload_id: input.id.trim() }) },
     });
     const { id, ticket } = await uploadOf(app);
     for (const raw of [id, ` ${id} `]) {
-      expect((await app.post('videos', { key: KEY, ask: { id: raw } })).status).toBe(404);
+      expect((await app.post('videos', { key: KEY, input: { id: raw } })).status).toBe(404);
     }
-    expect((await app.post('videos', { key: KEY, ask: { id: ticket } }, { user: 'ben' })).status).toBe(404);
+    expect((await app.post('videos', { key: KEY, input: { id: ticket } }, { user: 'ben' })).status).toBe(404);
     expect(app.sandbox.jobs.filter(({ mediaType }) => mediaType === 'video')).toHaveLength(0);
-    expect((await app.post('videos', { key: KEY, ask: { id: ticket } })).status).toBe(200);
+    expect((await app.post('videos', { key: KEY, input: { id: ticket } })).status).toBe(200);
   });
 
   it('may be ids that the app itself has', async () => {
@@ -281,7 +285,7 @@ describe('uploads', () => {
       client: app.client,
       create: { videos: () => ({ prompt: 'a fox', first_frame_upload_id: id }) },
     });
-    expect((await own.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
+    expect((await own.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   });
 
   it.each([
@@ -317,11 +321,11 @@ describe('money', () => {
   it('one user cannot spend the budget of another', async () => {
     const budgets = new Map(['ann', 'ben'].map((id) => [id, createBudget({ maxTokens: 16, scope: `page-${id}` })]));
     const app = openApp({ budget: ({ id }) => budgets.get(id) ?? createBudget({ maxTokens: 0 }) });
-    expect((await app.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
-    const over = await app.post('videos', { key: `${KEY}2`, ask: ASK });
+    expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
+    const over = await app.post('videos', { key: `${KEY}2`, input: INPUT });
     expect(over).toMatchObject({ status: 402, body: { code: 'budget_exceeded' } });
-    expect((await app.post('videos', { key: KEY, ask: ASK }, { user: 'ben' })).status).toBe(200);
-    expect((await app.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
+    expect((await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' })).status).toBe(200);
+    expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 });
@@ -333,7 +337,7 @@ describe('errors of the app are not those of the page', () => {
   ])('%s is a 502 without the code of the service, and onError gets it', async (_name, options, sandboxOptions) => {
     const app = openApp({}, sandboxOptions);
     const own = openApp({ client: app.client.withOptions(options) });
-    const { status, body } = await own.post('videos', { key: KEY, ask: ASK });
+    const { status, body } = await own.post('videos', { key: KEY, input: INPUT });
     expect([status, body.code]).toEqual([502, 'service_error']);
     expect(JSON.stringify(body)).not.toMatch(/key|balance|token|top/i);
     expect(own.errors).toHaveLength(1);
@@ -345,15 +349,15 @@ describe('errors of the app are not those of the page', () => {
         throw new Error('password of the database');
       },
     });
-    const { status, body } = await app.post('videos', { key: KEY, ask: ASK });
+    const { status, body } = await app.post('videos', { key: KEY, input: INPUT });
     expect([status, JSON.stringify(body)]).toEqual([500, expect.not.stringContaining('password')]);
     expect(app.errors).toHaveLength(1);
   });
 
   it('what a page sends wrongly is not told to onError', async () => {
     const app = openApp();
-    await app.post('videos', { key: KEY, ask: { prompt: '' } });
-    await app.post('videos', { key: 'x', ask: ASK });
+    await app.post('videos', { key: KEY, input: { prompt: '' } });
+    await app.post('videos', { key: 'x', input: INPUT });
     expect(app.errors).toEqual([]);
   });
 });

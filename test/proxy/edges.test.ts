@@ -5,16 +5,16 @@ import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
 import { type App, KEY, msUntil, openApp } from './support.js';
 
-const ASK = { prompt: 'a fox' };
+const INPUT = { prompt: 'a fox' };
 const createdBody = (app: App) =>
   JSON.parse(app.sandbox.requests.findLast(({ method }) => method === 'POST')?.body ?? '{}') as Record<string, unknown>;
 
 describe('the user of a create', () => {
   const create = {
-    images: () => ASK,
-    videos: () => ASK,
-    characters: () => ({ ...ASK, name: 'Fox' }),
-    videoEdits: () => ({ ...ASK, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' }),
+    images: () => INPUT,
+    videos: () => INPUT,
+    characters: () => ({ ...INPUT, name: 'Fox' }),
+    videoEdits: () => ({ ...INPUT, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' }),
   };
 
   it.each([
@@ -24,13 +24,15 @@ describe('the user of a create', () => {
     ['videoEdits', false],
   ])('is told to the service as a hash by %s: %s', async (verb, isTold) => {
     const app = openApp({ create });
-    expect((await app.post(verb, { key: KEY, ask: {} })).status).toBe(200);
+    expect((await app.post(verb, { key: KEY, input: {} })).status).toBe(200);
     const { safety_identifier: told } = createdBody(app);
     expect(told).toEqual(isTold ? expect.stringMatching(/^[\w-]{32}$/) : undefined);
   });
 
   it('is the same hash each time, another one for another user, and none where the app has its own', async () => {
-    const app = openApp({ create: { videos: (ask: { own?: string }) => ({ ...ASK, safety_identifier: ask.own }) } });
+    const app = openApp({
+      create: { videos: (input: { own?: string }) => ({ ...INPUT, safety_identifier: input.own }) },
+    });
     const told: unknown[] = [];
     for (const [key, user, own] of [
       ['a', 'ann'],
@@ -38,7 +40,7 @@ describe('the user of a create', () => {
       ['c', 'ben'],
       ['d', 'ann', 'user-7'],
     ] as const) {
-      expect((await app.post('videos', { key: `${KEY}${key}`, ask: { own } }, { user })).status).toBe(200);
+      expect((await app.post('videos', { key: `${KEY}${key}`, input: { own } }, { user })).status).toBe(200);
       told.push(createdBody(app).safety_identifier);
     }
     expect(told[0]).toBe(told[1]);
@@ -50,9 +52,9 @@ describe('the user of a create', () => {
 describe('an upload field that the app returns', () => {
   const png = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10])], { type: 'image/png' });
   const post = (value: unknown) =>
-    openApp({ create: { videos: () => ({ ...ASK, first_frame_upload_id: value }) } }).post('videos', {
+    openApp({ create: { videos: () => ({ ...INPUT, first_frame_upload_id: value }) } }).post('videos', {
       key: KEY,
-      ask: ASK,
+      input: INPUT,
     });
 
   it.each<[string, unknown]>([
@@ -86,7 +88,7 @@ it('a create that was asked for in the session of another user is refused, and m
   const app = openApp();
   const { status, body } = await app.post('session', {});
   expect([status, Object.keys(body)]).toEqual([200, ['ticket']]);
-  const create = { key: KEY, ask: ASK, session: body.ticket };
+  const create = { key: KEY, input: INPUT, session: body.ticket };
   expect(await app.post('videos', create, { user: 'ben' })).toMatchObject({
     status: 403,
     body: { code: 'other_user', message: 'This was asked for in another session. Ask again.' },
@@ -100,7 +102,7 @@ it('a create that was asked for in the session of another user is refused, and m
 
 it.each([['forged'], [''], [7], [null], [{}]])('a session that is %j is refused', async (session) => {
   const app = openApp();
-  expect(await app.post('videos', { key: KEY, ask: ASK, session })).toMatchObject({ status: 403 });
+  expect(await app.post('videos', { key: KEY, input: INPUT, session })).toMatchObject({ status: 403 });
   expect(app.sandbox.jobs).toEqual([]);
 });
 
@@ -111,7 +113,7 @@ it('the ticket of a session opens nothing, and no other ticket is one', async ()
   expect((await app.post('uploaded', { put: ticket })).status).toBe(404);
   expect((await app.ask(`file?t=${ticket}`, { headers: { 'x-session': 'ann' } })).status).toBe(404);
   const job = await app.proxy.ticket('job_1', { id: 'ann' });
-  expect((await app.post('videos', { key: KEY, ask: ASK, session: job })).status).toBe(403);
+  expect((await app.post('videos', { key: KEY, input: INPUT, session: job })).status).toBe(403);
 });
 
 it('is given to nobody without a session, and counts for the limit of the app', async () => {
@@ -122,16 +124,16 @@ it('is given to nobody without a session, and counts for the limit of the app', 
 it('the tickets that a page keeps are open for a month', async () => {
   const app = openApp({ holdMs: 0 }, { clock: 'manual', jobDurationMs: 1_000 });
   const session = (await app.post('session', {})).body.ticket;
-  const { ticket } = (await app.post('videos', { key: KEY, ask: ASK, session })).body;
+  const { ticket } = (await app.post('videos', { key: KEY, input: INPUT, session })).body;
   await app.sandbox.advance(29 * 24 * 3_600_000);
   expect((await app.post('watch', { ticket })).status).toBe(200);
-  expect((await app.post('videos', { key: `${KEY}2`, ask: ASK, session })).status).toBe(200);
+  expect((await app.post('videos', { key: `${KEY}2`, input: INPUT, session })).status).toBe(200);
 });
 
 describe('a page that creates a video', () => {
   it('gets a ticket, follows the job to its end, and plays its file', async () => {
     const app = openApp();
-    const created = await app.post('videos', { key: KEY, ask: { prompt: 'a fox at dawn' } });
+    const created = await app.post('videos', { key: KEY, input: { prompt: 'a fox at dawn' } });
     expect(created.status).toBe(200);
     expect(created.headers.get('cache-control')).toBe('no-store');
     const { tokens } = created.body;

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { Holds } from '../../src/adapters/proxy/watches.js';
 import { type App, isHeld, KEY, openApp, pagePost, watchFrom } from './support.js';
 
-const ASK = { prompt: 'a fox' };
+const INPUT = { prompt: 'a fox' };
 const FILE = { mime_type: 'image/png', file_size: 10 };
 const MINUTE_MS = 60_000;
 const TOO_MANY = {
@@ -19,7 +19,7 @@ async function openBusy() {
   const as = { user: 'zoe' };
   await Promise.all(Array.from({ length: 60 }, () => app.post('upload', FILE, as)));
   await Promise.all(
-    Array.from({ length: 20 }, (_, made) => app.post('videos', { key: `${KEY}${made}`, ask: ASK }, as)),
+    Array.from({ length: 20 }, (_, made) => app.post('videos', { key: `${KEY}${made}`, input: INPUT }, as)),
   );
   return app;
 }
@@ -29,12 +29,12 @@ it('creates, uploads, bytes and waits that a user holds open count together: 64,
   const ticket = await app.proxy.ticket(app.sandbox.jobs[0]?.id ?? '', { id: 'ann' });
   await app.post('watch', { ticket });
   const held = [
-    ...Array.from({ length: 22 }, (_, index) => pagePost(app, 'videos', { key: `${KEY}${index}`, ask: ASK })),
+    ...Array.from({ length: 22 }, (_, index) => pagePost(app, 'videos', { key: `${KEY}${index}`, input: INPUT })),
     ...Array.from({ length: 22 }, () => pagePost(app, 'upload', FILE)),
     ...Array.from({ length: 20 }, () => watchFrom(app, ticket)),
   ];
   expect(await isHeld(Promise.race(held.map(({ answer }) => answer)))).toBe(true);
-  expect(await app.post('videos', { key: `${KEY}more`, ask: ASK })).toMatchObject(TOO_MANY);
+  expect(await app.post('videos', { key: `${KEY}more`, input: INPUT })).toMatchObject(TOO_MANY);
   expect(await app.post('upload', FILE)).toMatchObject(TOO_MANY);
   expect(await app.post('watch', { ticket, seen: 'processing' })).toMatchObject(TOO_MANY);
   const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': 'x.y' };
@@ -61,10 +61,10 @@ it('an upload whose page has left is not sent, and is nobody’s failure', async
 
 it('a create whose page has left is made: the page finds its job by the key when it comes back', async () => {
   const app = await openBusy();
-  const { answer, leave } = pagePost(app, 'videos', { key: KEY, ask: ASK });
+  const { answer, leave } = pagePost(app, 'videos', { key: KEY, input: INPUT });
   expect(await isHeld(answer)).toBe(true);
   leave();
-  const again = app.post('videos', { key: KEY, ask: ASK });
+  const again = app.post('videos', { key: KEY, input: INPUT });
   await app.sandbox.advance(2 * MINUTE_MS);
   expect((await again).status).toBe(200);
   expect(app.sandbox.jobs).toHaveLength(21);
@@ -73,7 +73,7 @@ it('a create whose page has left is made: the page finds its job by the key when
 it('a wait whose viewer has left counts until it is forgotten a minute later, and not twice when he comes back', async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
   const tickets = Array.from({ length: 65 }, async () => {
-    const { job } = await app.client.images.create(ASK);
+    const { job } = await app.client.images.create(INPUT);
     return app.proxy.ticket(job, { id: 'ann' });
   });
   const [last = '', ...others] = await Promise.all(tickets);

@@ -2,72 +2,72 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type App, KEY, openApp, SECRET, watchFrom } from './support.js';
 
-const ASK = { prompt: 'a fox' };
+const INPUT = { prompt: 'a fox' };
 const MINUTE_MS = 60_000;
 const sent = ({ sandbox }: App, method: string) => sandbox.requests.filter((request) => request.method === method);
 
 describe('a key whose job the proxy knows', () => {
   it('takes no turn of the account: after 60 repetitions another user is served at once', async () => {
     const app = openApp({}, { clock: 'manual' });
-    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    const { body } = await app.post('videos', { key: KEY, input: INPUT });
     for (let times = 0; times < 60; times++) {
-      const again = await app.post('videos', { key: KEY, ask: ASK });
+      const again = await app.post('videos', { key: KEY, input: INPUT });
       expect(again).toMatchObject({ status: 200, body: { ticket: expect.any(String), tokens: body.tokens } });
     }
     expect(sent(app, 'POST')).toHaveLength(1);
     // The same key of another user is another one.
-    expect(await app.post('videos', { key: KEY, ask: ASK }, { user: 'ben' })).toMatchObject({ status: 200 });
+    expect(await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' })).toMatchObject({ status: 200 });
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
   it('shares one create with the calls that come while it is under way', async () => {
     const app = openApp();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => app.post('videos', { key: KEY, ask: ASK })));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => app.post('videos', { key: KEY, input: INPUT })));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expect(sent(app, 'POST')).toHaveLength(1);
   });
 
   it('is answered with the end of its job, once that is known', async () => {
     const app = openApp({}, { clock: 'manual' });
-    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    const { body } = await app.post('videos', { key: KEY, input: INPUT });
     await app.sandbox.advance(5 * MINUTE_MS);
     await app.post('watch', { ticket: body.ticket });
     const before = app.sandbox.requests.length;
-    const again = await app.post('videos', { key: KEY, ask: ASK });
+    const again = await app.post('videos', { key: KEY, input: INPUT });
     expect(again.body).toMatchObject({ status: 'completed', final: true, file: expect.any(String) });
     expect(app.sandbox.requests).toHaveLength(before);
   });
 
   it.each([
     ['another prompt', 'videos', { prompt: 'a crow' }],
-    ['one field more', 'videos', { ...ASK, seed: 7 }],
-    ['another verb', 'images', ASK],
-  ])('is refused with %s, whether its create has ended or not', async (_, verb, ask) => {
-    const app = openApp({ create: { videos: () => ASK, images: () => ASK } });
-    const first = app.post('videos', { key: KEY, ask: ASK });
+    ['one field more', 'videos', { ...INPUT, seed: 7 }],
+    ['another verb', 'images', INPUT],
+  ])('is refused with %s, whether its create has ended or not', async (_, verb, input) => {
+    const app = openApp({ create: { videos: () => INPUT, images: () => INPUT } });
+    const first = app.post('videos', { key: KEY, input: INPUT });
     const refused = { status: 400, body: { code: 'idempotency_key_reused' } };
-    expect(await app.post(verb, { key: KEY, ask })).toMatchObject(refused);
+    expect(await app.post(verb, { key: KEY, input })).toMatchObject(refused);
     expect((await first).status).toBe(200);
-    expect(await app.post(verb, { key: KEY, ask })).toMatchObject(refused);
+    expect(await app.post(verb, { key: KEY, input })).toMatchObject(refused);
     expect([app.sandbox.jobs.length, app.errors]).toEqual([1, []]);
   });
 
   it('may ask for something else where nothing was made', async () => {
     const app = openApp();
-    expect((await app.post('videos', { key: KEY, ask: { prompt: '' } })).status).toBe(400);
-    expect((await app.post('videos', { key: KEY, ask: ASK })).status).toBe(200);
+    expect((await app.post('videos', { key: KEY, input: { prompt: '' } })).status).toBe(400);
+    expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   });
 
   it('finds its job after a deploy that makes other params of it, and after a rotation of the secret', async () => {
     const app = openApp();
-    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    const { body } = await app.post('videos', { key: KEY, input: INPUT });
     const create = vi.spyOn(app.client.videos, 'create');
     const deployed = openApp({
       client: app.client,
       secret: [`${SECRET} that is new`, SECRET],
       create: { videos: () => ({ model: 'svc-video-pro', prompt: 'a fox of the new version' }) },
     });
-    const again = await deployed.post('videos', { key: KEY, ask: ASK });
+    const again = await deployed.post('videos', { key: KEY, input: INPUT });
     expect(again.status).toBe(200);
     expect(app.sandbox.jobs).toHaveLength(1);
     // The key stands for the ask, and not for the params: neither refused nor warned about.
@@ -79,7 +79,7 @@ describe('a key whose job the proxy knows', () => {
 
 describe('a job that has ended', () => {
   async function finished(app: App, failed = false) {
-    const { job } = await app.client.videos.create(ASK);
+    const { job } = await app.client.videos.create(INPUT);
     if (failed) app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
     else await app.sandbox.advance(5 * MINUTE_MS);
     return app.proxy.ticket(job, { id: 'ann' });
@@ -105,7 +105,7 @@ describe('a job that has ended', () => {
     const app = openApp({}, { clock: 'manual', jobDurationMs: MINUTE_MS });
     const ended = await finished(app);
     await app.post('watch', { ticket: ended });
-    const { body } = await app.post('videos', { key: KEY, ask: ASK });
+    const { body } = await app.post('videos', { key: KEY, input: INPUT });
     await app.post('watch', { ticket: body.ticket });
     const held = Array.from({ length: 65 }, () => watchFrom(app, String(body.ticket)));
     expect((await Promise.race(held.map(({ answer }) => answer))).status).toBe(429);

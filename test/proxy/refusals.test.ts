@@ -6,8 +6,8 @@ import { APP, type App, KEY, openApp, type PageRequest } from './support.js';
 type Options = Parameters<typeof openApp>[0];
 type Asked = readonly [verb: string, body: unknown, as?: PageRequest];
 
-const ASK = { prompt: 'a fox' };
-const VIDEO: Asked = ['videos', { key: KEY, ask: ASK }];
+const INPUT = { prompt: 'a fox' };
+const VIDEO: Asked = ['videos', { key: KEY, input: INPUT }];
 const FILE = { mime_type: 'image/png', file_size: 10 };
 const withHeaders = (headers: Record<string, string>): Asked => [...VIDEO.slice(0, 2), { headers }] as unknown as Asked;
 const uploadsOf = (value: unknown): Options => ({
@@ -20,8 +20,8 @@ describe('a refused request', () => {
     ['of another type', withHeaders({ 'content-type': 'text/json' }), '415 json_required'],
     ['of an announced size that is too large', withHeaders({ 'content-length': '65537' }), '413 body_too_large'],
     ['over the limit of the app', VIDEO, '429 rate_limited retry-after: 5', { limit: async () => false }],
-    ['with a long key', ['videos', { key: 'k'.repeat(129), ask: ASK }], '400 key_invalid'],
-    ['without an ask', ['videos', { key: KEY }], '400 invalid_ask'],
+    ['with a long key', ['videos', { key: 'k'.repeat(129), input: INPUT }], '400 key_invalid'],
+    ['without an input', ['videos', { key: KEY }], '400 invalid_input'],
     ['with a list inside a list of uploads', VIDEO, '400 upload_invalid', uploadsOf([[]])],
     ...[{ mime_type: 7 }, { mime_type: `image/${'x'.repeat(250)}` }, { file_size: '10' }, { file_size: 2 ** 53 }].map(
       (file): [string, Asked, string, Options] => [
@@ -70,7 +70,7 @@ describe('a refused request', () => {
       'x-session': 'ann',
       ...more,
     };
-    const body = JSON.stringify({ key: KEY, ask: ASK });
+    const body = JSON.stringify({ key: KEY, input: INPUT });
     expect((await openApp().ask('videos', { method: 'POST', headers, body })).status).toBe(status);
   });
 
@@ -165,7 +165,7 @@ describe('an upload', () => {
     await app.sandbox.advance(100_000);
     expect((await send(app, late, new Uint8Array(1), { 'content-length': '1' })).status).toBe(404);
     const use = (key: string) =>
-      app.post('videos', { key: `${KEY}${key}`, ask: { ...ASK, first_frame_upload_id: body.upload } });
+      app.post('videos', { key: `${KEY}${key}`, input: { ...INPUT, first_frame_upload_id: body.upload } });
     expect((await use('a')).status).toBe(200);
     await app.sandbox.advance(24 * 3_600_000);
     expect((await use('b')).status).toBe(404);

@@ -1,5 +1,5 @@
 import type { GenClient } from 'gen-client';
-import { createGenProxy, type DefaultAsk, type GenProxy } from 'gen-client/proxy';
+import { createGenProxy, type DefaultInput, type GenProxy } from 'gen-client/proxy';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 
 /** Where the app of these tests is. */
@@ -8,7 +8,7 @@ export const SECRET = 'a secret of the app that has more than 32 characters';
 
 /** Options of the proxy that a test may set. */
 type Overrides = Omit<Partial<Parameters<typeof createGenProxy>[0]>, 'create'> & {
-  readonly create?: Readonly<Record<string, (ask: never) => object>>;
+  readonly create?: Readonly<Record<string, (input: never) => object>>;
 };
 
 /** An app with a proxy on the sandbox. Its sessions are the header `x-session`. */
@@ -48,10 +48,10 @@ export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<ty
       return id === null ? null : { id };
     },
     create: {
-      videos: (ask: DefaultAsk) => ({
+      videos: (input: DefaultInput) => ({
         model: 'svc-video-fast',
-        prompt: ask.prompt,
-        first_frame_upload_id: ask.first_frame_upload_id,
+        prompt: input.prompt,
+        first_frame_upload_id: input.first_frame_upload_id,
       }),
     },
     upload: ({ mime_type, file_size }) => mime_type.startsWith('image/') && file_size < 1_000_000,

@@ -9,14 +9,14 @@ const proxy = createGenProxy({
   secret,
   authorize: async () => ({ id: 'ann', plan: 'pro' as const }),
   create: {
-    videos: (ask, user) => ({
+    videos: (input, user) => ({
       model: user.plan === 'pro' ? 'svc-video-pro' : 'svc-video-fast',
-      prompt: ask.prompt,
-      first_frame_upload_id: ask.first_frame_upload_id,
+      prompt: input.prompt,
+      first_frame_upload_id: input.first_frame_upload_id,
     }),
-    images: (ask: { readonly subject: string; readonly reference_upload_ids?: readonly string[] }) => ({
-      prompt: `a picture of ${ask.subject}`,
-      reference_upload_ids: ask.reference_upload_ids,
+    images: (input: { readonly subject: string; readonly reference_upload_ids?: readonly string[] }) => ({
+      prompt: `a picture of ${input.subject}`,
+      reference_upload_ids: input.reference_upload_ids,
     }),
   },
 });

@@ -17,7 +17,7 @@ const proxy = createGenProxy({
     const id = request.headers.get('x-session');
     return id === null ? null : { id };
   },
-  create: { images: (ask) => ({ prompt: ask.prompt, reference_upload_ids: ask.reference_upload_ids }) },
+  create: { images: (input) => ({ prompt: input.prompt, reference_upload_ids: input.reference_upload_ids }) },
   upload: ({ mime_type, file_size }) => mime_type === 'image/png' && file_size < 1_000_000,
 });
 export default { fetch: (request) => proxy(request) };`;
@@ -88,7 +88,7 @@ async function anHonestPage(page: Page): Promise<string> {
   equal('the bytes', (await page.post('bytes', PNG, put)).status, 200);
   const ended = await page.post('uploaded', { put: begun.body.put });
   equal('the finished upload', ended.status, 200);
-  const ask = { key: `${KEY}1`, ask: { prompt: 'a fox', reference_upload_ids: [ended.body.upload] } };
+  const ask = { key: `${KEY}1`, input: { prompt: 'a fox', reference_upload_ids: [ended.body.upload] } };
   // A double click.
   const [created, again] = await Promise.all([page.post('images', ask), page.post('images', ask)]);
   equal('the create', created.status, 200);
@@ -120,9 +120,9 @@ interface Hostile {
 
 /** What hangs on the runtime: its headers, its HMAC and its streams. test/proxy/attacks.test.ts has all that a page can try. */
 async function hostileRequests({ ann, nobody, ticket }: Hostile): Promise<void> {
-  const ask = { key: `${KEY}2`, ask: { prompt: 'a fox' } };
+  const ask = { key: `${KEY}2`, input: { prompt: 'a fox' } };
   const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
-  const long = new Blob([JSON.stringify({ ...ask, ask: { prompt: 'a'.repeat(70_000) } })]);
+  const long = new Blob([JSON.stringify({ ...ask, input: { prompt: 'a'.repeat(70_000) } })]);
   const cases: readonly (readonly [name: string, status: number, attack: () => Promise<Answer>])[] = [
     ['no session', 401, () => nobody.post('images', ask)],
     ['another site', 403, () => ann.post('images', ask, foreign)],

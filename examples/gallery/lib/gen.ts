@@ -1,5 +1,5 @@
 import { createBudget, GenClient } from 'gen-client';
-import { createGenProxy, type DefaultAsk } from 'gen-client/proxy';
+import { createGenProxy, type DefaultInput } from 'gen-client/proxy';
 
 export const proxy = createGenProxy({
   client: new GenClient(), // GEN_API_KEY and GEN_BASE_URL, on the server only
@@ -9,7 +9,7 @@ export const proxy = createGenProxy({
     return id ? { id } : null;
   },
   create: {
-    videos: ({ prompt, first_frame_upload_id }: DefaultAsk) => ({
+    videos: ({ prompt, first_frame_upload_id }: DefaultInput) => ({
       model: 'svc-video-fast',
       duration: 5,
       prompt,

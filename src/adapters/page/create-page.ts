@@ -4,16 +4,16 @@ import type { WatchAnswer } from '../proxy/page-requests.js';
 import { type KeptRun, type OpenRun, openRuns, type PageError, pageError, type Run } from './run.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
-export type PageAsk<Ask> = {
-  [Field in keyof Ask]: Field extends `${string}upload_id`
-    ? Ask[Field] | Blob
+export type PageInput<Input> = {
+  [Field in keyof Input]: Field extends `${string}upload_id`
+    ? Input[Field] | Blob
     : Field extends `${string}upload_ids`
-      ? readonly (string | Blob)[] | Extract<Ask[Field], undefined>
-      : Ask[Field];
+      ? readonly (string | Blob)[] | Extract<Input[Field], undefined>
+      : Input[Field];
 };
 
 /** One verb of a page. */
-export interface PageVerb<Ask> {
+export interface PageVerb<Input> {
   /**
    * Asks for a job. Returns at once; the run says how far it is. Files are uploaded first. The same ask again, with the
    * same file objects, is the same run until its job is created: a double click makes one job. Where the create was not
@@ -24,13 +24,13 @@ export interface PageVerb<Ask> {
    * const run = page.videos.create({ prompt: 'a fox at dawn' });
    * run.subscribe(() => console.log(run.get().phase));
    */
-  create(ask: PageAsk<Ask>): Run;
+  create(input: PageInput<Input>): Run;
 }
 
-type AsksOf<Proxy> = Proxy extends GenProxy<infer Asks> ? Asks : never;
+type InputsOf<Proxy> = Proxy extends GenProxy<infer Inputs> ? Inputs : never;
 
 /** The proxy of a page. */
-export type GenPage<Proxy> = { readonly [Verb in keyof AsksOf<Proxy>]: PageVerb<AsksOf<Proxy>[Verb]> } & {
+export type GenPage<Proxy> = { readonly [Verb in keyof InputsOf<Proxy>]: PageVerb<InputsOf<Proxy>[Verb]> } & {
   /**
    * The runs of this tab from before a reload, the last 100 of them: no job is made twice. A run that goes on or whose job
    * is over is returned as it is; one that has failed for another reason, as without a network or a session, begins anew.
@@ -68,17 +68,17 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   const page: PageContext = { base, runs };
   const lastRuns = new Map<string, OpenRun>();
 
-  function create(verb: JobCall, ask: object): Run {
-    const text = textOf(verb, ask);
+  function create(verb: JobCall, input: object): Run {
+    const text = textOf(verb, input);
     const last = lastRuns.get(text);
     if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
     const key = last?.isUnanswered ? last.id : crypto.randomUUID();
     const run = runs.begin(key, 'uploading', async (run) => {
       let entry = runs.all()[key];
-      if (!entry?.ask) {
+      if (!entry?.input) {
         // Before anything else: what is asked for now is never sent in the session of another user.
         const session = await sessionOf(page, run);
-        entry = { verb, session, ask: await uploaded(base, ask, run) };
+        entry = { verb, session, input: await uploaded(base, input, run) };
         if (run.signal.aborted) return;
         // Kept before it is sent: after a reload at any moment the same key finds the same job.
         runs.keep(key, entry);
@@ -90,7 +90,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   }
 
   return {
-    ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (ask: object) => create(verb, ask) }])),
+    ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (input: object) => create(verb, input) }])),
     resume: () =>
       Object.entries(runs.all()).map(([key, entry]) =>
         runs.begin(key, entry.ticket ? 'waiting' : 'creating', (run) => goOn(page, run, entry)),
@@ -119,22 +119,22 @@ interface CreateAnswer extends WatchAnswer, Ticketed {}
 
 /** The ticket of the session in which a run is asked for. */
 async function sessionOf(page: PageContext, run: OpenRun): Promise<string | undefined> {
-  const ask = () => {
+  const request = () => {
     page.session ??= postJson<Ticketed>(`${page.base}/session`, {}, 'ticket');
     return page.session;
   };
   const failed = () => {
     page.session = undefined;
   };
-  return (await withRetries(run, ask, failed))?.ticket;
+  return (await withRetries(run, request, failed))?.ticket;
 }
 
 /** Follows the job of a kept run by its ticket, or creates it first. */
-async function goOn(page: PageContext, run: OpenRun, { ticket, verb, ask, session }: KeptRun): Promise<void> {
+async function goOn(page: PageContext, run: OpenRun, { ticket, verb, input, session }: KeptRun): Promise<void> {
   if (ticket) return follow(page, run, ticket);
   run.set({ phase: 'creating', uploaded: 1 });
   const send = () =>
-    postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, ask, session }, 'ticket', run.signal);
+    postJson<CreateAnswer>(`${page.base}/${verb}`, { key: run.id, input, session }, 'ticket', run.signal);
   const created = await withRetries(run, send, ({ status }) => {
     if (status === 401 || status === 403) page.session = undefined;
     run.isUnanswered = status === 401 || !isRefusal(status);
@@ -170,8 +170,8 @@ function jsonOf(value: unknown, named: (file: Blob) => string | undefined): stri
 }
 
 /** What tells one ask from another. A file is the same only where it is the same object. */
-function textOf(verb: JobCall, ask: object): string {
-  return jsonOf([verb, ask], (file) => {
+function textOf(verb: JobCall, input: object): string {
+  return jsonOf([verb, input], (file) => {
     const name = fileNames.get(file) ?? crypto.randomUUID();
     fileNames.set(file, name);
     return name;
@@ -179,8 +179,8 @@ function textOf(verb: JobCall, ask: object): string {
 }
 
 /** What is asked, with the tickets of its files in their place. */
-async function uploaded(base: string, ask: object, run: OpenRun): Promise<object> {
-  const files = Object.values(ask)
+async function uploaded(base: string, input: object, run: OpenRun): Promise<object> {
+  const files = Object.values(input)
     .flat()
     .filter((value): value is Blob => value instanceof Blob);
   const totalBytes = new Blob(files).size || 1;
@@ -195,7 +195,7 @@ async function uploaded(base: string, ask: object, run: OpenRun): Promise<object
     return [file, ticket] as const;
   };
   const tickets = new Map(await Promise.all([...new Set(files)].map(send)));
-  return JSON.parse(jsonOf(ask, (file) => tickets.get(file)));
+  return JSON.parse(jsonOf(input, (file) => tickets.get(file)));
 }
 
 /**

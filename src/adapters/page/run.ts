@@ -122,7 +122,7 @@ function callListener(listener: () => void): void {
 export interface KeptRun {
   readonly verb?: JobCall;
   /** What was asked, with the uploads' tickets. */
-  readonly ask?: object;
+  readonly input?: object;
   /** The ticket of the session in which it was asked. */
   readonly session?: string | undefined;
   readonly ticket?: string;
@@ -139,7 +139,7 @@ export function openRuns(name: string) {
   function all(): Record<string, KeptRun> {
     try {
       const runs: Record<string, KeptRun> = JSON.parse(sessionStorage.getItem(name) ?? '{}');
-      return Object.fromEntries(Object.entries(runs).filter(([, { ask, ticket }]) => ask || ticket));
+      return Object.fromEntries(Object.entries(runs).filter(([, { input, ticket }]) => input || ticket));
     } catch {
       // There is none on a server and where the browser blocks it, or it holds something else: a reload then starts anew.
       return {};
@@ -149,7 +149,7 @@ export function openRuns(name: string) {
   /** Keeps a new run, changes one that is kept, or removes it. */
   function keep(key: string, run?: KeptRun): void {
     const runs = all();
-    if (run && (run.ask || runs[key])) runs[key] = run;
+    if (run && (run.input || runs[key])) runs[key] = run;
     else delete runs[key];
     const keys = Object.keys(runs);
     // One more than before at most, and so one too many at most.

@@ -10,10 +10,10 @@ import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
 import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { createOutputHandler } from '../storage/output-handler.js';
 import {
-  askedParams,
-  askOf,
   badTicket,
+  createParams,
   failureOf,
+  inputOf,
   jsonAnswer,
   pageBody,
   preflightAnswer,
@@ -26,21 +26,21 @@ import {
 } from './page-requests.js';
 import {
   checkProxyOptions,
-  type DefaultAsk,
+  type DefaultInput,
   LINK_OPTIONS,
   type ProxyOptions,
   type ProxyUser,
   type ProxyVerb,
 } from './proxy-options.js';
 import { createTickets, type Tickets } from './tickets.js';
-import { askedUpload, beginUpload, endUpload, relayBytes, type UploadContext } from './uploads.js';
+import { beginUpload, endUpload, relayBytes, type UploadContext, uploadedFile } from './uploads.js';
 import { Holds, PageCreates, Watches } from './watches.js';
 
 /** The fields that pages of a proxy ask for, by verb. For the compiler only: `createGenPage<typeof proxy>()` reads it. */
-declare const ASKS: unique symbol;
+declare const INPUTS: unique symbol;
 
 /** A web handler for the pages of an app, and what the server itself hands to a page. */
-export interface GenProxy<Asks = unknown> {
+export interface GenProxy<Inputs = unknown> {
   /** Answers the requests of `gen-client/page`. Never rejects. */
   (request: Request): Promise<Response>;
   /**
@@ -59,7 +59,7 @@ export interface GenProxy<Asks = unknown> {
    */
   link(job: Job | string, options: { readonly expiresInMs: number }): Promise<string>;
   /** For the compiler only: the fields that pages ask for. It has no value. */
-  readonly [ASKS]?: Asks;
+  readonly [INPUTS]?: Inputs;
 }
 
 const POSTS: readonly string[] = [...JOB_CALLS, 'session', 'upload', 'uploaded', 'bytes', 'watch'];
@@ -87,15 +87,15 @@ const PAGE_KEY = /^[\w-]{16,128}$/;
  *   client,
  *   secret: process.env.GEN_PAGE_SECRET ?? '',
  *   authorize: async (request) => ({ id: await userOf(request) }),
- *   create: { videos: (ask) => ({ model: 'svc-video-fast', prompt: ask.prompt }) },
+ *   create: { videos: (input) => ({ model: 'svc-video-fast', prompt: input.prompt }) },
  * });
  */
 export function createGenProxy<
   User extends ProxyUser,
-  Images = DefaultAsk,
-  Videos = DefaultAsk,
-  Edits = DefaultAsk,
-  Characters = DefaultAsk,
+  Images = DefaultInput,
+  Videos = DefaultInput,
+  Edits = DefaultInput,
+  Characters = DefaultInput,
   Verb extends JobCall = never,
 >(
   options: ProxyOptions<User, Images, Videos, Edits, Characters, Verb>,
@@ -130,7 +130,7 @@ interface PageRequest<User> {
 /** What a page asks to be made, under the key that the service gets. */
 interface PageCreate {
   readonly verb: JobCall;
-  readonly ask: Readonly<Record<string, unknown>>;
+  readonly input: Readonly<Record<string, unknown>>;
   readonly key: string;
 }
 
@@ -233,7 +233,7 @@ class ProxyServer<User extends ProxyUser> {
   }
 
   async #upload(body: Readonly<Record<string, unknown>>, { request, user }: PageRequest<User>): Promise<object> {
-    const asked = askedUpload(body);
+    const asked = uploadedFile(body);
     if (!(await this.#options.upload?.(asked.file, user))) {
       throw new Refused(400, 'upload_refused', 'This file is not accepted.');
     }
@@ -248,9 +248,9 @@ class ProxyServer<User extends ProxyUser> {
     if (typeof key !== 'string' || !PAGE_KEY.test(key)) {
       throw new Refused(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
     }
-    const ask = askOf(body);
-    const asked = { key: idempotencyKeyFrom('page', user.id, key), digest: digestOf(verb, ask) };
-    const make = () => this.#make({ verb, ask, key: asked.key }, user);
+    const input = inputOf(body);
+    const asked = { key: idempotencyKeyFrom('page', user.id, key), digest: digestOf(verb, input) };
+    const make = () => this.#make({ verb, input, key: asked.key }, user);
     const made = this.#creates.known(asked) ?? (await this.#holding(user, () => this.#creates.run(asked, make)));
     const told = this.#watches.ended(made.id) ?? made.told;
     const ticket = await this.#sign('job', made.id, user);
@@ -258,15 +258,15 @@ class ProxyServer<User extends ProxyUser> {
   }
 
   /** Makes the job of a key that this process does not know. */
-  async #make({ verb, ask, key }: PageCreate, user: User): Promise<MadeJob> {
+  async #make({ verb, input, key }: PageCreate, user: User): Promise<MadeJob> {
     const { client, create, budget } = this.#options;
-    const params = await askedParams(await create[verb]?.(ask as never, user), ask, {
+    const params = await createParams(await create[verb]?.(input as never, user), input, {
       tickets: this.#tickets,
       user: user.id,
     });
     if (TAKES_SAFETY_ID.includes(verb)) params.safety_identifier ??= await this.#tickets.userHash(user.id);
     // The key stands for what the page asks: after a deploy or a rotation of the secret the params may be others.
-    const options = { budget: await budget?.(user), [ASKED]: ask };
+    const options = { budget: await budget?.(user), [ASKED]: input };
     const { job, quoted_token_cost: tokens = job.quotedTokenCost } = await sendRunCreate(
       client,
       { call: verb, params, key, model: null },

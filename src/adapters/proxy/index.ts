@@ -1,3 +1,3 @@
 export type { GenProxy } from './create-proxy.js';
 export { createGenProxy } from './create-proxy.js';
-export type { DefaultAsk, ProxyOptions } from './proxy-options.js';
+export type { DefaultInput, ProxyOptions } from './proxy-options.js';

@@ -28,7 +28,7 @@ function foreignOrigin(origin: string | null, request: Request): Refused {
   const why =
     origin === null || !isDevelopment()
       ? ''
-      : ` It is of ${origin}, and the proxy was asked at ${askedHost(request)}: list the origin in origins, or let the web server in front pass on the header Host.`;
+      : ` It is of ${origin}, and the proxy was asked at ${requestedHost(request)}: list the origin in origins, or let the web server in front pass on the header Host.`;
   return new Refused(403, 'foreign_origin', `This page may not use this address.${why}`);
 }
 
@@ -65,13 +65,13 @@ function isAllowedOrigin(origin: string | null, origins: readonly string[]): boo
 /** Whether the origin has the host that was asked. Behind a TLS proxy only the host is the same, not the scheme. */
 function isOwnHost(origin: string, request: Request): boolean {
   try {
-    return new URL(origin).host === askedHost(request);
+    return new URL(origin).host === requestedHost(request);
   } catch {
     return false;
   }
 }
 
-function askedHost({ headers, url }: Request): string {
+function requestedHost({ headers, url }: Request): string {
   return headers.get('host') ?? new URL(url).host;
 }
 
@@ -112,26 +112,26 @@ function refusePrototype(name: string, value: unknown): unknown {
 const APPS_OWN: readonly string[] = ['webhook_url', 'callback_url', 'idempotency_key'];
 
 /** What a page asks for. Refused where it names what only the app may set. */
-export function askOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const { ask } = body;
-  if (!isFields(ask)) throw new Refused(400, 'invalid_ask', 'Send an object as "ask".');
-  const own = APPS_OWN.find((name) => Object.hasOwn(ask, name));
+export function inputOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { input } = body;
+  if (!isFields(input)) throw new Refused(400, 'invalid_input', 'Send an object as "input".');
+  const own = APPS_OWN.find((name) => Object.hasOwn(input, name));
   if (own !== undefined) throw new Refused(400, 'field_not_accepted', `A page cannot set ${own}.`);
-  return ask;
+  return input;
 }
 
 /**
  * The params to send: what the app's function returned, with the ids of the page's own uploads in place of their tickets.
  * An id, a webhook or a key that came from the page by another way is refused.
  */
-export async function askedParams(
+export async function createParams(
   returned: unknown,
-  ask: Readonly<Record<string, unknown>>,
+  input: Readonly<Record<string, unknown>>,
   { tickets, user }: { readonly tickets: Tickets; readonly user: string },
 ): Promise<Record<string, unknown>> {
   if (!isFields(returned)) throw new TypeError('A function of `create` must return the params of the call.');
   const params = { ...returned };
-  const asked = textsIn(ask);
+  const asked = textsIn(input);
   // A part of what the page has sent, too: the function may have trimmed it.
   const isAsked = (value: string) => value !== '' && asked.some((text) => text.includes(value));
   for (const name of ['webhook_url', 'callback_url']) {

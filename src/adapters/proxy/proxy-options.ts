@@ -15,7 +15,7 @@ export interface ProxyUser {
 }
 
 /** Fields that take a finished upload. A page passes a file; your function gets a ticket, which the proxy replaces. */
-interface AskedUploads {
+interface InputUploads {
   readonly first_frame_upload_id?: string;
   readonly last_frame_upload_id?: string;
   readonly source_video_upload_id?: string;
@@ -26,7 +26,7 @@ interface AskedUploads {
 }
 
 /** What a page may ask for where your function does not say: fields without a URL, a webhook or a scope. */
-export interface DefaultAsk extends AskedUploads {
+export interface DefaultInput extends InputUploads {
   /** What to make. */
   readonly prompt: string;
   /** Name of a character. */
@@ -44,20 +44,20 @@ export interface DefaultAsk extends AskedUploads {
 /** What your app creates for each verb. The return value is what is sent. A verb that is not there does not exist. */
 export interface ProxyCreate<User, Images, Videos, Edits, Characters> {
   /** `POST …/images` */
-  readonly images?: (ask: Images, user: User) => ImageParams | Promise<ImageParams>;
+  readonly images?: (input: Images, user: User) => ImageParams | Promise<ImageParams>;
   /** `POST …/videos` */
-  readonly videos?: (ask: Videos, user: User) => VideoParams | Promise<VideoParams>;
+  readonly videos?: (input: Videos, user: User) => VideoParams | Promise<VideoParams>;
   /** `POST …/videoEdits` */
-  readonly videoEdits?: (ask: Edits, user: User) => VideoEditParams | Promise<VideoEditParams>;
+  readonly videoEdits?: (input: Edits, user: User) => VideoEditParams | Promise<VideoEditParams>;
   /** `POST …/characters` */
-  readonly characters?: (ask: Characters, user: User) => CharacterParams | Promise<CharacterParams>;
+  readonly characters?: (input: Characters, user: User) => CharacterParams | Promise<CharacterParams>;
 }
 
 /** What a page can ask for, for `limit`. */
 export type ProxyVerb = JobCall | 'session' | 'upload' | 'uploaded' | 'bytes' | 'watch' | 'file';
 
 /** What a page says of a file that it wants to upload. */
-export interface AskedUpload {
+export interface UploadedFile {
   /** Media type, for example `image/png`. */
   readonly mime_type: string;
   /** Size in bytes. */
@@ -84,7 +84,7 @@ export interface ProxyOptions<
   /** What your app creates. A page cannot send anything that these functions do not return. */
   readonly create: ProxyCreate<User, Images, Videos, Edits, Characters> & { readonly [Listed in Verb]?: unknown };
   /** Whether a user may upload a file. @default no uploads */
-  readonly upload?: ((file: AskedUpload, user: User) => boolean | Promise<boolean>) | undefined;
+  readonly upload?: ((file: UploadedFile, user: User) => boolean | Promise<boolean>) | undefined;
   /** The budget that a user's creates are charged to. @default only the client's own */
   readonly budget?: ((user: User) => Budget | Promise<Budget>) | undefined;
   /** Whether a user may make this request now; false is answered with 429. @default always */
@@ -127,7 +127,10 @@ const PROXY_OPTIONS = z.strictObject({
     'a function that returns the user of a request, or null',
     (value) => typeof value === 'function',
   ),
-  create: z.strictObject(VERBS, 'the verbs of your pages, for example { videos: (ask) => ({ prompt: ask.prompt }) }'),
+  create: z.strictObject(
+    VERBS,
+    'the verbs of your pages, for example { videos: (input) => ({ prompt: input.prompt }) }',
+  ),
   upload: option.callback,
   budget: option.callback,
   limit: option.callback,

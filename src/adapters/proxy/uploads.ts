@@ -5,7 +5,7 @@ import { DAY_MS } from '../../rules/limits.js';
 import { type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
 import { putUrl } from '../../uploading/upload.js';
 import { badTicket, Refused } from './page-requests.js';
-import type { AskedUpload } from './proxy-options.js';
+import type { UploadedFile } from './proxy-options.js';
 import type { Tickets } from './tickets.js';
 
 /** A ticket to send bytes lives so long, and this much longer for each byte: 100 kB a second. */
@@ -22,12 +22,12 @@ export interface UploadContext {
 
 /** What a page says of its file, and the kind of upload that it is. */
 interface CheckedUpload {
-  readonly file: AskedUpload;
+  readonly file: UploadedFile;
   readonly uploadType: UploadType;
 }
 
 /** The file that a page wants to upload. Refused where a field is missing. */
-export function askedUpload({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): CheckedUpload {
+export function uploadedFile({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): CheckedUpload {
   const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 255;
   if (!isText(mime_type) || typeof file_size !== 'number') throw invalidUpload();
   const uploadType = uploadTypeOf(mime_type);

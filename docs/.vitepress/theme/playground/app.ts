@@ -1,6 +1,6 @@
 // The server of the playground's page: a proxy in front of the sandbox. It runs in the tab, as the sandbox does.
 import { GenError } from 'gen-client';
-import { createGenProxy, type DefaultAsk } from 'gen-client/proxy';
+import { createGenProxy, type DefaultInput } from 'gen-client/proxy';
 import type { Line, Stage } from './stage.js';
 
 /** Where the page finds the proxy. */
@@ -46,11 +46,11 @@ function createAppProxy({ client }: Stage, onError: (error: unknown) => void) {
     secret: 'of this playground, in which there is one visitor only',
     authorize: () => ({ id: 'visitor' }),
     create: {
-      videos: (ask: DefaultAsk) => ({
+      videos: (input: DefaultInput) => ({
         model: 'svc-video-fast',
         duration: 4,
-        prompt: ask.prompt,
-        first_frame_upload_id: ask.first_frame_upload_id,
+        prompt: input.prompt,
+        first_frame_upload_id: input.first_frame_upload_id,
         webhook_url: 'https://app.example/webhooks',
       }),
     },
@@ -63,11 +63,11 @@ function createAppProxy({ client }: Stage, onError: (error: unknown) => void) {
 export const SERVER_CODE = `export const proxy = createGenProxy({
   client, secret, authorize, // your GenClient, a random string, the user of a request
   create: {
-    videos: (ask) => ({
+    videos: (input) => ({
       model: 'svc-video-fast',
       duration: 4,
-      prompt: ask.prompt,
-      first_frame_upload_id: ask.first_frame_upload_id,
+      prompt: input.prompt,
+      first_frame_upload_id: input.first_frame_upload_id,
       webhook_url: 'https://app.example/webhooks',
     }),
   },
