@@ -14,7 +14,8 @@ import {
 } from '../rules/ledger-draft.js';
 import { type Clock, clockOf, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, sleep } from '../runtime/deadline.js';
-import { boundedStore, isInProcess, isSetupError, openingOf, type Store, updateGroup } from '../store/store.js';
+import { leasesOf } from '../store/port.js';
+import { boundedStore, isInProcess, isSetupError, type Store, updateGroup } from '../store/store.js';
 import { createOpenQueue, type OpenQueue } from './open-queue.js';
 
 const GROUP = 'ledger';
@@ -60,6 +61,7 @@ export class Ledger {
   readonly clock: Clock;
   readonly #store: Store;
   readonly #uuid: string;
+  #lease: string | undefined;
   readonly #queue: Pending[] = [];
   /** Facts that the store has missed. The next step begins with them. */
   #missed: Pending[] = [];
@@ -88,9 +90,10 @@ export class Ledger {
   }
 
   get #process(): LedgerProcess {
-    const opening = openingOf(this.#store);
-    const id = opening === undefined ? this.#uuid : `${opening}/${this.#uuid}`;
-    return { id, opening, lapsed: this.#lapsed, holders: this.#holders(id) };
+    const id = this.#lease === undefined ? this.#uuid : `${this.#lease}/${this.#uuid}`;
+    const leases = leasesOf(this.#store);
+    const isLeaseHeld = leases && ((name: string) => leases.isHeld(name));
+    return { id, isLeaseHeld, lapsed: this.#lapsed, holders: this.#holders(id) };
   }
 
   #holders(id: string): ReadonlyMap<string, number> {
@@ -102,6 +105,8 @@ export class Ledger {
   /** Names a call, which holds its entry until it is {@link landed}. */
   fly(): string {
     this.#calls += 1;
+    // A program that only reads the ledger needs no lease.
+    this.#lease = leasesOf(this.#store)?.own();
     const { id } = this.#process;
     // On Workers a request may end without a word, and its isolate lives on.
     const by = this.clock.perRequest ? `${id}.${this.#calls}#1` : `${id}#${this.#calls}`;
@@ -301,7 +306,7 @@ export class Ledger {
   /** Says that the process lives while a call of it is under way. One process that has the store alone need not. */
   #renew(by: string): void {
     const { perRequest } = this.clock;
-    const isAlone = !this.outlives || this.#process.opening !== undefined;
+    const isAlone = !this.outlives || this.#lease !== undefined;
     if (!perRequest && (isAlone || this.#renewal)) return;
     const renew = () => {
       this.#renewal = undefined;

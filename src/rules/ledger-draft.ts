@@ -114,8 +114,8 @@ export class Unread {
 
 export interface LedgerProcess {
   readonly id: string;
-  /** Where one process at a time has the store: since when it has it. Other holders are gone then. */
-  readonly opening: string | undefined;
+  /** For a store with leases: returns true while a process holds the lease of that name. */
+  readonly isLeaseHeld: ((name: string) => boolean) | undefined;
   /** The calls that were under way when the process had not said in time that it lives. */
   readonly lapsed: ReadonlySet<string>;
   /** Who has calls under way: the process, or on Workers each call. And for how many milliseconds it has said nothing. */
@@ -152,9 +152,9 @@ export class LedgerDraft {
 
   isAlive = (holder: string): boolean => {
     const process = holder.includes('#') ? processOf(holder) : holder;
-    const { opening } = this.#process;
+    const { isLeaseHeld } = this.#process;
     if (this.isOwn(holder)) return true;
-    if (opening !== undefined) return process.startsWith(`${opening}/`);
+    if (isLeaseHeld) return isLeaseHeld(process.slice(0, process.indexOf('/')));
     const untilMs = this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0;
     // One that was said before the clock was set back counts for longer: what a living process holds must not be free.
     return untilMs > this.nowMs;
@@ -167,14 +167,16 @@ export class LedgerDraft {
 
   /** Whether the others take a process for dead. */
   hasLapsed(process: string): boolean {
-    const { opening } = this.#process;
-    return opening === undefined && (this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0) <= this.nowMs;
+    return (
+      this.#process.isLeaseHeld === undefined &&
+      (this.#get<Record<string, number>>(HOLDERS)?.[process] ?? 0) <= this.nowMs
+    );
   }
 
   /** The process says that it lives, and that those which have not said so are gone. */
   hold(): void {
-    const { opening, holders } = this.#process;
-    if (opening !== undefined) return;
+    const { isLeaseHeld, holders } = this.#process;
+    if (isLeaseHeld) return;
     const known = this.#get<Record<string, number>>(HOLDERS) ?? {};
     const own = [...holders].map(([it, silentMs]) => [it, this.nowMs + HOLD_MS - silentMs] as const);
     // Not at each step: half of the time is enough.

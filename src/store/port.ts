@@ -30,3 +30,21 @@ export interface Store {
   /** Milliseconds after which a store that neither answers nor fails counts as unavailable. @default 2000 */
   readonly timeoutMs?: number | undefined;
 }
+
+/** The name under which a store offers {@link ProcessLeases}. */
+export const LEASES: unique symbol = Symbol.for('gen-client.leases');
+
+/**
+ * Leases that the operating system releases when a process exits, however it exits. The ledger of a store with leases knows
+ * at once that a process has crashed. The ledger of any other store waits until a lease of 30 seconds expires.
+ */
+export interface ProcessLeases {
+  /** Returns the name of this process's lease, without `/` or `#`. Acquires it if the process has none. */
+  own(): string;
+  /** Returns true while a process holds the lease of that name, this process included. */
+  isHeld(name: string): boolean;
+}
+
+export function leasesOf(store: Store): ProcessLeases | undefined {
+  return (store as { readonly [LEASES]?: ProcessLeases })[LEASES];
+}

@@ -143,17 +143,6 @@ export function memoryStoreOn(clock: Clock, most = Number.POSITIVE_INFINITY): No
   return store;
 }
 
-/** The name under which a store that one process alone can use tells how long that process has had it. */
-export const OPENING: unique symbol = Symbol.for('gen-client.opening');
-
-/**
- * A name for the time since this process opened a store that no other process can use meanwhile: what was held under
- * another name is free, because its process has ended. Undefined for a store that other processes may use.
- */
-export function openingOf(store: Store): string | undefined {
-  return (store as { readonly [OPENING]?: string })[OPENING];
-}
-
 export function openTopics(): Pick<NotifyingStore, 'publish' | 'subscribe'> {
   const listeners = new Map<string, Set<(message: string) => void>>();
   return {

@@ -68,7 +68,7 @@ class Draft extends LedgerDraft {
     super(
       { has: () => true },
       { nowMs: 1, values: {} },
-      { id: 'one', opening: undefined, lapsed: new Set(), holders: new Map() },
+      { id: 'one', isLeaseHeld: undefined, lapsed: new Set(), holders: new Map() },
     );
   }
 

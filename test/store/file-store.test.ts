@@ -21,7 +21,8 @@ import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readFileStore } from '../../src/adapters/node/file-store.js';
 import { fileStore } from '../../src/adapters/node/index.js';
-import { openingOf, type Store } from '../../src/store/store.js';
+import { leasesOf } from '../../src/store/port.js';
+import type { Store } from '../../src/store/store.js';
 import { ROOT } from '../support/build.js';
 
 const WEEK_MS = 604_800_000;
@@ -240,11 +241,11 @@ describe('a second process', () => {
 
   it('is told that what the one before held is free', async () => {
     const store = fileStore(path);
-    const first = openingOf(store);
+    const first = leasesOf(store)?.own();
     await put(store, 'g', 'a', '1');
-    expect([openingOf(store), openingOf(fileStore(path))]).toEqual([first, first]);
+    expect([leasesOf(store)?.own(), leasesOf(fileStore(path))?.own()]).toEqual([first, first]);
     await store.close();
-    expect(openingOf(store)).not.toBe(first);
+    expect(leasesOf(store)?.own()).not.toBe(first);
   });
 });
 

@@ -3,7 +3,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../../errors/gen-error.js';
 import { show } from '../../schemas/show.js';
-import { type NotifyingStore, OPENING, openTopics, type Store, setupError } from '../../store/store.js';
+import { LEASES, type ProcessLeases } from '../../store/port.js';
+import { type NotifyingStore, openTopics, type Store, setupError } from '../../store/store.js';
 import { loadFile, StoreFile } from './store-file.js';
 
 /** A `Store` in a file. */
@@ -35,11 +36,10 @@ export function fileStore(path: string | URL): FileStore {
   const known = files.get(name)?.store;
   if (known) return known;
   const file = new StoreFile(name);
-  const store: FileStore & { readonly [OPENING]: string } = {
+  const store: FileStore & { readonly [LEASES]: ProcessLeases } = {
     timeoutMs: TIMEOUT_MS,
-    get [OPENING]() {
-      return file.opening;
-    },
+    // One process at a time has the file, so every other lease has ended.
+    [LEASES]: { own: () => file.opening, isHeld: (name) => name === file.opening },
     read: (group, keys) => file.read(group, keys),
     write: (group, version, changes) => file.write(group, version, changes),
     ...openTopics(),

@@ -1,6 +1,7 @@
 import { GenClient } from '../../../src/client/client.js';
 import { CLOCK, type Clock, type Random } from '../../../src/runtime/clock.js';
-import { type NotifyingStore, OPENING, openingOf } from '../../../src/store/store.js';
+import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
+import type { NotifyingStore } from '../../../src/store/store.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
 import type { SimulatedLife, SimulatedWorld } from './world.js';
 
@@ -117,11 +118,9 @@ export class ProcessLife implements SimulatedLife {
   }
 
   #storeOf(store: NotifyingStore): NotifyingStore {
-    const own: NotifyingStore & { readonly [CLOCK]: Clock; readonly [OPENING]: string | undefined } = {
+    const own: NotifyingStore & { readonly [CLOCK]: Clock; readonly [LEASES]: ProcessLeases | undefined } = {
       [CLOCK]: this.clock,
-      get [OPENING]() {
-        return openingOf(store);
-      },
+      [LEASES]: leasesOf(store),
       read: (group, keys) => this.#asking(() => store.read(group, keys)),
       write: (group, version, changes) => this.#asking(() => store.write(group, version, changes)),
       publish: (topic, message) => this.#asking(() => store.publish(topic, message)),

@@ -6,14 +6,8 @@ import type { SandboxService } from '../../../src/sandbox/control/contract.js';
 import { type OpenSandbox, openSandbox } from '../../../src/sandbox/sandbox.js';
 import type { SandboxOptions } from '../../../src/sandbox/world/options.js';
 import { isFields } from '../../../src/schemas/envelope.js';
-import {
-  memoryStoreOn,
-  type NotifyingStore,
-  OPENING,
-  openingOf,
-  openTopics,
-  type Store,
-} from '../../../src/store/store.js';
+import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
+import { memoryStoreOn, type NotifyingStore, openTopics, type Store } from '../../../src/store/store.js';
 import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
 
 /** What a world is made of. */
@@ -156,11 +150,9 @@ export class SimulatedWorld {
   }
 
   #outsideStore(store: Store): NotifyingStore {
-    const outside: NotifyingStore & { readonly [OPENING]: string | undefined } = {
+    const outside: NotifyingStore & { readonly [LEASES]: ProcessLeases | undefined } = {
       ...openTopics(),
-      get [OPENING]() {
-        return openingOf(store);
-      },
+      [LEASES]: leasesOf(store),
       // Its values, at the time of the world.
       read: async (group, keys) => ({ ...(await this.outside(store.read(group, keys))), nowMs: this.now() }),
       write: (group, version, changes) => this.outside(store.write(group, version, changes)),
