@@ -80,7 +80,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'It never falls, stays at 0.99 until the job has ended',
       'test/waiting/watch-job.test.ts',
-      'estimates from the jobs that have completed: share grows up to 0.99, and etaMs is what is left',
+      'estimates from the jobs that have completed: progress grows up to 0.99, and etaMs is what is left',
     ],
     [
       'an eighth of them is left for your own `jobs.get`',

@@ -24,8 +24,8 @@ videos.get('/:id/progress', async (request: Request<{ userId: string; id: string
   const left = new AbortController();
   response.on('close', () => left.abort());
   response.type('text/event-stream');
-  for await (const { job, share, etaMs } of client.watchJob(id, { signal: left.signal, throwOnFailure: false }))
-    response.write(`data: ${JSON.stringify({ status: job.status, share, etaMs })}\n\n`);
+  for await (const { job, progress, etaMs } of client.watchJob(id, { signal: left.signal, throwOnFailure: false }))
+    response.write(`data: ${JSON.stringify({ status: job.status, progress, etaMs })}\n\n`);
   return response.end();
 });
 // The whole path counts here, wherever the router is mounted: /users/ann/videos/job_1/file

@@ -37,7 +37,7 @@ export const appRouter = t.router({
   }),
   progress: t.procedure.input(z.string()).subscription(async function* ({ input, ctx, signal }) {
     if (owners.get(input) !== ctx.userId) throw new TRPCError({ code: 'NOT_FOUND' });
-    for await (const { job, share, etaMs } of client.watchJob(input, { signal, throwOnFailure: false }))
-      yield { status: job.status, share, etaMs };
+    for await (const { job, progress, etaMs } of client.watchJob(input, { signal, throwOnFailure: false }))
+      yield { status: job.status, progress, etaMs };
   }),
 });

@@ -99,9 +99,9 @@ function hooksOf(session: Session): Hooks {
       if (outcome.idempotencyKey !== idempotencyKey || idempotencyKey === undefined || outcome.job) return;
       session.next = { what: sameKeyAgain(idempotencyKey) };
     },
-    onWait({ lane, waitMs, reason }) {
+    onWait({ limit, waitMs, reason }) {
       if (waitMs < NOTED_WAIT_MS) return;
-      const why = reason === 'limit' ? `the limit of ${lane ?? 'calls'}` : 'the service asked for it';
+      const why = reason === 'limit' ? `the limit of ${limit ?? 'calls'}` : 'the service asked for it';
       terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
     },
     onRetry({ error, delayMs }) {

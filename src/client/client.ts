@@ -178,8 +178,8 @@ export class GenClient {
    * throws as `waitForJob` does. Leaving the loop ends the wait, not the job.
    *
    * @example
-   * for await (const { job: seen, share = 0, etaMs } of client.watchJob(job.id)) {
-   *   console.log(seen.status, `${Math.round(share * 100)} %`, etaMs);
+   * for await (const { job: seen, progress = 0, etaMs } of client.watchJob(job.id)) {
+   *   console.log(seen.status, `${Math.round(progress * 100)} %`, etaMs);
    * }
    */
   watchJob(job: Job | string, options?: WaitOptions): AsyncGenerator<JobUpdate, void, undefined> {

@@ -142,20 +142,20 @@ export function expectedMs(lengths: Lengths): number | undefined {
 export interface JobProgress {
   /** Milliseconds until the job ends; undefined while no job of its kind has completed, 0 at the end. */
   readonly etaMs: number | undefined;
-  /** The share of the job that is done, from 0 to 0.99, and 1 at the end. It never falls. Undefined as `etaMs` is. */
-  readonly share: number | undefined;
+  /** Part of the job that is done: 0 to 0.99 while it runs, 1 at its end. Never decreases. Undefined when `etaMs` is. */
+  readonly progress: number | undefined;
 }
 
 /** A job that has ended. */
-export const ENDED: JobProgress = { etaMs: 0, share: 1 };
+export const ENDED: JobProgress = { etaMs: 0, progress: 1 };
 
-const HIGHEST_SHARE = 0.99;
+const MAX_PROGRESS = 0.99;
 
-/** The progress of a job that runs for `ageMs`. `before` is the share that was shown last. */
+/** The progress of a job that has run for `ageMs`. `before` is the last value that was reported. */
 export function progressOf(lengthMs: number | undefined, ageMs: number, before = 0): JobProgress {
-  if (lengthMs === undefined) return { etaMs: undefined, share: before > 0 ? before : undefined };
-  const share = Math.max(before, Math.min(HIGHEST_SHARE, lengthMs > 0 ? ageMs / lengthMs : HIGHEST_SHARE));
+  if (lengthMs === undefined) return { etaMs: undefined, progress: before > 0 ? before : undefined };
+  const progress = Math.max(before, Math.min(MAX_PROGRESS, lengthMs > 0 ? ageMs / lengthMs : MAX_PROGRESS));
   // A job that takes longer than expected is always a hundredth from its end.
-  const etaMs = Math.round(Math.max(lengthMs - ageMs, ageMs * (1 - HIGHEST_SHARE)));
-  return { etaMs, share };
+  const etaMs = Math.round(Math.max(lengthMs - ageMs, ageMs * (1 - MAX_PROGRESS)));
+  return { etaMs, progress };
 }

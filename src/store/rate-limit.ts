@@ -15,7 +15,7 @@ import { Line, type TurnOutcome } from './line.js';
 
 /** Told once for each call that has to wait for a rate limit. */
 export interface RateLimitWait {
-  readonly lane: string;
+  readonly limit: string;
   /** Milliseconds that the call will wait, as far as is known now. */
   readonly waitMs: number;
   /** Calls that wait for the rate limit, this one included. */
@@ -151,7 +151,7 @@ export class RateLimit {
     const others = cell.look(({ line }) => line.findIndex(([who]) => who === this.#who));
     const ahead = Math.max(0, others) + place;
     const { waitMs, pausedMs } = this.look(ahead);
-    return { lane: name, waitMs, queued: ahead + 1, reason: pausedMs > 0 ? 'pause' : 'limit' };
+    return { limit: name, waitMs, queued: ahead + 1, reason: pausedMs > 0 ? 'pause' : 'limit' };
   }
 
   #ask(warn: RateLimitedCall['warn'], run?: string): Ask {

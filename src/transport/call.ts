@@ -245,8 +245,8 @@ function requestPath(given: RequestPath): string {
 }
 
 export function requestEvent({ method, path, limit, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
-  const { callId = '', laneWaitMs = 0 } = trace ?? {};
-  return { callId, method, path, lane: limit, attempt: turn.number, laneWaitMs, idempotencyKey };
+  const { callId = '', limitWaitMs = 0 } = trace ?? {};
+  return { callId, method, path, limit, attempt: turn.number, limitWaitMs, idempotencyKey };
 }
 
 export function detailsOf({ method, url, idempotencyKey, turn }: Call<unknown>) {

@@ -42,7 +42,7 @@ export function createTransport(config: Config): ClientTransport {
     transfer: (request, options) => requestPromise(runCall(core, { type: 'transfer', request, read: same }, options)),
     async storing({ name, jobId }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
-      const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, laneWaitMs: 0 };
+      const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, limitWaitMs: 0 };
       const release = core.jobs.hold(jobId);
       try {
         const stored = await traced(heard(core.channels()?.request), trace, work);

@@ -59,7 +59,7 @@ export interface RequestTrace {
   readonly job?: JobTrace | undefined;
   attempts: number;
   /** Milliseconds that the call has waited for its rate limit. */
-  laneWaitMs: number;
+  limitWaitMs: number;
   error?: unknown;
 }
 
@@ -161,11 +161,11 @@ export interface RequestEvent {
   /** The path below the base URL, without its query. For a direct upload, its origin and path. */
   readonly path: string;
   /** The documented rate limit that the call counts against, if any. */
-  readonly lane: string | undefined;
+  readonly limit: string | undefined;
   /** 1 for the first attempt. */
   readonly attempt: number;
   /** Milliseconds that the call has waited for its rate limit so far. */
-  readonly laneWaitMs: number;
+  readonly limitWaitMs: number;
   /** The idempotency key of a call that creates something; undefined for any other. */
   readonly idempotencyKey: string | undefined;
 }
@@ -199,7 +199,7 @@ export interface WaitEvent {
   /** The call that waits. */
   readonly callId: string;
   /** The rate limit that is full or paused; undefined for a call without one. */
-  readonly lane: string | undefined;
+  readonly limit: string | undefined;
   /** Milliseconds that the call will wait, as far as is known now. */
   readonly waitMs: number;
   /** Calls that wait for it, this one included. */

@@ -80,7 +80,7 @@ export class ReadScheduler {
     this.#queues.set(limits, queue);
     const entries = this.#entriesOf(start);
     const entry = entries.get(id) ?? this.#rhythms.begin(start, now);
-    const known = { share: undefined, version: entry.version, askedMs: now };
+    const known = { progress: undefined, version: entry.version, askedMs: now };
     const place = { entry, queue, wait, pollIntervalMs, maxRetryAfterMs, ...known };
     entry.places.push(place);
     if (entry.places.length === 1) {

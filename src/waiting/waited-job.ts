@@ -49,7 +49,7 @@ export interface NewWait {
 export interface WaitPlace extends Pick<NewWait, 'pollIntervalMs' | 'maxRetryAfterMs' | 'wait'> {
   readonly entry: WaitedJob;
   readonly queue: ReadQueue<WaitedJob>;
-  share: number | undefined;
+  progress: number | undefined;
   version: number;
   askedMs: number;
 }
@@ -140,9 +140,9 @@ export class JobRhythms {
     if (isSettled(job)) return ENDED;
     const { sinceMs, lengthClass } = place.entry;
     const lengthMs = this.#lengths?.expectedMs(lengthClass ?? modelKey(job));
-    const progress = progressOf(lengthMs, now - sinceMs, place.share);
-    place.share = progress.share;
-    return progress;
+    const reported = progressOf(lengthMs, now - sinceMs, place.progress);
+    place.progress = reported.progress;
+    return reported;
   }
 
   #modelOf(job: Job | undefined): Ranked['of'] {

@@ -114,7 +114,7 @@ describe('a nested router of Express', () => {
     expect(made.status).toBe(202);
     const { id } = (await made.json()) as { id: string };
     const progress = await (await fetch(`${url}/ann/videos/${id}/progress`)).text();
-    expect(progress).toMatch(/data: \{"status":"completed","share":1,"etaMs":0\}\n\n$/);
+    expect(progress).toMatch(/data: \{"status":"completed","progress":1,"etaMs":0\}\n\n$/);
     const file = await fetch(`${url}/ann/videos/${id}/file`);
     expect([file.status, file.headers.get('content-type')]).toEqual([200, 'video/mp4']);
     expect((await file.arrayBuffer()).byteLength).toBeGreaterThan(100);

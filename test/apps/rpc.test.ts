@@ -50,7 +50,7 @@ describe('tRPC', () => {
     const id = await pass(ann.makeVideo({ prompt: 'a fox at dawn', duration: 5 }));
     const seen: string[] = [];
     const watching = (async () => {
-      for await (const { status, share = 0 } of await ann.progress(id)) seen.push(`${status} ${share >= 1}`);
+      for await (const { status, progress = 0 } of await ann.progress(id)) seen.push(`${status} ${progress >= 1}`);
     })();
     await pass(watching);
     expect(seen.at(-1)).toBe('completed true');

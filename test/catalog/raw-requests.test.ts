@@ -6,10 +6,10 @@ import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
 /** A client that notes against which limit each of its calls counts. */
 function counting(answer: unknown = {}) {
-  const lanes: string[] = [];
-  const onRequest = ({ lane }: RequestEvent) => void (lane !== undefined && lanes.push(lane));
+  const limits: string[] = [];
+  const onRequest = ({ limit }: RequestEvent) => void (limit !== undefined && limits.push(limit));
   const { client, seen } = stubbed(() => json(JSON.stringify(answer)), { hooks: { onRequest } });
-  return { client, seen, lanes };
+  return { client, seen, limits };
 }
 
 describe('a raw request', () => {
@@ -38,10 +38,10 @@ describe('a raw request', () => {
     ['DELETE', '/v1/uploads/upl_1', 'uploads.delete'],
     ['DELETE', '/v1/uploads', undefined],
     ['DELETE', '/v1/uploads/upl_1/parts', undefined],
-  ])('%s %s counts against the limit %s', async (method, path, lane) => {
-    const { client, lanes, seen } = counting();
+  ])('%s %s counts against the limit %s', async (method, path, limit) => {
+    const { client, limits, seen } = counting();
     await client.request({ method, path });
-    expect(lanes).toEqual(lane === undefined ? [] : [lane]);
+    expect(limits).toEqual(limit === undefined ? [] : [limit]);
     expect([seen[0]?.method, seen[0]?.url]).toEqual([method, BASE_URL + path]);
   });
 

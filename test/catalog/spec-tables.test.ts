@@ -53,8 +53,8 @@ describe('the model table', () => {
 describe('the endpoints', () => {
   it.each(endpoints)('$call is $method $path', async (row) => {
     const { method, path } = row;
-    const lanes: string[] = [];
-    const onRequest = ({ lane }: RequestEvent) => void (lane !== undefined && lanes.push(lane));
+    const limits: string[] = [];
+    const onRequest = ({ limit }: RequestEvent) => void (limit !== undefined && limits.push(limit));
     const names: string[] = [];
     const note = (trace: unknown) => void names.push((trace as RequestTrace).name);
     const starts = channel('tracing:gen-client:request:start');
@@ -68,7 +68,7 @@ describe('the endpoints', () => {
     expect(seen[0]?.url.replace(/\?.*/, '')).toBe(BASE_URL + path.replace(/\{\w+\}/, 'a%20b'));
     if (row.public !== true) expect(seen[0]?.headers.authorization).toMatch(/^Bearer sk-test-/);
     if (row.creates) expect(seen[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
-    expect(lanes).toEqual(row.lane ? [row.lane] : []);
+    expect(limits).toEqual(row.limit ? [row.limit] : []);
   });
 
   it.each(endpoints)('$method $path is a route of the sandbox', async ({ method, path }) => {
@@ -79,13 +79,13 @@ describe('the endpoints', () => {
     expect(sandbox.requests[0]?.code).not.toBe('not_found');
   });
 
-  it.each(endpoints.filter(({ lane, method }) => lane !== undefined && method !== 'HEAD'))(
-    '$method $path counts against $lane through client.request as well',
-    async ({ method, path, lane }) => {
-      const lanes: unknown[] = [];
-      const { client } = stubbed(anyAnswer, { hooks: { onRequest: (event) => void lanes.push(event.lane) } });
+  it.each(endpoints.filter(({ limit, method }) => limit !== undefined && method !== 'HEAD'))(
+    '$method $path counts against $limit through client.request as well',
+    async ({ method, path, limit }) => {
+      const limits: unknown[] = [];
+      const { client } = stubbed(anyAnswer, { hooks: { onRequest: (event) => void limits.push(event.limit) } });
       await client.request({ method: method as 'POST', path: `${path.replace(/\{\w+\}/, 'x')}?x=1` });
-      expect(lanes).toEqual([lane]);
+      expect(limits).toEqual([limit]);
     },
   );
 
@@ -144,8 +144,8 @@ describe('the fields', () => {
 
 describe('the limits', () => {
   it('are the document’s, per minute', () => {
-    const documented = endpoints.flatMap(({ lane, limitPerMinute }) =>
-      limitPerMinute ? [[lane, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
+    const documented = endpoints.flatMap(({ limit, limitPerMinute }) =>
+      limitPerMinute ? [[limit, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
     );
     expect(DOCUMENTED_LIMITS).toEqual(Object.fromEntries(documented));
   });

@@ -81,7 +81,7 @@ describe('the diagnostics channels', () => {
     expect(job).toMatchObject({ call: 'videos', jobId: id, event: { phase: 'final' } } satisfies
       | Partial<JobTrace>
       | object);
-    expect(create).toMatchObject({ name: 'videos.create', path: '/v1/videos', attempts: 1, laneWaitMs: 0, job });
+    expect(create).toMatchObject({ name: 'videos.create', path: '/v1/videos', attempts: 1, limitWaitMs: 0, job });
     // One object is the message of a trace from its start to its end.
     expect(told.filter(([name]) => name === 'job').every(([, , message]) => message === job)).toBe(true);
     const waits = told.filter(([name]) => name === 'wait').map(([, , message]) => message as WaitTrace);

@@ -6,7 +6,7 @@ import type { RateLimitWait } from '../../src/store/rate-limit.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { settle } from '../waiting/virtual-clock.js';
-import { inMemory, LANE } from './world.js';
+import { inMemory, LIMIT_NAME } from './world.js';
 
 interface Run {
   readonly calls: number;
@@ -114,7 +114,7 @@ describe.each([
     release('unused');
     (await clock.until(second))();
     expect(clock.now() - before).toBeLessThan(1000);
-    expect(limits.snapshot()[LANE]).toMatchObject({ free: 0, queued: 0 });
+    expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 0, queued: 0 });
   });
 
   it('rejects an aborted call at once with the signal’s own reason and keeps no listener and no timer', async () => {
@@ -127,7 +127,7 @@ describe.each([
     abort.abort('enough');
     await expect(middle).rejects.toBe('enough');
     expect(getEventListeners(abort.signal, 'abort')).toEqual([]);
-    expect(limits.snapshot()[LANE]?.queued).toBe(1);
+    expect(limits.snapshot()[LIMIT_NAME]?.queued).toBe(1);
     (await clock.until(last))();
     expect(clock.timers).toBe(0);
     await expect(take(AbortSignal.abort('before'))).rejects.toBe('before');
@@ -140,9 +140,9 @@ describe.each([
     (await take(undefined, tell))();
     void take(undefined, tell);
     void take(undefined, tell);
-    expect(seen.map(({ lane, queued, reason }) => ({ lane, queued, reason }))).toEqual([
-      { lane: LANE, queued: 1, reason: 'limit' },
-      { lane: LANE, queued: 2, reason: 'limit' },
+    expect(seen.map(({ limit, queued, reason }) => ({ limit, queued, reason }))).toEqual([
+      { limit: LIMIT_NAME, queued: 1, reason: 'limit' },
+      { limit: LIMIT_NAME, queued: 2, reason: 'limit' },
     ]);
     expect(seen[0]?.waitMs).toBeCloseTo(1001.5);
     expect(seen[1]?.waitMs).toBeGreaterThan(2000);
@@ -162,7 +162,7 @@ describe.each([
 
   it('shows what is free, what queues, and for how long it is paused', async () => {
     const { clock, take, limits } = setup(2, perRequest);
-    const shown = () => limits.snapshot()[LANE];
+    const shown = () => limits.snapshot()[LIMIT_NAME];
     expect(shown()).toEqual({ limit: 2, windowMs: 1000, free: 2, queued: 0, pausedMs: 0 });
     (await take())();
     expect(shown()).toMatchObject({ free: 1, queued: 0 });
@@ -170,9 +170,9 @@ describe.each([
     void take();
     await clock.advance(500);
     expect(shown()).toMatchObject({ free: 0, queued: 1, pausedMs: 0 });
-    limits.pause(LANE, 3000);
+    limits.pause(LIMIT_NAME, 3000);
     expect(shown()).toMatchObject({ free: 0, pausedMs: 3150 });
-    expect(limits.look(LANE)).toEqual({ limit: 2, windowMs: 1000, nextFreeMs: 3150 });
+    expect(limits.look(LIMIT_NAME)).toEqual({ limit: 2, windowMs: 1000, nextFreeMs: 3150 });
     await clock.advance(3150);
     expect(shown()).toMatchObject({ pausedMs: 0 });
   });
@@ -182,12 +182,12 @@ describe.each([
     const release = await take();
     release();
     release();
-    expect(limits.snapshot()[LANE]).toMatchObject({ free: 1 });
+    expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 1 });
     const taken = await take();
     taken('unused');
     taken();
     await clock.advance(1100);
-    expect(limits.snapshot()[LANE]).toMatchObject({ free: 2 });
+    expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 2 });
   });
 
   it('goes on when the wall clock is set back an hour, or forward', async () => {
@@ -199,7 +199,7 @@ describe.each([
       await clock.advance(1300);
       (await next)();
       await clock.advance(1100);
-      expect(limits.snapshot()[LANE]).toMatchObject({ free: 1, queued: 0 });
+      expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 1, queued: 0 });
     }
   });
 });
@@ -220,14 +220,14 @@ it('a queue of 20,000 calls is filled and emptied without a scan of the queue', 
   expect((await timed(20_000)) / few).toBeLessThan(150);
   hold();
   await settle();
-  expect(limits.snapshot()[LANE]).toMatchObject({ queued: 0 });
+  expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ queued: 0 });
   expect(clock.timers).toBe(0);
 });
 
 describe('a paused limit', () => {
   it('lets nobody out until the pause has passed, with at most a tenth added', async () => {
     const { clock, take, limits } = inMemory();
-    limits.pause(LANE, 5000);
+    limits.pause(LIMIT_NAME, 5000);
     let through = 0;
     const all = Array.from({ length: 3 }, () => take().then(() => through++));
     await clock.advance(4999);
@@ -239,9 +239,9 @@ describe('a paused limit', () => {
 
   it('is never shortened by a shorter pause, and one that is no time is ignored', () => {
     const { limits } = inMemory();
-    limits.pause(LANE, 60_000);
-    for (const ms of [10, 0, -5, Number.NaN, Number.POSITIVE_INFINITY]) limits.pause(LANE, ms);
-    expect(limits.snapshot()[LANE]?.pausedMs).toBe(60_500);
+    limits.pause(LIMIT_NAME, 60_000);
+    for (const ms of [10, 0, -5, Number.NaN, Number.POSITIVE_INFINITY]) limits.pause(LIMIT_NAME, ms);
+    expect(limits.snapshot()[LIMIT_NAME]?.pausedMs).toBe(60_500);
   });
 });
 
@@ -253,11 +253,11 @@ describe('a limit without a number', () => {
     async (perRequest) => {
       const { clock, take, limits } = unlimited(perRequest);
       const before = await Promise.all(Array.from({ length: 100 }, () => take()));
-      expect(limits.snapshot()[LANE]).toEqual({
+      expect(limits.snapshot()[LIMIT_NAME]).toEqual({
         ...{ limit: Number.POSITIVE_INFINITY, windowMs: 0, free: Number.POSITIVE_INFINITY, queued: 0, pausedMs: 0 },
       });
       before.pop()?.('unused');
-      limits.pause(LANE, 1_000);
+      limits.pause(LIMIT_NAME, 1_000);
       const going: ((outcome?: 'unused' | 'accepted') => void)[] = [];
       const all = Array.from({ length: 10 }, () => take().then((release) => void going.push(release)));
       await clock.advance(1_000);
@@ -275,7 +275,7 @@ describe('a limit without a number', () => {
       going[1]?.('accepted');
       await clock.until(Promise.all(all));
       expect(going).toHaveLength(10);
-      expect(limits.snapshot()[LANE]).toMatchObject({ free: Number.POSITIVE_INFINITY, queued: 0 });
+      expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: Number.POSITIVE_INFINITY, queued: 0 });
     },
   );
 });

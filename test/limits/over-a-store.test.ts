@@ -5,7 +5,7 @@ import type { Rate } from '../../src/rules/limits.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-import { LANE, MINUTE, world } from './world.js';
+import { LIMIT_NAME, MINUTE, world } from './world.js';
 
 interface Campaign {
   readonly processes: number;
@@ -155,9 +155,9 @@ describe('limits over a store', () => {
     const { clock, process } = world();
     const one = process();
     const release = await clock.until(one.take());
-    one.limits.pause(LANE, 600_000);
+    one.limits.pause(LIMIT_NAME, 600_000);
     release('unused');
-    one.limits.pause(LANE, 1_000);
+    one.limits.pause(LIMIT_NAME, 1_000);
     await clock.advance(590_000);
     const other = process();
     let isThrough = false;
@@ -176,7 +176,7 @@ describe('limits over a store', () => {
     const { clock, process } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 0 });
     const all = [process(), process(), process()];
     for (const one of all) (await clock.until(one.take()))('accepted');
-    all[0]?.limits.pause(LANE, 10_000);
+    all[0]?.limits.pause(LIMIT_NAME, 10_000);
     await clock.advance(100);
     const going: ((outcome?: 'accepted') => void)[] = [];
     for (const one of all) for (let call = 0; call < 5; call++) void one.take().then((slot) => going.push(slot));
@@ -222,7 +222,7 @@ describe('limits over a store', () => {
     (await clock.until(process().take()))();
     await clock.advance(200_000);
     expect(clock.timers).toBe(0);
-    expect((await store.read(`account/limits/${LANE}`, ['limit'])).values).toEqual({});
+    expect((await store.read(`account/limits/${LIMIT_NAME}`, ['limit'])).values).toEqual({});
   });
 
   it('hold on Workers, where each call asks by itself', async () => {
@@ -237,7 +237,7 @@ describe('limits over a store', () => {
     };
     const all = Array.from({ length: 12 }, call);
     await clock.advance(500);
-    expect(limits.snapshot()[LANE]).toMatchObject({ free: 0, queued: 9 });
+    expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 0, queued: 9 });
     await clock.until(Promise.all(all));
     expect(fullest(counted, 2_000)).toBeLessThanOrEqual(3);
     expect(Math.max(...counted) - Math.min(...counted)).toBeLessThan(15_000);

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { setupError } from '../../src/store/store.js';
 import type { VirtualClock } from '../waiting/virtual-clock.js';
-import { LANE, world } from './world.js';
+import { LIMIT_NAME, world } from './world.js';
 
 const away = () => Promise.reject(new Error('the store is gone'));
 const ONE = { limit: 1, windowMs: 10_000 };
@@ -157,7 +157,7 @@ describe('a store that is unavailable', () => {
 
   it('that holds something else says so', async () => {
     const { clock, process, store } = world();
-    const group = `account/limits/${LANE}`;
+    const group = `account/limits/${LIMIT_NAME}`;
     await store.write(group, '0', { limit: { value: 'not ours', ttlMs: 60_000 } });
     await expect(clock.until(process().take())).rejects.toThrow(
       `The store has something else under "${group}". Give gen-client a prefix of its own.`,

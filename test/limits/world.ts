@@ -7,7 +7,7 @@ import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { seeded } from '../support/seeded.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 
-export const LANE = 'videos.create';
+export const LIMIT_NAME = 'videos.create';
 export const MINUTE: Rate = { limit: 20, windowMs: 60_000 };
 
 /** What happens at the store. */
@@ -37,8 +37,8 @@ export interface LimitedProcess {
 function processOn(limits: RateLimits, warn: (message: string) => void): LimitedProcess {
   return {
     limits,
-    take: (signal, onWait) => limits.take(LANE, { signal, onWait, warn }),
-    try: (run) => limits.try(LANE, { warn }, run),
+    take: (signal, onWait) => limits.take(LIMIT_NAME, { signal, onWait, warn }),
+    try: (run) => limits.try(LIMIT_NAME, { warn }, run),
   };
 }
 
@@ -47,7 +47,13 @@ export function inMemory(limit: Rate = MINUTE, perRequest = false) {
   const clock = Object.assign(virtualClock(), { perRequest });
   let ids = 0;
   const random: Random = { next: () => 0.5, uuid: () => `call-${++ids}` };
-  const limits = new RateLimits({ limits: { [LANE]: limit }, shared: undefined, clock, random, cells: new Map() });
+  const limits = new RateLimits({
+    limits: { [LIMIT_NAME]: limit },
+    shared: undefined,
+    clock,
+    random,
+    cells: new Map(),
+  });
   return { clock, ...processOn(limits, () => {}) };
 }
 
@@ -85,7 +91,7 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   const warnings: string[] = [];
   const process = (options: ProcessOptions = {}): LimitedProcess => {
     const shared = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
-    const made = { limits: { [LANE]: limit }, shared, clock: options.clock ?? clock, random, cells: new Map() };
+    const made = { limits: { [LIMIT_NAME]: limit }, shared, clock: options.clock ?? clock, random, cells: new Map() };
     return processOn(new RateLimits(made), (message) => void warnings.push(message));
   };
   const pauseMs = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));

@@ -141,7 +141,7 @@ describe('instrumentGenClient', () => {
     await sandbox.advance(200_000);
     await Promise.all(many);
     // One of the twenty slots of the minute was used.
-    expect((await telemetry.figures())['gen_client.lane.wait']).toBeGreaterThanOrEqual(5);
+    expect((await telemetry.figures())['gen_client.limit.wait']).toBeGreaterThanOrEqual(5);
   });
 
   test('gives the end of a job that nobody waits for a span of its own, with the link', async () => {

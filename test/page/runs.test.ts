@@ -26,9 +26,9 @@ it('a page needs the url of its proxy', () => {
 describe('a run', () => {
   it('asks for a job under its key, waits for it, and ends with the URL of its file', async () => {
     browser.answers = {
-      videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, share: 0.1, tokens: 50, againMs: 700 }],
+      videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, progress: 0.1, tokens: 50, againMs: 700 }],
       watch: [
-        { status: 'processing', etaMs: 4_000, share: 0.5, tokens: 50 },
+        { status: 'processing', etaMs: 4_000, progress: 0.5, tokens: 50 },
         { status: 'completed', file: 'f1' },
       ],
     };
@@ -58,7 +58,7 @@ describe('a run', () => {
       ['waiting', 1, 'processing'],
       ['done', 1, 'completed'],
     ]);
-    expect(states[2]).toMatchObject({ etaMs: 9_000, share: 0.1, tokens: 50, url: undefined });
+    expect(states[2]).toMatchObject({ etaMs: 9_000, progress: 0.1, tokens: 50, url: undefined });
     expect(await endOf(run)).toBe(run.get());
     expect(run.get().url).toBe('/api/gen/file?t=f1');
     expect(vi.getTimerCount()).toBe(0);

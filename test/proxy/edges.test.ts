@@ -145,7 +145,7 @@ describe('a page that creates a video', () => {
       expect(next.status).toBe(200);
       answer = next.body;
     }
-    expect(answer).toMatchObject({ status: 'completed', share: 1, tokens });
+    expect(answer).toMatchObject({ status: 'completed', progress: 1, tokens });
     const file = await app.ask(`file?t=${answer.file}`, { headers: { 'x-session': 'ann', range: 'bytes=0-99' } });
     expect(file.status).toBe(206);
     expect(file.headers.get('content-type')).toContain('video/mp4');

@@ -86,7 +86,7 @@ describe('a job that has ended', () => {
   }
 
   it.each([
-    ['completed', false, { file: expect.any(String), share: 1, etaMs: 0 }],
+    ['completed', false, { file: expect.any(String), progress: 1, etaMs: 0 }],
     ['failed', true, { error: { code: 'generation_rejected', message: expect.any(String) } }],
   ])('as %s is read once, and not again an hour later', async (status, failed, more) => {
     const app = openApp({}, { clock: 'manual' });

@@ -67,7 +67,7 @@ describe('a request that watches a job', () => {
     expect(body.againMs).toBeGreaterThan(0);
     await app.sandbox.advance(6 * MINUTE_MS);
     const ended = await app.post('watch', { ticket, seen: 'processing' });
-    expect(ended.body).toMatchObject({ final: true, status: 'completed', share: 1, etaMs: 0 });
+    expect(ended.body).toMatchObject({ final: true, status: 'completed', progress: 1, etaMs: 0 });
     expect(ended.body).not.toHaveProperty('againMs');
   });
 
@@ -141,7 +141,10 @@ describe('on Workers, where a request waits by itself, a request that watches a 
     const { app, sandbox, ticket } = await openOnWorkers(8 * MINUTE_MS);
     const answer = app.post('watch', { ticket, seen: 'processing' });
     expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(4 * MINUTE_MS);
-    expect(await answer).toMatchObject({ status: 200, body: { status: 'completed', final: true, share: 1, etaMs: 0 } });
+    expect(await answer).toMatchObject({
+      status: 200,
+      body: { status: 'completed', final: true, progress: 1, etaMs: 0 },
+    });
   });
 });
 

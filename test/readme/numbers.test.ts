@@ -20,7 +20,7 @@ const sizes = (['IMAGE', 'VIDEO', 'AUDIO'] as const).map((kind) => UPLOAD_BYTES[
 const STATED: readonly (readonly [sentence: RegExp, numbers: readonly number[]])[] = [
   [
     /(\d+) videos, (\d+) job reads, (\d+) downloads and (\d+) of each upload step a minute/g,
-    (['videos.create', 'jobs.get', 'jobs.output', 'uploads.put'] as const).map((lane) => LIMITS[lane].limit),
+    (['videos.create', 'jobs.get', 'jobs.output', 'uploads.put'] as const).map((name) => LIMITS[name].limit),
   ],
   [/\b(\d+) reads a minute/g, [LIMITS['jobs.get'].limit]],
   [/limits\(\)\['videos\.create'\]\); \/\/ \{ limit: (\d+)/g, [LIMITS['videos.create'].limit]],

@@ -97,8 +97,8 @@ describe('how long a job takes', () => {
     [0, 100, 0, 1, 0.99],
   ])(
     'a job of %s ms that runs for %i ms and showed %f ends in %s ms and is at %s',
-    (length, age, before, etaMs, share) => {
-      expect(progressOf(length, age, before)).toEqual({ etaMs, share });
+    (length, age, before, etaMs, progress) => {
+      expect(progressOf(length, age, before)).toEqual({ etaMs, progress });
     },
   );
 });

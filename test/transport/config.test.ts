@@ -75,7 +75,7 @@ describe('a bad option', () => {
     expect(() => new GenClient({ limits })).toThrow(new GenError(message));
   });
 
-  it('of limits is a lane that does not exist', () => {
+  it('of limits is a limit that does not exist', () => {
     const limits = { 'video.create': { limit: 5, windowMs: 5 } } as ClientOptions['limits'];
     expect(() => new GenClient({ limits })).toThrow(
       `GenClient has no option "limits['video.create']". Did you mean "limits['videos.create']"?`,

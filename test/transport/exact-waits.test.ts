@@ -91,11 +91,11 @@ describe('after a 429', () => {
     const waited: number[] = [];
     const hooks: ClientOptions['hooks'] = {
       onWait: (event) => void waits.push(event),
-      onRequest: ({ laneWaitMs }) => void waited.push(laneWaitMs),
+      onRequest: ({ limitWaitMs }) => void waited.push(limitWaitMs),
     };
     await sentBy([limited, done], { rateLimit, hooks });
     expect(waits).toEqual([
-      { callId: expect.any(String), lane: 'videos.create', waitMs: 393.75, queued: 0, reason: 'pause' },
+      { callId: expect.any(String), limit: 'videos.create', waitMs: 393.75, queued: 0, reason: 'pause' },
     ]);
     expect(waited).toEqual([0, 393.75]);
   });

@@ -33,16 +33,16 @@ describe('hooks', () => {
     await made;
     const callId = expect.stringMatching(/^[0-9a-f-]{36}$/);
     const idempotencyKey = expect.any(String);
-    const call = { callId, method: 'POST', path: '/v1/videos', lane: 'videos.create', laneWaitMs: 0, idempotencyKey };
+    const call = { callId, method: 'POST', path: '/v1/videos', limit: 'videos.create', limitWaitMs: 0, idempotencyKey };
     expect(new Set(seen.map(([, event]) => Reflect.get(Object(event), 'callId'))).size).toBe(1);
-    const later = { ...call, laneWaitMs: expect.any(Number) };
+    const later = { ...call, limitWaitMs: expect.any(Number) };
     expect(seen).toEqual([
       ['request', { ...call, attempt: 1 }],
       ['response', { ...call, attempt: 1, status: 500, requestId: 'r1', durationMs: 0, error: expect.any(Error) }],
       ['retry', { ...call, attempt: 1, delayMs: expect.any(Number), error: expect.any(Error) }],
       ['request', { ...call, attempt: 2 }],
       ['response', { ...call, attempt: 2, status: 429, requestId: undefined, durationMs: 0, error: expect.any(Error) }],
-      ['wait', { callId, lane: 'videos.create', reason: 'pause', queued: 1, waitMs: expect.any(Number) }],
+      ['wait', { callId, limit: 'videos.create', reason: 'pause', queued: 1, waitMs: expect.any(Number) }],
       ['request', { ...later, attempt: 3 }],
       [
         'response',
@@ -58,8 +58,8 @@ describe('hooks', () => {
         },
       ],
     ]);
-    // The service asked for 3 s, and the lane was really held up for as long.
-    const waits = seen.map(([, event]) => Number(Reflect.get(Object(event), 'laneWaitMs') ?? 0));
+    // The service asked for 3 s, and the limit was really held up for as long.
+    const waits = seen.map(([, event]) => Number(Reflect.get(Object(event), 'limitWaitMs') ?? 0));
     expect(waits.at(-1)).toBeGreaterThanOrEqual(3_000);
     expect(waits.at(-1)).toBeLessThan(4_000);
   });

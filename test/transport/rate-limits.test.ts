@@ -65,7 +65,7 @@ describe("the service's 429", () => {
     expect(seen.length).toBeLessThan(40);
   });
 
-  it('pauses the whole lane for every client of the account', async () => {
+  it('pauses the whole limit for every client of the account', async () => {
     const apiKey = freshKey();
     const first = stubbed([limited('30'), () => json(created())], { apiKey });
     const second = stubbed(() => json(created()), { apiKey });
@@ -89,7 +89,7 @@ describe("rateLimit: 'throw'", () => {
 });
 
 describe("rateLimit: 'off'", () => {
-  it('has no lanes, and still waits out a 429', async () => {
+  it('has no limits, and still waits out a 429', async () => {
     const { client, seen } = stubbed([limited('5'), () => json(created())], { rateLimit: 'off' });
     const first = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(100);
@@ -101,8 +101,8 @@ describe("rateLimit: 'off'", () => {
   });
 });
 
-describe('lanes', () => {
-  it('a full lane queues, tells onWait, shows in limits(), and its calls all succeed', async () => {
+describe('limits', () => {
+  it('a full limit queues, tells onWait, shows in limits(), and its calls all succeed', async () => {
     const waits: WaitEvent[] = [];
     const { client, seen } = stubbed(() => json(created()), { hooks: { onWait: (event) => waits.push(event) } });
     const all = Promise.all(Array.from({ length: LIMIT + 5 }, () => client.videos.create(PROMPT)));
@@ -110,7 +110,7 @@ describe('lanes', () => {
     expect(seen).toHaveLength(LIMIT);
     expect(client.limits()['videos.create']).toMatchObject({ free: 0, queued: 5 });
     expect(waits).toHaveLength(5);
-    expect(waits[0]).toMatchObject({ lane: 'videos.create', reason: 'limit', queued: 1 });
+    expect(waits[0]).toMatchObject({ limit: 'videos.create', reason: 'limit', queued: 1 });
     await vi.advanceTimersByTimeAsync(61_000);
     expect(await all).toHaveLength(LIMIT + 5);
   });

@@ -105,7 +105,7 @@ describe('a call of the service', () => {
     await transport.transfer({ ...target, url: `${BASE_URL}/v1/uploads?upload_id=1` });
     await transport.transfer({ ...target, url: 'https://storage.test/put?signature=hidden' });
     await transport.transfer({ ...target, url: `${BASE_URL}s/put` });
-    expect(events.map(({ method, path, attempt, lane }) => [method, path, attempt, lane])).toEqual([
+    expect(events.map(({ method, path, attempt, limit }) => [method, path, attempt, limit])).toEqual([
       ['GET', '/v1/x', 1, undefined],
       ['PUT', '/v1/uploads', 1, undefined],
       ['PUT', 'https://storage.test/put', 1, undefined],

@@ -19,7 +19,7 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
     limits: { 'videos.create': { limit: 20, windowMs: 60_000 }, 'images.create': { limit: Number.POSITIVE_INFINITY } },
     logLevel: 'warn',
     logger: console,
-    hooks: { onWait: ({ lane, waitMs }) => void [lane, waitMs] },
+    hooks: { onWait: ({ limit, waitMs }) => void [limit, waitMs] },
   });
   const options = { signal, timeoutMs: 10_000, maxRetries: 2, idempotencyKey: idempotencyKeyFrom('order', 42) };
 
@@ -117,7 +117,7 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
 
   const event = await verifyWebhook(request, { secret: 'secret' });
   client.notify(await client.verifyWebhook(request));
-  for await (const { share } of client.watchJob(job)) void share;
+  for await (const { progress } of client.watchJob(job)) void progress;
   for await (const { job: resumed, idempotencyKey } of client.resume(options)) void [resumed.id, idempotencyKey];
   for await (const { phase } of client.unfinishedCreates()) void phase;
   await client.markStored(clip);

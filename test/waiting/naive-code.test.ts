@@ -40,13 +40,13 @@ it('shows why it is quiet, and counts together what two clients of one account d
     [one, two].flatMap((client) => Array.from({ length: LIMIT - 5 }, () => client.videos.create({ prompt: 'fox' }))),
   );
   await vi.advanceTimersByTimeAsync(100);
-  const lane = two.limits()['videos.create'];
-  expect(lane).toEqual({ limit: LIMIT, windowMs: 60_000, free: 0, queued: LIMIT - 10, pausedMs: 0 });
+  const limit = two.limits()['videos.create'];
+  expect(limit).toEqual({ limit: LIMIT, windowMs: 60_000, free: 0, queued: LIMIT - 10, pausedMs: 0 });
   await pass(creates);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
   // The first client's calls and five of the second's went out at once.
   expect(onWait).toHaveBeenCalledTimes(LIMIT - 10);
-  expect(onWait.mock.calls[0]?.[0]).toMatchObject({ lane: 'videos.create', reason: 'limit', queued: 1 });
+  expect(onWait.mock.calls[0]?.[0]).toMatchObject({ limit: 'videos.create', reason: 'limit', queued: 1 });
 });
 
 it('leaves the caller’s own reads their share while 200 waits are read at full pace', async () => {

@@ -34,27 +34,29 @@ async function all(updates: AsyncIterable<JobUpdate>): Promise<JobUpdate[]> {
 }
 
 describe('watchJob', () => {
-  it('yields at each read, and ends with the final job, share 1 and etaMs 0', async () => {
+  it('yields at each read, and ends with the final job, progress 1 and etaMs 0', async () => {
     const { client, during } = setup();
     const { job } = await client.videos.create(PARAMS);
     const updates = await during(all(client.watchJob(job)));
     expect(updates.length).toBeGreaterThan(3);
-    expect(updates.slice(0, -1).every(({ share, etaMs }) => share === undefined && etaMs === undefined)).toBe(true);
-    expect(updates.at(-1)).toMatchObject({ job: { status: 'completed' }, share: 1, etaMs: 0 });
+    expect(updates.slice(0, -1).every(({ progress, etaMs }) => progress === undefined && etaMs === undefined)).toBe(
+      true,
+    );
+    expect(updates.at(-1)).toMatchObject({ job: { status: 'completed' }, progress: 1, etaMs: 0 });
   });
 
-  it('estimates from the jobs that have completed: share grows up to 0.99, and etaMs is what is left', async () => {
+  it('estimates from the jobs that have completed: progress grows up to 0.99, and etaMs is what is left', async () => {
     const { client, during } = setup();
     expect(client.estimate(CALL).durationMs).toBeUndefined();
     await during(client.videos.createAndWait(PARAMS));
     expect(client.estimate(CALL).durationMs).toBe(60_000);
     const { job } = await client.videos.create(PARAMS);
     const updates = await during(all(client.watchJob(job.id)));
-    const shares = updates.map(({ share }) => share ?? Number.NaN);
-    expect(shares.slice(0, -1).every((share) => share >= 0 && share <= 0.99)).toBe(true);
+    const shares = updates.map(({ progress }) => progress ?? Number.NaN);
+    expect(shares.slice(0, -1).every((progress) => progress >= 0 && progress <= 0.99)).toBe(true);
     expect([...shares].sort((a, b) => a - b)).toEqual(shares);
     const [first] = updates;
-    expect((first?.share ?? 0) * 60_000 + (first?.etaMs ?? 0)).toBeCloseTo(60_000, -3);
+    expect((first?.progress ?? 0) * 60_000 + (first?.etaMs ?? 0)).toBeCloseTo(60_000, -3);
   });
 
   it('learns each model, duration and resolution by itself, and both aliases of a model as one', async () => {
@@ -79,7 +81,7 @@ describe('watchJob', () => {
     const { sandbox, client, during } = setup();
     const job: Job = await during(client.videos.createAndWait(PARAMS));
     const reads = sandbox.requests.length;
-    expect(await all(client.watchJob(job))).toEqual([{ job, share: 1, etaMs: 0 }]);
+    expect(await all(client.watchJob(job))).toEqual([{ job, progress: 1, etaMs: 0 }]);
     expect(sandbox.requests).toHaveLength(reads);
   });
 

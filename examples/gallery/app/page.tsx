@@ -34,12 +34,12 @@ export default function Gallery() {
 }
 
 function Video({ run }: { run: Run }) {
-  const { phase, uploaded, share, url, error } = useRun(run);
+  const { phase, uploaded, progress, url, error } = useRun(run);
   if (phase === 'done') return <video src={url} controls muted style={{ width: '100%' }} />;
   if (error) return <p role="alert">{error.message}</p>;
   return (
     <p aria-live="polite">
-      {phase} <progress value={phase === 'uploading' ? uploaded : share} />
+      {phase} <progress value={phase === 'uploading' ? uploaded : progress} />
     </p>
   );
 }

@@ -92,7 +92,7 @@ function createMeters(meter: Meter) {
     description: 'Tokens left on the account after the last create.',
     unit: '{token}',
   });
-  const laneWait = meter.createHistogram('gen_client.lane.wait', {
+  const limitWait = meter.createHistogram('gen_client.limit.wait', {
     description: 'Time that calls have waited for a rate limit.',
     unit: 's',
   });
@@ -114,11 +114,11 @@ function createMeters(meter: Meter) {
       const tookMs = Date.parse(endedAt) - Date.parse(createdAt);
       if (tookMs >= 0) duration.record(tookMs / 1000, { ...of, 'gen_client.job.status': event.status });
     },
-    request({ name, attempts, laneWaitMs }: RequestTrace) {
+    request({ name, attempts, limitWaitMs }: RequestTrace) {
       const of = { 'gen_client.request': name };
       if (name === 'jobs.get') polls.add(1);
       if (attempts > 1) retries.add(attempts - 1, of);
-      if (laneWaitMs > 0) laneWait.record(laneWaitMs / 1000, of);
+      if (limitWaitMs > 0) limitWait.record(limitWaitMs / 1000, of);
     },
   };
 }

@@ -98,11 +98,11 @@ export class SpanRecorder {
   }
 
   requestEnded(request: RequestTrace): void {
-    const { job, path, attempts, laneWaitMs, error } = request;
+    const { job, path, attempts, limitWaitMs, error } = request;
     const span = this.#calls.get(request);
     if (!span) return;
     // What is made of several calls, such as saveOutput, has no attempts of its own.
-    if (attempts > 0) span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.lane.wait_ms': laneWaitMs });
+    if (attempts > 0) span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.limit.wait_ms': limitWaitMs });
     if (error !== undefined) failSpan(span, errorType(error));
     if (job) {
       this.#answered(job, span);

@@ -152,9 +152,9 @@ async function follow(page: PageContext, run: OpenRun, ticket: string, first?: W
       postJson<WatchAnswer>(`${base}/watch`, { ticket, seen: run.get().status }, 'status', run.signal),
     );
     if (!answer) return;
-    const { status, etaMs, share, tokens, file, error, againMs = 0 } = answer;
+    const { status, etaMs, progress, tokens, file, error, againMs = 0 } = answer;
     const phase = file ? 'done' : error ? 'failed' : 'waiting';
-    run.set({ phase, uploaded: 1, status, etaMs, share, tokens, error, url: file && `${base}/file?t=${file}` });
+    run.set({ phase, uploaded: 1, status, etaMs, progress, tokens, error, url: file && `${base}/file?t=${file}` });
     runs.keep(run.id, { ticket, over: phase !== 'waiting' });
     const leastMs = seen.has(status) ? askedAtMs + NO_NEWS_MS - performance.now() : 0;
     seen.add(status);

@@ -21,7 +21,7 @@ export interface RunState {
   /** Milliseconds to the end of the job, where they can be estimated. */
   readonly etaMs?: number | undefined;
   /** How much of the job is done, from 0 to 1, where it can be estimated. */
-  readonly share?: number | undefined;
+  readonly progress?: number | undefined;
   /** Tokens that the job costs, as far as is known. */
   readonly tokens?: number | undefined;
   /** The URL of the finished file, for `<video src>` and `<img src>`. */

@@ -219,7 +219,7 @@ export function failureOf(error: unknown) {
 interface Progress {
   readonly job: Job;
   readonly etaMs?: number | undefined;
-  readonly share?: number | undefined;
+  readonly progress?: number | undefined;
 }
 
 /** What a page gets when it asks how far a job is. */
@@ -231,7 +231,7 @@ export interface WatchAnswer {
   /** Milliseconds to the end, as far as the SDK has learned how long such jobs take. */
   readonly etaMs?: number | undefined;
   /** How much of the job is done, from 0 to 1. */
-  readonly share?: number | undefined;
+  readonly progress?: number | undefined;
   /** Tokens charged, or quoted until that is known. */
   readonly tokens?: number | undefined;
   /** The ticket of the finished file, for `file?t=`. */
@@ -245,12 +245,12 @@ export interface WatchAnswer {
 /** The same for every user of the job: without the ticket of the file. A final one without an error has a file. */
 export type Told = Omit<WatchAnswer, 'file' | 'againMs'>;
 
-export function toldOf({ job, etaMs, share }: Progress): Told {
+export function toldOf({ job, etaMs, progress }: Progress): Told {
   const { status } = job;
   // The service may report 0 tokens charged while a job runs.
   const tokens = (isFinal(job) ? job.finalTokenCost : undefined) ?? job.quotedTokenCost;
-  if (isCompleted(job)) return { status, final: true, etaMs: 0, share: 1, tokens };
-  if (!isFinal(job) || status === 'completed') return { status, final: false, etaMs, share, tokens };
+  if (isCompleted(job)) return { status, final: true, etaMs: 0, progress: 1, tokens };
+  if (!isFinal(job) || status === 'completed') return { status, final: false, etaMs, progress, tokens };
   const { code, message } = failureOf(new JobFailedError(`The job ended as ${status}.`, { job }));
   return { status, final: true, tokens, error: { code, message } };
 }

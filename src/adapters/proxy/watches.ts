@@ -144,7 +144,7 @@ export class Watches {
     const options = { signal: entry.stop.signal, timeoutMs: false, throwOnFailure: false } as const;
     this.#client
       .waitForJob(id, { ...options, onUpdate: (job, ahead) => tell(toldOf({ ...ahead, job })) })
-      .then((job) => tell(toldOf({ job, share: 1, etaMs: 0 })))
+      .then((job) => tell(toldOf({ job, progress: 1, etaMs: 0 })))
       .then(() => end(), end);
     return entry;
   }

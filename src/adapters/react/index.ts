@@ -8,8 +8,8 @@ const none = () => undefined;
  * The state of a run, for a component that renders again with each change; undefined without a run.
  *
  * @example
- * const { phase, share, url } = useRun(run);
- * const text = phase === 'done' ? url : `${phase} ${Math.round((share ?? 0) * 100)} %`;
+ * const { phase, progress, url } = useRun(run);
+ * const text = phase === 'done' ? url : `${phase} ${Math.round((progress ?? 0) * 100)} %`;
  */
 export function useRun(run: Run): RunState;
 export function useRun(run: Run | null | undefined): RunState | undefined;

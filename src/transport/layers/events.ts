@@ -13,7 +13,7 @@ export const observed: Layer = (call, next) => {
   const job: JobTrace | undefined = creates && jobs && { call: creates, params: tracedParams(body), label, waits };
   // The URL of a direct upload is its credential.
   const path = kind.type === 'transfer' ? undefined : call.path;
-  const trace: RequestTrace = { callId: core.config.random.uuid(), name, path, job, attempts: 0, laneWaitMs: 0 };
+  const trace: RequestTrace = { callId: core.config.random.uuid(), name, path, job, attempts: 0, limitWaitMs: 0 };
   const send = () => traced(heard(channels?.request), trace, () => next({ ...call, trace }));
   return job ? tracedStart(jobs, job, send) : send();
 };
@@ -59,7 +59,7 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
     },
     onWait(event) {
       tell('onWait', hooks.onWait, event);
-      log('info', `waiting ${Math.round(event.waitMs)} ms (${event.lane ?? 'no limit'}, ${event.reason})`, event);
+      log('info', `waiting ${Math.round(event.waitMs)} ms (${event.limit ?? 'no limit'}, ${event.reason})`, event);
     },
     warn,
   };

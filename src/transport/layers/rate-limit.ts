@@ -75,7 +75,7 @@ async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace
     release('unused');
     throw signal.reason;
   } finally {
-    if (trace && waits) trace.laneWaitMs += clock.now() - startMs;
+    if (trace && waits) trace.limitWaitMs += clock.now() - startMs;
   }
 }
 

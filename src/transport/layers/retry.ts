@@ -83,8 +83,8 @@ async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: numbe
   if (askedMs !== undefined && askedMs >= pauseMs && waitsForRateLimit(call)) return true;
   // Never earlier than asked, and not all at once.
   const delayMs = noEarlier(waitMs, random.next());
-  core.observer()?.onWait({ callId: trace?.callId ?? '', lane: limit, waitMs: delayMs, queued: 0, reason: 'pause' });
+  core.observer()?.onWait({ callId: trace?.callId ?? '', limit, waitMs: delayMs, queued: 0, reason: 'pause' });
   await sleep(core.clock, delayMs, call.signal);
-  if (trace) trace.laneWaitMs += delayMs;
+  if (trace) trace.limitWaitMs += delayMs;
   return true;
 }

@@ -80,5 +80,5 @@ const runs = gen.resume(); // after a reload: the same jobs
 
 button.onclick = () => {
   const run = gen.videos.create({ prompt, first_frame_upload_id: file }); // a File, where an id goes
-  run.subscribe(() => show(run.get())); // { phase, uploaded, share, url, error }
+  run.subscribe(() => show(run.get())); // { phase, uploaded, progress, url, error }
 };`;

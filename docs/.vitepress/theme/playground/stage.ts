@@ -52,8 +52,8 @@ export function openStage(tell: Listener): Stage {
         tell.line('request', `${method} ${path} answered ${status} in ${Math.round(durationMs)} ms`),
       onRetry: ({ method, path, delayMs }) =>
         tell.line('retry', `${method} ${path} is sent again in ${Math.round(delayMs)} ms, under the same key`),
-      onWait: ({ lane, waitMs }) =>
-        tell.line('retry', `${lane ?? 'the call'} waits ${Math.round(waitMs)} ms, as the service asks`),
+      onWait: ({ limit, waitMs }) =>
+        tell.line('retry', `${limit ?? 'the call'} waits ${Math.round(waitMs)} ms, as the service asks`),
     },
   });
   const handle = createWebhookHandler({

@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a lane', () => {
+describe('a limit', () => {
   it('ends a call that is aborted at the very turn in which its slot is granted', async () => {
     const limits = { 'videos.create': { limit: 2, windowMs: 1_000 } };
     const controller = new AbortController();
