@@ -16,7 +16,7 @@ import {
   UnprocessableEntityError,
   UploadError,
 } from '../errors/index.js';
-import { fateOf, mayHaveCreated } from '../rules/fate.js';
+import { failureKindOf, mayHaveCreated } from '../rules/failure-kind.js';
 import { quote } from '../schemas/show.js';
 
 export const EXIT = {
@@ -114,7 +114,7 @@ export function nextStepOf(error: unknown, known: NextStep | undefined): NextSte
   if (InsufficientBalanceError.isInstance(error)) return step(error.topUpUrl && `Top up at ${error.topUpUrl}`);
   const key = GenError.isInstance(error) ? error.idempotencyKey : undefined;
   if (key !== undefined && mayHaveCreated(error)) return step(sameKeyAgain(key));
-  if (ConnectionError.isInstance(error) && fateOf(error) === 'unsent') {
+  if (ConnectionError.isInstance(error) && failureKindOf(error) === 'unsent') {
     return step('Nothing was sent. Check GEN_BASE_URL or --base-url.');
   }
   return step(AuthenticationError.isInstance(error) ? 'Check GEN_API_KEY.' : undefined);

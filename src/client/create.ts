@@ -1,7 +1,7 @@
 // The calls that create jobs: what the four namespaces have in common, and the table of what differs.
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { callSite, seenFrom } from '../errors/gen-error.js';
-import { mayHaveCreated } from '../rules/fate.js';
+import { mayHaveCreated } from '../rules/failure-kind.js';
 import * as option from '../rules/options.js';
 import type { CreatedJob, JobCall } from '../schemas/job.js';
 import type { CheckedImageParams, ImageParams } from '../schemas/params.js';

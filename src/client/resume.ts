@@ -2,7 +2,7 @@
 import { withKey } from '../errors/gen-error.js';
 import { GenError, NotFoundError, TimeoutError } from '../errors/index.js';
 import type { Ledger } from '../ledger/ledger.js';
-import { outcomeUnderKey } from '../rules/fate.js';
+import { outcomeUnderKey } from '../rules/failure-kind.js';
 import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
 import { type CreateEntry, type CreatePhase, entryId, keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';

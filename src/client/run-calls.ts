@@ -1,6 +1,6 @@
 // What the drivers of a run outside of this process (the queue's worker, durable runs) need of the client.
 import { GenError } from '../errors/index.js';
-import { callFailure } from '../rules/fate.js';
+import { callFailure } from '../rules/failure-kind.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { Recover, RunEvent, RunRules } from '../rules/run-state.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';

@@ -1,7 +1,7 @@
 // A create and the wait for its end, as one run: of a call, or of what a crash has left of one.
 import { withKey } from '../errors/gen-error.js';
 import { GenError, JobError, WaitTimeoutError } from '../errors/index.js';
-import { callFailure, mayHaveCreated } from '../rules/fate.js';
+import { callFailure, mayHaveCreated } from '../rules/failure-kind.js';
 import type { CreateEntry } from '../rules/ledger-draft.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';

@@ -1,5 +1,5 @@
 import { DownloadError, GenError } from '../errors/index.js';
-import { hasNoBody } from '../rules/fate.js';
+import { hasNoBody } from '../rules/failure-kind.js';
 import { isPart } from '../rules/files.js';
 import { bodyLength, encodingOf } from '../runtime/bytes.js';
 import { isFields } from '../schemas/envelope.js';

@@ -9,13 +9,13 @@ import {
   TimeoutError,
   UploadError,
 } from '../errors/index.js';
-import { fateOf } from './fate.js';
+import { failureKindOf } from './failure-kind.js';
 
 /** Whether another upload of the same file would fail in the same way: the file cannot be right, or the service refuses it. */
 export function failsAgain(error: GenError): boolean {
   if (PreflightError.isInstance(error)) return true;
-  if (!UploadError.isInstance(error)) return fateOf(error) === 'refused';
-  return error.step === 'prepare' || fateOf(error.cause) === 'refused';
+  if (!UploadError.isInstance(error)) return failureKindOf(error) === 'refused';
+  return error.step === 'prepare' || failureKindOf(error.cause) === 'refused';
 }
 
 /** Refusals that are about the job and not about the account: a page may see them as they are. */

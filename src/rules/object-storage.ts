@@ -1,6 +1,6 @@
 // What the answer of an object store means for a copy. It is not the service: these are the codes of S3 and of stores like it.
 import { DownloadError, GenError, StorageError } from '../errors/index.js';
-import { fateOf } from './fate.js';
+import { failureKindOf } from './failure-kind.js';
 
 /** Statuses of a request that may succeed when it is repeated. */
 const PASSING: readonly number[] = [408, 409, 425, 429];
@@ -29,7 +29,7 @@ export function isPassingStore(error: StorageError): boolean {
 /** Whether the same copy may succeed later: the job is paid, so its file is not given up for a moment's trouble. */
 export function mayCopyLater(error: GenError): boolean {
   if (DownloadError.isInstance(error)) return CHANGED_ON_THE_WAY.includes(error.code);
-  if (!StorageError.isInstance(error)) return fateOf(error) === 'lost';
+  if (!StorageError.isInstance(error)) return failureKindOf(error) === 'lost';
   if (error.status !== undefined) return isPassingStore(error);
   return WITHOUT_ANSWER.includes(error.code);
 }

@@ -1,5 +1,5 @@
 import type { Job, JobTry } from '../schemas/job.js';
-import type { CallFailure, GenErrorJson } from './fate.js';
+import type { CallFailure, GenErrorJson } from './failure-kind.js';
 
 /** The job errors after which the same call may succeed. */
 export type RecoverableCode = 'generation_timeout' | 'generation_failed' | 'generation_unavailable';

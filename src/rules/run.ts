@@ -1,5 +1,5 @@
 import { isSettled, type Job, type JobTry } from '../schemas/job.js';
-import type { CallFailure } from './fate.js';
+import type { CallFailure } from './failure-kind.js';
 import type { CreateEntry } from './ledger-draft.js';
 import {
   type CreateStep,
@@ -119,7 +119,7 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
     if (failure.keyIsUnused) return { ...run, step: late };
     return refusedForGood(run, step, failure);
   }
-  if (reason === 'full' && run.refusal !== null && step.isSecondKey && !run.rules.persistent) {
+  if (reason === 'throttled' && run.refusal !== null && step.isSecondKey && !run.rules.persistent) {
     // Nothing may be waited for between the two keys, so the next round begins with the own key again. A persistent run may
     // have sent the second key before, with an answer that was lost or never recorded: it settles that key first.
     return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, late: { ...late, again: createStep(run) } });
@@ -130,7 +130,7 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
   const mayPass = name === 'ConnectionError' || recovery === 'retry' || recovery === 'retry_later';
   const isFinal = reason === 'unsent' && !mayPass;
   if (!run.rules.persistent || isFinal) return { ...run, step: late };
-  if (reason === 'full') return pauseBefore(run, { ms: slotMs(failure), next: step, late });
+  if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next: step, late });
   const missed = { ...run, misses: run.misses + 1 };
   return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, late });
 }
@@ -196,7 +196,7 @@ function notRead(run: JobRunState, step: ReadStep, failure: CallFailure): JobRun
   if (reason === 'refused' || reason === 'unsent') {
     return { ...run, step: { type: 'fail', reason, error, again: step } };
   }
-  if (reason === 'full') return readAgain(run, step.jobId, slotMs(failure));
+  if (reason === 'throttled') return readAgain(run, step.jobId, slotMs(failure));
   // A longer pause would leave the run blind for a job that is paid.
   return readAgain({ ...run, misses: run.misses + 1 }, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
 }
@@ -298,7 +298,7 @@ function countTime(before: JobRunState, event: RunEvent): JobRunState {
 }
 
 function isUnsent({ kind }: CallFailure): boolean {
-  return kind === 'full' || kind === 'unsent';
+  return kind === 'throttled' || kind === 'unsent';
 }
 
 /** The tries with what is known of the last one's job. */

@@ -1,6 +1,6 @@
 // Reads the responses of a call, and makes the errors of those that cannot be used.
 import { type APIError, ResponseError } from '../errors/index.js';
-import { hasNoBody } from '../rules/fate.js';
+import { hasNoBody } from '../rules/failure-kind.js';
 import { bodyLength, readUpTo, withBody } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';

@@ -1,6 +1,6 @@
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
-import { refusalKind } from '../rules/fate.js';
+import { refusalKind } from '../rules/failure-kind.js';
 import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
 

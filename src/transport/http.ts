@@ -1,7 +1,7 @@
 // Only importer of ky, which sends every request: JSON, streams and bytes.
 import ky from 'ky';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
-import { hasNoBody, isRedirectFailure, isRedirection, MOST_CAUSES } from '../rules/fate.js';
+import { hasNoBody, isRedirectFailure, isRedirection, MAX_CAUSES } from '../rules/failure-kind.js';
 import { streamOf } from '../runtime/bytes.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { builtIn, isBrowser, isNode } from '../runtime/platform.js';
@@ -193,7 +193,7 @@ export function connectionError(thrown: unknown, call: Call<unknown>, secret: st
 /** The message that says most: Node's "fetch failed" hides the reason in its cause. */
 function innermostMessage(error: Error, depth = 0): string {
   const { cause, message, name } = error;
-  return cause instanceof Error && depth < MOST_CAUSES ? innermostMessage(cause, depth + 1) : message || name;
+  return cause instanceof Error && depth < MAX_CAUSES ? innermostMessage(cause, depth + 1) : message || name;
 }
 
 const MOST_REDIRECTS = 5;

@@ -1,4 +1,4 @@
-import { endsWait, isRateLimited } from '../rules/fate.js';
+import { endsWait, isRateLimited } from '../rules/failure-kind.js';
 import { ENDED, type JobProgress, readPauseMs } from '../rules/read-order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';

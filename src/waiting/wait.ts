@@ -1,6 +1,6 @@
 import { JobBlockedError, JobCanceledError, JobError, JobFailedError, WaitTimeoutError } from '../errors/index.js';
 import { backoff } from '../rules/backoff.js';
-import { endsWait } from '../rules/fate.js';
+import { endsWait } from '../rules/failure-kind.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';

@@ -2,7 +2,7 @@
 import { budgetRefusal } from '../../src/ledger/counting-budget.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import type { BudgetTerms } from '../../src/rules/budget.js';
-import { outcomeUnderKey } from '../../src/rules/fate.js';
+import { outcomeUnderKey } from '../../src/rules/failure-kind.js';
 import { acceptCreate, endCreate, failCreate, noteSent } from '../../src/rules/ledger.js';
 import type { CreateEntry } from '../../src/rules/ledger-draft.js';
 import type { Clock } from '../../src/runtime/clock.js';

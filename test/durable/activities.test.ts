@@ -23,13 +23,13 @@ it('a create whose rate limit is full is not sent, keeps its place, and says whe
   for (const key of ['run-2', 'run-3']) {
     expect(await activities.create(create(key))).toMatchObject({
       type: 'failed',
-      failure: { kind: 'full', error: { name: 'RateLimitError', code: 'rate_limited', idempotencyKey: key } },
+      failure: { kind: 'throttled', error: { name: 'RateLimitError', code: 'rate_limited', idempotencyKey: key } },
     });
   }
   const waiting = client.videos.create({ prompt: 'a hare' });
   await sandbox.advance(63_000);
   expect(sandbox.jobs).toHaveLength(1);
-  expect(await activities.create(create('run-3'))).toMatchObject({ type: 'failed', failure: { kind: 'full' } });
+  expect(await activities.create(create('run-3'))).toMatchObject({ type: 'failed', failure: { kind: 'throttled' } });
   expect(await activities.create(create('run-2'))).toMatchObject({ type: 'job' });
   await sandbox.advance(63_000);
   expect(await activities.create(create('run-3'))).toMatchObject({ type: 'job' });
@@ -42,9 +42,9 @@ it.each(['images', 'videoEdits', 'characters'])('a create of %s waits for a paus
   const { sandbox, activities, refuse } = setup({ preflight: false });
   refuse(5);
   expect(await activities.create(create('run-1', call))).toMatchObject({
-    failure: { kind: 'full', retryAfterMs: 5_000 },
+    failure: { kind: 'throttled', retryAfterMs: 5_000 },
   });
-  expect(await activities.create(create('run-2', call))).toMatchObject({ failure: { kind: 'full' } });
+  expect(await activities.create(create('run-2', call))).toMatchObject({ failure: { kind: 'throttled' } });
   const sent = sandbox.requests.length;
   await sandbox.advance(6_000);
   await activities.create(create('run-2', call));

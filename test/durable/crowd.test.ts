@@ -115,7 +115,7 @@ test('the line is kept in the store of the clients, and a run keeps its place ho
   expect(waiting).toHaveLength(10);
   for (const activities of [one, other]) {
     const again = await ask(waiting[0] ?? 0, activities);
-    expect(again).toMatchObject({ type: 'failed', failure: { kind: 'full' } });
+    expect(again).toMatchObject({ type: 'failed', failure: { kind: 'throttled' } });
   }
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);
 });

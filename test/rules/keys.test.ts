@@ -1,6 +1,6 @@
 // The keys of the creates of one run, and the failures that say where fetch was led.
 import { describe, expect, it } from 'vitest';
-import { isRedirectFailure } from '../../src/rules/fate.js';
+import { isRedirectFailure } from '../../src/rules/failure-kind.js';
 import { derivedKey, LONGEST_KEY, nextKey, originsOf } from '../../src/rules/run-state.js';
 
 const shortKey = 'short';

@@ -1,6 +1,6 @@
 // What a run does after each event, wherever it stands; how long a queue waits.
 import { describe, expect, it } from 'vitest';
-import type { Fate } from '../../src/rules/fate.js';
+import type { FailureKind } from '../../src/rules/failure-kind.js';
 import { queuedReadMs } from '../../src/rules/read-order.js';
 import { nextStep } from '../../src/rules/run.js';
 import {
@@ -28,7 +28,12 @@ const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
   type: 'job',
   job: { id: ID, status, ...(status === 'completed' && { providerOutputUrl: 'https://x.example' }), ...more },
 });
-const failed = (kind: Fate, retryAfterMs: number | null = null, name = 'GenError', keyIsUnused = false): RunEvent => ({
+const failed = (
+  kind: FailureKind,
+  retryAfterMs: number | null = null,
+  name = 'GenError',
+  keyIsUnused = false,
+): RunEvent => ({
   type: 'failed',
   failure: { kind, retryAfterMs, error: { name, message: kind }, ...(keyIsUnused && { keyIsUnused }) },
 });
@@ -94,9 +99,9 @@ describe('a create that failed', () => {
       failed('unsent', null, 'ConnectionError'),
       { type: 'fail', error: { name: 'ConnectionError' } },
     ],
-    ['at a full rate limit', {}, failed('full'), { type: 'wait', ms: 3_000, next: create }],
-    ['at a limit that is free very soon', {}, failed('full', 200), { type: 'wait', ms: 1_000 }],
-    ['at a limit that says when', {}, failed('full', 40_000), { type: 'wait', ms: 40_000 }],
+    ['at a full rate limit', {}, failed('throttled'), { type: 'wait', ms: 3_000, next: create }],
+    ['at a limit that is free very soon', {}, failed('throttled', 200), { type: 'wait', ms: 1_000 }],
+    ['at a limit that says when', {}, failed('throttled', 40_000), { type: 'wait', ms: 40_000 }],
     ['without an answer, and is asked to wait', {}, failed('lost', 5_000), { type: 'wait', ms: 5_000 }],
     ['without an answer, and is asked to hurry', {}, failed('lost', 100), { type: 'wait', ms: 1_000 }],
     ['as refused', {}, failed('refused'), { type: 'fail', again: { key: 'k', isSecondKey: false } }],
@@ -148,8 +153,8 @@ describe('a read', () => {
     proceed(start(rules), job('processing'), { ...passed, passedMs });
 
   it.each<[string, RunEvent, object]>([
-    ['finds the rate limit full', failed('full', 40_000), { ...waitsForJob, ms: 40_000 }],
-    ['finds it full for a moment', failed('full', 1), { ...waitsForJob, ms: 10_000 }],
+    ['finds the rate limit full', failed('throttled', 40_000), { ...waitsForJob, ms: 40_000 }],
+    ['finds it full for a moment', failed('throttled', 1), { ...waitsForJob, ms: 10_000 }],
     ['gets no answer', failed('lost'), { ...waitsForJob, ms: 10_000 }],
     ['gets no answer and is asked to wait', failed('lost', 20_000), { ...waitsForJob, ms: 20_000 }],
     ['is refused', failed('refused'), { type: 'fail', reason: 'refused', again: read }],

@@ -14,7 +14,7 @@ import {
 } from '../../src/errors/index.js';
 import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
 import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget.js';
-import * as fate from '../../src/rules/fate.js';
+import * as rules from '../../src/rules/failure-kind.js';
 import * as files from '../../src/rules/files.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
 import { expectedMs, progressOf, readPauseMs, rhythmOf, withLength } from '../../src/rules/read-order.js';
@@ -180,7 +180,7 @@ describe('the period of a budget', () => {
 
 describe('the failure of a create means', () => {
   const refusedConnection = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
-  it.each<[string, unknown, fate.Fate | undefined]>([
+  it.each<[string, unknown, rules.FailureKind | undefined]>([
     ['an abort', new Error('aborted'), undefined],
     ['a wrong call', new GenError('wrong'), 'unsent'],
     ['no connection', away(0), 'unsent'],
@@ -190,26 +190,26 @@ describe('the failure of a create means', () => {
     ['a key function that failed after an attempt that may have arrived', arrived(away(0)), 'lost'],
     ['a late answer', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
     ['an unreadable answer', new ResponseError('what?', { attempts: 1 } as never), 'lost'],
-    ['a full rate limit', refused(429, { attempts: 0 }, RateLimitError), 'full'],
-    ['a 429', refused(429), 'full'],
+    ['a full rate limit', refused(429, { attempts: 0 }, RateLimitError), 'throttled'],
+    ['a 429', refused(429), 'throttled'],
     ['a 429 after an attempt that may have arrived', arrived(refused(429)), 'lost'],
-    ['a pause of generation', refused(503, { code: 'dispatch_disabled' }), 'full'],
+    ['a pause of generation', refused(503, { code: 'dispatch_disabled' }), 'throttled'],
     ['a character under review', refused(409, { code: 'character_pending' }), 'review'],
     ['a wrong key after an attempt that may have arrived', arrived(refused(401)), 'lost'],
-    ...[400, 401, 402, 403, 404, 413, 422].map((status): [string, unknown, fate.Fate] => [
+    ...[400, 401, 402, 403, 404, 413, 422].map((status): [string, unknown, rules.FailureKind] => [
       `a ${status}`,
       refused(status),
       'refused',
     ]),
-    ...[302, 408, 409, 425, 499, 500, 503].map((status): [string, unknown, fate.Fate] => [
+    ...[302, 408, 409, 425, 499, 500, 503].map((status): [string, unknown, rules.FailureKind] => [
       `a ${status}`,
       refused(status),
       'lost',
     ]),
   ])('%s', (_, error, expected) => {
-    expect(fate.fateOf(error)).toBe(expected);
-    expect(fate.mayHaveCreated(error)).toBe(expected === undefined || expected === 'lost');
-    expect(fate.callFailure(error)?.kind).toBe(expected);
+    expect(rules.failureKindOf(error)).toBe(expected);
+    expect(rules.mayHaveCreated(error)).toBe(expected === undefined || expected === 'lost');
+    expect(rules.callFailure(error)?.kind).toBe(expected);
   });
 
   it.each([
@@ -218,15 +218,15 @@ describe('the failure of a create means', () => {
     [400, undefined],
     [404, undefined],
   ])('%i: whether the key can be sent again', (status, isUnused) => {
-    expect(fate.callFailure(refused(status))?.keyIsUnused).toBe(isUnused);
+    expect(rules.callFailure(refused(status))?.keyIsUnused).toBe(isUnused);
   });
 
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
     'a forgotten upload: %s',
     (code) => {
-      expect(fate.isForgottenUpload(refused(404, { code }))).toBe(true);
-      expect(fate.isForgottenUpload(arrived(refused(404, { code })))).toBe(false);
-      expect([fate.isForgottenUpload(refused(404)), fate.isForgottenUpload({ code })]).toEqual([false, false]);
+      expect(rules.isForgottenUpload(refused(404, { code }))).toBe(true);
+      expect(rules.isForgottenUpload(arrived(refused(404, { code })))).toBe(false);
+      expect([rules.isForgottenUpload(refused(404)), rules.isForgottenUpload({ code })]).toEqual([false, false]);
     },
   );
 });
@@ -247,14 +247,14 @@ describe('the failure of a read', () => {
       false,
       'lost',
     ]),
-    ['429', refused(429), false, 'full'],
+    ['429', refused(429), false, 'throttled'],
     ['a wrong id', new GenError('wrong'), true, 'unsent'],
     ['a key function that failed once', passing, false, 'lost'],
     ['no connection', away(0), false, 'lost'],
     ['an abort', new Error('x'), false, undefined],
   ])('%s ends the wait: %s %s', (_, error, ends, kind) => {
-    expect(fate.endsWait(error)).toBe(ends);
-    expect(fate.readFailure(error)?.kind).toBe(kind);
+    expect(rules.endsWait(error)).toBe(ends);
+    expect(rules.readFailure(error)?.kind).toBe(kind);
   });
 
   it.each<[unknown, boolean]>([
@@ -265,7 +265,7 @@ describe('the failure of a read', () => {
     [away(1), true],
     [new GenError('wrong'), false],
   ])('%s: the attempt is made again: %s', (error, again) => {
-    expect(fate.isTransient(error)).toBe(again);
+    expect(rules.isTransient(error)).toBe(again);
   });
 });
 

@@ -1,7 +1,7 @@
 // What a run does over several events: which keys go out, and when. One step at a time is in test/rules/run-steps.
 import { describe, expect, it } from 'vitest';
 import { APIError, JobFailedError } from '../../src/errors/index.js';
-import { callFailure, type Fate } from '../../src/rules/fate.js';
+import { callFailure, type FailureKind } from '../../src/rules/failure-kind.js';
 import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, resumeRun, startRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -24,7 +24,7 @@ const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
 });
 const failedJob = (errorCode: string, errorData: Job['errorData'] = null, id = 'job_1') =>
   job('failed', { id, errorCode, errorData });
-const failed = (kind: Fate, retryAfterMs: number | null = null): RunEvent => ({
+const failed = (kind: FailureKind, retryAfterMs: number | null = null): RunEvent => ({
   type: 'failed',
   failure: { kind, retryAfterMs, error: { name: 'GenError', message: kind } },
 });
@@ -51,7 +51,7 @@ const refusal = (code: string): RunEvent => ({
   failure: { kind: 'refused', retryAfterMs: null, error: { name: 'APIError', message: 'no', code } },
 });
 const pending = (id = 'job_1') => failedJob('reference_asset_pending', null, id);
-const [lost, full, refused] = [failed('lost'), failed('full', 5_000), failed('refused')];
+const [lost, full, refused] = [failed('lost'), failed('throttled', 5_000), failed('refused')];
 
 describe('the keys of a run', () => {
   it.each<[string, Partial<RunRules>, RunEvent[], string[]]>([
@@ -151,7 +151,7 @@ describe('recovery', () => {
 describe('a wait', () => {
   it('for a slot of the rate limit does not count, and for a lost answer grows', () => {
     let run = start({ timeoutMs: 60_000, retryMs: 30_000 });
-    for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('full', 59_000), passed);
+    for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('throttled', 59_000), passed);
     expect(run.elapsedMs).toBeNull();
     expect(proceed(run, job('processing')).step).toMatchObject({ leftMs: 60_000 });
     const waits: unknown[] = [];
@@ -265,7 +265,7 @@ describe('what an error means', () => {
       idempotencyKey: 'k',
     });
     expect(callFailure(asked)).toEqual({
-      kind: 'full',
+      kind: 'throttled',
       retryAfterMs: null,
       error: { name: 'APIError', message: 'busy', code: 'dispatch_disabled', recovery: 'none', idempotencyKey: 'k' },
     });

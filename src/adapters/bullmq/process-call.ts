@@ -4,7 +4,7 @@ import { type CallKind, type SeenCall, seeCall, sendRunCreate } from '../../clie
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import { GenError, RateLimitError, WaitTimeoutError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
-import { errorFromJson, type GenErrorJson } from '../../rules/fate.js';
+import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { failsAgain } from '../../rules/files.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { queuedReadMs } from '../../rules/read-order.js';
@@ -189,7 +189,7 @@ function untilNextPeriod(clock: Clock, seen: SeenCall): SeenCall {
   if (event.type !== 'failed' || !BudgetExceededError.isInstance(error)) return seen;
   if (error.reason !== 'spent' || error.resetsAt === null) return seen;
   const retryAfterMs = Math.max(1, Date.parse(error.resetsAt) - clock.now());
-  return { ...seen, event: { ...event, failure: { ...event.failure, kind: 'full', retryAfterMs } } };
+  return { ...seen, event: { ...event, failure: { ...event.failure, kind: 'throttled', retryAfterMs } } };
 }
 
 /** Uploads the files of the call and stores their ids, so that no later attempt does it again. */

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
 import { type CallKind, checkClient, seeCall, sendRunCreate } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
-import { errorJson } from '../../rules/fate.js';
+import { errorJson } from '../../rules/failure-kind.js';
 import { mayCopyLater } from '../../rules/object-storage.js';
 import { callback, checkOptions } from '../../rules/options.js';
 import type { RunEvent } from '../../rules/run-state.js';

@@ -1,7 +1,7 @@
 // What a durable run needs of a workflow engine, and one adapter for each engine, by the shape of what the engine hands to a
 // workflow: no engine is imported.
 import * as z from 'zod/mini';
-import { errorFromJson, type GenErrorJson } from '../../rules/fate.js';
+import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { checkOptions, must, optional, text } from '../../rules/options.js';
 
 /** A JSON value. */

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { type CallKind, lastingRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
-import { errorJson } from '../../rules/fate.js';
+import { errorJson } from '../../rules/failure-kind.js';
 import { DEFAULT_WAIT_MS } from '../../rules/limits.js';
 import * as option from '../../rules/options.js';
 import { nextStep } from '../../rules/run.js';

@@ -1,4 +1,4 @@
-export type { GenErrorJson } from '../../rules/fate.js';
+export type { GenErrorJson } from '../../rules/failure-kind.js';
 export type { OutputDestination } from '../storage/destination.js';
 export { createActivities } from './activities.js';
 export type { Activities, ActivityName, DurableEngine, InngestOptions, InngestStep, Json } from './engines.js';

@@ -1,6 +1,6 @@
 import { AwsV4Signer } from 'aws4fetch';
 import { GenError, StorageError } from '../../errors/index.js';
-import { isRedirectFailure } from '../../rules/fate.js';
+import { isRedirectFailure } from '../../rules/failure-kind.js';
 import { isUnsatisfiable } from '../../rules/files.js';
 import {
   isAbsent,

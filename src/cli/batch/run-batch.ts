@@ -12,7 +12,7 @@ import {
 } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
 import { backoff } from '../../rules/backoff.js';
-import { fateOf } from '../../rules/fate.js';
+import { failureKindOf } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
@@ -66,7 +66,7 @@ function isSystemic(error: unknown): boolean {
   const cause = UploadError.isInstance(error) ? error.cause : error;
   return (
     exitCodeOf(cause) === EXIT.account ||
-    (ConnectionError.isInstance(cause) && fateOf(cause) === 'unsent') ||
+    (ConnectionError.isInstance(cause) && failureKindOf(cause) === 'unsent') ||
     (ServerError.isInstance(cause) && cause.code === 'dispatch_disabled')
   );
 }
@@ -176,7 +176,7 @@ class BatchRun {
       return await this.#make(row, key, create);
     } catch (error) {
       if (create.signal.aborted) return this.#leaveOut(row, 'batch_stopped');
-      const isLost = !this.#accepted.has(row) && fateOf(error) === 'lost';
+      const isLost = !this.#accepted.has(row) && failureKindOf(error) === 'lost';
       if (!isLost && !BudgetExceededError.isInstance(error)) throw error;
       if (isLost) this.#lost.add(row);
       this.#again.set(row, error);

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { GenClient } from '../../client/client.js';
 import { APIError, AuthenticationError, GenError, NotFoundError } from '../../errors/index.js';
-import { isRateLimited } from '../../rules/fate.js';
+import { isRateLimited } from '../../rules/failure-kind.js';
 import { WEBHOOK_TOLERANCE_S as WINDOW_S } from '../../rules/limits.js';
 import { isOutOfReach } from '../../rules/preflight.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';

@@ -1,5 +1,5 @@
 import { TimeoutError } from '../../errors/index.js';
-import { isUncounted } from '../../rules/fate.js';
+import { isUncounted } from '../../rules/failure-kind.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
 import { readAnswer, shownRequestId } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';

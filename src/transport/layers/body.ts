@@ -1,6 +1,6 @@
 // What a call is sent with: its body is checked, copied, and its files are uploaded.
 import { GenError } from '../../errors/index.js';
-import { isForgottenUpload } from '../../rules/fate.js';
+import { isForgottenUpload } from '../../rules/failure-kind.js';
 import { refuseOptions } from '../../rules/fields.js';
 import { derivedKey } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';

@@ -3,7 +3,7 @@ import { GenError, PreflightError } from '../../errors/index.js';
 import { budgetRefusal, type ClientHome, countingOf, counts } from '../../ledger/counting-budget.js';
 import { type Ledger, ledgerOf } from '../../ledger/ledger.js';
 import type { BudgetTerms } from '../../rules/budget.js';
-import { outcomeUnderKey } from '../../rules/fate.js';
+import { outcomeUnderKey } from '../../rules/failure-kind.js';
 import {
   acceptCreate,
   type FailedCreate,

@@ -1,5 +1,5 @@
 import { RateLimitError } from '../../errors/index.js';
-import { isRateLimited } from '../../rules/fate.js';
+import { isRateLimited } from '../../rules/failure-kind.js';
 import { abortable } from '../../runtime/deadline.js';
 import type { RateLimitWait, Release } from '../../store/rate-limit.js';
 import type { RateLimits } from '../../store/rate-limits.js';

@@ -3,7 +3,7 @@ import pRetry from 'p-retry';
 import { markArrived } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
 import { backoff, noEarlier, spread } from '../../rules/backoff.js';
-import { fateOf, isRateLimited, isTransient } from '../../rules/fate.js';
+import { failureKindOf, isRateLimited, isTransient } from '../../rules/failure-kind.js';
 import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
 import { noteUnsentIn } from './ledger.js';
@@ -52,15 +52,15 @@ async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, f
   const { core, signal } = call;
   progress.turn = { ...progress.turn, error };
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
-  const fate = fateOf(error);
+  const kind = failureKindOf(error);
   // What has surely made no job counts as not sent, should the caller leave during the pause.
-  const madeNothing = fate === 'full' || fate === 'unsent';
+  const madeNothing = kind === 'throttled' || kind === 'unsent';
   if (madeNothing) call.sent.mayHaveArrived = progress.wasLost;
   if (madeNothing && !progress.wasLost) await noteUnsentIn(call);
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitOut(call, progress, askedMs);
   if (failures >= call.maxRetries || !isTransient(error)) return false;
-  progress.wasLost ||= fate === 'lost';
+  progress.wasLost ||= kind === 'lost';
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
   const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));

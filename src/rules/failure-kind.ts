@@ -28,10 +28,10 @@ import {
  * - `review`: the create was refused because a character is still under review. No job was made.
  * - `refused`: the service refused the call. No job was made, and the key is used up.
  * - `unsent`: nothing reached the service.
- * - `full`: there is no room now: the rate limit is full, or generation is paused. No job was made.
+ * - `throttled`: the service accepts no call now: the rate limit is full, or generation is paused. No job was made.
  * - `lost`: there was no usable answer. A job may have been made, so only the same key may be sent again.
  */
-export type Fate = 'review' | 'refused' | 'unsent' | 'full' | 'lost';
+export type FailureKind = 'review' | 'refused' | 'unsent' | 'throttled' | 'lost';
 
 /** An error as plain data: the part of its JSON form that a run needs. It contains no secret. */
 export interface GenErrorJson {
@@ -52,7 +52,7 @@ export interface GenErrorJson {
 /** A failed call of a run, as plain data. */
 export interface CallFailure {
   /** What it means for the run. */
-  readonly kind: Fate;
+  readonly kind: FailureKind;
   /** How long the service or the rate limit asks to wait, in milliseconds; null where neither says. */
   readonly retryAfterMs: number | null;
   /** The error itself. */
@@ -90,10 +90,10 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const NEVER_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|CERT_[A-Z_]+|ERR_TLS_[A-Z_]+|bad port)$|client error \(Connect\)/;
 /** Causes of causes that are looked at: an error may be its own cause. */
-export const MOST_CAUSES = 6;
+export const MAX_CAUSES = 6;
 
 /** What a failed create means. Undefined for an error that is not of this package, such as an abort: a job may exist. */
-export function fateOf(error: unknown): Fate | undefined {
+export function failureKindOf(error: unknown): FailureKind | undefined {
   if (!GenError.isInstance(error)) return undefined;
   if (!APIError.isInstance(error)) {
     if (hasNoAnswer(error) && 'attempts' in error && error.attempts === 0)
@@ -105,19 +105,19 @@ export function fateOf(error: unknown): Fate | undefined {
     }
     return 'unsent';
   }
-  if (RateLimitError.isInstance(error) && error.attempts === 0) return 'full';
+  if (RateLimitError.isInstance(error) && error.attempts === 0) return 'throttled';
   if (error.code === 'character_pending') return 'review';
   const status = documentedStatus(error);
   if (isBeforeTheKey(error) && mayHaveArrived(error)) return 'lost';
-  if (status === 429 || error.code === 'dispatch_disabled') return 'full';
+  if (status === 429 || error.code === 'dispatch_disabled') return 'throttled';
   if (status < 400 || status >= 500 || UNCLEAR.includes(status)) return 'lost';
   return 'refused';
 }
 
 /** Whether a job may exist after this error of a create. */
 export function mayHaveCreated(error: unknown): boolean {
-  const fate = fateOf(error);
-  return fate === undefined || fate === 'lost';
+  const kind = failureKindOf(error);
+  return kind === undefined || kind === 'lost';
 }
 
 /** Whether the refusal came before the service looked at the key: the key is not used up. */
@@ -133,12 +133,12 @@ function isBeforeTheKey(error: unknown): boolean {
  * call made none, which says nothing about an earlier one; `lost`, a job may exist.
  */
 export function outcomeUnderKey(error: unknown): 'refused' | 'unsent' | 'lost' {
-  switch (fateOf(error)) {
+  switch (failureKindOf(error)) {
     case 'refused':
     case 'review':
       return isBeforeTheKey(error) ? 'unsent' : 'refused';
     case 'unsent':
-    case 'full':
+    case 'throttled':
       return 'unsent';
     default:
       return 'lost';
@@ -153,7 +153,7 @@ export function isForgottenUpload(error: unknown): boolean {
 
 /** What the failed create of a run means, as plain data; undefined for an error that is not of this package. */
 export function callFailure(error: unknown): CallFailure | undefined {
-  const kind = fateOf(error);
+  const kind = failureKindOf(error);
   if (kind === undefined || !GenError.isInstance(error)) return undefined;
   return { kind, ...details(error), ...(kind === 'refused' && isBeforeTheKey(error) && { keyIsUnused: true }) };
 }
@@ -161,8 +161,14 @@ export function callFailure(error: unknown): CallFailure | undefined {
 /** What the failed read of a run means: `refused` where another read cannot change it. */
 export function readFailure(error: unknown): CallFailure | undefined {
   if (!GenError.isInstance(error)) return undefined;
-  const fate = fateOf(error);
-  const kind = endsWait(error) ? (fate === 'unsent' ? 'unsent' : 'refused') : fate === 'full' ? 'full' : 'lost';
+  const created = failureKindOf(error);
+  const kind = endsWait(error)
+    ? created === 'unsent'
+      ? 'unsent'
+      : 'refused'
+    : created === 'throttled'
+      ? 'throttled'
+      : 'lost';
   return { kind, ...details(error) };
 }
 
@@ -212,7 +218,7 @@ const REDIRECT_FAILURE = /^unexpected redirect$|redirect mode is set to error/;
 
 /** Whether fetch failed because it was told to take redirects for errors. */
 export function isRedirectFailure(error: unknown, depth = 0): boolean {
-  if (!(error instanceof Error) || depth > MOST_CAUSES) return false;
+  if (!(error instanceof Error) || depth > MAX_CAUSES) return false;
   return REDIRECT_FAILURE.test(error.message) || isRedirectFailure(error.cause, depth + 1);
 }
 
@@ -244,7 +250,7 @@ function hasNoAnswer(error: unknown): boolean {
 /** Whether a connection existed, so that the request may have arrived. */
 function wasConnected(error: ConnectionError): boolean {
   let cause: unknown = error.cause;
-  for (let depth = 0; cause instanceof Error && depth < MOST_CAUSES; depth++) {
+  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth++) {
     if (NEVER_CONNECTED.test('code' in cause ? String(cause.code) : cause.message)) return false;
     cause = cause.cause;
   }
