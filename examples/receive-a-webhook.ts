@@ -4,7 +4,6 @@ import { Hono } from 'hono';
 
 const receive = createWebhookHandler({
   secret: process.env.GEN_WEBHOOK_SECRET,
-  ack: 'after', // the work comes before the answer, so the service repeats what fails
   on: {
     'job.completed': (event) => console.log(`${event.data.job.id} is ready: ${event.data.job.providerOutputUrl}`),
     'job.failed': (event) => console.log(`${event.data.job.id} failed, nothing was charged`),

@@ -56,7 +56,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     ['works without all three', 'test/package.test.ts', 'the webhooks door pulls in nothing'],
     [
-      'an event whose listener throws is answered 500',
+      'If a listener throws, the response is 500 and the service sends the event again.',
       'test/webhooks/webhook-handler.test.ts',
       'that throw %j are reported with their event',
     ],
@@ -168,7 +168,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/webhooks.md': [
     [
-      'timestamp 300 seconds or more away, in either direction, is refused',
+      'timestamp 300 seconds or more away, in either direction, is rejected',
       'test/webhooks/verify-webhook.test.ts',
       'is fresh %i ms away',
     ],

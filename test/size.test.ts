@@ -8,12 +8,10 @@ import { ensureBuilt, ROOT } from './support/build.js';
 beforeAll(ensureBuilt, 180_000);
 
 /**
- * Checking a webhook alone: receivers on the edge pay it on every cold start; standardwebhooks costs 4.9 kB. These are 2.5 kB
- * of 1,024 bytes, and the ten seconds after which a body is no longer read. The ceiling was 2,500 bytes until every error had
- * a recovery and a verified event a mark, 2,560 until a body without an end was bounded, and 2,720 until the reader of bodies was
- * the one of the whole package.
+ * Verifying a webhook alone: receivers on the edge pay for it at every cold start. standardwebhooks costs 4.9 kB. It was 2,740
+ * bytes until API Gateway's base64 bodies, unknown signature schemes, and swapped arguments were handled.
  */
-const WEBHOOK_BYTES = 2_740;
+const WEBHOOK_BYTES = 2_900;
 /** What a page adds to every visit: the smallest uploader of a peer alone costs 8 kB. */
 const PAGE_BYTES = 2_500;
 
@@ -36,7 +34,7 @@ test('the page part fits in 2.5 kB, gzipped: every visitor pays for it', async (
   expect(size).toBeLessThanOrEqual(PAGE_BYTES);
 });
 
-test('checking a webhook fits in 2.7 kB, gzipped', async () => {
+test('verifying a webhook fits in 2.9 kB, gzipped', async () => {
   const size = await bundleSize({ code: OWN_PROGRAMS.verifyWebhook, from: ROOT });
   expect(size).toBeGreaterThan(500);
   expect(size).toBeLessThanOrEqual(WEBHOOK_BYTES);

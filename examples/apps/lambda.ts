@@ -10,7 +10,6 @@ const userOf = (request: Request) => request.headers.get('x-user') ?? ''; // you
 // A Lambda freezes once it has answered: the listener runs before the answer.
 const webhook = createWebhookHandler({
   client,
-  ack: 'after',
   on: { 'job.completed': ({ data }) => console.log(`${data.job.id} is ready`) },
 });
 const file = createOutputHandler({ client, authorize: (request, jobId) => owners.get(jobId) === userOf(request) });

@@ -17,7 +17,6 @@ function start({ GEN_API_KEY: apiKey, GEN_BASE_URL: baseUrl, GEN_WEBHOOK_SECRET:
   const authorize = (request: Request, jobId: string) => request.headers.get('x-user') === owners.get(jobId);
   const webhook = createWebhookHandler({
     client,
-    ack: 'after',
     on: { 'job.completed': ({ data }) => copyOutput(client, data.job.id, source(data.job.id)) },
   });
   return { client, webhook, file: createOutputHandler({ client, authorize, source }) };

@@ -17,7 +17,6 @@ export default {
     if (url.pathname === '/webhook') {
       const receive = createWebhookHandler({
         secret: env.GEN_WEBHOOK_SECRET,
-        ack: 'after', // a copy that fails is answered with 500, so that the service sends the event again
         on: {
           'job.completed': async ({ data }) => {
             await copyOutput(client, data.job, fileOf(env, data.job.id));

@@ -18,7 +18,6 @@ const fileOf = (jobId: string) =>
 
 export const POST = createWebhookHandler({
   secret: process.env.GEN_WEBHOOK_SECRET,
-  ack: 'after', // a copy that fails is answered with 500, so that the service sends the event again
   on: {
     'job.completed': async ({ data }) => {
       await copyOutput(client, data.job, fileOf(data.job.id));

@@ -34,7 +34,7 @@ export default {
         const run = await env.VIDEOS.get(searchParams.get('run') ?? '');
         await run.sendEvent({ type: 'gen-client-job', payload });
       };
-      return createWebhookHandler({ client, ack: 'after', on: { '*': wake } })(request);
+      return createWebhookHandler({ client, on: { '*': wake } })(request);
     }
     if (request.method !== 'POST') return createOutputHandler({ client, authorize: isUser, source: fileOf })(request);
     if (!isUser(request)) return new Response(null, { status: 401 });

@@ -279,7 +279,7 @@ export class GenClient {
   ): Promise<WebhookEvent> {
     const secret = options.secret ?? this.#secrets();
     if (options.secret === undefined && secret.length === 0)
-      throw refusal('secret_missing', 'The signing secret is missing. Pass webhookSecret, or set GEN_WEBHOOK_SECRET.');
+      throw refusal('secret_missing', 'webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.');
     return verifyWebhook(received, { ...options, secret });
   }
 

@@ -1,32 +1,31 @@
 import { type Details, GenError } from './gen-error.js';
 
 /**
- * Why a webhook was refused. `secret_missing`, `options_invalid`, `body_unavailable` and `body_parsed` are the receiver's
- * own mistakes (answer 500, so that the service sends again); the others are the sender's (answer 400).
+ * Why a webhook was rejected. `secret_missing`, `options_invalid`, `body_unavailable`, and `body_parsed` are the receiver's
+ * own mistakes: respond 500, so that the service sends the event again. For the others, respond 400.
  */
 export type WebhookRefusal =
-  /** No signing secret was given, or a blank one. */
+  /** The signing secret is missing or blank. */
   | 'secret_missing'
-  /** An option cannot be right: too many secrets, a tolerance that is no positive number of seconds. */
+  /** An option is invalid, for example more than 8 secrets. */
   | 'options_invalid'
-  /** There is no body to read: used up before, cut off, or never handed over. */
+  /** The body is missing, truncated, or was read before. */
   | 'body_unavailable'
-  /** The body was parsed before it arrived, so the bytes that were signed are gone. */
+  /** The body was parsed, so the signed bytes are gone. */
   | 'body_parsed'
-  /** The body is larger than the receiver takes (answer 413). */
+  /** The body is larger than `maxBodyBytes`. Respond 413. */
   | 'body_too_large'
-  /** The request carries no `X-Service-Signature`. */
+  /** The request has no `X-Service-Signature` header. */
   | 'signature_missing'
-  /** The signature header is not `t=<unix_seconds>,v1=<hex_digest>`. */
+  /** The signature header has no `t=<unix_seconds>` or no `v1=<hex_digest>`. */
   | 'signature_malformed'
-  /** Signed too long ago, or in the future. */
+  /** The timestamp is too old or in the future. */
   | 'timestamp_out_of_tolerance'
-  /** No digest fits the body under the given secrets. */
+  /** No digest matches the body and the secrets. */
   | 'signature_mismatch'
-  /** Rightly signed, but not an event. */
+  /** The signature is valid, but the body is not an event. */
   | 'event_malformed';
 
-/** The receiver's own mistakes among the reasons. */
 const OWN_MISTAKES: readonly WebhookRefusal[] = [
   'secret_missing',
   'options_invalid',
@@ -34,13 +33,13 @@ const OWN_MISTAKES: readonly WebhookRefusal[] = [
   'body_parsed',
 ];
 
-/** A webhook that could not be verified: do not act on it. */
+/** Thrown for a webhook that can't be verified. Don't act on its content. */
 export class WebhookVerificationError extends GenError {
   protected static override get family() {
     return 'GenError/WebhookVerificationError';
   }
 
-  /** Why, as one of a closed set. */
+  /** Why the webhook was rejected. */
   declare readonly reason: WebhookRefusal;
 
   constructor(message: string, details: Details<WebhookVerificationError, 'reason'>) {
@@ -48,7 +47,6 @@ export class WebhookVerificationError extends GenError {
   }
 }
 
-/** The error for a webhook that is refused. */
 export function refusal(reason: WebhookRefusal, message: string, cause?: unknown): WebhookVerificationError {
   return new WebhookVerificationError(message, { reason, cause });
 }

@@ -5,37 +5,30 @@ import { sleep } from '../runtime/deadline.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { type Decision, type Store, updateGroup } from '../store/store.js';
 
-/** What a claim found: the event is new, another copy of it is being handled, or it was handled. */
+/** Result of a claim: the event is new, another copy is in progress, or it was handled. */
 type Claimed = 'new' | 'busy' | 'done';
 
-/**
- * How a delivery ended: handled now, handled before, in the hands of another copy, with a listener that failed or did
- * not finish, or without an answer of the store.
- */
+/** How a delivery ended. `done` was handled before, `busy` is owned by another copy, `unclaimed` met an unavailable store. */
 export type Verdict = 'handled' | 'done' | 'busy' | 'failed' | 'unfinished' | 'unclaimed';
 
 export interface Delivery {
-  /** What the store said. Never rejects. */
+  /** Never rejects. */
   readonly claimed: Promise<Claimed | 'unclaimed'>;
-  /** How it ended, at the latest after the lease. Never rejects. */
+  /** Settles after the lease at the latest. Never rejects. */
   readonly outcome: Promise<Verdict>;
 }
 
 export interface InboxOptions {
-  /** Where the ids of handled events are. */
   readonly store: Store;
   readonly leaseMs: number;
-  /** Milliseconds to wait before each further claim of an event that is in the hands of another copy. */
+  /** Milliseconds before each further claim of an event that another copy owns. */
   readonly pausesMs: readonly number[];
   readonly handle: (event: WebhookEvent) => unknown;
-  /** Told of every failure. Never throws. */
+  /** Called for every failure. Never throws. */
   readonly report: (error: unknown, event: WebhookEvent) => void;
 }
 
-/**
- * Handles each event once. Copies meet in the store alone: on Workers a promise dies with the request that made it, so
- * no delivery waits for what another one holds.
- */
+/** Handles each event once. Copies meet only in the store: on Workers, a promise is abandoned when its request ends. */
 export function createInbox(options: InboxOptions): (event: WebhookEvent) => Delivery {
   return (event) => {
     const claim = claimEvent(event, options);
@@ -49,7 +42,7 @@ export function createInbox(options: InboxOptions): (event: WebhookEvent) => Del
 interface Claim {
   readonly found: Claimed | 'unclaimed';
   readonly record: ReturnType<typeof eventRecord>;
-  /** When the lease ends. It begins before the store is asked, so it never outlasts the one that the store keeps by its own clock. */
+  /** End of the lease. It starts before the store's own copy of it, so that it never ends later. */
   readonly endsMs: number;
 }
 
@@ -82,11 +75,11 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
       report(error, event);
     }
     try {
-      // After the lease the claim may be another copy's, and is not given back.
+      // After the lease, another copy may own the claim, so it isn't released.
       if (verdict === 'handled') await record.complete();
       else if (!isOver) await record.release();
     } catch (error) {
-      // It changes nothing about how the event ended: the lease ends by itself.
+      // The verdict stands: the lease expires on its own.
       report(error, event);
     }
   };
@@ -98,16 +91,15 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
     work().then(cancel).then(done);
   });
   if (isOver) {
-    const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not answer';
+    const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not respond';
     report(new GenError(`${who} within ${leaseMs} ms (leaseMs). Another copy of the event can be handled now.`), event);
   }
   return verdict;
 }
 
-/** The one key of an event's group: `done`, or who works on it. */
+/** The only key of an event's group: `done`, or its owner. */
 const STATE_KEY = 'state';
 const HANDLED = 'done';
-/** A handled event is remembered for three days. */
 const REMEMBER_MS = 3 * DAY_MS;
 
 function eventRecord(store: Store, id: string) {
@@ -116,16 +108,16 @@ function eventRecord(store: Store, id: string) {
   const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
     updateGroup(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
   return {
-    /** Takes the event for `leaseMs` milliseconds: of any number of claims at once, one gets `new`. */
+    /** Of any number of concurrent claims, one gets `new`. */
     claim: (leaseMs: number) =>
       update<Claimed>((state) => {
-        // A claim whose answer was lost finds itself.
+        // A claim whose response was lost finds itself.
         if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
         return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
       }),
     complete: () =>
       update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs: REMEMBER_MS } }, result: undefined })),
-    /** The event was not handled: the next claim gets `new`. */
+    /** The next claim gets `new`. */
     release: () => update((state) => ({ changes: state === own ? { [STATE_KEY]: null } : {}, result: undefined })),
   };
 }

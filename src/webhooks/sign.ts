@@ -1,45 +1,45 @@
 import { GenError } from '../errors/gen-error.js';
+import * as option from '../rules/options.js';
 import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
 import { jobIdIn } from '../schemas/webhook-event.js';
-import { CALLBACK, checkRules, type Rule, SECRET } from './handler.js';
 import { secretsOf, signatureOf, WEBHOOK_HEADERS, type WebhookSecret } from './signature.js';
 
-/** How to sign a webhook. */
+/** Options for `signWebhook`. */
 export interface SignWebhookOptions {
-  /** The signing secret. Several give one `v1` each, as during a rotation. A blank one is refused. */
+  /** Signing secret. Several produce one `v1` each, as during a rotation. A blank one throws. */
   readonly secret: WebhookSecret;
-  /** Unix seconds to sign with. @default the current time */
+  /** Timestamp in Unix seconds. @default the current time */
   readonly timestamp?: number | undefined;
-  /** Gives the current time in milliseconds, for tests. @default Date.now */
+  /** Returns the current time in milliseconds, for tests. @default Date.now */
   readonly now?: (() => number) | undefined;
 }
 
-/** A webhook as the service would send it: POST `body` with `headers`. */
+/** A signed webhook: POST `body` with `headers`. */
 export interface SignedWebhook {
-  /** The exact text that is signed. */
+  /** The exact signed text. */
   readonly body: string;
   /** `Content-Type` and the documented `X-Service-*` headers. */
   readonly headers: Record<string, string>;
 }
 
-const SIGN_RULES: Readonly<Record<keyof SignWebhookOptions, Rule>> = {
-  secret: SECRET,
-  timestamp: ['a whole number of unix seconds', Number.isInteger, true],
-  now: CALLBACK,
-};
+const SIGN_OPTIONS = option.optionsOf({
+  secret: option.anything,
+  timestamp: option.must<number>('a whole number of unix seconds', Number.isInteger),
+  now: option.callback,
+});
 
 /**
- * Signs an event as the service does, for tests of a receiver. An event given as a string is signed as it
- * stands, so that broken bodies can be tried, too. Throws a GenError for an option that cannot be right.
+ * Signs an event as the service does, to test a receiver. A string is signed unchanged, so you can test broken bodies, too.
+ * Throws a GenError for an invalid option.
  *
  * @example
  * const { body, headers } = await signWebhook(event, { secret: 'whsec_test' });
  * const response = await handler(new Request('https://me.test/webhooks', { method: 'POST', body, headers }));
  */
 export async function signWebhook(event: object | string, options: SignWebhookOptions): Promise<SignedWebhook> {
-  checkRules('signWebhook', SIGN_RULES, options);
+  option.checkOptions('signWebhook', SIGN_OPTIONS, options);
   if (typeof event !== 'string' && !isFields(event))
     throw new GenError(mustBe('event', 'an object or a string', event));
   const { secret, timestamp, now = systemClock.now } = options ?? {};

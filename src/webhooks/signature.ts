@@ -11,36 +11,35 @@ export const WEBHOOK_HEADERS = [
   'X-Service-Signature',
 ] as const;
 
-/** A signing secret, or several during a rotation. It may be undefined so that it can come from the environment. */
+/** A signing secret, or several during a rotation. May be undefined, so that a missing variable fails at run time. */
 export type WebhookSecret = string | readonly string[] | undefined;
 
-/** The secrets as a list. Throws a WebhookVerificationError when there is none, or when one cannot be right. */
+/** The secrets as a list. Throws a WebhookVerificationError if one is missing or blank. */
 export function secretsOf(secret: WebhookSecret): readonly string[] {
   const secrets = [secret ?? []].flat();
   const isMissing = !secrets.length || secrets.some((one: unknown) => typeof one !== 'string' || !one.trim());
   if (isMissing || secrets.length > 8)
     throw refusal(
       isMissing ? 'secret_missing' : 'options_invalid',
-      `secret ${isMissing ? 'is missing or blank' : 'has more than 8 entries'}. The console shows it under Webhooks.`,
+      isMissing
+        ? 'secret is missing or blank. Pass { secret }, for example process.env.GEN_WEBHOOK_SECRET.'
+        : 'secret has more than 8 entries. Pass the current secret and the next one.',
     );
   return secrets;
 }
 
-/**
- * The hex HMAC-SHA256 of `<timestamp>.<body>` under `secret`. `timestamp` is unix seconds, as the text
- * that stands in the header.
- */
+/** The hex HMAC-SHA256 of `<timestamp>.<body>`. `timestamp` is the header's own text, in Unix seconds. */
 export function signatureOf(secret: string, timestamp: string, body: RawBody): string | Promise<string> {
   const hmac = ownHmac(secret);
   return hmac ? hmac.update(`${timestamp}.`).update(body).digest('hex') : webSignatureOf(secret, timestamp, body);
 }
 
-/** The runtime's own crypto, where it is handed over without an import: ten times faster than WebCrypto. */
+/** The runtime's own crypto, if it is available without an import: ten times faster than WebCrypto. */
 function ownHmac(secret: string) {
   try {
     return globalThis.process.getBuiltinModule('node:crypto').createHmac('sha256', secret);
   } catch {
-    // There is no `process`, or it is that of the Edge runtime, whose functions throw.
+    // There is no `process`, or it is the Edge runtime's, whose functions throw.
     return undefined;
   }
 }
@@ -52,23 +51,23 @@ async function webSignatureOf(secret: string, timestamp: string, body: RawBody):
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Whether two digests are equal, in a time that does not depend on where they differ. */
+/** Compares two digests in constant time. */
 export function sameDigest(left: string, right: string): boolean {
   let difference = left.length ^ right.length;
   for (let at = 0; at < left.length; at++) difference |= left.charCodeAt(at) ^ right.charCodeAt(at);
   return difference === 0;
 }
 
-/** What may be passed as the body of a webhook: the bytes as received, or the text they were decoded to. */
+/** The body of a webhook: the bytes as received, or their text. */
 export type WebhookBody = string | Uint8Array | ArrayBuffer;
 
 /** The bytes that were signed, or their text. */
 export type RawBody = string | Uint8Array;
 
-/** A body that takes longer is not waited for: a stranger could hold the server with it. */
+/** Reading stops after this, because a stranger could keep the connection open. */
 const BODY_MS = 10_000;
 
-/** Reads the exact bytes that were signed. Stops as soon as they are more than `maxBytes`, and after {@link BODY_MS}. */
+/** Reads the exact bytes that were signed, up to `maxBytes` and {@link BODY_MS}. */
 export async function readBody(request: Request, maxBytes: number): Promise<RawBody> {
   if (request.bodyUsed) throw bodyUnavailable(NO_BYTES);
   const { bytes, end } = await readUpTo(request.body, maxBytes, (fire) => shortTimer(BODY_MS, fire)).catch((cause) => {
@@ -79,29 +78,40 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
   return bytes;
 }
 
-/** The parts as one piece of bytes, texts as UTF-8. A Blob joins both in one line, which keeps this entry point small. */
+/** Joins parts, with text as UTF-8. A Blob does it in one line, which keeps this entry point small. */
 async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }
 
-/**
- * The bytes that were signed, of a body as a caller has it: a copy, because servers use a buffer again. Throws an error that
- * names the fix.
- */
-export async function rawBody(body: unknown): Promise<RawBody> {
-  if (typeof body === 'string') return body;
+/** A copy of the bytes that were signed, because servers reuse their buffers. Throws an error that names the fix. */
+export async function rawBody({
+  body,
+  isBase64Encoded,
+}: {
+  body: unknown;
+  isBase64Encoded?: unknown;
+}): Promise<RawBody> {
+  if (typeof body === 'string') return isBase64Encoded === true ? decodedBody(body) : body;
   // Of any realm.
   if (ArrayBuffer.isView(body) || {}.toString.call(body) === '[object ArrayBuffer]') return bytesOf(body as Uint8Array);
   if (body == null) throw bodyUnavailable(NO_BYTES);
   throw refusal(
     'body_parsed',
-    "The body was parsed, but its raw bytes are signed. Use express.raw({ type: '*/*' }), request.rawBody (Nest), file.buffer, a Fastify buffer parser or request.text().",
+    "The body was parsed, but its raw bytes are signed. Use express.raw({ type: '*/*' }), request.rawBody (Nest), file.buffer, a Fastify buffer parser, bodyParser: false (Next.js pages), event.body (Lambda), or request.text().",
   );
+}
+
+function decodedBody(body: string): RawBody {
+  try {
+    return Uint8Array.from(atob(body), (char) => char.charCodeAt(0));
+  } catch (cause) {
+    throw bodyUnavailable('is not base64, although isBase64Encoded is true', cause);
+  }
 }
 
 const NO_BYTES = 'is missing, or was read before: verify first';
 
-/** There is no body to verify. `what` completes "The body …". */
+/** `what` completes "The body …". */
 function bodyUnavailable(what: string, cause?: unknown): Error {
   return refusal('body_unavailable', `The body ${what}.`, cause);
 }

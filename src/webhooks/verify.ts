@@ -11,46 +11,48 @@ import {
   type WebhookSecret,
 } from './signature.js';
 
-/** The headers of a webhook: a web `Headers`, a plain object or Node's, in any case. */
-export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
+/** The headers of a webhook: a web `Headers`, a plain object, or Node's. Names are case-insensitive. */
+export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | null | undefined>>;
 
-/** A webhook as received. */
+/** A webhook as received: `{ body, headers }`, or an API Gateway event. */
 export interface ReceivedWebhook {
   /** The raw body, before any parsing. */
   readonly body: WebhookBody;
   /** All headers, or at least `X-Service-Signature`. */
   readonly headers: WebhookHeaders;
+  /** If true, decodes `body` from base64 first. API Gateway sets it. @default false */
+  readonly isBase64Encoded?: boolean | undefined;
 }
 
 /** How to verify a webhook. */
 export interface VerifyWebhookOptions {
-  /** The signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one is refused. */
+  /** Signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one throws. */
   readonly secret: WebhookSecret;
-  /** Seconds. A stamp this far away or further, in the past or the future, is refused. @default 300 */
+  /** Rejects a timestamp this many seconds or more in the past or the future. @default 300 */
   readonly toleranceSeconds?: number | undefined;
-  /** Bytes. Of a `Request`, no more are read, and a larger body is refused. @default 1_048_576 */
+  /** Maximum body size in bytes. A larger body is rejected before the rest of it is read. @default 1_048_576 */
   readonly maxBodyBytes?: number | undefined;
-  /** Gives the current time in milliseconds, for tests. @default Date.now */
+  /** Returns the current time in milliseconds, for tests. @default Date.now */
   readonly now?: (() => number) | undefined;
 }
 
 const SIGNATURE_HEADER = 'x-service-signature';
 
-/**
- * In lower case with sorted parts, which puts `t` first: one stamp of digits, and up to 16 signatures, one of them at
- * least `v1`. Those of other schemes are passed over.
- */
-const SIGNATURE = /^t=(0|[1-9]\d{0,11})(?:,v1=[\da-f]{64}|,v(?!1=)\d{1,3}=[\w+/=-]{1,256}){1,16}$/;
+/** A timestamp and 16 signatures. A longer header is rejected without more work. */
+const MAX_PARTS = 17;
+const MAX_HEADER_LENGTH = 4_096;
 
 /**
- * Verifies a webhook and gives its event. It checks the header and the age of its stamp, then reads the
- * body and compares the signature of its raw bytes in constant time. Takes a web `Request`, or body and headers. Throws
- * a WebhookVerificationError whose `reason` says why the webhook was refused.
+ * Verifies a webhook and returns its event. It checks the timestamp first, then compares the signature of the raw body in
+ * constant time. Accepts a web `Request`, `{ body, headers }`, or an API Gateway event. Throws a WebhookVerificationError
+ * with the `reason` if the webhook is invalid.
  */
 export async function verifyWebhook(
   received: Request | ReceivedWebhook,
   options: VerifyWebhookOptions,
 ): Promise<WebhookEvent> {
+  if (typeof options === 'string')
+    throw refusal('options_invalid', 'verifyWebhook: options must be an object, not a string. Pass { secret }.');
   const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...others } = options ?? {};
   const [unknown] = Object.keys(others);
   if (unknown)
@@ -61,7 +63,7 @@ export async function verifyWebhook(
   const secrets = secretsOf(secret);
   const { timestamp, signatures } = signatureIn(received?.headers);
   checkAge(now() / 1000 - Number(timestamp), toleranceSeconds);
-  const body = await ('arrayBuffer' in received ? readBody(received, maxBodyBytes) : rawBody(received.body));
+  const body = await ('arrayBuffer' in received ? readBody(received, maxBodyBytes) : rawBody(received));
   for (const secret of secrets) {
     const expected = `v1=${await signatureOf(secret, timestamp, body)}`;
     if (signatures.some((signature) => sameDigest(signature, expected)))
@@ -69,11 +71,11 @@ export async function verifyWebhook(
   }
   throw refusal(
     'signature_mismatch',
-    'The signature does not match. Check the secret, its white space, and that the body is unchanged.',
+    'The signature does not match. Check the secret and its white space, and pass the body unchanged.',
   );
 }
 
-/** Splits the signature header, or says what is wrong with it. */
+/** Ignores parts of other schemes: a service sends a new one before receivers know it. */
 function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: string[] } {
   const header = signatureHeader(headers);
   if (header == null)
@@ -81,20 +83,27 @@ function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: 
       'signature_missing',
       'The X-Service-Signature header is missing. Pass a Request, or { body, headers }.',
     );
-  // One part more than the longest header has, so that a longer one is refused without more work.
-  const parts = header.toLowerCase().split(',', 18);
-  const signatures = parts.map((part) => part.trim()).sort();
-  const [, timestamp] = SIGNATURE.exec(signatures.join()) ?? [];
-  if (!timestamp || !signatures.some((signature) => signature.startsWith('v1=')))
+  const isTooLong = header.length > MAX_HEADER_LENGTH || header.split(',', MAX_PARTS + 1).length > MAX_PARTS;
+  const parts = isTooLong
+    ? []
+    : header
+        .toLowerCase()
+        .split(',')
+        .map((part) => part.trim());
+  const signatures = parts.filter((part) => /^v1=[\da-f]{64}$/.test(part));
+  // With two timestamps, nobody knows which one was signed.
+  const [stamp = '', second] = parts.filter((part) => part.startsWith('t='));
+  const [, timestamp] = /^t=(0|[1-9]\d{0,11})$/.exec(stamp) ?? [];
+  if (!timestamp || second || !signatures.length)
     throw refusal('signature_malformed', 'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.');
   return { timestamp, signatures };
 }
 
 function signatureHeader(headers: WebhookHeaders): string | null | undefined {
   if (isHeaders(headers)) return headers.get(SIGNATURE_HEADER);
-  const [, given] = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === SIGNATURE_HEADER) ?? [];
-  // Joined as the web joins repeated headers.
-  return typeof given === 'object' ? given.join() : given;
+  const [, value] = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === SIGNATURE_HEADER) ?? [];
+  // `Headers` joins repeated headers in the same way.
+  return typeof value === 'object' ? value?.join() : value;
 }
 
 function isHeaders(headers: WebhookHeaders): headers is Headers {
@@ -104,7 +113,7 @@ function isHeaders(headers: WebhookHeaders): headers is Headers {
 function checkAge(age: number, toleranceSeconds: number): void {
   if (!(toleranceSeconds > 0 && toleranceSeconds < Infinity))
     throw refusal('options_invalid', 'toleranceSeconds must be above 0.');
-  // Written so that a clock gone wrong (NaN) refuses.
+  // Written so that a clock that returns NaN fails the check.
   if (Math.abs(age) < toleranceSeconds) return;
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
   throw refusal('timestamp_out_of_tolerance', `The webhook was signed ${far}. The limit is ${toleranceSeconds} s.`);
@@ -122,13 +131,13 @@ function eventIn(body: RawBody, signature: string): WebhookEvent {
   return markVerified(event as WebhookEvent, body, signature);
 }
 
-/** A webhook that was verified, as it was received and as its signed bytes say. */
+/** A verified webhook: what was received, and what its signed bytes say. */
 export interface VerifiedWebhook {
   /** The raw body. */
   readonly body: RawBody;
   /** The header `X-Service-Signature`. */
   readonly signature: string;
-  /** The job of the event, as it was signed; undefined for an event without one. */
+  /** The job in the signed event, or undefined if the event has none. */
   readonly job: Readonly<EventJob> | undefined;
 }
 
@@ -136,19 +145,16 @@ export interface VerifiedWebhook {
 const VERIFIED = Symbol.for('gen-client.verified-webhook');
 
 interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
-  /** The event that was marked. A copy of it has another identity, so the mark does not hold for the copy. */
+  /** The marked event. A copy has another identity, so a copied mark is invalid. */
   readonly of: object;
 }
 
-/**
- * Marks an event as verified. The mark cannot be copied to another object, and it contains the signed bytes, so a change of
- * the event changes nothing about what was verified.
- */
+/** Marks an event as verified. The mark contains the signed bytes, so changing the event later changes nothing verified. */
 export function markVerified(event: WebhookEvent, body: RawBody, signature: string): WebhookEvent {
   return Object.defineProperty(event, VERIFIED, { value: Object.freeze<VerifiedMark>({ body, signature, of: event }) });
 }
 
-/** The webhook behind an event that `verifyWebhook` gave; undefined for any other object, such as a copy of one. */
+/** The webhook behind an event that `verifyWebhook` returned. Undefined for any other object, such as a copy. */
 export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   if (typeof event !== 'object' || event === null || !(VERIFIED in event)) return undefined;
   const mark = event[VERIFIED] as Partial<VerifiedMark> | undefined;
@@ -157,7 +163,7 @@ export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   return { body, signature, job: signedJobIn(parsedEvent(body)) };
 }
 
-/** Without a byte order mark, which TextDecoder drops and JSON.parse does not take. */
+/** JSON.parse rejects a byte order mark; TextDecoder drops it. */
 function parsedEvent(body: RawBody): unknown {
   return JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
 }

@@ -75,7 +75,6 @@ export default {
       const receive = createWebhookHandler({
         secret: 'whsec_test',
         store: shared,
-        ack: 'after',
         on: { '*': (event) => void handled.push(event.id) },
       });
       return receive(request);

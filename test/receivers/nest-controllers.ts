@@ -9,7 +9,6 @@ import { createWebhookHandler } from 'gen-client/webhooks';
 const receive = toNodeHandler(
   createWebhookHandler({
     secret: process.env.GEN_WEBHOOK_SECRET?.split(','),
-    ack: 'after',
     on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
   }),
 );

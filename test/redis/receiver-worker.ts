@@ -8,7 +8,6 @@ import { createWebhookHandler } from '../../src/webhooks/index.js';
 const [, , port = '', secret = '', leaseMs = '', fate = ''] = process.argv;
 const handler = createWebhookHandler({
   secret,
-  ack: 'after',
   leaseMs: Number(leaseMs),
   store: redisStore(new Redis(`redis://127.0.0.1:${port}`)),
   on: {

@@ -14,7 +14,6 @@ import { createWebhookHandler, signWebhook } from 'gen-client/webhooks';
 const runs = {};
 const receive = createWebhookHandler({
   secret: '${SECRET}',
-  ack: 'after',
   leaseMs: ${LEASE_MS},
   onError: () => {},
   on: {

@@ -14,7 +14,7 @@ const SECRET = 'whsec_test';
 function receiver(store: Store) {
   let handled = 0;
   const on = { 'job.completed': () => void handled++ };
-  const handler = createWebhookHandler({ secret: SECRET, store, ack: 'after', on });
+  const handler = createWebhookHandler({ secret: SECRET, store, on });
   return async (jobId: string) => {
     const before = handled;
     const id = `evt_${crypto.randomUUID()}`;

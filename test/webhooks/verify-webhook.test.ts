@@ -198,12 +198,8 @@ describe('the signature header', () => {
     `t=١٧٦٧٣٢٣٠٤٥,v1=${digest}`,
     `t=${at},t=${at},v1=${digest}`,
     `t=${at},v1=${digest},t=${at + 1}`,
-    `t=${at},,v1=${digest}`,
     `t=${at},v1=${digest.slice(1)}`,
-    `t=${at},v1=abc,v1=${digest}`,
-    `t=${at},v1=${digest},junk=1`,
     `t=${'1'.repeat(13)},v1=${digest}`,
-    `t=${at},v1=${digest},v2=${'a'.repeat(300)}`,
   ])('is refused as %j', async (header) => {
     const error = await refusalOf(withSignature(header));
     expect(error).toMatchObject({

@@ -124,7 +124,7 @@ describe('acknowledged before the work', () => {
   test('the answer does not wait, and the runtime is asked to', async () => {
     const work = heldWork();
     const waitUntil = vi.fn();
-    const response = await handlerOf({ on: { '*': work.run } })(await delivery(), { waitUntil });
+    const response = await handlerOf({ ack: 'before', on: { '*': work.run } })(await delivery(), { waitUntil });
     expect(response.status).toBe(200);
     const [promise] = waitUntil.mock.calls[0] ?? [];
     const settled = vi.fn();
@@ -173,7 +173,7 @@ describe('acknowledged before the work', () => {
     const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
     const onError = vi.fn();
     const waitUntil = vi.fn();
-    const handler = handlerOf({ on: { '*': listener }, onError });
+    const handler = handlerOf({ ack: 'before', on: { '*': listener }, onError });
     expect((await handler(await delivery(), { waitUntil })).status).toBe(200);
     await waitUntil.mock.calls[0]?.[0];
     expect(onError.mock.calls).toEqual([[new Error('disk full'), event]]);
@@ -187,7 +187,7 @@ describe('acknowledged before the work', () => {
     await shared.write(`events/${event.id}`, (await shared.read(`events/${event.id}`, [])).version, { state });
     const read = vi.spyOn(shared, 'read');
     const listener = vi.fn();
-    const response = await handlerOf({ store: shared, on: { '*': listener } })(await delivery());
+    const response = await handlerOf({ ack: 'before', store: shared, on: { '*': listener } })(await delivery());
     expect([response.status, response.headers.get('retry-after')]).toEqual([200, null]);
     expect(listener).not.toHaveBeenCalled();
     // At once: nothing that it could wait for would change the answer.
@@ -274,7 +274,7 @@ describe('createWebhookHandler', () => {
 
   test('refuses at once a blank secret, and does not show it', () => {
     const message = refusalBy(() => createWebhookHandler({ secret: [SECRET, ''] }));
-    expect(message).toBe('secret is missing or blank. The console shows it under Webhooks.');
+    expect(message).toBe('secret is missing or blank. Pass { secret }, for example process.env.GEN_WEBHOOK_SECRET.');
   });
 
   test('takes options that are undefined, and none', () => {

@@ -58,7 +58,6 @@ export function openStage(tell: Listener): Stage {
   });
   const handle = createWebhookHandler({
     client,
-    ack: 'after',
     on: { '*': (event) => tell.line('webhook', `${event.type} arrived, signature verified`) },
   });
   async function receive(request: Request): Promise<Response> {

@@ -6,6 +6,5 @@ const end = ({ data: { job } }: { data: { job: EventJob } }) => setStatus(job.id
 
 export const POST = createWebhookHandler({
   client,
-  ack: 'after', // a listener that throws is answered 500, and the service sends the event again
   on: { 'job.completed': end, 'job.failed': end, 'job.canceled': end, 'job.blocked': end },
 });

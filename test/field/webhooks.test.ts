@@ -1,0 +1,125 @@
+// Webhooks as senders, gateways, and frameworks really deliver them. Each row: where it was seen, the input, the right value.
+import { describe, expect, test } from 'vitest';
+import {
+  createWebhookHandler,
+  signWebhook,
+  verifyWebhook,
+  WebhookVerificationError,
+} from '../../src/webhooks/index.js';
+
+const secret = `whsec_${'a'.repeat(32)}`;
+const at = 1_767_323_045;
+const now = () => at * 1000;
+const event = { id: 'evt_1', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
+const { body, headers } = await signWebhook(event, { secret, timestamp: at });
+const digest = String(headers['X-Service-Signature']).replace(/^.*v1=/, '');
+const bytes = new TextEncoder().encode(body);
+const base64 = Buffer.from(body).toString('base64');
+
+/** `accepted`, or the reason of the refusal. */
+async function resultOf(received: object, options: object = { secret, now }): Promise<string> {
+  try {
+    // @ts-expect-error The rows contain what JavaScript callers pass.
+    await verifyWebhook(received, options);
+    return 'accepted';
+  } catch (error) {
+    if (!WebhookVerificationError.isInstance(error)) throw error;
+    return error.reason;
+  }
+}
+
+describe('the signature header', () => {
+  test.each([
+    ['stripe-node: a digest that is not one', `t=${at},v1=${digest},v1=potato`, 'accepted'],
+    ['stripe-node: a scheme of the future', `t=${at},v1=${digest},kid=abc`, 'accepted'],
+    ['openai-node: a part without a value', `t=${at},v1=${digest},foo`, 'accepted'],
+    ['stripe-node: an older scheme first', `t=${at},v0=${digest},v1=${digest}`, 'accepted'],
+    ['svix: several digests, the right one last', `t=${at},v1=${'0'.repeat(64)},v1=${digest}`, 'accepted'],
+    ['a proxy that adds spaces', `t=${at}, v1=${digest}`, 'accepted'],
+    ['a digest in upper case', `t=${at},v1=${digest.toUpperCase()}`, 'accepted'],
+    ['a trailing comma', `t=${at},v1=${digest},`, 'accepted'],
+    ['stripe-node: the digest under another scheme only', `t=${at},v0=${digest}`, 'signature_malformed'],
+    ['stripe-node: no digest that looks like one', `t=${at},v1=potato`, 'signature_malformed'],
+    ['no timestamp', `v1=${digest}`, 'signature_malformed'],
+    ['two timestamps: which one was signed is unknown', `t=${at},t=${at},v1=${digest}`, 'signature_malformed'],
+    ['openai-node accepts it, we do not: text behind the timestamp', `t=${at}abc,v1=${digest}`, 'signature_malformed'],
+    ['milliseconds in place of seconds', `t=${at}000,v1=${digest}`, 'signature_malformed'],
+    ['more digests than any rotation needs', `t=${at}${`,v1=${digest}`.repeat(17)}`, 'signature_malformed'],
+    ['a header that grows without bound', `t=${at},v1=${digest},x=${'y'.repeat(5_000)}`, 'signature_malformed'],
+    ['a wrong digest', `t=${at},v1=${'0'.repeat(64)}`, 'signature_mismatch'],
+    ['an unsigned request through request.headers.get()', null, 'signature_missing'],
+    ['no header', undefined, 'signature_missing'],
+  ])('%s', async (_source, signature, right) => {
+    expect(await resultOf({ body, headers: { 'x-service-signature': signature } })).toBe(right);
+  });
+
+  test('a header that Node delivers as a list', async () => {
+    const split = { 'x-service-signature': [`t=${at}`, `v1=${digest}`] };
+    expect(await resultOf({ body, headers: split })).toBe('accepted');
+  });
+});
+
+describe('the body', () => {
+  test.each([
+    [
+      'API Gateway: a stage that encodes bodies (stripe-node#1768)',
+      { body: base64, isBase64Encoded: true },
+      'accepted',
+    ],
+    ['API Gateway: a stage that does not', { body, isBase64Encoded: false }, 'accepted'],
+    [
+      'API Gateway REST (v1): both kinds of headers',
+      { body, isBase64Encoded: false, multiValueHeaders: {} },
+      'accepted',
+    ],
+    ['base64 without the flag is not the signed text', { body: base64 }, 'signature_mismatch'],
+    ['the flag on text that is no base64', { body, isBase64Encoded: true }, 'body_unavailable'],
+    ['API Gateway: an empty body', { body: null, isBase64Encoded: false }, 'body_unavailable'],
+    ['a Node buffer', { body: Buffer.from(body) }, 'accepted'],
+    ['a view into a larger buffer', { body: new Uint8Array([0, ...bytes]).subarray(1) }, 'accepted'],
+    ['Express after express.json()', { body: event }, 'body_parsed'],
+    ['re-serialized with spaces', { body: JSON.stringify(event, null, 2) }, 'signature_mismatch'],
+    ['with a byte order mark that was not signed', { body: `\uFEFF${body}` }, 'signature_mismatch'],
+  ])('%s', async (_source, received, right) => {
+    expect(await resultOf({ headers, ...received })).toBe(right);
+  });
+});
+
+describe('the arguments', () => {
+  test.each([
+    ["Stripe's argument order: the secret in the place of the options", secret, 'options_invalid', /Pass \{ secret \}/],
+    ['no options', undefined, 'secret_missing', /GEN_WEBHOOK_SECRET/],
+    ['a variable that is not set', { secret: undefined }, 'secret_missing', /GEN_WEBHOOK_SECRET/],
+    ['an option of another package', { secret, tolerance: 300 }, 'options_invalid', /tolerance/],
+    [
+      'Stripe: a tolerance of 0 switches the check off there',
+      { secret, now, toleranceSeconds: 0 },
+      'options_invalid',
+      /above 0/,
+    ],
+  ])('%s', async (_source, options, right, message) => {
+    // @ts-expect-error The rows contain what JavaScript callers pass.
+    const error = await verifyWebhook({ body, headers }, options).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ reason: right, message: expect.stringMatching(message) });
+    expect(String(error)).not.toContain(secret);
+  });
+});
+
+describe('two handlers in one process', () => {
+  const signedBy = async (one: string) => {
+    const signed = await signWebhook(event, { secret: one });
+    return new Request('https://app.example/hook', { method: 'POST', body: signed.body, headers: signed.headers });
+  };
+  test.each([
+    ['two accounts, two secrets', secret, `whsec_${'b'.repeat(32)}`],
+    ['the fan-out of one event, and a suite that signs evt_1 in each test', secret, secret],
+  ])('%s', async (_source, first, second) => {
+    const handled: string[] = [];
+    for (const one of [first, second]) {
+      const handler = createWebhookHandler({ secret: one, on: { '*': () => handled.push(one) } });
+      expect((await handler(await signedBy(one))).status).toBe(200);
+      expect((await handler(await signedBy(one))).status).toBe(200);
+    }
+    expect(handled).toEqual([first, second]);
+  });
+});
