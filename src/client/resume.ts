@@ -1,8 +1,8 @@
 // What a crash has left: the creates of the store that no call works on.
 import { withKey } from '../errors/gen-error.js';
-import { GenError, NotFoundError, TimeoutError } from '../errors/index.js';
+import { GenError, TimeoutError } from '../errors/index.js';
 import type { Ledger } from '../ledger/ledger.js';
-import { outcomeUnderKey } from '../rules/failure-kind.js';
+import { isUnknownJob, outcomeUnderKey } from '../rules/failure-kind.js';
 import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
 import { type CreateEntry, type CreatePhase, entryId, keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
@@ -84,7 +84,7 @@ export async function* resumeCreates(
   const over: (Held & { readonly isUnknown: boolean })[] = [];
   const resumed = (it: Held, ended: AbortSignal) =>
     resumeOne(maker, it, { ...options, timeoutMs, signal: ended }).catch((error) => {
-      const isUnknown = NotFoundError.isInstance(error) && it.entry.jobId !== undefined;
+      const isUnknown = isUnknownJob(error) && it.entry.jobId !== undefined;
       if (isUnknown) Object.assign(error, { jobId: it.entry.jobId });
       if (isUnknown || it.entry.params === null || outcomeUnderKey(error) === 'refused')
         over.push({ ...it, isUnknown });

@@ -23,6 +23,7 @@ export class PreflightError extends GenError {
 type CallDetails = Details<CallError, never, 'method' | 'url' | 'idempotencyKey' | 'attempts'> & {
   readonly timeoutMs?: number | undefined;
   readonly path?: string | undefined;
+  readonly job?: Job | undefined;
 };
 
 /** A call that got no usable answer: what was sent, how often, and under which key. */
@@ -66,6 +67,8 @@ export class ResponseError extends CallError {
 
   /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
   declare readonly path: string | undefined;
+  /** The job, if it stayed completed without a file. */
+  declare readonly job?: Job | undefined;
 }
 
 /** A create would pass a budget, so it was not sent. */

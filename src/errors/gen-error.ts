@@ -67,6 +67,8 @@ export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
 
 /** An earlier attempt of the call may have reached the service. */
 const MAY_HAVE_ARRIVED = Symbol.for('gen-client.may-have-arrived');
+/** A page of a proxy stood in for the response of the service. */
+const IS_PAGE = Symbol.for('gen-client.is-page');
 /** What went wrong may be over the next time, though the error is about the setup: a key function that failed. */
 const MAY_PASS = Symbol.for('gen-client.may-pass');
 
@@ -79,6 +81,11 @@ export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED)
 
 /** Whether an earlier attempt of the call may have reached the service, so that the error does not say what became of it. */
 export const mayHaveArrived = (error: Error): boolean => MAY_HAVE_ARRIVED in error;
+
+/** Marks the error of a response that was a page, for example of a proxy, and not JSON of the service. */
+export const markPage = (error: Error): void => mark(error, IS_PAGE);
+
+export const isPage = (error: Error): boolean => IS_PAGE in error;
 
 export const markPassing = (error: Error): void => mark(error, MAY_PASS);
 

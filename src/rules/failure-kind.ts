@@ -1,6 +1,6 @@
 // What a failed call means. No other code compares a status or decides what an error code means.
 
-import { isPassing, mayHaveArrived } from '../errors/gen-error.js';
+import { isPage, isPassing, mayHaveArrived } from '../errors/gen-error.js';
 import {
   APIError,
   AuthenticationError,
@@ -21,15 +21,17 @@ import {
   TimeoutError,
   UnprocessableEntityError,
 } from '../errors/index.js';
+import type { Job } from '../schemas/job.js';
+import { MAX_CAUSES, provesUnsent } from './delivery.js';
 
 /**
  * What a failed create means for its key.
  *
  * - `review`: the create was refused because a character is still under review. No job was made.
- * - `refused`: the service refused the call. No job was made, and the key is used up.
+ * - `refused`: the service refused the call, in JSON. No job was made, and the key is used up.
  * - `unsent`: nothing reached the service.
  * - `throttled`: the service accepts no call now: the rate limit is full, or generation is paused. No job was made.
- * - `lost`: there was no usable answer. A job may have been made, so only the same key may be sent again.
+ * - `lost`: there was no usable answer, or a page in place of one. A job may have been made, so only the same key may be sent again.
  */
 export type FailureKind = 'review' | 'refused' | 'unsent' | 'throttled' | 'lost';
 
@@ -57,6 +59,8 @@ export interface CallFailure {
   readonly retryAfterMs: number | null;
   /** The error itself. */
   readonly error: GenErrorJson;
+  /** Whether a poll was answered with a page that may mean a wrong address: see {@link MAX_PAGES}. */
+  readonly isStrayPage?: true;
   /** Whether the service refused the create before it looked at the key, so that the same key can be sent again. */
   readonly keyIsUnused?: true;
 }
@@ -86,21 +90,31 @@ const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> 
 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
-/** What the runtimes say of a connection that was never made: Node and Bun as codes, Deno in a message. */
-const NEVER_CONNECTED =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|CERT_[A-Z_]+|ERR_TLS_[A-Z_]+|bad port)$|client error \(Connect\)/;
-/** Causes of causes that are looked at: an error may be its own cause. */
-export const MAX_CAUSES = 6;
+/**
+ * So many pages in a row end a wait. One may come from a proxy during a deploy, and the job is paid; pages that do not stop
+ * mean that the requests go to the wrong address.
+ */
+export const MAX_PAGES = 5;
+
+/** A completed job without a file may still get one for so long. */
+export const MAX_WITHOUT_FILE_MS = 2 * 60_000;
+
+/** The end of a wait for a job that stays completed without a file. */
+export function missingFileError(job: Job): ResponseError {
+  const message = `Job ${job.id} is completed but has had no file for ${MAX_WITHOUT_FILE_MS / 60_000} minutes. Contact the service's support with the job's id.`;
+  return new ResponseError(message, { job, path: 'data.job.providerOutputUrl' });
+}
 
 /** What a failed create means. Undefined for an error that is not of this package, such as an abort: a job may exist. */
 export function failureKindOf(error: unknown): FailureKind | undefined {
   if (!GenError.isInstance(error)) return undefined;
+  if (isPage(error)) return 'lost';
   if (!APIError.isInstance(error)) {
     if (hasNoAnswer(error) && 'attempts' in error && error.attempts === 0)
       return mayHaveArrived(error) ? 'lost' : 'unsent';
     if (ResponseError.isInstance(error) || TimeoutError.isInstance(error)) return 'lost';
     if (ConnectionError.isInstance(error)) {
-      const isLost = mayHaveArrived(error) || (error.attempts > 0 && wasConnected(error));
+      const isLost = mayHaveArrived(error) || (error.attempts > 0 && !provesUnsent(error.cause));
       return isLost ? 'lost' : 'unsent';
     }
     return 'unsent';
@@ -158,33 +172,51 @@ export function callFailure(error: unknown): CallFailure | undefined {
   return { kind, ...details(error), ...(kind === 'refused' && isBeforeTheKey(error) && { keyIsUnused: true }) };
 }
 
-/** What the failed read of a run means: `refused` where another read cannot change it. */
+/** What the failed poll of a run means: `refused` if another poll cannot change it. */
 export function readFailure(error: unknown): CallFailure | undefined {
   if (!GenError.isInstance(error)) return undefined;
-  const created = failureKindOf(error);
-  const kind = endsWait(error)
-    ? created === 'unsent'
-      ? 'unsent'
-      : 'refused'
-    : created === 'throttled'
-      ? 'throttled'
-      : 'lost';
-  return { kind, ...details(error) };
+  return { kind: pollFailureKind(error), ...details(error), ...(isStrayPage(error) && { isStrayPage: true }) };
 }
 
-/** Whether a failed read ends the wait: only a refusal that another read cannot change. */
-export function endsWait(error: unknown): boolean {
-  if (GenError.isInstance(error) && isPassing(error)) return false;
+function pollFailureKind(error: GenError): FailureKind {
+  const kind = failureKindOf(error);
+  if (endsWait(error)) return kind === 'unsent' ? 'unsent' : 'refused';
+  return kind === 'throttled' ? 'throttled' : 'lost';
+}
+
+/**
+ * Whether a failed poll ends the wait: only a rejection that another poll cannot change. `pagesInRow` counts the failed
+ * polls, this one included, that {@link isStrayPage} is true of.
+ */
+export function endsWait(error: unknown, pagesInRow = 1): boolean {
+  if (!GenError.isInstance(error) || isPassing(error)) return false;
+  if (isPage(error)) return isStrayPage(error) && pagesInRow >= MAX_PAGES;
   if (APIError.isInstance(error)) return ENDS_A_WAIT.includes(documentedStatus(error));
   // A plain GenError says that the client cannot make the call: the key is missing, the id cannot be right.
-  return GenError.isInstance(error) && !hasNoAnswer(error);
+  return !hasNoAnswer(error);
+}
+
+/** Whether a page came that says nothing of an outage or of a rate limit: such pages may mean a wrong address. */
+export function isStrayPage(error: unknown): boolean {
+  if (!GenError.isInstance(error) || !isPage(error)) return false;
+  return !APIError.isInstance(error) || !(isRateLimited(error) || isTransientStatus(documentedStatus(error)));
+}
+
+/** Whether the service says that it has no such job. */
+export function isUnknownJob(error: unknown): boolean {
+  return APIError.isInstance(error) && documentedStatus(error) === 404 && !isPage(error);
 }
 
 /** Whether an attempt that failed in this way is made again. A 429 is no failure; see {@link isRateLimited}. */
 export function isTransient(error: unknown): boolean {
   if (!APIError.isInstance(error)) return hasNoAnswer(error);
+  if (isPage(error)) return !isRateLimited(error);
   if (error.code === 'dispatch_disabled' && error.retryAfterMs === undefined) return false;
-  return RETRIED.includes(documentedStatus(error));
+  return isTransientStatus(documentedStatus(error));
+}
+
+function isTransientStatus(status: number): boolean {
+  return RETRIED.includes(status);
 }
 
 /** Whether the service or a full rate limit asks to come back later. */
@@ -225,7 +257,7 @@ export function isRedirectFailure(error: unknown, depth = 0): boolean {
 /** The part of an error's JSON form that {@link GenErrorJson} has. */
 export function errorJson(error: GenError): GenErrorJson {
   const { name, message, code, recovery, jobId, idempotencyKey } = error.toJSON();
-  const job = JobError.isInstance(error) ? error.job.id : jobId;
+  const job = JobError.isInstance(error) || ResponseError.isInstance(error) ? (error.job?.id ?? jobId) : jobId;
   return {
     name: String(name),
     message: String(message),
@@ -245,16 +277,6 @@ function details(error: GenError): Omit<CallFailure, 'kind'> {
 
 function hasNoAnswer(error: unknown): boolean {
   return [ConnectionError, TimeoutError, ResponseError].some((kind) => kind.isInstance(error));
-}
-
-/** Whether a connection existed, so that the request may have arrived. */
-function wasConnected(error: ConnectionError): boolean {
-  let cause: unknown = error.cause;
-  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth++) {
-    if (NEVER_CONNECTED.test('code' in cause ? String(cause.code) : cause.message)) return false;
-    cause = cause.cause;
-  }
-  return true;
 }
 
 function textFields<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {

@@ -132,6 +132,10 @@ export interface JobRunState {
   readonly elapsedMs: number | null;
   /** Calls in a row that got no usable answer. */
   readonly misses: number;
+  /** Polls in a row that a page answered. */
+  readonly pages: number;
+  /** Milliseconds of the run at which the job was first completed without a file; null if it was not. */
+  readonly filelessMs: number | null;
   /** Waits that a webhook ended. */
   readonly wakes: number;
   /** A webhook has announced the end of the job, and no read has shown it yet. */
@@ -162,6 +166,8 @@ export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
     model: null,
     elapsedMs: null,
     misses: 0,
+    pages: 0,
+    filelessMs: null,
     wakes: 0,
     isAnnounced: false,
   };

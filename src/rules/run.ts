@@ -1,5 +1,5 @@
 import { isSettled, type Job, type JobTry } from '../schemas/job.js';
-import type { CallFailure } from './failure-kind.js';
+import { type CallFailure, errorJson, MAX_PAGES, MAX_WITHOUT_FILE_MS, missingFileError } from './failure-kind.js';
 import type { CreateEntry } from './ledger-draft.js';
 import {
   type CreateStep,
@@ -65,15 +65,30 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
 function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
   const made: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
   return followed(
-    { ...run, tries: [...run.tries, made], refusedKeys: 0, refusal: null, misses: 0, isAnnounced: false },
+    {
+      ...run,
+      tries: [...run.tries, made],
+      refusedKeys: 0,
+      refusal: null,
+      misses: 0,
+      isAnnounced: false,
+      filelessMs: null,
+    },
     event,
   );
 }
 
 function followed(before: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
-  const run = { ...before, tries: withJob(before.tries, job), misses: 0 };
-  if (!isSettled(job)) return { ...readAgain(run, job.id), isAnnounced: false };
+  const filelessMs = job.status === 'completed' ? (before.filelessMs ?? before.elapsedMs) : null;
+  const run = { ...before, tries: withJob(before.tries, job), misses: 0, pages: 0, filelessMs };
+  if (!isSettled(job)) {
+    const step: ReadStep = { type: 'read', jobId: job.id };
+    if (filelessMs !== null && Number(run.elapsedMs) - filelessMs >= MAX_WITHOUT_FILE_MS) {
+      return { ...run, step: { type: 'fail', reason: 'lost', error: errorJson(missingFileError(job)), again: step } };
+    }
+    return { ...readAgain(run, job.id), isAnnounced: false };
+  }
   if (job.status !== 'completed') return afterFailure({ ...run, failedJobs: run.failedJobs + 1 }, event);
   return { ...run, step: run.rules.stores ? { type: 'store', job } : { type: 'end', job, error: null, again: null } };
 }
@@ -193,12 +208,13 @@ function resubmit(
 
 function notRead(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
-  if (reason === 'refused' || reason === 'unsent') {
+  const pages = failure.isStrayPage ? run.pages + 1 : 0;
+  if (reason === 'refused' || reason === 'unsent' || pages >= MAX_PAGES) {
     return { ...run, step: { type: 'fail', reason, error, again: step } };
   }
   if (reason === 'throttled') return readAgain(run, step.jobId, slotMs(failure));
   // A longer pause would leave the run blind for a job that is paid.
-  return readAgain({ ...run, misses: run.misses + 1 }, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
+  return readAgain({ ...run, pages, misses: run.misses + 1 }, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
 }
 
 function notStored(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {

@@ -1,6 +1,8 @@
 // Reads the responses of a call, and makes the errors of those that cannot be used.
+import { markPage } from '../errors/gen-error.js';
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/failure-kind.js';
+import { hasError, isPageBody, isRefusalBody } from '../rules/refusal.js';
 import { bodyLength, readUpTo, withBody } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
@@ -55,7 +57,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   const value = whole ? parseJson(text) : undefined;
   if (attempt.told) tellSize(attempt.told, text, value);
   if (whole && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
-  if (isFields(value) && value.success === false) throw apiRefusal(attempt, { response, text });
+  if (isRefusalBody(value)) throw apiRefusal(attempt, { response, text });
   try {
     if (!whole) throw answerTooLarge(call, response);
     return {
@@ -70,6 +72,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
       },
     };
   } catch (failure) {
+    if (hasError(value)) throw apiRefusal(attempt, { response, text });
     // The response is there and can be had as it is; another attempt would not change it.
     return { text, decoded: { failure } };
   }
@@ -100,14 +103,19 @@ async function readWhole(attempt: Attempt, response: Response) {
 function apiRefusal({ call, secret }: Attempt, { response, text }: Read): APIError {
   const { status, statusText, headers } = response;
   const now = call.core.config.clock.wall.now();
-  return decodeError({ status, statusText, headers, text }, { ...detailsOf(call), secret, now });
+  return decodeError(
+    { status, statusText, headers, text },
+    { ...detailsOf(call), expectsJson: call.kind.type === 'json', secret, now },
+  );
 }
 
 function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
   const type = response.headers.get('content-type') ?? 'no content type';
   const what = text === '' ? 'an empty body' : `a body that is not JSON (${type}, ${text.length} characters)`;
   const message = `${call.method} ${call.url}: the service answered ${response.status} with ${what}`;
-  return new ResponseError(message, detailsOf(call));
+  const error = new ResponseError(message, detailsOf(call));
+  if (isPageBody(text, response.headers.get('content-type'))) markPage(error);
+  return error;
 }
 
 function answerTooLarge(call: Call<unknown>, response: Response): ResponseError {

@@ -1,6 +1,9 @@
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
+import { markPage } from '../errors/gen-error.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
 import { refusalKind } from '../rules/failure-kind.js';
+import { isPageBody } from '../rules/refusal.js';
+import { readRetryAfter, readSeconds } from '../rules/retry-after.js';
 import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
 
@@ -16,6 +19,8 @@ export interface RefusedCall {
   readonly url: string;
   readonly idempotencyKey: string | undefined;
   readonly attempts: number;
+  /** True if only the service's own JSON can refuse the call: a page then comes from a proxy. */
+  readonly expectsJson: boolean;
   /** Kept out of everything that the error shows, should the service echo it. */
   readonly secret: string | undefined;
   /** Milliseconds since the epoch. */
@@ -24,7 +29,7 @@ export interface RefusedCall {
 
 const BY_CODE: Readonly<Record<string, readonly [status: number, recovery: Recovery]>> = REQUEST_ERRORS;
 const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
-const LONGEST_PLAIN_MESSAGE = 300;
+const MAX_PLAIN_MESSAGE = 300;
 
 /**
  * The error of a refusal. Its code, message and figures are looked for wherever an envelope may hold them.
@@ -42,12 +47,15 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const [Class, recovery] = refusalKind(documentedStatus({ status: refusal.status, code }));
   const { method, url, idempotencyKey, attempts } = call;
-  const message = clean(findMessage(places) ?? plainMessage(refusal, call, body === undefined ? text : '')) ?? '';
+  const isPage = call.expectsJson && isPageBody(text, headers.get('content-type'));
+  const said = findMessage(places);
+  const explained = isPage ? pageMessage(refusal, call, said) : said;
+  const message = clean(explained ?? plainMessage(refusal, call, body === undefined ? text : '')) ?? '';
   const topUpUrl = clean(first(places, ['top_up_url'], asText));
-  return new Class(message, {
+  const error = new Class(message, {
     status: refusal.status,
     code: code ?? `http_${refusal.status}`,
-    recovery: documented?.[1] ?? (code === undefined ? undefined : rowOf(JOB_RECOVERY, code)) ?? recovery,
+    recovery: isPage ? 'retry_later' : (documented?.[1] ?? rowOf(JOB_RECOVERY, code ?? '') ?? recovery),
     method,
     url,
     idempotencyKey,
@@ -58,6 +66,8 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
     retryAfterMs: readRetryAfter(headers, call.now) ?? first(places, ['retry_after', 'retryAfter'], readSeconds),
     ...(topUpUrl !== undefined && { topUpUrl }),
   });
+  if (isPage) markPage(error);
+  return error;
 }
 
 /** The `data` of the body, else the body itself. Markup is left out. */
@@ -104,9 +114,20 @@ function findMessage(places: readonly Fields[]): string | undefined {
 }
 
 function plainMessage(refusal: RefusedRequest, call: RefusedCall, text: string): string {
-  const said = isMarkup(text) ? '' : text.trim().slice(0, LONGEST_PLAIN_MESSAGE);
-  const status = `${refusal.status} ${refusal.statusText}`.trim();
-  return `${call.method} ${call.url} was answered with ${status}${said ? `: ${said}` : '.'}`;
+  const said = isMarkup(text) ? '' : text.trim().slice(0, MAX_PLAIN_MESSAGE);
+  return `${call.method} ${call.url} was answered with ${statusLine(refusal)}${said ? `: ${said}` : '.'}`;
+}
+
+function pageMessage(refusal: RefusedRequest, { method, url }: RefusedCall, said: string | undefined): string {
+  const { text } = refusal;
+  const title = isMarkup(text) ? /<title[^>]*>([^<]*)/i.exec(text)?.[1] : text;
+  const shown = (said ?? title ?? '').trim().slice(0, MAX_PLAIN_MESSAGE);
+  const page = statusLine(refusal) + (shown && `, "${shown}"`);
+  return `${method} ${url}: a page came instead of the service's response (${page}). A proxy may have sent it. Try again later, and check baseUrl.`;
+}
+
+function statusLine({ status, statusText }: RefusedRequest): string {
+  return `${status} ${statusText}`.trim();
 }
 
 function first<T>(
@@ -129,27 +150,6 @@ function asText(value: unknown): string | undefined {
 
 function asCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[a-z][\w.-]{0,79}$/i.test(value) ? value : undefined;
-}
-
-/**
- * Milliseconds of a Retry-After header: seconds, or an HTTP date. A date is read against the answer's own Date, since the
- * service's clock and this one may differ. Undefined for anything else.
- */
-export function readRetryAfter(headers: Headers, now: number): number | undefined {
-  const value = headers.get('retry-after')?.trim();
-  if (!value) return undefined;
-  const seconds = readSeconds(value);
-  if (seconds !== undefined) return seconds;
-  const until = /^[a-z]{3,9},? /i.test(value) ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(until)) return undefined;
-  const sent = Date.parse(headers.get('date') ?? '');
-  return Math.max(0, until - (Number.isNaN(sent) ? now : sent));
-}
-
-/** Milliseconds of a number of seconds, written as a number or as digits. Undefined for anything else. */
-function readSeconds(value: unknown): number | undefined {
-  if (typeof value === 'string') return /^\d+(?:\.\d+)?$/.test(value) ? readSeconds(Number(value)) : undefined;
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.ceil(value * 1000) : undefined;
 }
 
 function isMarkup(text: string): boolean {

@@ -1,7 +1,8 @@
 // Only importer of ky, which sends every request: JSON, streams and bytes.
 import ky from 'ky';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
-import { hasNoBody, isRedirectFailure, isRedirection, MAX_CAUSES } from '../rules/failure-kind.js';
+import { MAX_CAUSES } from '../rules/delivery.js';
+import { hasNoBody, isRedirectFailure, isRedirection } from '../rules/failure-kind.js';
 import { streamOf } from '../runtime/bytes.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { builtIn, isBrowser, isNode } from '../runtime/platform.js';
@@ -193,6 +194,11 @@ export function connectionError(thrown: unknown, call: Call<unknown>, secret: st
 /** The message that says most: Node's "fetch failed" hides the reason in its cause. */
 function innermostMessage(error: Error, depth = 0): string {
   const { cause, message, name } = error;
+  // Node tries several addresses, and each failed for a reason of its own.
+  if (error instanceof AggregateError && error.errors.length > 0 && depth < MAX_CAUSES) {
+    const messages = error.errors.map((it) => (it instanceof Error ? innermostMessage(it, depth + 1) : reasonOf(it)));
+    return [...new Set(messages)].join('; ');
+  }
   return cause instanceof Error && depth < MAX_CAUSES ? innermostMessage(cause, depth + 1) : message || name;
 }
 

@@ -166,7 +166,7 @@ describe('creates that were never sent', () => {
     ['Node, no listener', 'fetch failed', { code: 'ECONNREFUSED' }],
     ['Node, no such host', 'fetch failed', { code: 'ENOTFOUND' }],
     ['Node, no name server', 'fetch failed', { code: 'EAI_AGAIN' }],
-    ['Node, no route', 'fetch failed', { code: 'EHOSTUNREACH' }],
+    ['Node, no route', 'fetch failed', { code: 'EHOSTUNREACH', syscall: 'connect' }],
     ['Node, connect time-out', 'fetch failed', { code: 'UND_ERR_CONNECT_TIMEOUT' }],
     ['Node, certificate', 'fetch failed', { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }],
     ['Node, expired certificate', 'fetch failed', { code: 'CERT_HAS_EXPIRED' }],

@@ -155,13 +155,15 @@ describe('a refusal that is not the service’s envelope', () => {
     }
   });
 
+  const page = (what: string) =>
+    `POST ${BASE_URL}/v1/videos: a page came instead of the service's response (${what}). A proxy may have sent it. Try again later, and check baseUrl.`;
+
   it('shows a plain text, and no page of HTML', async () => {
     expect((await refused('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
     expect((await refused('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
   });
 
   it.each<[string, string]>([
-    ['<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>', 'Request has expired'],
     ['{"error":"Not today, please."}', 'Not today, please.'],
     ['{"title":"Too many","detail":"Ask again at noon."}', 'Ask again at noon.'],
     ['{"title":"Ask again at noon."}', 'Ask again at noon.'],
@@ -173,8 +175,10 @@ describe('a refusal that is not the service’s envelope', () => {
     // A word that is a code is the message only where nothing else is one.
     ['{"message":"invalid_input","detail":"The prompt is empty."}', 'The prompt is empty.'],
     ['', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict.`],
-    ['<html>no</html>', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict.`],
-    ['busy', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict: busy`],
+    ['<html>no</html>', page('409 Conflict')],
+    ['<title>Just a moment</title>', page('409 Conflict, "Just a moment"')],
+    ['<Error><Code>AccessDenied</Code><Message>Expired</Message></Error>', page('409 Conflict, "Expired"')],
+    ['busy', page('409 Conflict, "busy"')],
   ])('%s says its message', async (body, message) => {
     expect((await refused(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
   });

@@ -115,7 +115,7 @@ describe('an answer without bound', () => {
         controller.enqueue(new TextEncoder().encode('x'.repeat(16_384)));
       },
     });
-    const { client } = stubbed(() => new Response(endless, { status: 400 }));
+    const { client } = stubbed(() => new Response(endless, { status: 400 }), { maxRetries: 0 });
     const error = await rejection(client.images.create(PROMPT));
     expect(error).toMatchObject({ status: 400 });
     expect(pulled).toBeLessThan(10);

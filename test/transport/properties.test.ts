@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { path } from '../../src/client/endpoint.js';
 import { APIError } from '../../src/index.js';
-import { decodeError, readRetryAfter } from '../../src/transport/decode-error.js';
+import { readRetryAfter } from '../../src/rules/retry-after.js';
+import { decodeError } from '../../src/transport/decode-error.js';
 import { BASE_URL, created, json, stubbed } from './support.js';
 
 const NOW = Date.parse('2030-01-01T00:00:00Z');
@@ -36,7 +37,7 @@ describe('Retry-After', () => {
   });
 
   it('that is neither is as good as none', () => {
-    for (const value of ['', 'soon', '-5', '+5', '1e3', '0x10', 'NaN', 'Infinity', '5s', '5, 6', '2030-01-01', '1 2']) {
+    for (const value of ['', 'soon', '-5', '+5', '1e3', '0x10', 'NaN', 'Infinity', '5s', '5,6', '2030-01-01', '1 2']) {
       expect(waitOf(value), value).toBeUndefined();
     }
     fc.assert(
@@ -54,6 +55,7 @@ describe('decoding a refusal', () => {
     url: `${BASE_URL}/v1/x`,
     idempotencyKey: 'k',
     attempts: 2,
+    expectsJson: true,
     secret: 'sk-hidden',
     now: NOW,
   };

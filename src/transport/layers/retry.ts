@@ -54,13 +54,13 @@ async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, f
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   const kind = failureKindOf(error);
   // What has surely made no job counts as not sent, should the caller leave during the pause.
+  progress.wasLost ||= kind === 'lost';
   const madeNothing = kind === 'throttled' || kind === 'unsent';
   if (madeNothing) call.sent.mayHaveArrived = progress.wasLost;
   if (madeNothing && !progress.wasLost) await noteUnsentIn(call);
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitOut(call, progress, askedMs);
   if (failures >= call.maxRetries || !isTransient(error)) return false;
-  progress.wasLost ||= kind === 'lost';
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
   const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));

@@ -1,0 +1,60 @@
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const TIME = '(?<hour>\\d\\d):(?<minute>\\d\\d):(?<second>\\d\\d)';
+/** The three forms of RFC 9110, 5.6.7. */
+const HTTP_DATES = [
+  `^[a-z]{3}, (?<day>\\d\\d) (?<month>[a-z]{3}) (?<year>\\d{4}) ${TIME} GMT$`,
+  `^[a-z]{6,9}, (?<day>\\d\\d)-(?<month>[a-z]{3})-(?<year>\\d\\d) ${TIME} GMT$`,
+  `^[a-z]{3} (?<month>[a-z]{3}) (?<day>[ \\d]\\d) ${TIME} (?<year>\\d{4})$`,
+].map((form) => new RegExp(form, 'i'));
+
+/** Milliseconds since the epoch of an HTTP date, which is always in GMT. Undefined for anything else. */
+export function parseHttpDate(text: string, now: number): number | undefined {
+  const parts = HTTP_DATES.map((form) => form.exec(text)?.groups).find((found) => found !== undefined);
+  if (!parts) return undefined;
+  const { day, month = '', year = '', hour, minute, second } = parts;
+  const at = [fullYear(year, now), MONTHS.indexOf(month.toLowerCase()), ...[day, hour, minute, second].map(Number)];
+  const [y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0] = at;
+  // 60 is a leap second.
+  if (mo < 0 || h > 23 || mi > 59 || s > 60) return undefined;
+  const ms = Date.UTC(y, mo, d, h, mi, s);
+  return new Date(Date.UTC(y, mo, d)).getUTCDate() === d ? ms : undefined;
+}
+
+/** Two digits that seem to be more than 50 years ahead mean the past. */
+function fullYear(digits: string, now: number): number {
+  if (digits.length === 4) return Number(digits);
+  const thisYear = new Date(now).getUTCFullYear();
+  const year = thisYear - (thisYear % 100) + Number(digits);
+  return year > thisYear + 50 ? year - 100 : year;
+}
+
+/**
+ * Milliseconds of a Retry-After header: seconds, or an HTTP date, of several the longest. A date counts from the
+ * response's own Date, because the service's clock and this one may differ. Undefined for anything else.
+ */
+export function readRetryAfter(headers: Headers, now: number): number | undefined {
+  const sentMs = parseHttpDate(headers.get('date') ?? '', now) ?? now;
+  const waits = valuesOf(headers.get('retry-after') ?? '').flatMap((value) => {
+    const untilMs = parseHttpDate(value, now);
+    return readSeconds(value) ?? (untilMs === undefined ? [] : Math.max(0, untilMs - sentMs));
+  });
+  return waits.length === 0 ? undefined : Math.max(...waits);
+}
+
+/** A header that came twice is joined with a comma and a space. The comma after a weekday is part of a date. */
+function valuesOf(header: string): string[] {
+  const values: string[] = [];
+  let weekday = '';
+  for (const part of header.split(', ')) {
+    const isWord = /^[a-z]+$/i.test(part);
+    if (!isWord) values.push((weekday + part).trim());
+    weekday = isWord ? `${part}, ` : '';
+  }
+  return values;
+}
+
+/** Milliseconds of a number of seconds, written as a number or as digits. Undefined for anything else. */
+export function readSeconds(value: unknown): number | undefined {
+  if (typeof value === 'string') return /^\d+(?:\.\d+)?$/.test(value) ? readSeconds(Number(value)) : undefined;
+  return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.ceil(value * 1000) : undefined;
+}
