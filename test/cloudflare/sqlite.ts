@@ -1,6 +1,6 @@
 // Real SQLite in memory, with the form of a Durable Object's.
 import { DatabaseSync } from 'node:sqlite';
-import type { SqlStorageLike } from '../../src/adapters/cloudflare/group-table.js';
+import type { SqlStorageLike } from '../../src/store/group-table.js';
 
 /** Opens an empty database. */
 export function openSql(): SqlStorageLike {

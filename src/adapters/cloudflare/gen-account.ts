@@ -1,7 +1,7 @@
 import * as workers from 'cloudflare:workers';
 import { systemClock } from '../../runtime/clock.js';
+import { type GroupTable, openGroupTable, type SqlStorageLike } from '../../store/group-table.js';
 import type { StoreChanges, StoredValues } from '../../store/store.js';
-import { type GroupTable, openGroupTable, type SqlStorageLike } from './group-table.js';
 
 /** What is used of the state of a Durable Object. */
 export interface DurableObjectStateLike {

@@ -1,5 +1,5 @@
 // The groups of a shared store, in the storage of a Durable Object.
-import type { StoreChanges, StoredValues } from '../../store/store.js';
+import type { StoreChanges, StoredValues } from './port.js';
 
 /** What is used of the SQLite storage of a Durable Object. */
 export interface SqlStorageLike {
