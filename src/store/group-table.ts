@@ -1,7 +1,7 @@
-// The groups of a shared store, in the storage of a Durable Object.
+// The groups of a store in SQLite: in the storage of a Durable Object, or in a file.
 import type { StoreChanges, StoredValues } from './port.js';
 
-/** What is used of the SQLite storage of a Durable Object. */
+/** The part of SQLite that the tables use. */
 export interface SqlStorageLike {
   /** Runs one statement. */
   exec(query: string, ...values: (string | number | null)[]): { toArray(): Readonly<Record<string, unknown>>[] };
@@ -11,30 +11,35 @@ export interface SqlStorageLike {
 export interface GroupTable {
   read(group: string, keys: readonly string[]): StoredValues;
   write(group: string, version: string, changes: StoreChanges): boolean;
-  /** Forgets what is over. Returns when the rest is over, or undefined when nothing is left. */
+  /** Deletes everything that has expired. Returns when the rest expires, or undefined if nothing is left. */
   sweep(): number | undefined;
 }
 
-const TABLE_SQL = `
+/** Creates the tables that {@link openGroupTable} uses. */
+export const GROUP_TABLES_SQL = `
 CREATE TABLE IF NOT EXISTS groups (name TEXT PRIMARY KEY, version INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS groups_by_end ON groups (until);
 CREATE TABLE IF NOT EXISTS pairs (name TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, until INTEGER NOT NULL,
   PRIMARY KEY (name, key)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS pairs_by_end ON pairs (until);`;
 
-/** The version of a group is kept at least this long, so that a write that comes late does not meet an old version. */
-const LEAST_MS = 60_000;
+/** How long the version of a group stays at least, so that a late write does not match an old version. */
+const MIN_VERSION_MS = 60_000;
+/** Rows that a write deletes of each table. More than it inserts, so that a file does not grow with its age. */
+const SWEPT_PER_WRITE = 64;
+const ALL_ROWS = -1;
 
-/** Opens the tables. `now` gives milliseconds. */
+/** Opens the tables. `now` returns milliseconds. */
 export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTable {
-  sql.exec(TABLE_SQL);
   const versionOf = (group: string) => {
     const [row] = sql.exec('SELECT version, until FROM groups WHERE name = ?', group).toArray();
     return row ? { version: Number(row.version), untilMs: Number(row.until) } : { version: 0, untilMs: 0 };
   };
-  const sweep = () => {
-    sql.exec('DELETE FROM pairs WHERE until <= ?', now());
-    sql.exec('DELETE FROM groups WHERE until <= ?', now());
+  const sweep = (limit: number) => {
+    const expired = (columns: string, table: string) =>
+      `DELETE FROM ${table} WHERE (${columns}) IN (SELECT ${columns} FROM ${table} WHERE until <= ? LIMIT ?)`;
+    sql.exec(expired('name, key', 'pairs'), now(), limit);
+    sql.exec(expired('name', 'groups'), now(), limit);
   };
   return {
     read(group, keys) {
@@ -51,9 +56,9 @@ export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTab
     write(group, version, changes) {
       const known = versionOf(group);
       if (String(known.version) !== version) return false;
-      sweep();
+      sweep(SWEPT_PER_WRITE);
       const nowMs = now();
-      let untilMs = Math.max(known.untilMs, nowMs + LEAST_MS);
+      let untilMs = Math.max(known.untilMs, nowMs + MIN_VERSION_MS);
       for (const [key, change] of Object.entries(changes)) {
         if (change === null) sql.exec('DELETE FROM pairs WHERE name = ? AND key = ?', group, key);
         else {
@@ -62,13 +67,13 @@ export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTab
           sql.exec('INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)', group, key, change.value, endMs);
         }
       }
-      // The time makes it unlike every version before the group was forgotten.
+      // The time makes it differ from every version that the group had before it was deleted.
       const next = Math.max(known.version + 1, nowMs * 1000);
       sql.exec('INSERT OR REPLACE INTO groups VALUES (?, ?, ?)', group, next, untilMs);
       return true;
     },
     sweep() {
-      sweep();
+      sweep(ALL_ROWS);
       const [row] = sql.exec('SELECT MAX(until) AS until FROM groups').toArray();
       return row?.until ? Number(row.until) : undefined;
     },

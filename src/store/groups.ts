@@ -28,21 +28,13 @@ export class Groups {
   readonly #now: () => number;
   readonly #most: number;
   #sweeper: Iterator<void> | undefined;
+  /** A group that was deleted never repeats a version. */
   #lastVersion = 0;
 
   /** `most` groups are kept, the newest. */
   constructor(now: () => number, most = Number.POSITIVE_INFINITY) {
     this.#now = now;
     this.#most = most;
-  }
-
-  get names(): string[] {
-    return [...this.#groups.keys()].filter((name) => Object.keys(this.#valuesOf(name)).length > 0);
-  }
-
-  /** The highest version that was ever given, so that a group that was forgotten never repeats one. */
-  get lastVersion(): number {
-    return this.#lastVersion;
   }
 
   read(group: string, keys: readonly string[]): StoredValues {
@@ -84,23 +76,9 @@ export class Groups {
     this.#sweep();
   }
 
-  /** One write for each group: together they make the same groups. It may be read slowly, while others write. */
-  *writes(): Generator<GroupWrite> {
-    for (const group of this.names) {
-      const kept = this.#get(group);
-      if (kept) yield { group, version: kept.version, values: this.#valuesOf(group) };
-    }
-  }
-
   #get(name: string): Group | undefined {
     const kept = this.#groups.get(name);
     return typeof kept === 'string' ? unpackGroup(kept) : kept;
-  }
-
-  #valuesOf(name: string): Record<string, Value> {
-    const nowMs = this.#now();
-    const values = [...(this.#get(name)?.values ?? [])].map(([key, text]) => [key, unpackValue(text)] as const);
-    return Object.fromEntries(values.filter(([, [, untilMs]]) => untilMs > nowMs));
   }
 
   /** A few at a time: a million at once would take too long. */

@@ -1,16 +1,13 @@
 // Real SQLite in memory, with the form of a Durable Object's.
 import { DatabaseSync } from 'node:sqlite';
-import type { SqlStorageLike } from '../../src/store/group-table.js';
+import { GROUP_TABLES_SQL, type SqlStorageLike } from '../../src/store/group-table.js';
 
 /** Opens an empty database. */
 export function openSql(): SqlStorageLike {
   const database = new DatabaseSync(':memory:');
+  database.exec(GROUP_TABLES_SQL);
   return {
     exec(query, ...values) {
-      if (values.length === 0 && !query.startsWith('SELECT')) {
-        database.exec(query);
-        return { toArray: () => [] };
-      }
       const rows = database.prepare(query).all(...values) as ReturnType<ReturnType<SqlStorageLike['exec']>['toArray']>;
       return { toArray: () => rows };
     },

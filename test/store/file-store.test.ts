@@ -1,25 +1,25 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import {
-  appendFileSync,
   chmodSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readFileStore } from '../../src/adapters/node/file-store.js';
 import { fileStore } from '../../src/adapters/node/index.js';
 import { leasesOf } from '../../src/store/port.js';
 import type { Store } from '../../src/store/store.js';
@@ -35,7 +35,10 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'gen-store-'));
   path = join(folder, 'gen.store');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(async () => {
+  await fileStore(path).close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 async function put(store: Store, group: string, key: string, value: string, ttlMs = WEEK_MS) {
   const { version } = await store.read(group, []);
@@ -52,7 +55,7 @@ const failure = (call: Promise<unknown>) =>
     (error: Error & { recovery?: string }) => error,
   );
 
-/** A program of this folder, as one file that Node runs. */
+/** A program of the tests, as one file that Node runs. */
 async function programOf(source: string): Promise<string> {
   const outfile = join(folder, 'program.mjs');
   const entryPoints = [join(ROOT, source)];
@@ -61,6 +64,20 @@ async function programOf(source: string): Promise<string> {
 }
 
 const ended = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
+
+/** Starts the program that counts, and resolves once it has counted. */
+async function startCounting(program: string): Promise<{ child: ChildProcess; acknowledged: () => number[] }> {
+  const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let output = '';
+  child.stdout?.on('data', (chunk) => {
+    output += chunk;
+  });
+  await vi.waitFor(() => expect(output).toContain('\n'), 20_000);
+  return { child, acknowledged: () => output.split('\n').slice(0, -1).map(Number) };
+}
+
+/** The lease files beside the store. */
+const leaseFiles = () => readdirSync(folder).filter((name) => name.startsWith('gen.store-lease-'));
 
 describe('what is written', () => {
   it('is there after the file was closed and opened again, with its time to live and its version', async () => {
@@ -76,7 +93,7 @@ describe('what is written', () => {
     expect(seen.version).toBe(version);
   });
 
-  it('never takes a version that a forgotten group had', async () => {
+  it('never has a version that a deleted group had', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     const old = (await store.read('g', [])).version;
@@ -90,6 +107,8 @@ describe('what is written', () => {
 
   it('is readable by the owner only, also in a file that was open to others', async () => {
     await put(fileStore(path), 'g', 'a', '1');
+    for (const name of readdirSync(folder))
+      expect([name, statSync(join(folder, name)).mode & 0o077]).toEqual([name, 0]);
     await fileStore(path).close();
     chmodSync(path, 0o644);
     await put(fileStore(path), 'g', 'a', '2');
@@ -101,33 +120,36 @@ describe('what is written', () => {
     await put(store, 'g', 'a', '1');
     const link = join(folder, 'link');
     symlinkSync(path, link);
-    const { version } = await fileStore(pathToFileURL(link)).read('g', []);
-    expect(await fileStore(path).write('g', version, { a: set('2') })).toBe(true);
-    expect(await store.write('g', version, { a: set('3') })).toBe(false);
-    expect(await valueIn(store, 'g', 'a')).toBe('2');
+    expect(fileStore(pathToFileURL(link))).toBe(store);
+    expect(fileStore(path)).toBe(store);
   });
 
-  it('stays small: the file compacts itself, and everything that is alive stays', async () => {
+  it('goes through a link to a file that does not exist yet', async () => {
+    mkdirSync(join(folder, 'shared'));
+    symlinkSync(join('shared', 'gen.store'), path);
+    await put(fileStore(path), 'g', 'a', '1');
+    expect(readdirSync(join(folder, 'shared'))).toContain('gen.store');
+    expect(statSync(join(folder, 'shared', 'gen.store')).size).toBeGreaterThan(0);
+  });
+
+  it('does not let the file grow: what has expired makes room', async () => {
     const store = fileStore(path);
     await put(store, 'kept', 'k', 'v');
     const text = 'x'.repeat(1_000);
-    for (let at = 0; at < 400; at++) await put(store, `g${at % 3}`, 'n', `${text}${at}`);
-    expect(statSync(path).size).toBeLessThan(140_000);
-    expect(readdirSync(folder).sort()).toEqual(['gen.store', 'gen.store.lock']);
+    const now = vi.spyOn(Date, 'now');
+    const startMs = 1.8e12;
+    for (let at = 0; at < 2_000; at++) {
+      now.mockReturnValue(startMs + at * 10_000);
+      await put(store, `event ${at}`, 'n', text, 60_000);
+    }
+    now.mockRestore();
     await store.close();
-    expect(await valueIn(store, 'kept', 'k')).toBe('v');
-    expect(await valueIn(store, 'g0', 'n')).toBe(`${text}399`);
-  });
-
-  it('keeps all that is written while the file is compacted', async () => {
-    const store = fileStore(path);
-    const text = 'x'.repeat(500);
-    const groups = Array.from({ length: 600 }, (_, at) => `g${at}`);
-    for (let round = 0; round < 3; round++)
-      await Promise.all(groups.map((group) => put(store, group, 'n', `${text}${round}`)));
-    await store.close();
-    const found = await Promise.all(groups.map((group) => valueIn(store, group, 'n')));
-    expect(found).toEqual(groups.map(() => `${text}2`));
+    expect(statSync(path).size).toBeLessThan(300_000);
+    const database = new DatabaseSync(path);
+    expect(database.prepare('select count(*) n from groups').get()).toEqual({
+      n: expect.toSatisfy((n: number) => n < 30),
+    });
+    database.close();
   });
 
   it('notifies within the process', async () => {
@@ -138,168 +160,249 @@ describe('what is written', () => {
   });
 });
 
-describe('a crash', () => {
-  it('leaves a line that was cut: all before it counts, and the next write is whole', async () => {
-    const store = fileStore(path);
-    await put(store, 'g', 'a', '1');
-    await store.close();
-    appendFileSync(path, '{"group":"g","version":9,"values":{"a":["2",99');
-    expect(await valueIn(readFileStore(path), 'g', 'a')).toBe('1');
-    await put(store, 'g', 'b', '2');
-    await store.close();
-    expect(
-      readFileSync(path, 'utf8')
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line)),
-    ).toHaveLength(3);
-    expect((await store.read('g', ['a', 'b'])).values).toEqual({ a: '1', b: '2' });
-  });
-
-  it('leaves a damaged line in the middle: the others count', async () => {
-    const store = fileStore(path);
-    await put(store, 'g', 'a', '1');
-    await store.close();
-    appendFileSync(path, '\0\0\0\n');
-    await put(store, 'h', 'b', '2');
-    await store.close();
-    expect([await valueIn(store, 'g', 'a'), await valueIn(store, 'h', 'b')]).toEqual(['1', '2']);
-  });
-
-  it('by SIGKILL at any moment, compaction included, loses nothing that a write has promised (real processes)', async () => {
+describe('several processes', () => {
+  it('count in one file, and what a write has acknowledged survives SIGKILL (real processes)', async () => {
     const program = await programOf('test/store/store-process.ts');
-    let promised = 0;
-    for (let kill = 0; kill < 6; kill++) {
-      const child = spawn(process.execPath, [program, path]);
-      let output = '';
-      child.stdout.on('data', (chunk) => {
-        output += chunk;
-      });
-      const enough = promised + 40 + kill * 13;
-      await vi.waitFor(() => expect(output.split('\n').length + promised).toBeGreaterThan(enough), 20_000);
-      child.kill('SIGKILL');
-      await ended(child);
-      promised = Math.max(promised, ...output.split('\n').slice(0, -1).map(Number));
-      const found = Number(await valueIn(readFileStore(path), 'g', 'n'));
-      expect(found).toBeGreaterThanOrEqual(promised);
-      expect(await valueIn(readFileStore(path), 'g', 'text')).toMatch(new RegExp(`^x{2000}${found}$`));
+    const all: Awaited<ReturnType<typeof startCounting>>[] = [];
+    for (let round = 0; round < 3; round++) {
+      const pair = await Promise.all([startCounting(program), startCounting(program)]);
+      all.push(...pair);
+      await put(fileStore(path), 'beside', `${round}`, 'of this process');
+      for (const { child, acknowledged } of pair) {
+        await vi.waitFor(() => expect(acknowledged().length).toBeGreaterThan(20), 20_000);
+        child.kill('SIGKILL');
+        await ended(child);
+      }
     }
+    const numbers = all.flatMap(({ acknowledged }) => acknowledged());
+    expect(new Set(numbers).size).toBe(numbers.length);
+    const counted = Number(await valueIn(fileStore(path), 'g', 'n'));
+    expect(counted).toBeGreaterThanOrEqual(Math.max(...numbers));
+    // At most the last write of each process was not acknowledged.
+    expect(counted - numbers.length).toBeLessThanOrEqual(all.length);
+    expect(await valueIn(fileStore(path), 'g', 'text')).toMatch(new RegExp(`^x{2000}${counted}$`));
   }, 120_000);
-});
 
-describe('a second process', () => {
-  it('is refused while the first one lives, and not when it was killed; reading is allowed to all (real processes)', async () => {
-    const program = await programOf('test/store/store-process.ts');
-    const child = spawn(process.execPath, [program, path]);
-    await new Promise((resolve) => child.stdout.once('data', resolve));
-    const refused = await failure(fileStore(path).read('g', []));
-    expect(refused?.message).toContain(`process ${child.pid} is using "${path}"`);
-    expect(refused?.recovery).toBe('fix_setup');
-    expect(Number(await valueIn(readFileStore(path), 'g', 'n'))).toBeGreaterThan(0);
-    child.kill('SIGKILL');
-    await ended(child);
-    expect(existsSync(`${path}.lock`)).toBe(true);
-    await put(fileStore(path), 'g', 'a', '1');
-  });
-
-  it.each([
-    ['a living process that began at another time', process.ppid, '/1'],
-    ['a thread of this process', Number(readdirSync('/proc/self/task').find((id) => id !== String(process.pid))), '/1'],
-    ['this process in its life before', process.pid, '/1'],
-    ['a process that is gone', 2 ** 22 + 1, ''],
-  ])('does not count when its pid now belongs to %s', async (_, pid, start) => {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    writeFileSync(`${path}.lock`, `${pid}@${hostname()} ${start && `${boot}${start}`}\n`);
-    await put(fileStore(path), 'g', 'a', '1');
-  });
-
-  it('that writes all the same is noticed, and nothing is mixed', async () => {
-    const store = fileStore(path);
-    await put(store, 'g', 'a', '1');
-    appendFileSync(path, '{"group":"g","version":2,"values":{}}\n');
-    const { version } = await store.read('g', []);
-    expect((await failure(store.write('g', version, { a: set('2') })))?.message).toContain(
-      'another program has changed',
-    );
-  });
-
-  it('as a thread of the same process is refused, too', async () => {
-    await put(fileStore(path), 'g', 'a', '1');
-    const program = await programOf('test/store/store-process.ts');
-    const worker = new Worker(program, { argv: [path] });
-    const error = await new Promise<Error>((resolve) => worker.once('error', resolve));
-    expect(error.message).toContain('another thread of this process is using');
-  });
-
-  it('may come when the first one has ended: nothing but the file is left behind (real processes)', async () => {
+  it('leave only the file behind when they exit (real processes)', async () => {
     const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
       const store = fileStore(${JSON.stringify(path)});
-      await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } });`;
+      await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } });
+      store[Symbol.for('gen-client.leases')].own();`;
     await run(process.execPath, ['--input-type=module', '-e', code]);
     expect(readdirSync(folder).sort()).toEqual(['gen.store', 'program.mjs']);
   });
 
-  it('is told that what the one before held is free', async () => {
+  it('create one store when they start together (real processes)', async () => {
+    const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
+      const store = fileStore(${JSON.stringify(path)});
+      for (;;) {
+        const { version, values } = await store.read('g', ['n']);
+        if (await store.write('g', version, { n: { value: String(Number(values.n ?? 0) + 1), ttlMs: 1e9 } })) break;
+      }`;
+    await Promise.all(Array.from({ length: 6 }, () => run(process.execPath, ['--input-type=module', '-e', code])));
+    expect(await valueIn(fileStore(path), 'g', 'n')).toBe('6');
+    expect(readdirSync(folder).filter((name) => name.includes('-new-'))).toEqual([]);
+  });
+
+  it('wait for each other without blocking their event loops', async () => {
     const store = fileStore(path);
-    const first = leasesOf(store)?.own();
     await put(store, 'g', 'a', '1');
-    expect([leasesOf(store)?.own(), leasesOf(fileStore(path))?.own()]).toEqual([first, first]);
+    const other = new DatabaseSync(path);
+    other.exec('begin immediate');
+    let turns = 0;
+    const timer = setInterval(() => turns++, 5);
+    const written = put(store, 'g', 'a', '2');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await valueIn(store, 'g', 'a')).toBe('1');
+    other.exec('commit');
+    other.close();
+    await written;
+    clearInterval(timer);
+    expect(turns).toBeGreaterThan(20);
+    expect(await valueIn(store, 'g', 'a')).toBe('2');
+  });
+
+  it('report a store that stays busy as unavailable', async () => {
+    const store = fileStore(path);
+    await put(store, 'g', 'a', '1');
+    const other = new DatabaseSync(path);
+    other.exec('begin immediate');
+    let nowMs = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 3_000));
+    const error = await failure(store.write('g', (await store.read('g', [])).version, { a: set('2') }));
+    vi.restoreAllMocks();
+    expect(error?.name).toBe('ConnectionError');
+    expect(error?.message).toContain('database is locked');
+    other.close();
+    await put(store, 'g', 'a', '3');
+  });
+});
+
+describe('a worker thread', () => {
+  it('uses the file beside its process and after a thread that was terminated', async () => {
+    await put(fileStore(path), 'g', 'a', '1');
+    const program = await programOf('test/store/store-process.ts');
+    for (let thread = 0; thread < 3; thread++) {
+      const worker = new Worker(program, { argv: [path], stdout: true });
+      await new Promise((resolve, reject) => {
+        worker.stdout.once('data', resolve);
+        worker.once('error', reject);
+      });
+      await put(fileStore(path), 'beside', 'a', String(thread));
+      await worker.terminate();
+    }
+    expect(Number(await valueIn(fileStore(path), 'g', 'n'))).toBeGreaterThan(2);
+  });
+});
+
+describe('a lease', () => {
+  const leases = () => leasesOf(fileStore(path)) ?? expect.unreachable();
+
+  it('is not acquired by a program that only reads', async () => {
+    await put(fileStore(path), 'g', 'a', '1');
+    await fileStore(path).read('g', ['a']);
+    expect(leaseFiles()).toEqual([]);
+  });
+
+  it('is one for the process, and ends when the store is closed', async () => {
+    const name = leases().own();
+    expect([leases().own(), leases().isHeld(name), leases().isHeld('another')]).toEqual([name, true, false]);
+    expect(leaseFiles()).toHaveLength(1);
+    await fileStore(path).close();
+    expect([leases().isHeld(name), leaseFiles()]).toEqual([false, []]);
+    expect(leases().own()).not.toBe(name);
+  });
+
+  it('ends at once when its process is killed, and the next process removes its file (real processes)', async () => {
+    const program = await programOf('test/store/lease-process.ts');
+    const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const name = await new Promise<string>((resolve) =>
+      child.stdout.once('data', (text) => resolve(String(text).trim())),
+    );
+    expect(leases().isHeld(name)).toBe(true);
+    leases().own();
+    expect(leaseFiles()).toHaveLength(2);
+    child.kill('SIGKILL');
+    await ended(child);
+    expect(leases().isHeld(name)).toBe(false);
+    await fileStore(path).close();
+    leases().own();
+    expect(leaseFiles()).toHaveLength(1);
+  });
+
+  it('removes a store that a crashed process has not completed, after an hour', async () => {
+    for (const [name, hours] of [
+      ['gen.store-new-1', 2],
+      ['gen.store-new-2', 0],
+    ] as const) {
+      writeFileSync(join(folder, name), '');
+      utimesSync(join(folder, name), new Date(), new Date(Date.now() - hours * 3_600_000));
+    }
+    leases().own();
+    expect(readdirSync(folder).filter((name) => name.includes('-new-'))).toEqual(['gen.store-new-2']);
+  });
+
+  it('whose file was removed before it was locked is acquired under another name', async () => {
+    const { exec } = DatabaseSync.prototype;
+    const locked = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (this: DatabaseSync, sql) {
+      if (sql.includes('exclusive') && locked.mock.calls.filter(([text]) => text.includes('exclusive')).length === 1)
+        for (const name of leaseFiles()) rmSync(join(folder, name));
+      return exec.call(this, sql);
+    });
+    const name = leases().own();
+    vi.restoreAllMocks();
+    expect(leaseFiles()).toEqual([`gen.store-lease-${name}`]);
+  });
+});
+
+describe('damage', () => {
+  const FIVE_KB = 5_000;
+  const PAGE = 4_096;
+  it.each<[string, (bytes: Buffer) => Buffer, string]>([
+    ['cut to nothing', () => Buffer.alloc(0), 'is empty'],
+    ['as many zeros', (bytes) => Buffer.alloc(bytes.length), 'is not a store'],
+    ['cut in the middle', (bytes) => bytes.subarray(0, FIVE_KB), 'is damaged'],
+    ['a page of zeros', (bytes) => bytes.fill(0, PAGE, 2 * PAGE), 'is damaged'],
+    ['a page of noise', (bytes) => bytes.fill(0x5a, 2 * PAGE, 3 * PAGE), 'is damaged'],
+    ['another text', () => Buffer.from('{"jobs":[]}\n'), 'is not a store'],
+    ['a short text', () => Buffer.from('notes'), 'is not a store'],
+  ])('%s is an error that identifies the file and leaves it untouched', async (_, damage, message) => {
+    const store = fileStore(path);
+    for (let at = 0; at < 40; at++) await put(store, 'g', `k${at}`, 'v'.repeat(200));
     await store.close();
-    expect(leasesOf(store)?.own()).not.toBe(first);
+    const damaged = damage(readFileSync(path));
+    writeFileSync(path, damaged);
+    for (const call of [() => store.read('g', ['k1']), () => store.write('g', '0', { k1: set('1') })]) {
+      const error = await failure(call());
+      expect(error).toMatchObject({ message: expect.stringContaining(message), recovery: 'fix_setup' });
+      expect(error?.message).toContain(path);
+    }
+    expect(readFileSync(path).equals(damaged)).toBe(true);
+  });
+
+  it.each([
+    ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'of a later gen-client'],
+    ['another program', 'create table notes (text)', 'is not a store'],
+  ])('a database of %s is an error and stays untouched', async (_, sql, message) => {
+    const database = new DatabaseSync(path);
+    database.exec(`${sql}; create table t (a); insert into t values (1)`);
+    database.close();
+    const before = readFileSync(path);
+    expect((await failure(fileStore(path).read('g', [])))?.message).toContain(message);
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  it('by another program that deletes or replaces the file is noticed before the next write', async () => {
+    const store = fileStore(path);
+    await put(store, 'g', 'a', '1');
+    renameSync(path, join(folder, 'backup'));
+    expect((await failure(store.read('g', [])))?.message).toContain('was deleted or replaced');
+    const database = new DatabaseSync(path);
+    database.exec('create table t (a)');
+    database.close();
+    expect((await failure(store.write('g', '0', { a: set('2') })))?.message).toContain('was deleted or replaced');
   });
 });
 
 describe('a path', () => {
-  it.each([
-    ['a directory', () => mkdirSync(path), 'is a directory'],
-    ['something else than a store', () => writeFileSync(path, '{"a":1}\n'), 'is not a store of gen-client'],
-    ['a file without a line', () => writeFileSync(path, 'notes'), 'is not a store of gen-client'],
-  ])('that is %s is an error that says so, and is left as it is', async (_, make, message) => {
-    make();
-    for (const call of [fileStore(path).read('g', []), fileStore(path).write('g', '0', { a: set('1') })]) {
-      const error = await failure(call);
-      expect([error?.message, error?.recovery]).toEqual([expect.stringContaining(message), 'fix_setup']);
-    }
-    expect(() => readFileStore(path)).toThrow(message);
-    expect(existsSync(`${path}.lock`)).toBe(false);
+  it('that is a directory is an error', async () => {
+    mkdirSync(path);
+    const error = await failure(fileStore(path).read('g', []));
+    expect(error).toMatchObject({ message: expect.stringContaining('is a directory'), recovery: 'fix_setup' });
   });
 
-  it('whose directory is missing says to create it, and works once it is there', async () => {
+  it('whose directory is missing says to create it, and works once it exists', async () => {
     const deep = fileStore(join(folder, 'data', 'gen.store'));
-    expect((await failure(deep.read('g', [])))?.message).toContain('Create its directory first');
+    for (const call of [() => deep.read('g', []), async () => leasesOf(deep)?.own()]) {
+      const error = await failure(call());
+      expect(error).toMatchObject({ message: expect.stringContaining('Create its directory'), recovery: 'fix_setup' });
+    }
     mkdirSync(join(folder, 'data'));
     await put(deep, 'g', 'a', '1');
-  });
-
-  it('that is missing is no store to read, and reading writes nothing', async () => {
-    expect(() => readFileStore(path)).toThrow('no store of gen-client');
-    writeFileSync(path, '');
-    await put(fileStore(path), 'g', 'a', '1');
-    const reader = readFileStore(path);
-    expect(reader.groups).toEqual(['g']);
-    expect((await failure(reader.write('g', '0', {})))?.message).toContain('opened for reading only');
+    await deep.close();
   });
 
   it.each([['', 7, null, 'a\0b', new URL('https://example.com/gen.store')]])('cannot be %j', (given) => {
     expect(() => fileStore(given as string)).toThrow('fileStore(path) takes a path');
   });
+
+  it('cannot be :memory:', () => {
+    expect(() => fileStore(':memory:')).toThrow('Use memoryStore()');
+  });
 });
 
 describe('a disk', () => {
-  it('flushes what must last before the write resolves, once for the writes of one moment, and rate limits not at all', async () => {
-    const code = `import fs from 'node:fs'; import { promises } from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
-      let flushes = 0; const open = promises.open;
-      promises.open = async (...given) => { const file = await open(...given); const sync = file.sync.bind(file);
-        file.sync = () => { if (String(given[0]).endsWith('gen.store')) flushes += 1; return sync(); }; return file; };
-      syncBuiltinESMExports();
-      const { fileStore } = await import(${JSON.stringify(await programOf('src/adapters/node/index.ts'))});
-      const store = fileStore(${JSON.stringify(path)}); await store.read('g', []);
-      const put = async (group, ttlMs) => store.write(group, (await store.read(group, [])).version, { a: { value: '1', ttlMs } });
-      await Promise.all(Array.from({ length: 100 }, (_, at) => put('g' + at, 1e9))); const creates = flushes;
-      await Promise.all(Array.from({ length: 100 }, (_, at) => put('lane' + at, 75e3))); 
-      console.log(JSON.stringify([creates, flushes - creates]));`;
-    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code]);
-    expect(JSON.parse(stdout)).toEqual([1, 0]);
+  it('is flushed for what must survive a power cut, and not for rate limits', async () => {
+    const store = fileStore(path);
+    await put(store, 'g', 'a', '1');
+    const exec = vi.spyOn(DatabaseSync.prototype, 'exec');
+    const begun = () => exec.mock.calls.map(([sql]) => /synchronous = (\w+)/.exec(sql)?.[1]).filter(Boolean);
+    await put(store, 'g', 'a', '2');
+    const { version } = await store.read('g', []);
+    await store.write('g', version, { a: null });
+    await put(store, 'limits', 'a', '3', 75_000);
+    expect(begun()).toEqual(['full', 'full', 'normal']);
+    vi.restoreAllMocks();
   });
 
   it('works under the permission model of Node (real processes)', async () => {
@@ -307,9 +410,11 @@ describe('a disk', () => {
     mkdirSync(data);
     const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
       const store = fileStore(${JSON.stringify(join(data, 'gen.store'))});
+      store[Symbol.for('gen-client.leases')].own();
       console.log(await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } }));`;
     const flags = ['--permission', `--allow-fs-read=${folder}/*`, `--allow-fs-write=${data}/*`];
     const { stdout } = await run(process.execPath, [...flags, '--input-type=module', '-e', code]);
     expect(stdout).toBe('true\n');
+    expect(readdirSync(data)).toEqual(['gen.store']);
   });
 });

@@ -1,6 +1,6 @@
 import * as workers from 'cloudflare:workers';
 import { systemClock } from '../../runtime/clock.js';
-import { type GroupTable, openGroupTable, type SqlStorageLike } from '../../store/group-table.js';
+import { GROUP_TABLES_SQL, type GroupTable, openGroupTable, type SqlStorageLike } from '../../store/group-table.js';
 import type { StoreChanges, StoredValues } from '../../store/store.js';
 
 /** What is used of the state of a Durable Object. */
@@ -42,6 +42,7 @@ export class GenAccount extends DurableObject {
   constructor(ctx: DurableObjectStateLike, env: unknown) {
     super(ctx, env);
     this.#storage = ctx.storage;
+    ctx.storage.sql.exec(GROUP_TABLES_SQL);
     this.#groups = openGroupTable(ctx.storage.sql, () => systemClock.now());
   }
 

@@ -1,92 +1,162 @@
-import { realpathSync } from 'node:fs';
+import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError } from '../../errors/gen-error.js';
+import { backoff, spread } from '../../rules/backoff.js';
+import { reasonOf } from '../../runtime/callbacks.js';
+import { systemClock, systemRandom } from '../../runtime/clock.js';
+import { sleep } from '../../runtime/deadline.js';
 import { show } from '../../schemas/show.js';
-import { LEASES, type ProcessLeases } from '../../store/port.js';
-import { type NotifyingStore, openTopics, type Store, setupError } from '../../store/store.js';
-import { loadFile, StoreFile } from './store-file.js';
+import type { GroupTable } from '../../store/group-table.js';
+import { LEASES, type ProcessLeases, type StoreChanges } from '../../store/port.js';
+import { type NotifyingStore, openTopics, setupError } from '../../store/store.js';
+import { fileSystemCode } from './flush.js';
+import { acquireLease, isLeaseHeld, type Lease, removeLeftFiles } from './lease.js';
+import { isSqliteError } from './sqlite.js';
+import { damagedFile, foreignFile, openStoreDatabase, type StoreAccess, type StoreDatabase } from './store-database.js';
 
 /** A `Store` in a file. */
 export interface FileStore extends NotifyingStore {
-  /** Lets another process open the file. A process that ends, in whichever way, does so by itself. */
+  /** Closes the file. The next call opens it again. A process that exits closes it automatically. */
   close(): Promise<void>;
-}
-
-interface OpenFile {
-  readonly store: FileStore;
-  readonly file: StoreFile;
 }
 
 const FILES = Symbol.for('gen-client.files');
 /** A disk that is busy takes longer for a flush than a store usually may. */
 const TIMEOUT_MS = 10_000;
+const BUSY_PAUSE = { firstMs: 1, mostMs: 25 } as const;
+/** What expires before a machine can restart is not worth a flush: rate limits. */
+const LOST_WITH_POWER_MS = 120_000;
 
 /**
- * A {@link Store} in a file, for one process at a time: what a program has created, and what it has spent, outlives the
- * program and the machine. The file is readable by its owner only, and it compacts itself. While a process uses it,
- * `<path>.lock` names that process, and another one is refused. The file is opened by the first call that needs it.
+ * Creates a {@link Store} in an SQLite file, which every process of one machine may use at the same time. What a program has
+ * created and spent survives the program and a power cut. The file is readable by its owner only.
  *
  * @example
  * const client = new GenClient({ store: fileStore('gen.store') });
  */
 export function fileStore(path: string | URL): FileStore {
   const name = realPath(pathOf(path));
-  const files = openFiles();
-  const known = files.get(name)?.store;
-  if (known) return known;
-  const file = new StoreFile(name);
-  const store: FileStore & { readonly [LEASES]: ProcessLeases } = {
-    timeoutMs: TIMEOUT_MS,
-    // One process at a time has the file, so every other lease has ended.
-    [LEASES]: { own: () => file.opening, isHeld: (name) => name === file.opening },
-    read: (group, keys) => file.read(group, keys),
-    write: (group, version, changes) => file.write(group, version, changes),
-    ...openTopics(),
-    close: () => file.close(),
-  };
-  files.set(name, { store, file });
+  const stores = openStores();
+  const store = stores.get(name) ?? new StoreFile(name).store();
+  stores.set(name, store);
   return store;
 }
 
-/** A store that only reads what is in a file now, also while a process uses it. Throws where there is no such file. */
-export function readFileStore(path: string | URL): Store & { readonly groups: readonly string[] } {
-  const name = pathOf(path);
-  const groups = loadFile(name);
-  if (!groups) throw setupError(`"${name}" is no store of gen-client: there is no such file, or it is empty.`);
-  return {
-    groups: groups.names,
-    read: async (group, keys) => groups.read(group, keys),
-    write: () => Promise.reject(new GenError(`"${name}" was opened for reading only.`)),
-  };
+/** A file that this process uses: one connection and one lease, however many clients share them. */
+class StoreFile {
+  readonly #path: string;
+  #database: StoreDatabase | undefined;
+  #lease: Lease | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  store(): FileStore & { readonly [LEASES]: ProcessLeases } {
+    return {
+      timeoutMs: TIMEOUT_MS,
+      [LEASES]: { own: () => this.#ownLease().name, isHeld: (name) => this.#isHeld(name) },
+      read: (group, keys) => this.#transact('read', (groups) => groups.read(group, keys)),
+      write: (group, version, changes) =>
+        this.#transact(accessOf(changes), (groups) => groups.write(group, version, changes)),
+      ...openTopics(),
+      close: async () => this.#close(),
+    };
+  }
+
+  /** Does the work in a transaction. While another process writes, it tries again, without blocking this one. */
+  async #transact<T>(access: StoreAccess, work: (groups: GroupTable) => T): Promise<T> {
+    const startMs = performance.now();
+    for (let busy = 1; ; busy++) {
+      try {
+        return this.#open().transact(access, work);
+      } catch (cause) {
+        if (!isSqliteError(cause, 'busy') || performance.now() - startMs > TIMEOUT_MS) throw this.#failure(cause);
+      }
+      await sleep(systemClock, spread(backoff(BUSY_PAUSE, busy), systemRandom.next()));
+    }
+  }
+
+  #open(): StoreDatabase {
+    this.#database ??= openStoreDatabase(this.#path);
+    return this.#database;
+  }
+
+  #ownLease(): Lease {
+    try {
+      if (!this.#lease) removeLeftFiles(this.#path);
+      this.#lease ??= acquireLease(this.#path);
+      return this.#lease;
+    } catch (cause) {
+      throw this.#failure(cause);
+    }
+  }
+
+  #isHeld(name: string): boolean {
+    return name === this.#lease?.name || isLeaseHeld(this.#path, name);
+  }
+
+  #close(): void {
+    this.#database?.close();
+    this.#database = undefined;
+    this.#lease?.end();
+    this.#lease = undefined;
+  }
+
+  #failure(cause: unknown): unknown {
+    if (GenError.isInstance(cause)) return cause;
+    const reason = reasonOf(cause);
+    if (isSqliteError(cause, 'foreign')) return foreignFile(this.#path);
+    if (isSqliteError(cause, 'damaged')) return damagedFile(this.#path, reason);
+    const failed = `fileStore: "${this.#path}" cannot be used: ${reason}.`;
+    const code = fileSystemCode(cause);
+    if (code === 'ENOENT') return setupError(`${failed} Create its directory.`, cause);
+    if (ACCESS_CODES.includes(code) || isSqliteError(cause, 'read-only'))
+      return setupError(`${failed} Allow this process to write to the file and its directory.`, cause);
+    return new ConnectionError(failed, { cause });
+  }
 }
 
-/** The stores of this process by path: two of one file would each have half of it in memory. */
-function openFiles(): Map<string, OpenFile> {
-  const home: typeof globalThis & { [FILES]?: Map<string, OpenFile> } = globalThis;
-  if (home[FILES] === undefined) {
-    const files = new Map<string, OpenFile>();
-    home[FILES] = files;
-    process.on('exit', () => {
-      for (const { file } of files.values()) file.unlock();
-    });
-  }
-  return home[FILES];
+const ACCESS_CODES = ['EACCES', 'EROFS', 'EPERM', 'ERR_ACCESS_DENIED'];
+
+/** A deletion has to last: a call that was aborted would be sent after all. */
+function accessOf(changes: StoreChanges): StoreAccess {
+  const isLasting = Object.values(changes).some((change) => change === null || change.ttlMs > LOST_WITH_POWER_MS);
+  return isLasting ? 'flushed write' : 'write';
+}
+
+/** The stores of this process by path: two stores of one file would be two owners. */
+function openStores(): Map<string, FileStore> {
+  const home: typeof globalThis & { [FILES]?: Map<string, FileStore> } = globalThis;
+  if (home[FILES]) return home[FILES];
+  const stores = new Map<string, FileStore>();
+  home[FILES] = stores;
+  process.on('exit', () => {
+    for (const store of stores.values()) void store.close();
+  });
+  return stores;
 }
 
 function pathOf(path: string | URL): string {
   const given = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
+  if (given === ':memory:') throw new GenError('fileStore(path): ":memory:" is no file. Use memoryStore().');
   if (typeof given === 'string' && given !== '' && !given.includes('\0')) return resolve(given);
   throw new GenError(`fileStore(path) takes a path or a file: URL, not ${show(given)}.`);
 }
 
-/** The path that a file has in whichever way it is named: by a link, or by a link to its directory. */
-function realPath(path: string): string {
+const MAX_LINKS = 40;
+
+/** The path that a file has whatever it is called: through a link, also to a file that does not exist yet. */
+function realPath(path: string, links = 0): string {
   try {
     return realpathSync(path);
   } catch {
-    // There is none yet.
+    // It does not exist yet.
   }
+  if (links < MAX_LINKS && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+    return realPath(resolve(dirname(path), readlinkSync(path)), links + 1);
   try {
     return join(realpathSync(dirname(path)), basename(path));
   } catch {

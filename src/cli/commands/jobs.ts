@@ -1,6 +1,6 @@
+import { existsSync } from 'node:fs';
 import { Command } from 'commander';
-import { readFileStore } from '../../adapters/node/file-store.js';
-import { fileStore } from '../../adapters/node/index.js';
+import { type FileStore, fileStore } from '../../adapters/node/index.js';
 import type { GenClient } from '../../client/client.js';
 import { type UnfinishedCreate, unfinishedCreatesIn } from '../../client/resume.js';
 import { GenError } from '../../errors/index.js';
@@ -9,7 +9,7 @@ import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import { asTheyEnd } from '../../waiting/job-iterables.js';
 import { addSaveFlags, addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
-import { asUsage, EXIT, errorDocument, messageOf, sentenceOf } from '../errors.js';
+import { asUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
 import { saveTo, tryTarget } from '../target.js';
@@ -130,19 +130,19 @@ export function jobsCommand(open: OpenSession): Command {
   withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
   return doing(command, open, async ({ terminal }, [path = '']) => {
     const jobs: UnfinishedCreate[] = [];
-    for await (const create of unfinishedCreatesIn(ledgerOf(existingStore(path), systemClock))) jobs.push(create);
+    const store = await existingStore(path);
+    for await (const create of unfinishedCreatesIn(ledgerOf(store, systemClock))) jobs.push(create);
     const width = Math.max(0, ...jobs.map(({ phase }) => phase.length));
     terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : jobs.map((job) => createLine(job, width)));
   });
 }
 
-/** A store that is there. A file that is missing, or something else, is a mistake in the command. */
-function existingStore(path: string) {
-  try {
-    return readFileStore(path);
-  } catch (cause) {
-    return asUsage(cause);
-  }
+/** Opens a store for a command. A file that is missing, or something else, is a mistake in the command. */
+async function existingStore(path: string): Promise<FileStore> {
+  if (!existsSync(path)) throw new UsageError(`"${path}" does not exist. Pass the path of a store.`);
+  const store = fileStore(path);
+  await store.read('jobs', []).catch(asUsage);
+  return store;
 }
 
 const LONGEST_PROMPT = 60;
@@ -165,9 +165,8 @@ export function resumeCommand(open: OpenSession): Command {
   withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);
   return doing<WaitFlags>(command, open, async (session, [path = ''], flags) => {
     const out = flags.out ?? './';
-    existingStore(path);
+    const store = await existingStore(path);
     await tryTarget(session, { ...flags, out, mayExist: true }, 2);
-    const store = fileStore(path);
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no job twice.' };
     const client = session.client({ store });
     try {

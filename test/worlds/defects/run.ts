@@ -14,9 +14,9 @@ const testOf = (file: string) => ['node_modules/vitest/vitest.mjs', 'run', '--ma
 
 /** Who finds a defect that the worlds do not. */
 const FINDERS: Readonly<Record<string, readonly string[]>> = {
-  // A lock, a burst, the time of a call and the account of a key are not in the worlds, and others are rare in them.
+  // A lease file, a burst, the time of a call and the account of a key are not in the worlds, and others are rare in them.
   'b3-waits-behind-those-that-wait': testOf('test/budget/meetings.test.ts'),
-  'b4-lock-trusts-a-pid': testOf('test/store/file-store.test.ts'),
+  'b4-lease-outlives-its-process': testOf('test/store/file-store.test.ts'),
   'b5-unknown-job-for-ever': testOf('test/budget/meetings.test.ts'),
   'b6-a-step-for-each-call': testOf('test/budget/meetings.test.ts'),
   'b7-takes-what-others-hold': testOf('test/budget/meetings.test.ts'),

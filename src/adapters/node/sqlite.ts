@@ -1,0 +1,46 @@
+// SQLite as Node, Bun, and Deno bring it.
+import type { DatabaseSync } from 'node:sqlite';
+import { reasonOf } from '../../runtime/callbacks.js';
+import { builtIn } from '../../runtime/platform.js';
+import { setupError } from '../../store/store.js';
+
+/** Opens a database. A lock never blocks the thread: a busy database throws at once. */
+export function openSqlite(path: string, options: { readonly readOnly?: boolean } = {}): DatabaseSync {
+  const { DatabaseSync: Database } = loadSqlite();
+  const database = new Database(path, options);
+  // Deno waits five seconds by default.
+  database.exec('pragma busy_timeout = 0');
+  return database;
+}
+
+/** Node 22 warns that SQLite is experimental when its module is loaded. Only that warning is dropped, and only then. */
+function loadSqlite(): typeof import('node:sqlite') {
+  const { emitWarning } = process;
+  process.emitWarning = (warning: string | Error, ...given: unknown[]) => {
+    if (!String(warning).startsWith('SQLite is an experimental feature'))
+      Reflect.apply(emitWarning, process, [warning, ...given]);
+  };
+  try {
+    const sqlite = builtIn<typeof import('node:sqlite')>('sqlite');
+    if (sqlite) return sqlite;
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+  throw setupError('fileStore: this runtime has no node:sqlite. Use Node 22.13 or later, Bun, or Deno.');
+}
+
+/** SQLite's result codes, with the texts that Deno throws without a code. */
+const CONDITIONS = {
+  busy: [5, 'database is locked'],
+  'read-only': [8, 'attempt to write a readonly database'],
+  damaged: [11, 'database disk image is malformed'],
+  'cannot open': [14, 'unable to open database file'],
+  foreign: [26, 'file is not a database'],
+} as const;
+
+export function isSqliteError(error: unknown, condition: keyof typeof CONDITIONS): boolean {
+  const [code, text] = CONDITIONS[condition];
+  const { errcode } = (error ?? {}) as { readonly errcode?: unknown };
+  // The low byte is the code, the others say more about it.
+  return typeof errcode === 'number' ? (errcode & 0xff) === code : reasonOf(error).includes(text);
+}
