@@ -1,6 +1,6 @@
 // A store on Postgres, in two tables and two statements. `db` is a Pool of pg, or a PGlite.
 // One statement sees one moment and changes all or nothing, so that no transaction is needed.
-import type { Store } from 'gen-client';
+import { createStore, type Store } from 'gen-client';
 
 interface Database {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
@@ -37,7 +37,7 @@ WITH swapped AS (
 SELECT name FROM swapped`;
 
 export function postgresStore(db: Database): Store {
-  return {
+  return createStore({
     async read(group, keys) {
       const [row] = (await db.query(READ, [group, [...keys]])).rows;
       return { version: String(row?.version), nowMs: Number(row?.nowMs), values: JSON.parse(String(row?.values)) };
@@ -49,7 +49,7 @@ export function postgresStore(db: Database): Store {
       const columns = [set.map(({ key }) => key), set.map(({ value }) => value), set.map(({ ttlMs }) => ttlMs)];
       return (await db.query(WRITE, [group, version, deleted, ...columns])).rows.length === 1;
     },
-  };
+  });
 }
 
 /** Makes the tables. */

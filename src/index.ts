@@ -14,7 +14,7 @@ export type { Images, VideoEdits, Videos } from './client/create.js';
 export type { CreateAndWaitOptions } from './client/create-options.js';
 export type { Jobs } from './client/jobs.js';
 export type { ModelList, Models, VoiceList, Voices } from './client/models.js';
-export type { ResumedJob, UnfinishedCreate } from './client/resume.js';
+
 export type { Uploads } from './client/uploads.js';
 export { extensionFor } from './downloading/output.js';
 export { BudgetExceededError } from './errors/client-errors.js';
@@ -48,6 +48,7 @@ export {
   WebhookVerificationError,
 } from './errors/index.js';
 export { type BudgetOptions, createBudget } from './ledger/create-budget.js';
+export { createStore, memoryStore } from './ledger/stores.js';
 export type { RequestOptions } from './rules/options.js';
 export { usdOf } from './rules/price.js';
 export type { Budget } from './schemas/budget.js';
@@ -65,7 +66,8 @@ export type {
 } from './schemas/video-params.js';
 export type { WebhookEvent } from './schemas/webhook-event.js';
 export type { Limits } from './store/rate-limits.js';
-export { memoryStore, type Store } from './store/store.js';
+export type { Store } from './store/store.js';
+export type { ResumedJob, UnfinishedCreate } from './transport/create-run.js';
 export type { Hooks, JobEvent, Logger, RequestEvent } from './transport/events.js';
 export { idempotencyKeyFrom } from './transport/idempotency.js';
 export type { RequestPromise } from './transport/transport.js';

@@ -10,8 +10,8 @@ const nodes = sources.flatMap(({ path, ast }) => nodesOf(ast).map((node) => ({ p
 
 /** Lowest first: a file imports from its own unit and from those that stand before it. Type imports count. */
 const FLOORS = [
-  ...['runtime', 'catalog', 'schemas', 'errors', 'rules', 'store', 'ledger', 'uploading', 'webhooks', 'transport'],
-  ...['downloading', 'waiting', 'client', 'adapters', 'index', 'cli'],
+  ...['runtime', 'catalog', 'schemas', 'errors', 'rules', 'store', 'uploading', 'webhooks', 'transport'],
+  ...['downloading', 'waiting', 'client', 'ledger', 'adapters', 'index', 'cli'],
 ];
 /** The sandbox is a stack of its own, the other side of the wire: of the rest it shares the contract. */
 const SANDBOX_FLOORS = ['media', 'world', 'service', 'http', 'control', ''].map((name) => `sandbox/${name}`);
@@ -82,6 +82,18 @@ test('only entry points import the client, and namespaces never import each othe
       (target === CLIENT && !isEntry(from)) || (namespaces.includes(from) && namespaces.includes(target)),
   );
   expect(wrong.map(({ from, target }) => `${from} must not import ${target}`)).toEqual([]);
+});
+
+test('the ledger comes with a store or a budget: a client without them contains none of it', () => {
+  const isCode = ({ node }: { readonly node: ts.Node }) =>
+    (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && !/^(import|export) type /.test(node.getText());
+  const wrong = nodes.filter(
+    (it) =>
+      /^src\/(transport|waiting|client)\//.test(it.path) &&
+      isCode(it) &&
+      /\/(ledger\/|rules\/(ledger[\w-]*|budget)\.js)/.test(it.node.getText()),
+  );
+  expect(wrong.map(({ node }) => `${placeOf(node)} ${node.getText()}`)).toEqual([]);
 });
 
 /** Who may import a package. `sandbox/` and `cli/` are bundled, so nothing of it is installed. */

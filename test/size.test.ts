@@ -19,7 +19,7 @@ test.each([
   [
     'GenClient',
     OWN_PROGRAMS.client,
-    ['create-budget', 'file-store', 'otel', 'storage', 'proxy', 'page', 'sandbox', 'bullmq', 'durable'],
+    ['ledger', 'file-store', 'otel', 'storage', 'proxy', 'page', 'sandbox', 'bullmq', 'durable'],
   ],
   ['a page', OWN_PROGRAMS.page, ['client', 'transport', 'errors', 'proxy', 'storage', 'zod', 'ky']],
 ])('a program with %s contains none of the code of what it does not use', async (_, code, absent) => {

@@ -1,7 +1,8 @@
 import { type JobRef, jobIdOf } from '../downloading/output.js';
 import { atCaller, GenError } from '../errors/gen-error.js';
 import { refusal } from '../errors/webhook-error.js';
-import type { RequestOptions } from '../rules/options.js';
+import { DEFAULT_WAIT_MS } from '../rules/limits.js';
+import { checkOptions, type RequestOptions } from '../rules/options.js';
 import { CLOCK, type Clock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import type { Budget, CostEstimate, PricedCall } from '../schemas/budget.js';
@@ -11,13 +12,14 @@ import { mustBe } from '../schemas/show.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { STORE, type Store } from '../store/store.js';
+import type { ResumedJob, UnfinishedCreate } from '../transport/create-run.js';
 import { type ClientTransport, createTransport } from '../transport/create-transport.js';
 import type { RequestPromise } from '../transport/transport.js';
 import { type JobUpdate, waitForJobs, watchJob } from '../waiting/job-iterables.js';
 import type { JobNotice } from '../waiting/notices.js';
 import { NO_LIMITS } from '../waiting/read-queue.js';
 import { ReadScheduler } from '../waiting/scheduler.js';
-import type { WaitOptions } from '../waiting/wait-options.js';
+import { WAIT_OPTIONS, type WaitOptions } from '../waiting/wait-options.js';
 import { createWaiter, type Waiter } from '../waiting/waiter.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from '../webhooks/verify.js';
 import { type Characters, createCharactersResource } from './characters.js';
@@ -27,14 +29,8 @@ import { createNamespace, type Images, type VideoEdits, type Videos } from './cr
 import { type JobMaker, type RawRequest, rawRequest } from './endpoint.js';
 import { Jobs } from './jobs.js';
 import { Models, Voices } from './models.js';
-import {
-  noStore,
-  type ResumedJob,
-  type ResumeOptions,
-  resumeCreates,
-  type UnfinishedCreate,
-  unfinishedCreatesIn,
-} from './resume.js';
+import type { ResumeOptions } from './resume-options.js';
+import { resumeRunOf } from './run-job.js';
 import { Uploads, uploadSteps } from './uploads.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
@@ -216,9 +212,13 @@ export class GenClient {
    *   if (isCompleted(job)) await saveOutput(client, job, `videos/${label}.mp4`);
    * }
    */
-  async *resume(options?: ResumeOptions): AsyncGenerator<ResumedJob, void, undefined> {
-    const { ledger, account } = await this.#kept('resume', options?.signal);
-    yield* resumeCreates(this.#maker, ledger, account, options);
+  async *resume(options: ResumeOptions = {}): AsyncGenerator<ResumedJob, void, undefined> {
+    checkOptions('resume', WAIT_OPTIONS, options);
+    const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
+    const { ledger, account } = await this.#persistentLedger('resume', signal);
+    const run: Parameters<typeof ledger.resume>[1] = (claimed, ended) =>
+      resumeRunOf(this.#maker, claimed, { ...options, timeoutMs, signal: ended });
+    yield* ledger.resume(account, run, { signal, timeoutMs });
   }
 
   /**
@@ -229,8 +229,8 @@ export class GenClient {
    * for await (const { idempotencyKey, label, phase } of client.unfinishedCreates()) console.log(idempotencyKey, label, phase);
    */
   async *unfinishedCreates(): AsyncGenerator<UnfinishedCreate, void, undefined> {
-    const { ledger, account } = await this.#kept('unfinishedCreates');
-    yield* unfinishedCreatesIn(ledger, account);
+    const { ledger, account } = await this.#persistentLedger('unfinishedCreates');
+    yield* ledger.unfinished(account);
   }
 
   /**
@@ -242,14 +242,13 @@ export class GenClient {
    * for await (const { job } of client.resume()) await client.markStored(job);
    */
   async markStored(job: JobRef): Promise<void> {
-    await this.#kept('markStored');
+    await this.#persistentLedger('markStored');
     await this.#transport.jobs.stored(jobIdOf(job));
   }
 
-  /** The ledger of the store, and the account. */
-  async #kept(call: string, signal?: AbortSignal) {
+  async #persistentLedger(call: string, signal?: AbortSignal) {
     const ledger = this.#transport.ledger();
-    if (!ledger?.outlives) throw noStore(call);
+    if (!ledger?.isPersistent) throw noStore(call);
     return { ledger, account: (await abortable(this.#transport.account(), signal)).id };
   }
 
@@ -318,4 +317,10 @@ export class GenClient {
   [INSPECT](): string {
     return `GenClient { baseUrl: '${this.#baseUrl()}', apiKey: '[redacted]' }`;
   }
+}
+
+function noStore(call: string): GenError {
+  return new GenError(
+    `${call}() needs a store that outlives the process. Pass fileStore(path) of gen-client/node or redisStore(redis) of gen-client/redis as the store of new GenClient().`,
+  );
 }

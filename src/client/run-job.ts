@@ -2,10 +2,9 @@
 import { withKey } from '../errors/gen-error.js';
 import { GenError, JobError, WaitTimeoutError } from '../errors/index.js';
 import { callFailure, mayHaveCreated } from '../rules/failure-kind.js';
-import type { CreateEntry } from '../rules/ledger-draft.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
-import { nextStep, resumedRun } from '../rules/run.js';
+import { nextStep } from '../rules/run.js';
 import {
   type CreateStep,
   type JobRunState,
@@ -18,8 +17,8 @@ import { nextTurn, steady, systemClock } from '../runtime/clock.js';
 import { sleep, startDeadline } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
+import { type ClaimedCreate, type CreateRun, endRun, saveRun } from '../transport/create-run.js';
 import { idempotencyKeyOf, shortenKey } from '../transport/idempotency.js';
-import { endRun, keepRun, type OpenedCreate, type RunOfCreates } from '../transport/opened-create.js';
 import type { JsonRequest } from '../transport/transport.js';
 import { outcomeOf } from '../waiting/wait.js';
 import { recoverRules } from '../waiting/wait-options.js';
@@ -35,7 +34,7 @@ export async function runJob(maker: JobMaker, request: JsonRequest<CreatedJob>, 
   const files = filesInBody(uploads, request);
   const hasOwnKey = (options.idempotencyKey ?? ownKey) !== undefined;
   const rules = runRulesOf(options);
-  const run: RunOfCreates = { key, rules, hasOwnKey, opened: [] };
+  const run: CreateRun = { key, rules, hasOwnKey, opened: [] };
   // Whether a job may be running that uses the files.
   let mayRun = false;
   const failed = async (error: unknown, wasSent: boolean) => {
@@ -73,19 +72,13 @@ export interface ResumedRun extends Pick<CreateOptions, 'signal' | 'pollInterval
 }
 
 /** Goes on with the run of a create that a process has left. Resolves with its final job, whatever its status. */
-export async function resumeRunOf(
-  maker: JobMaker,
-  entry: CreateEntry,
-  held: OpenedCreate,
-  options: ResumedRun,
-): Promise<Job> {
-  const { call, key, label, params, rules } = entry;
-  const run: RunOfCreates = { key, rules, hasOwnKey: false, opened: [held], isResumed: true };
-  const state = resumedRun(entry, shortenKey(key), options.timeoutMs === false ? null : options.timeoutMs);
+export async function resumeRunOf(maker: JobMaker, claimed: ClaimedCreate, options: ResumedRun): Promise<Job> {
+  const { call, key, label, params, rules, state, create } = claimed;
+  const run: CreateRun = { key, rules, hasOwnKey: false, opened: [create], isResumed: true };
   // The rules have looked at the params when the create was first sent.
   const known = { label, preflight: false, throwOnFailure: false };
   try {
-    if (params === null) throw filesGone(entry);
+    if (params === null) throw filesGone(claimed);
     return await drive(maker, { ...createRequest(call, params), run }, state, { ...options, ...known });
   } finally {
     await endRun(run, false);
@@ -96,7 +89,7 @@ function isJobOutcome(error: unknown): boolean {
   return JobError.isInstance(error) && error.name !== 'WaitTimeoutError';
 }
 
-function filesGone({ key, call, label }: CreateEntry): GenError {
+function filesGone({ key, call, label }: ClaimedCreate): GenError {
   const named = label === undefined ? '' : ` with the label "${label}"`;
   return new GenError(
     `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
@@ -117,7 +110,7 @@ function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recov
   };
 }
 
-type RunRequest = JsonRequest<CreatedJob> & { readonly run: RunOfCreates };
+type RunRequest = JsonRequest<CreatedJob> & { readonly run: CreateRun };
 
 /**
  * Does what the run asks for until it ends. `timeoutMs` counts from the service's first answer. Every key is derived from the
@@ -183,7 +176,7 @@ async function drive(
       const now = clock.now();
       state = nextStep(state, { ...event, passedMs: now - sinceMs });
       sinceMs = now;
-      if (isPause(state)) await keepRun(request.run, state);
+      if (isPause(state)) await saveRun(request.run, state);
       if (step.type === 'create' && event.type === 'job' && created && onCreated) {
         const leftMs = state.step.type === 'wait' ? state.step.leftMs : timeoutMs || null;
         await tellCreated(created, onCreated, { signal, leftMs, timeoutMs: Number(timeoutMs) });

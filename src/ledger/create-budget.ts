@@ -9,6 +9,7 @@ import { clockOf, randomOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
 import { processStore, type Store } from '../store/store.js';
+import { withLedger } from './client-ledger.js';
 import {
   ALONE,
   type ClientHome,
@@ -68,7 +69,7 @@ const BUDGET_OPTIONS = z.strictObject({
       ['day', 'month', 'total'].includes(String(value)),
   ),
   scope: option.text,
-  store: option.methods('read', 'write'),
+  store: option.store,
   unknownPrice: option.must(
     "'one-at-a-time', 'refuse' or a function that estimates",
     (value) => typeof value === 'function' || value === 'one-at-a-time' || value === 'refuse',
@@ -136,7 +137,7 @@ export function createBudget(options: BudgetOptions): Budget {
     },
     scoped: (other) => createBudget({ ...options, scope: other }),
   };
-  return Object.freeze(budget);
+  return Object.freeze(withLedger(budget));
 }
 
 async function usageOf(ledger: Ledger, terms: BudgetTerms): Promise<BudgetUsage> {

@@ -123,9 +123,12 @@ export const text = must<string>('a non-empty string', isText);
 export const secret = (what: string, fits: (value: unknown) => boolean) =>
   z.optional(z.custom<string>(fits, { error: what, params: { hides: 'everything' } }));
 
-export const callback = z.optional(
-  requiredObject<(...args: never[]) => unknown>('a function', (value) => typeof value === 'function'),
+export const requiredCallback = requiredObject<(...args: never[]) => unknown>(
+  'a function',
+  (value) => typeof value === 'function',
 );
+
+export const callback = z.optional(requiredCallback);
 
 export const abortSignal = z.optional(
   requiredObject<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener'])),
@@ -153,9 +156,18 @@ export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
 export const methods = <T>(...names: readonly string[]) =>
   z.optional(requiredObject<T>(withMethods(names), (value) => hasMethods(value, names)));
 
-/** An object with these methods, which a function of this package makes: `call` is how to call it. */
-export const madeBy = <T>(call: string, ...names: readonly string[]) =>
-  z.optional(requiredObject<T>(`what ${call} returns, or ${withMethods(names)}`, (value) => hasMethods(value, names)));
+/** The name under which stores and budgets carry the ledger, whichever copy of the package created them. */
+export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');
+
+/** A store or a budget that a function of this package created: `calls` says which. */
+const withLedger = <T>(calls: string) =>
+  z.optional(requiredObject<T>(`what ${calls} returns`, (value) => isObject(value) && LEDGER in value));
+
+export const store = withLedger<object>(
+  'fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write })',
+);
+
+export const budget = withLedger<Budget>('createBudget({ maxTokens })');
 
 function withMethods(names: readonly string[]): string {
   return `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`;
@@ -202,5 +214,5 @@ export const REQUEST_OPTIONS = z.strictObject({
   headers,
   extraBody: anObject,
   preflight: flag,
-  budget: madeBy<Budget>('createBudget({ maxTokens })', 'usage', 'release'),
+  budget,
 });

@@ -109,11 +109,6 @@ export function isInProcess(store: Store): boolean {
 /** A {@link Store} with notifications between processes. */
 export type NotifyingStore = Store & Required<Pick<Store, 'publish' | 'subscribe'>>;
 
-/** A {@link Store} in the memory of this process. Each call makes a new one. */
-export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscribe'>> {
-  return memoryStoreOn(systemClock);
-}
-
 /** What this process keeps without a store of its own. Of handled events, the oldest are forgotten first. */
 const MOST_KEPT = { creates: Number.POSITIVE_INFINITY, events: 10_000 } as const;
 const PROCESS = Symbol.for('gen-client.process-stores');

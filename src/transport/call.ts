@@ -1,20 +1,19 @@
 // One logical call, and the shape of the layers that it passes through.
 
 import { GenError } from '../errors/index.js';
-import type { Ledger } from '../ledger/ledger.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../rules/options.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Deadline } from '../runtime/deadline.js';
-import type { PricedCall } from '../schemas/budget.js';
+import type { Budget, PricedCall } from '../schemas/budget.js';
 import type { Job } from '../schemas/job.js';
 import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../store/account.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { type Config, readHeaders } from './config.js';
+import type { ClaimedCreate, JobRecords, ResumedJob, UnfinishedCreate } from './create-run.js';
 import type { Credentials } from './credentials.js';
 import type { Channels, Hooks, RequestEvent, RequestTrace } from './events.js';
 import { idempotencyKeyOf } from './idempotency.js';
-import type { OpenedCreate } from './opened-create.js';
 import type { JsonRequest, RequestPath, ResponseMeta, ShownJob, StreamRequest, TransferRequest } from './transport.js';
 
 /** What all calls of one client share. */
@@ -25,6 +24,8 @@ export interface Core {
   readonly credentials: Credentials;
   readonly http: Http;
   readonly jobs: JobTeller;
+  /** The ledger that the client's store or budget brings, or the budget of a call. */
+  ledger(budget?: Budget): ClientLedger | undefined;
   /** Undefined without hooks and without a logger. */
   observer(): Observer | undefined;
   channels(): Channels | undefined;
@@ -68,6 +69,39 @@ export interface JobTeller {
   durationOf(job: PricedCall): number | undefined;
 }
 
+/** What a store or a budget brings to a client: it records creates. */
+export interface ClientLedger {
+  /** Whether the client has a store that outlives the process. */
+  readonly isPersistent: boolean;
+  /** Records a create before anything is uploaded or sent, and its outcome. */
+  readonly ledgerLayer: Layer;
+  /** Records that an attempt goes out. The last layer above the attempt. */
+  readonly recordSentLayer: Layer;
+  /** Where the ends of the client's jobs are recorded. */
+  records(): readonly JobRecords[];
+  /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
+  acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
+  /** Makes `resume()` leave the job alone until the returned function is called. */
+  hold(jobId: string): () => void;
+  /** Claims the account's creates without a living owner, and yields what `run` makes of them in completion order. */
+  resume(
+    account: string,
+    run: (claimed: ClaimedCreate, signal: AbortSignal) => Promise<Job>,
+    options: { readonly signal: AbortSignal | undefined; readonly timeoutMs: number | false },
+  ): AsyncGenerator<ResumedJob, void, undefined>;
+  unfinished(account: string): AsyncGenerator<UnfinishedCreate, void, undefined>;
+}
+
+/** One create in the ledger, as the layers between the ledger's report on it. */
+export interface CreateRecord {
+  /** Records the IDs of the uploads, so that another process can send the create. */
+  uploaded(body: unknown): Promise<void>;
+  /** Records that the request goes out under the call's key. Rejects if another process owns the create now. */
+  sending(call: Call<unknown>): Promise<void>;
+  /** Records that the last attempt created nothing, before a pause in which the process may crash. */
+  unsent(): Promise<void>;
+}
+
 export interface Call<T> {
   readonly core: Core;
   /** The method as users call it, for example `videos.create`. */
@@ -101,16 +135,15 @@ export interface Call<T> {
   /** What the listeners are passed about the call; undefined without a listener. */
   readonly trace: RequestTrace | undefined;
   readonly turn: Turn;
-  readonly opened?: readonly OpenedCreate[] | undefined;
+  /** The create in the ledger, for the layers below the ledger's. */
+  readonly record?: CreateRecord | undefined;
   /** Whether a request of the call may have made a job, for the layers above. */
   readonly sent: {
     mayHaveArrived: boolean;
     /** Whose key was sent. */
     account?: ClientAccount;
-    /** Where the create is noted. */
-    ledgers?: readonly Ledger[];
-    /** The key that the ledger knows to be sent. */
-    notedKey?: string;
+    /** Where the create is recorded. */
+    records?: readonly JobRecords[];
   };
 }
 

@@ -1,6 +1,5 @@
 import { atCaller } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
-import type { Ledger } from '../ledger/ledger.js';
 import { startDeadline } from '../runtime/deadline.js';
 import type { ClientAccount } from '../store/account.js';
 import { withText } from './answer.js';
@@ -11,13 +10,12 @@ import { heard, openChannels, type RequestTrace, type TraceChannel, traced } fro
 import { createHttp } from './http.js';
 import { createObserver } from './layers/events.js';
 import { createJobTeller } from './layers/jobs.js';
-import { ledgerIn } from './layers/ledger.js';
+import { ledgerIn } from './ledger.js';
 import { runCall } from './pipeline.js';
 import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
-export interface ClientTransport extends Transport, Pick<Core, 'limits' | 'limitsOf' | 'warn'> {
+export interface ClientTransport extends Transport, Pick<Core, 'ledger' | 'limits' | 'limitsOf' | 'warn'> {
   readonly jobs: JobTeller;
-  ledger(): Ledger | undefined;
   /** Where waits are traced, while somebody listens. */
   waits(): TraceChannel | undefined;
 }
@@ -34,7 +32,7 @@ export function createTransport(config: Config): ClientTransport {
     random: config.random,
     clock: core.clock,
     baseUrl: config.baseUrl,
-    ledger: () => ledgerIn(core),
+    ledger: core.ledger,
     waits: () => heard(core.channels()?.wait),
     send: (request, options) => requestPromise(runCall(core, { type: 'json', request }, options)),
     open: (request, options) =>
@@ -62,7 +60,8 @@ function createCore(config: Config): Core {
   const channels = lazy(openChannels);
   const warn = (message: string) => observer()?.warn(message);
   const credentials = createCredentials(config, warn);
-  const seen = { config, clock, credentials, observer, channels, warn };
+  const ledger = ledgerIn({ config, warn });
+  const seen = { config, clock, credentials, ledger, observer, channels, warn };
   return {
     ...seen,
     http: createHttp(config),

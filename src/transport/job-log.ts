@@ -1,8 +1,8 @@
 // What this process knows of the jobs of an account, so that each phase of a job is reported once.
 
-import type { Ledger } from '../ledger/ledger.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
+import type { JobRecords } from './create-run.js';
 import type { JobEvent, JobTrace, TraceChannel } from './events.js';
 import type { ShownJob } from './transport.js';
 
@@ -20,7 +20,7 @@ interface LoggedJob {
   isRead: boolean;
   /** The phases that were reported, as a sum of {@link PHASES}. */
   reported: number;
-  ledgers: readonly Ledger[];
+  records: readonly JobRecords[];
   trace?: JobTrace | undefined;
   /** Where the trace is told. */
   channel?: TraceChannel | undefined;
@@ -33,19 +33,19 @@ export interface JobOrigin {
   readonly call: JobCall;
   readonly idempotencyKey: string | undefined;
   readonly label: string | undefined;
-  readonly ledgers: readonly Ledger[];
+  readonly records: readonly JobRecords[];
   readonly trace: JobTrace | undefined;
 }
 
 /** The end of a job that its ledgers do not know yet. */
 export interface EndedJob {
-  readonly ledgers: readonly Ledger[];
+  readonly records: readonly JobRecords[];
   readonly status: string;
   /** Undefined where nobody says it. */
   readonly chargedTokens: number | undefined;
   readonly isRead: boolean;
   /** To be called when a ledger knows the end: a webhook may come before the answer to the create. */
-  noted(): void;
+  recorded(): void;
 }
 
 export interface JobListeners {
@@ -53,7 +53,7 @@ export interface JobListeners {
   readonly tell: (event: JobEvent) => void;
   readonly channel: TraceChannel | undefined;
   /** The ledgers of the client, which may have noted the create in another process. */
-  readonly ledgers: readonly Ledger[];
+  readonly records: readonly JobRecords[];
 }
 
 export class JobMemory {
@@ -115,8 +115,8 @@ export class JobLog {
   }
 
   #accepted(jobId: string, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
-    const { ledgers, trace } = at.origin;
-    logged.ledgers = [...new Set([...logged.ledgers, ...ledgers])];
+    const { records, trace } = at.origin;
+    logged.records = [...new Set([...logged.records, ...records])];
     logged.acceptedMs ??= at.to.now();
     if (trace) {
       // The same key may have created the job before.
@@ -135,12 +135,12 @@ export class JobLog {
     const { chargedTokens } = facts;
     // An end that a webhook announced has no cost. It is told again with the cost.
     const end = `${status} ${chargedTokens} ${isRead}`;
-    const ledgers = [...new Set([...logged.ledgers, ...to.ledgers])];
-    if (end === logged.toldEnd || ledgers.length === 0) return undefined;
-    const noted = () => {
+    const records = [...new Set([...logged.records, ...to.records])];
+    if (end === logged.toldEnd || records.length === 0) return undefined;
+    const recorded = () => {
       logged.toldEnd = end;
     };
-    return { ledgers, status, chargedTokens, isRead, noted };
+    return { records, status, chargedTokens, isRead, recorded };
   }
 
   #tell(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
@@ -157,7 +157,7 @@ export class JobLog {
   #open(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
-    const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, ledgers: [] };
+    const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, records: [] };
     const forgotten = keepLast(jobs, key, logged, MOST_JOBS);
     if (forgotten) endTrace(forgotten);
     return logged;

@@ -8,9 +8,9 @@ import { attempt } from './layers/attempt.js';
 import { checked, withFiles } from './layers/body.js';
 import { observed } from './layers/events.js';
 import { jobsSeen } from './layers/jobs.js';
-import { noted, opened } from './layers/ledger.js';
 import { rateLimited } from './layers/rate-limit.js';
 import { retried } from './layers/retry.js';
+import { usedKeysLayer } from './layers/used-keys.js';
 
 type Optional = Layer | false | undefined;
 
@@ -18,19 +18,20 @@ type Optional = Layer | false | undefined;
  * The layers that a call passes through, in this order. Below the last of them is one attempt: authorized and timed, sent
  * through ky, and decoded.
  */
-function layersOf({ core, kind, limit }: Call<unknown>): readonly Optional[] {
+function layersOf({ core, kind, limit, options }: Call<unknown>): readonly Optional[] {
   const { config } = core;
   const request = kind.type === 'json' ? kind.request : undefined;
-  const creates = request?.call !== undefined;
+  const ledger = request?.call && core.ledger(options.budget);
   return [
     isObserved(core) && observed,
     (request?.check ?? request?.body) !== undefined && checked,
     request?.shows && jobsSeen,
-    creates && opened,
+    request?.call && usedKeysLayer,
+    ledger?.ledgerLayer,
     request?.files && withFiles,
     retried,
     limit !== undefined && config.rateLimit !== 'off' && rateLimited,
-    creates && noted,
+    ledger?.recordSentLayer,
   ];
 }
 

@@ -7,7 +7,7 @@ import type { Clock, Random } from '../runtime/clock.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import type { ClientAccount } from '../store/account.js';
 import type { BodyFiles } from '../uploading/body-files.js';
-import type { RunOfCreates } from './opened-create.js';
+import type { CreateRun } from './create-run.js';
 
 /** A Promise of the data, with two more ways to get the answer. */
 export interface RequestPromise<T> extends Promise<T> {
@@ -88,7 +88,7 @@ export interface JsonRequest<T> extends RequestBase {
   readonly call?: JobCall;
   /** Where the same call also waits for the job: settles when that call is over. */
   readonly waits?: Promise<unknown> | undefined;
-  readonly run?: RunOfCreates | undefined;
+  readonly run?: CreateRun | undefined;
   shows?(data: T): ShownJob;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
   readonly statusWhenDone?: number;

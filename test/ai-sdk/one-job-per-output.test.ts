@@ -62,7 +62,7 @@ describe.each(WAYS)('with %s', (way, how) => {
     for (let time = 0; time < 3; time++) {
       const error = await ask(gen, 1, KEY_IN_OPTIONS).then(() => undefined, String);
       // What is refused names the job that is paid for.
-      if (error !== undefined) expect(error).toContain(`It made job ${sandbox.jobs[0]?.id}`);
+      if (error !== undefined) expect(error).toContain(`(job ${sandbox.jobs[0]?.id})`);
     }
     expect(sandbox.jobs.length).toBeLessThanOrEqual(2);
   });

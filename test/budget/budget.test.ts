@@ -7,6 +7,7 @@ import {
   GenError,
   InsufficientBalanceError,
 } from '../../src/index.js';
+import { createStore } from '../../src/ledger/stores.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { json, stubbed } from '../transport/support.js';
@@ -174,7 +175,7 @@ describe('a budget', () => {
 
   test('that cannot reach its store sends nothing', async () => {
     const away = () => Promise.reject(new Error('connection refused'));
-    const { sandbox, client } = spender({ store: { read: away, write: away } });
+    const { sandbox, client } = spender({ store: createStore({ read: away, write: away }) });
     const error = await failureOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({
       name: 'ConnectionError',
@@ -298,7 +299,10 @@ describe('createBudget', () => {
       { maxTokens: 1, per },
       "per must be 'day', 'month', 'total' or a number of milliseconds above 0, not ",
     ]),
-    [{ maxTokens: 1, store: {} }, 'store must be an object with the methods read, write, not an object.'],
+    [
+      { maxTokens: 1, store: {} },
+      'store must be what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns, not an object.',
+    ],
     [{ maxToken: 1 }, 'maxTokens'],
   ])('refuses %j', (options, message) => {
     expect(() => createBudget(options as never)).toThrow(message);
@@ -307,7 +311,7 @@ describe('createBudget', () => {
 
   test('is refused by a client that is given something else', () => {
     expect(() => new GenClient({ budget: {} as never })).toThrow(
-      'budget must be what createBudget({ maxTokens }) returns, or an object with the methods usage, release',
+      'budget must be what createBudget({ maxTokens }) returns, not an object.',
     );
   });
 

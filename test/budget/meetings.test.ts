@@ -1,6 +1,8 @@
 // Where two capabilities meet: two budgets, two processes, a budget and resume, a store that hangs.
 import { type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
+import { withLedger } from '../../src/ledger/client-ledger.js';
+import { createStore } from '../../src/ledger/stores.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
@@ -18,11 +20,11 @@ function company(answers: Parameters<typeof openService>[0] = {}) {
     const life = { isDead: false, isAway: false };
     const away = (): Promise<never> => Promise.reject(new Error('Socket closed unexpectedly'));
     const alive = <T>(work: Promise<T>): Promise<T> => (life.isDead ? new Promise<T>(() => {}) : work);
-    const store: Store = {
+    const store: Store = withLedger({
       ...{ [CLOCK]: clock },
       read: async (group, names) => (life.isAway ? away() : alive(shared.read(group, names))),
       write: (group, version, changes) => (life.isAway ? away() : alive(shared.write(group, version, changes))),
-    };
+    });
     const fetch = async (url: string, init: RequestInit) => {
       if (life.isDead) return new Promise<Response>(() => {});
       if (init.method === 'POST') keys.push(new Headers(init.headers).get('idempotency-key'));
@@ -244,10 +246,10 @@ it('a store that hangs after an answer holds up the whole call for two seconds t
   let hangs = false;
   const { open } = company();
   const { store } = open();
-  const hanging: Store = {
+  const hanging = createStore({
     read: (...given) => (hangs ? new Promise(() => {}) : store.read(...given)),
     write: (...given) => (hangs ? new Promise(() => {}) : store.write(...given)),
-  };
+  });
   const service = openService({
     answer: (job) => {
       hangs = true;

@@ -1,7 +1,7 @@
 // What a budget does when its store hangs, fails or is far away, and what it asks of it.
 import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, GenError } from '../../src/index.js';
-import { memoryStore, type Store } from '../../src/store/store.js';
+import { createStore, memoryStore } from '../../src/ledger/stores.js';
 import { rejection } from '../transport/support.js';
 import { openService, spenderOn, VIDEO } from './service.js';
 
@@ -10,7 +10,7 @@ function heldStore() {
   const kept = memoryStore();
   const never = new Promise<never>(() => {});
   const held = { hangs: 'nothing' as 'nothing' | 'reads' | 'writes', calls: 0 };
-  const shared: Store = {
+  const shared = createStore({
     read(...args) {
       held.calls += 1;
       return held.hangs === 'reads' ? never : kept.read(...args);
@@ -19,7 +19,7 @@ function heldStore() {
       held.calls += 1;
       return held.hangs === 'writes' ? never : kept.write(...args);
     },
-  };
+  });
   return { held, store: shared };
 }
 
@@ -95,7 +95,7 @@ test('what a store says of its own configuration reaches the caller', async () =
   const misconfigured = () => Promise.reject(new GenError('The user of Redis may not use EVAL. Allow +eval.'));
   const { client } = spenderOn(openService(), {
     maxTokens: 100,
-    store: { read: misconfigured, write: misconfigured },
+    store: createStore({ read: misconfigured, write: misconfigured }),
   });
   const error = await rejection(client.videos.create(VIDEO));
   expect(error).toMatchObject({ message: 'The user of Redis may not use EVAL. Allow +eval.' });

@@ -1,6 +1,8 @@
 // Periods, leases and clocks. Time is held by the sandbox.
 import { describe, expect, test } from 'vitest';
 import { type BudgetOptions, createBudget } from '../../src/index.js';
+import { withLedger } from '../../src/ledger/client-ledger.js';
+import { createStore } from '../../src/ledger/stores.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
@@ -52,7 +54,7 @@ describe('the clock of a budget', () => {
   test('is that of a shared store, whatever the clocks of the processes say', async () => {
     const clock = virtualClock(Date.parse('2026-01-31T12:00:00Z'));
     const { read, write } = memoryStoreOn(clock);
-    const { client } = heldSpender({ maxTokens: 10, per: 'day', store: { read, write } });
+    const { client } = heldSpender({ maxTokens: 10, per: 'day', store: createStore({ read, write }) });
     await client.videos.create(VIDEO);
     await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ resetsAt: '2026-02-01T00:00:00.000Z' });
     await clock.advance(DAY_MS);
@@ -108,11 +110,11 @@ function processes(options: Omit<BudgetOptions, 'shared'>, start = '2026-01-10T1
   const open = () => {
     const process = { isDead: false };
     const never = new Promise<never>(() => {});
-    const view: Store & { readonly [CLOCK]: Clock } = {
+    const view: Store & { readonly [CLOCK]: Clock } = withLedger({
       [CLOCK]: clock,
       read: (...args) => (process.isDead ? never : store.read(...args)),
       write: (...args) => (process.isDead ? never : store.write(...args)),
-    };
+    });
     const { maxTokens, per = 'total' } = options;
     const budget = createBudget({ scope: 'tenant', maxTokens, per, store: view });
     const spender = reserverOn(view, clock, { scope: 'tenant', per, maxTokens });

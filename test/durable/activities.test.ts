@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
 import { type ClientOptions, createBudget, GenError } from '../../src/index.js';
+import { createStore } from '../../src/ledger/stores.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
 const create = (key: string, call = 'videos') => ({ call, params: { prompt: 'a fox' }, key, model: null });
@@ -63,7 +64,7 @@ it.each<[string, () => Promise<never>]>([
   ['fails', () => Promise.reject(new TypeError('fetch failed'))],
   ['never answers', () => new Promise(() => {})],
 ])('a store that %s holds a create back, because it could not be noted, and ends no run', async (_, away) => {
-  const { sandbox, activities } = setup({ store: { read: away, write: away, timeoutMs: 20 } });
+  const { sandbox, activities } = setup({ store: createStore({ read: away, write: away, timeoutMs: 20 }) });
   const failure = { kind: 'unsent', error: { name: 'ConnectionError' } };
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure });
   expect(sandbox.jobs).toEqual([]);

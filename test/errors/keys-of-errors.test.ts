@@ -1,6 +1,7 @@
 // Every error that leaves a create after its key was made says the key, because a call under it never makes a second job.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, createBudget, type GenClient, GenError } from '../../src/index.js';
+import { createStore } from '../../src/ledger/stores.js';
 import { json, rejection, stubbed } from '../transport/support.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
@@ -22,7 +23,7 @@ function setUp(steps: (() => Response | Promise<Response>) | readonly (() => Res
 
 const full = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
 const away = async () => Promise.reject(new Error('disk full'));
-const store = { read: away, write: away, timeoutMs: 10 };
+const store = createStore({ read: away, write: away, timeoutMs: 10 });
 
 const failures: Record<
   string,

@@ -6,7 +6,7 @@ import type { GenClient, Store } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { signWebhook } from 'gen-client/webhooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { memoryStore } from '../../src/store/store.js';
+import { memoryStore } from '../../src/ledger/stores.js';
 import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { ROOT } from '../support/build.js';
 import { completedEvent } from '../support/completed-event.js';

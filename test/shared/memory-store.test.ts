@@ -1,7 +1,8 @@
 // The store in the memory of a process, on a clock that the test holds.
 
 import { describe, expect, it, vi } from 'vitest';
-import { isInProcess, memoryStore, memoryStoreOn, processStore, STORE, storeOf } from '../../src/store/store.js';
+import { memoryStore } from '../../src/ledger/stores.js';
+import { isInProcess, memoryStoreOn, processStore, STORE, storeOf } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });

@@ -1,6 +1,6 @@
 // One table of cases over every store: its contract, and the limits and budgets that are kept in it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BudgetExceededError, createBudget, GenClient } from '../../src/index.js';
+import { BudgetExceededError, createBudget, createStore, GenClient } from '../../src/index.js';
 import { checkStore, createSandbox } from '../../src/sandbox/index.js';
 import type { Store } from '../../src/store/store.js';
 import { inTurn, openService, quoted, spenderOn, VIDEO } from '../budget/service.js';
@@ -82,5 +82,5 @@ describe.concurrent.each(STORES.map((store) => [store.name, store] as const))('%
 
 /** A store of its own to look at, so that nothing in this process is shared but what is in the store. */
 function viewOf({ read, write }: Store): Store {
-  return { timeoutMs: 60_000, read: (...args) => read(...args), write: (...args) => write(...args) };
+  return createStore({ timeoutMs: 60_000, read: (...args) => read(...args), write: (...args) => write(...args) });
 }

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { fileStore } from '../../src/adapters/node/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
-import { systemClock } from '../../src/runtime/clock.js';
+import { createStore, memoryStore } from '../../src/ledger/stores.js';
 import { openGroupTable } from '../../src/store/group-table.js';
-import { memoryStoreOn, type Store } from '../../src/store/store.js';
+import type { Store } from '../../src/store/store.js';
 import { openSql } from '../cloudflare/sqlite.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';
@@ -100,7 +100,7 @@ export const STORES: readonly StoreCase[] = [
   {
     name: 'memory',
     async open() {
-      const store = memoryStoreOn(systemClock);
+      const store = memoryStore();
       return { notifies: true, another: () => store, close: async () => {} };
     },
   },
@@ -127,10 +127,10 @@ export const STORES: readonly StoreCase[] = [
     name: 'the tables of a Durable Object, in SQLite',
     async open() {
       const groups = openGroupTable(openSql(), () => Date.now());
-      const store: Store = {
+      const store = createStore({
         read: async (...given) => groups.read(...given),
         write: async (...given) => groups.write(...given),
-      };
+      });
       return { notifies: false, another: () => ({ ...store }), close: async () => {} };
     },
   },

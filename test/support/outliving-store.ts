@@ -1,7 +1,8 @@
-import { memoryStore, type Store } from '../../src/store/store.js';
+import { createStore, memoryStore } from '../../src/ledger/stores.js';
+import type { Store } from '../../src/store/store.js';
 
 /** A store that a client takes for one which outlives its process. */
 export function outlivingStore(): Store {
   const { read, write } = memoryStore();
-  return { read, write };
+  return createStore({ read, write });
 }

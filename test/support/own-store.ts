@@ -1,10 +1,11 @@
+import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
 
 /** As a user writes it on a database of their own: two functions. */
 export function ownStore(): Store {
   const rows = new Map<string, { value: string; untilMs: number }>();
   const versions = new Map<string, number>();
-  return {
+  return createStore({
     async read(group, keys) {
       const nowMs = Date.now();
       const values: Record<string, string> = {};
@@ -23,5 +24,5 @@ export function ownStore(): Store {
       }
       return true;
     },
-  };
+  });
 }

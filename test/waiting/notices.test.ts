@@ -1,6 +1,7 @@
 // The processes of an account notify each other through their store that jobs have ended.
 import { describe, expect, it } from 'vitest';
-import { memoryStore, type Store } from '../../src/store/store.js';
+import { memoryStore } from '../../src/ledger/stores.js';
+import type { Store } from '../../src/store/store.js';
 import { completedEvent } from '../support/completed-event.js';
 import { BASE_URL, done, fullFor, running, SECRET, type Setting, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';

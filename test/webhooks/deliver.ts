@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { memoryStore } from '../../src/store/store.js';
+import { memoryStore } from '../../src/ledger/stores.js';
 import type { WebhookHandlerOptions } from '../../src/webhooks/handler.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { memoryStore, memoryStoreOn, STORE, type Store } from '../../src/store/store.js';
+import { memoryStore } from '../../src/ledger/stores.js';
+import { memoryStoreOn, STORE, type Store } from '../../src/store/store.js';
 import type { WebhookHandlerOptions } from '../../src/webhooks/handler.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
-import { memoryStore } from '../../src/store/store.js';
+import { memoryStore } from '../../src/ledger/stores.js';
 import { createWebhookHandler, signWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';

@@ -1,5 +1,5 @@
 // What is asked of the money of a world when everything has ended: nothing is open, and the budgets say what was charged.
-import type { UnfinishedCreate } from '../../src/client/resume.js';
+import type { UnfinishedCreate } from '../../src/transport/create-run.js';
 import type { ProcessLife } from './simulation/process.js';
 import type { SimulatedWorld } from './simulation/world.js';
 import { clientBudget, type Disk, keyOf, orderBudget, resumeAll, sleep } from './tasks.js';

@@ -1,5 +1,6 @@
 import * as workers from 'cloudflare:workers';
 import * as z from 'zod/mini';
+import { withLedger } from '../../ledger/client-ledger.js';
 import { backoff, spread } from '../../rules/backoff.js';
 import * as option from '../../rules/options.js';
 import { callObserver, reasonOf } from '../../runtime/callbacks.js';
@@ -49,10 +50,10 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
     callObserver(() => workers.waitUntil?.(answer.catch(() => {})));
     return answer;
   };
-  return {
+  return withLedger({
     read: (group, keys) => ask((stub) => stub.read(group, keys)),
     write: (group, version, changes) => ask((stub) => stub.write(group, version, changes)),
-  };
+  });
 }
 
 /**

@@ -11,13 +11,13 @@ import {
   WaitTimeoutError,
 } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
+import { memoryStore } from '../../ledger/stores.js';
 import { backoff } from '../../rules/backoff.js';
 import { failureKindOf } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
-import { memoryStore } from '../../store/store.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';

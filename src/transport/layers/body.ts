@@ -8,7 +8,6 @@ import { isFields } from '../../schemas/envelope.js';
 import type { Answer, Call, Layer, Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
 import type { RequestFiles } from '../transport.js';
-import { noteUploads } from './ledger.js';
 import { requireRoom } from './rate-limit.js';
 
 /**
@@ -71,7 +70,7 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
   const { options, core, idempotencyKey: key } = call;
   const send = async (idempotencyKey: string | undefined) => {
     const body = await files.upload(call.body, { ...options, preflight: options.preflight ?? core.config.preflight });
-    await noteUploads(call, body);
+    await call.record?.uploaded(body);
     return next({ ...call, idempotencyKey, body, json: JSON.stringify(body) });
   };
   try {

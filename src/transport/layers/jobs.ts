@@ -1,7 +1,5 @@
-import { endCreate, handOver, holdJob } from '../../rules/ledger.js';
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
 import { lengthClassOf } from '../../rules/read-order.js';
-import { reasonOf } from '../../runtime/callbacks.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
@@ -9,7 +7,6 @@ import type { Core, JobTeller, Layer } from '../call.js';
 import { heard, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
 import type { ShownJob } from '../transport.js';
-import { ledgerIn, ledgersOf } from './ledger.js';
 
 /** Passes on what the answer shows of a job: its price, and its state for the listeners and the ledger. */
 export const jobsSeen: Layer = async (call, next) => {
@@ -33,7 +30,7 @@ export const jobsSeen: Layer = async (call, next) => {
 const LOG = 'jobs/1';
 const MEMORY = 'job-memory/1';
 
-type TellerCore = Pick<Core, 'config' | 'credentials' | 'clock' | 'channels' | 'observer' | 'warn'>;
+type TellerCore = Pick<Core, 'config' | 'credentials' | 'ledger' | 'clock' | 'channels' | 'observer' | 'warn'>;
 
 export function createJobTeller(core: TellerCore): JobTeller {
   const { credentials } = core;
@@ -41,41 +38,25 @@ export function createJobTeller(core: TellerCore): JobTeller {
     async seen(seenIn, shown) {
       const { kind, body, idempotencyKey, label, trace, sent } = seenIn;
       const call = kind.type === 'json' ? kind.request.call : undefined;
-      const { ledgers = [], account = credentials.account() } = sent;
+      const { records = [], account = credentials.account() } = sent;
       if (call && account) learnJob(account, pricedCallOf(call, body), shown);
-      if (ledgers.length === 0 && !isWatched(core, shown.job.id, account)) return;
-      const origin = call && { call, idempotencyKey, label, ledgers, trace: trace?.job };
+      if (records.length === 0 && !isWatched(core, shown.job.id, account)) return;
+      const origin = call && { call, idempotencyKey, label, records, trace: trace?.job };
       const ended = logOf(account)?.seen(shown, listeners(core), origin);
-      if (ended) await tellEnd(core, ended, shown.job.id);
+      if (ended) await reportEnd(core, ended, shown.job.id);
     },
     announced(job, isVerified) {
       if (!isWatched(core, job.id)) return;
       const ended = logOf(credentials.account())?.announced(job, listeners(core));
-      if (ended && isVerified) void tellEnd(core, ended, job.id);
+      if (ended && isVerified) void reportEnd(core, ended, job.id);
     },
     async stored(jobId) {
       if (!isWatched(core, jobId)) return;
       logOf(credentials.account())?.stored(jobId, listeners(core));
-      await handOverIn(core, jobId, 'file');
+      await core.ledger()?.acknowledge(jobId, 'file');
     },
-    handedOver: (jobId) => handOverIn(core, jobId, 'outcome'),
-    hold(jobId) {
-      const ledger = ledgerIn(core);
-      if (!ledger?.outlives) return () => {};
-      const by = ledger.fly();
-      const note = (isHeld: boolean) =>
-        ledger.note((draft) => {
-          const id = draft.jobEntry(jobId);
-          if (id !== undefined) holdJob(draft, id, by, isHeld);
-        });
-      // Where it cannot be noted, the job may be resumed beside the call.
-      void note(true).catch(() => {});
-      return () =>
-        void note(false).then(
-          () => ledger.landed(by),
-          () => ledger.landed(by),
-        );
-    },
+    handedOver: async (jobId) => core.ledger()?.acknowledge(jobId, 'outcome'),
+    hold: (jobId) => core.ledger()?.hold(jobId) ?? (() => {}),
     isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job, account = credentials.account()) {
       // What other processes have learned is read with the first use of the rate limits.
@@ -97,7 +78,7 @@ function listeners(core: TellerCore): JobListeners {
   return {
     now: clock.now,
     channel: heard(core.channels()?.job),
-    ledgers: ledgersOf(core),
+    records: core.ledger()?.records() ?? [],
     tell(event) {
       core.observer()?.onJob(event);
       const events = core.channels()?.events;
@@ -126,30 +107,7 @@ function isWatched(core: TellerCore, jobId: string, account = core.credentials.a
   );
 }
 
-/** Tells the ledgers how a job has ended: its budgets are corrected by what was charged. */
-async function tellEnd(core: TellerCore, { ledgers, noted, ...end }: EndedJob, jobId: string): Promise<void> {
-  const told = ledgers.map((ledger) => {
-    const note = ledger.note((draft) => {
-      const id = draft.jobEntry(jobId);
-      if (id !== undefined) endCreate(draft, { id, jobId, ...end });
-      return id !== undefined;
-    });
-    const known = note.then(
-      (isKnown) => isKnown && noted(),
-      (error) => core.warn(`the end of job ${jobId} could not be noted: ${reasonOf(error)}`),
-    );
-    return ledger.soon(known);
-  });
-  await Promise.all(told);
-}
-
-async function handOverIn(core: TellerCore, jobId: string, what: 'outcome' | 'file'): Promise<void> {
-  const ledger = ledgerIn(core);
-  if (!ledger) return;
-  const handed = ledger.note((draft) => {
-    const id = draft.jobEntry(jobId);
-    if (id !== undefined) handOver(draft, id, what);
-  });
-  const failed = (error: unknown) => core.warn(`job ${jobId} could not be noted as handed over: ${reasonOf(error)}`);
-  await ledger.soon(handed.catch(failed));
+/** Reports how a job ended to the ledgers, which adjust its budgets to what was charged. */
+async function reportEnd({ warn }: TellerCore, { records, recorded, ...end }: EndedJob, jobId: string): Promise<void> {
+  await Promise.all(records.map((it) => it.recordEnd(jobId, end, { recorded, warn })));
 }

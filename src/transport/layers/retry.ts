@@ -6,7 +6,6 @@ import { backoff, noEarlier, spread } from '../../rules/backoff.js';
 import { failureKindOf, isRateLimited, isTransient } from '../../rules/failure-kind.js';
 import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
-import { noteUnsentIn } from './ledger.js';
 import { waitsForRateLimit } from './rate-limit.js';
 
 const RETRY = { firstMs: 500, mostMs: 8_000 };
@@ -57,7 +56,7 @@ async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, f
   progress.wasLost ||= kind === 'lost';
   const madeNothing = kind === 'throttled' || kind === 'unsent';
   if (madeNothing) call.sent.mayHaveArrived = progress.wasLost;
-  if (madeNothing && !progress.wasLost) await noteUnsentIn(call);
+  if (madeNothing && !progress.wasLost) await call.record?.unsent();
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitOut(call, progress, askedMs);
   if (failures >= call.maxRetries || !isTransient(error)) return false;

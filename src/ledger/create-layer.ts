@@ -1,61 +1,69 @@
-import { ConnectionError } from '../../errors/client-errors.js';
-import { GenError, PreflightError } from '../../errors/index.js';
-import { budgetRefusal, type ClientHome, countingOf, counts } from '../../ledger/counting-budget.js';
-import { type Ledger, ledgerOf } from '../../ledger/ledger.js';
-import type { BudgetTerms } from '../../rules/budget.js';
-import { outcomeUnderKey } from '../../rules/failure-kind.js';
+import { ConnectionError } from '../errors/client-errors.js';
+import { GenError } from '../errors/index.js';
+import type { BudgetTerms } from '../rules/budget.js';
+import { outcomeUnderKey } from '../rules/failure-kind.js';
 import {
   acceptCreate,
+  closeRun,
   type FailedCreate,
   failCreate,
   fillIn,
   noteParams,
+  noteRun,
   noteSent,
   noteUnsent,
-} from '../../rules/ledger.js';
-import { type CreateEntry, entryId, keysOf } from '../../rules/ledger-draft.js';
-import { priceOf } from '../../rules/price.js';
-import { reasonOf } from '../../runtime/callbacks.js';
-import { keepLast } from '../../runtime/keep-last.js';
-import type { Budget } from '../../schemas/budget.js';
-import { isFields } from '../../schemas/envelope.js';
-import { type JobCall, tokensIn } from '../../schemas/job.js';
-import type { ClientAccount } from '../../store/account.js';
-import { isSetupError } from '../../store/store.js';
-import { type Call, type Core, detailsOf, type Layer } from '../call.js';
-import { ASKED, digestOf } from '../idempotency.js';
-import { chargedTokensOf } from '../job-log.js';
-import { endRun, type OpenedCreate } from '../opened-create.js';
-import type { ShownJob } from '../transport.js';
+} from '../rules/ledger.js';
+import { type CreateEntry, entryId, keysOf } from '../rules/ledger-draft.js';
+import { priceOf } from '../rules/price.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import type { Budget } from '../schemas/budget.js';
+import { isFields } from '../schemas/envelope.js';
+import { type JobCall, tokensIn } from '../schemas/job.js';
+import type { ClientAccount } from '../store/account.js';
+import { isSetupError } from '../store/store.js';
+import { type Call, type Core, type CreateRecord, detailsOf, type Layer } from '../transport/call.js';
+import type { LedgerCreate } from '../transport/create-run.js';
+import { chargedTokensOf } from '../transport/job-log.js';
+import { digestOfCreate, reuseError } from '../transport/layers/used-keys.js';
+import type { ShownJob } from '../transport/transport.js';
+import { budgetRefusal, type ClientHome, countingOf, counts } from './counting-budget.js';
+import { recordsOf } from './job-records.js';
+import { type Ledger, ledgerOf } from './ledger.js';
+
+/** A create that has an entry. */
+interface OpenedCreate {
+  readonly ledger: Ledger;
+  readonly id: string;
+  readonly by: string;
+  readonly asked: CreateEntry;
+}
 
 /**
- * Notes a create in the ledger before anything is uploaded or sent, and what became of it afterwards. A create that a budget
- * has no room for, and a key that was used for other params, are refused here.
+ * Records a create in the ledger before anything is uploaded or sent, and its outcome afterwards. Rejects a create that a
+ * budget can't cover, and a key that was used with other params.
  */
-export const opened: Layer = async (call, next) => {
+export const ledgerLayer: Layer = async (call, next) => {
   const namespace = call.kind.type === 'json' ? call.kind.request.call : undefined;
   if (!namespace || call.kind.type !== 'json') return next(call);
-  const digest = digestOfCreate(call, namespace);
   const where = whereOf(call);
-  // A key function may give the key of another account for each call.
-  const account = digest !== undefined || where.length > 0 ? await call.core.account() : undefined;
-  if (account) refuseReuse(call, account, digest);
-  const creates = account ? await openAll(call, where, { account, namespace, digest }) : [];
-  call.sent.ledgers = creates.map(({ ledger }) => ledger);
+  if (where.length === 0) return next(call);
+  // A key function may return the key of another account for each call.
+  const account = await call.core.account();
+  const creates = await openAll(call, where, { account, namespace, digest: digestOfCreate(call, namespace) });
+  call.sent.records = creates.map(({ ledger }) => recordsOf(ledger));
   const { run, shows } = call.kind.request;
+  const record = createRecord(creates);
   const failed = (error: unknown) => {
     const fate = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
-    const failure = { fate, sentKey: call.sent.notedKey, isResumed: run?.isResumed };
+    const failure = { fate, sentKey: record.sentKey, isResumed: run?.isResumed };
     return Promise.all(creates.map((it) => it.ledger.soon(failIn(it, failure))));
   };
   try {
-    const answer = await next({ ...call, opened: creates });
+    const answer = await next({ ...call, record });
     const { decoded } = answer;
-    // Not the documented shape: a job may have been made.
+    // Not the documented shape: a job may have been created.
     const shown = 'failure' in decoded ? undefined : shows?.(decoded.data);
-    if (shown && account && digest !== undefined)
-      rememberKey(account, call.idempotencyKey, { digest, jobId: shown.job.id });
-    if (shown) await accept(call, creates, shown);
+    if (shown) await accept(call, { creates, sentKey: record.sentKey }, shown);
     else await failed('failure' in decoded ? decoded.failure : undefined);
     return answer;
   } catch (error) {
@@ -66,52 +74,71 @@ export const opened: Layer = async (call, next) => {
   }
 };
 
-/** Notes that the request goes out now, so that it counts until its key is answered. The last layer above the attempt. */
-export const noted: Layer = async (call, next) => {
-  const key = call.idempotencyKey;
-  if (call.opened && key !== undefined && call.sent.notedKey !== key) {
-    const params = call.json === undefined ? null : paramsOf(call);
-    await Promise.all(call.opened.map((it) => noteSentIn(call, it, { params, sentKey: key })));
-    call.sent.notedKey = key;
-  }
+/** Records that the request goes out now, so that it counts until its key is answered. The last layer above the attempt. */
+export const recordSentLayer: Layer = async (call, next) => {
+  await call.record?.sending(call);
   return next(call);
 };
 
-/** Notes that the last attempt has surely made nothing, before a pause in which the process may die. */
-export async function noteUnsentIn(call: Call<unknown>): Promise<void> {
-  delete call.sent.notedKey;
-  const kept = call.opened?.filter(({ ledger }) => ledger.outlives) ?? [];
-  await Promise.all(
-    kept.map(({ ledger, id, by, asked }) =>
-      ledger.soon(ledger.ask((draft) => noteUnsent(draft, id, by), { keys: keysOf(id, asked) })),
-    ),
-  );
+/** What the layers below the ledger's say of a create. `sentKey` is the key that the ledger knows to be sent. */
+function createRecord(creates: readonly OpenedCreate[]): CreateRecord & { readonly sentKey: string | undefined } {
+  let sentKey: string | undefined;
+  return {
+    get sentKey() {
+      return sentKey;
+    },
+    async uploaded(body) {
+      const params = isFields(body) ? body : {};
+      const noting = creates
+        .filter(({ asked }) => asked.keeps)
+        .map(({ ledger, id, asked }) =>
+          ledger.ask((draft) => noteParams(draft, id, params), { keys: keysOf(id, asked) }),
+        );
+      // If it fails, the record of the request itself reports it.
+      await Promise.allSettled(noting);
+    },
+    async sending(call) {
+      const { idempotencyKey: key, json } = call;
+      if (key === undefined || key === sentKey) return;
+      const params = json === undefined ? null : paramsOf(call);
+      await Promise.all(creates.map((it) => noteSentIn(call, it, { params, sentKey: key })));
+      sentKey = key;
+    },
+    async unsent() {
+      sentKey = undefined;
+      const kept = creates.filter(({ ledger }) => ledger.outlives);
+      await Promise.all(
+        kept.map(({ ledger, id, by, asked }) =>
+          ledger.soon(ledger.ask((draft) => noteUnsent(draft, id, by), { keys: keysOf(id, asked) })),
+        ),
+      );
+    },
+  };
 }
 
-/** Notes the upload ids of the files, so that a create which waits for its rate limit can be sent by another process. */
-export async function noteUploads({ opened: creates = [] }: Call<unknown>, body: unknown): Promise<void> {
-  const params = isFields(body) ? body : {};
-  const noting = creates
-    .filter(({ asked }) => asked.keeps)
-    .map(({ ledger, id, asked }) => ledger.ask((draft) => noteParams(draft, id, params), { keys: keysOf(id, asked) }));
-  // Where it fails, the note of the request itself says so.
-  await Promise.allSettled(noting);
+/** The entry of a create, for the code that runs the create. */
+export function ledgerCreate({ ledger, id, by, asked }: OpenedCreate, isResumed = false): LedgerCreate {
+  return {
+    records: recordsOf(ledger),
+    owner: by,
+    async save(state) {
+      if (asked.keeps) await ledger.soon(ledger.note((draft) => noteRun(draft, id, state), keysOf(id, asked)));
+    },
+    async end(isDelivered) {
+      const end = { id, by, told: isDelivered, isResumed };
+      const closed = ledger.note((draft) => closeRun(draft, end), keysOf(id, asked));
+      await ledger.soon(closed.finally(() => ledger.landed(by)));
+    },
+  };
 }
 
-/** The ledger that outlives the calls of a client; undefined without a store. */
-export function ledgerIn({ config }: Pick<Core, 'config'>): Ledger | undefined {
+/** The ledger of the client's store, or undefined without a store. */
+export function storeLedgerOf({ config }: Pick<Core, 'config'>): Ledger | undefined {
   return config.store && ledgerOf(config.store, config.clock.wall);
 }
 
-function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
+export function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
   return { store: config.store, clock: config.clock.wall };
-}
-
-export function ledgersOf(core: Pick<Core, 'config'>): readonly Ledger[] {
-  const { budget, clock } = core.config;
-  const own = ledgerIn(core);
-  const counting = budget && ledgerOf(countingOf(budget).countIn(homeOf(core)).store, clock.wall);
-  return [...new Set([own, counting].filter((it) => it !== undefined))];
 }
 
 interface AskedBudgets {
@@ -159,13 +186,13 @@ interface Noted {
 
 async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, noted: Noted): Promise<OpenedCreate> {
   const run = call.kind.type === 'json' ? call.kind.request.run : undefined;
-  const held = run?.opened.find((it) => it.ledger === ledger);
+  const held = run?.opened.find((it) => it.records === recordsOf(ledger));
   const fields = entryOf(call, budgets, noted);
-  const by = held?.by ?? ledger.fly();
+  const by = held?.owner ?? ledger.fly();
   const asked = {
     ...fields,
     holders: [by],
-    keeps: ledger.outlives && ledger === ledgerIn(call.core),
+    keeps: ledger.outlives && ledger === storeLedgerOf(call.core),
   };
   const create: OpenedCreate = { ledger, by, id: entryId(asked.account, asked.key), asked };
   const refusesUnknown = budgets.map((it) => countingOf(it).refusesUnknown);
@@ -180,13 +207,16 @@ async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, no
     if (reply.outcome === 'reused') throw reuseError(call, reply.jobId);
     if (reply.outcome !== 'noted') throw await budgetRefusal(ledger, reply);
     const opened = { ...create, id: reply.id };
-    if (run && !held) run.opened.push(opened);
+    if (run && !held) run.opened.push(ledgerCreate(opened, run.isResumed));
     return opened;
   } catch (cause) {
     // It may be noted after all: an abort does not wait for the store.
     void failIn(create, { fate: 'unsent', isResumed: run?.isResumed }).catch(() => {});
     // Of a run that does not know of it yet, nobody else says that it is over.
-    if (run && !held) void endRun({ ...run, opened: [create] }, false).catch(() => {});
+    if (run && !held)
+      void ledgerCreate(create, run.isResumed)
+        .end(false)
+        .catch(() => {});
     if (!held) ledger.landed(by);
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
@@ -256,7 +286,7 @@ async function noteSentIn(
 
 async function accept(
   call: Call<unknown>,
-  creates: readonly OpenedCreate[],
+  { creates, sentKey }: { readonly creates: readonly OpenedCreate[]; readonly sentKey: string | undefined },
   { job, quotedTokens, balanceTokens }: ShownJob,
 ): Promise<void> {
   const { core, options, idempotencyKey } = call;
@@ -267,7 +297,7 @@ async function accept(
     jobId: job.id,
     quotedTokens: tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost) ?? null,
     isUncharged: chargedTokensOf(job) === 0,
-    sentKey: call.sent.notedKey ?? idempotencyKey ?? '',
+    sentKey: sentKey ?? idempotencyKey ?? '',
   };
   const notes = creates.map(({ ledger, id, by, asked }) => {
     const noted = ledger.note((draft) => acceptCreate(draft, { id, by, asked, ...accepted }), keysOf(id, asked));
@@ -295,45 +325,4 @@ function storeFailure(call: Call<unknown>, cause: unknown): unknown {
   if (!ConnectionError.isInstance(cause) || isSetupError(cause)) return cause;
   const message = `The store could not note the create, so it was not sent: ${reasonOf(cause)}`;
   return new ConnectionError(message, { ...detailsOf(call), attempts: 0, cause });
-}
-
-const KEPT_KEYS = 1_000;
-
-interface MadeUnder {
-  readonly digest: string;
-  readonly jobId: string;
-}
-
-function createdKeys(account: ClientAccount): Map<string, MadeUnder> {
-  return account.shared('create keys', () => new Map());
-}
-
-function rememberKey(account: ClientAccount, key = '', made: MadeUnder): void {
-  keepLast(createdKeys(account), key, made, KEPT_KEYS);
-}
-
-/** A digest of the params, where the caller has chosen the key: a random one is never used again. */
-function digestOfCreate({ kind, body, options }: Call<unknown>, namespace: JobCall): string | undefined {
-  const run = kind.type === 'json' ? kind.request.run : undefined;
-  const isChosen = run
-    ? run.hasOwnKey
-    : (options.idempotencyKey ?? (isFields(body) ? body.idempotency_key : undefined));
-  // The key of a page stands for what the page has asked, and not for what a proxy makes of it.
-  const asked = (options as { readonly [ASKED]?: object })[ASKED] ?? body;
-  return isChosen && isFields(asked) ? digestOf(namespace, asked) : undefined;
-}
-
-/**
- * Refuses a key that this process has used for something else: the service answers a key that it knows with the first job,
- * whatever the params, so a key that is used again by mistake would go unnoticed.
- */
-function refuseReuse(call: Call<unknown>, account: ClientAccount, digest: string | undefined): void {
-  const first = createdKeys(account).get(call.idempotencyKey ?? '');
-  if (first && digest !== undefined && first.digest !== digest) throw reuseError(call, first.jobId);
-}
-
-function reuseError({ idempotencyKey = '', name }: Call<unknown>, jobId: string | undefined): PreflightError {
-  const made = jobId === undefined ? '' : ` It made job ${jobId}.`;
-  const message = `${name}: the idempotency key "${idempotencyKey}" was used with other params.${made} Use another key for another job.`;
-  return new PreflightError(message, { code: 'idempotency_key_reused', param: 'idempotencyKey' });
 }

@@ -1,55 +1,18 @@
 // What a crash has left: the creates of the store that no call works on.
 import { withKey } from '../errors/gen-error.js';
-import { GenError, TimeoutError } from '../errors/index.js';
-import type { Ledger } from '../ledger/ledger.js';
+import { TimeoutError } from '../errors/index.js';
 import { isUnknownJob, outcomeUnderKey } from '../rules/failure-kind.js';
 import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
-import { type CreateEntry, type CreatePhase, entryId, keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
-import { DEFAULT_WAIT_MS } from '../rules/limits.js';
-import { checkOptions } from '../rules/options.js';
+import { type CreateEntry, entryId, keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
+import { resumedRun } from '../rules/run.js';
 import { wallOf } from '../runtime/clock.js';
 import { abortable, startDeadline } from '../runtime/deadline.js';
-import type { Job, JobCall } from '../schemas/job.js';
-import type { OpenedCreate } from '../transport/opened-create.js';
+import type { ClientLedger } from '../transport/call.js';
+import type { ClaimedCreate, ResumedJob, UnfinishedCreate } from '../transport/create-run.js';
+import { shortenKey } from '../transport/idempotency.js';
 import { asTheyEnd } from '../waiting/job-iterables.js';
-import { WAIT_OPTIONS, type WaitOptions } from '../waiting/wait-options.js';
-import type { JobMaker } from './endpoint.js';
-import { resumeRunOf } from './run-job.js';
-
-/** How `resume` waits. `timeoutMs` is for the store, and then for each job. */
-export interface ResumeOptions extends Omit<WaitOptions, 'throwOnFailure'> {}
-
-/** A job that was resumed, and the order that it belongs to. */
-export interface ResumedJob {
-  /** The final job. */
-  readonly job: Job;
-  /** The namespace that created it. */
-  readonly call: JobCall;
-  /** The key of the first create of its run. */
-  readonly idempotencyKey: string;
-  /** The `label` of the call, if it had one. */
-  readonly label?: string | undefined;
-}
-
-/** A create that is not finished. */
-export interface UnfinishedCreate {
-  /** The key of the first create of its run. */
-  readonly idempotencyKey: string;
-  /** The namespace that creates the job. */
-  readonly call: JobCall;
-  /** The body, with upload ids in the place of files; null until the files are uploaded. */
-  readonly params: Readonly<Record<string, unknown>> | null;
-  /** ISO timestamp of the call. */
-  readonly at: string;
-  /** The `label` of the call, if it had one. */
-  readonly label?: string | undefined;
-  /** How far it has come: `open` is not sent, `sent` may have made a job, `accepted` has one, and `ended` is final. */
-  readonly phase: CreatePhase;
-  /** The service's job id, once it is known. */
-  readonly jobId?: string | undefined;
-  /** The final status of the job, once it is known. */
-  readonly status?: string | undefined;
-}
+import { ledgerCreate } from './create-layer.js';
+import type { Ledger } from './ledger.js';
 
 /** The entries of an account, or of all, as a program sees them. */
 export async function* unfinishedCreatesIn(
@@ -72,18 +35,17 @@ function unfinishedCreateOf({ key, call, params, atMs, label, phase, jobId, stat
  * stop the others: its error is thrown after the last of them, several as an AggregateError.
  */
 export async function* resumeCreates(
-  maker: JobMaker,
   ledger: Ledger,
   account: string,
-  options: ResumeOptions = {},
+  run: Parameters<ClientLedger['resume']>[1],
+  options: ResumeOptions,
 ): AsyncGenerator<ResumedJob, void, undefined> {
-  checkOptions('resume', WAIT_OPTIONS, options);
-  const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
+  const { signal } = options;
   signal?.throwIfAborted();
-  const left = await takeUpAll(ledger, account, { signal, timeoutMs });
+  const left = await takeUpAll(ledger, account, options);
   const over: (Held & { readonly isUnknown: boolean })[] = [];
   const resumed = (it: Held, ended: AbortSignal) =>
-    resumeOne(maker, it, { ...options, timeoutMs, signal: ended }).catch((error) => {
+    resumeOne(run, it, options.timeoutMs, ended).catch((error) => {
       const isUnknown = isUnknownJob(error) && it.entry.jobId !== undefined;
       if (isUnknown) Object.assign(error, { jobId: it.entry.jobId });
       if (isUnknown || it.entry.params === null || outcomeUnderKey(error) === 'refused')
@@ -109,9 +71,11 @@ export async function* resumeCreates(
   }
 }
 
+type ResumeOptions = Parameters<ClientLedger['resume']>[2];
+
 interface Held {
   readonly entry: CreateEntry;
-  readonly held: OpenedCreate;
+  readonly held: { readonly ledger: Ledger; readonly id: string; readonly by: string; readonly asked: CreateEntry };
 }
 
 /** Takes up what is left, for as long as the options allow. What was taken before an end is given back. */
@@ -148,18 +112,14 @@ async function takeUpAll(ledger: Ledger, account: string, options: ResumeOptions
 }
 
 async function resumeOne(
-  maker: JobMaker,
+  run: Parameters<ClientLedger['resume']>[1],
   { entry, held }: Held,
-  options: ResumeOptions & { readonly timeoutMs: number | false },
-): Promise<ResumedJob & { readonly held: OpenedCreate }> {
-  const { call, key: idempotencyKey, label } = entry;
-  const job = await resumeRunOf(maker, entry, held, options);
-  return { job, call, idempotencyKey, ...(label !== undefined && { label }), held };
-}
-
-/** The error of a call that needs a store which outlives the process. */
-export function noStore(call: string): GenError {
-  return new GenError(
-    `${call}() needs a store that outlives the process. Pass fileStore(path) of gen-client/node or redisStore(redis) of gen-client/redis as the store of new GenClient().`,
-  );
+  timeoutMs: number | false,
+  signal: AbortSignal,
+): Promise<ResumedJob & Pick<Held, 'held'>> {
+  const { call, key, label, params, rules } = entry;
+  const state = resumedRun(entry, shortenKey(key), timeoutMs === false ? null : timeoutMs);
+  const claimed: ClaimedCreate = { call, key, label, params, rules, state, create: ledgerCreate(held, true) };
+  const job = await run(claimed, signal);
+  return { job, call, idempotencyKey: key, ...(label !== undefined && { label }), held };
 }

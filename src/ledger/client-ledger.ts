@@ -1,0 +1,52 @@
+// The ledger of a client: what its stores and budgets bring.
+import { LEDGER } from '../rules/options.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import type { ClientLedger } from '../transport/call.js';
+import type { LedgerCore, OpenLedger } from '../transport/ledger.js';
+import { countingOf } from './counting-budget.js';
+import { homeOf, ledgerLayer, recordSentLayer, storeLedgerOf } from './create-layer.js';
+import { acknowledge, holdJobIn, recordsOf } from './job-records.js';
+import { type Ledger, ledgerOf } from './ledger.js';
+import { resumeCreates, unfinishedCreatesIn } from './resume.js';
+
+/** Attaches the ledger to a store or a budget, so that a client which uses it has one. */
+export function withLedger<T extends object>(carrier: T): T & { readonly [LEDGER]: OpenLedger } {
+  return Object.assign(carrier, { [LEDGER]: openLedger });
+}
+
+function openLedger(core: LedgerCore): ClientLedger {
+  const own = () => storeLedgerOf(core);
+  return {
+    get isPersistent() {
+      return own()?.outlives ?? false;
+    },
+    ledgerLayer,
+    recordSentLayer,
+    records: () => ledgersOf(core).map(recordsOf),
+    async acknowledge(jobId, what) {
+      const ledger = own();
+      const warn = (error: unknown) => core.warn(`job ${jobId} could not be recorded as delivered: ${reasonOf(error)}`);
+      await ledger?.soon(acknowledge(ledger, jobId, what).catch(warn));
+    },
+    hold(jobId) {
+      const ledger = own();
+      return ledger?.outlives ? holdJobIn(ledger, jobId) : () => {};
+    },
+    async *resume(account, run, options) {
+      const ledger = own();
+      if (ledger) yield* resumeCreates(ledger, account, run, options);
+    },
+    async *unfinished(account) {
+      const ledger = own();
+      if (ledger) yield* unfinishedCreatesIn(ledger, account);
+    },
+  };
+}
+
+/** The ledgers of the client's store and of its budget. */
+function ledgersOf(core: LedgerCore): readonly Ledger[] {
+  const { budget, clock } = core.config;
+  const own = storeLedgerOf(core);
+  const counting = budget && ledgerOf(countingOf(budget).countIn(homeOf(core)).store, clock.wall);
+  return [...new Set([own, counting].filter((it) => it !== undefined))];
+}

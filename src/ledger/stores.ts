@@ -1,0 +1,41 @@
+// The stores of `gen-client` itself. Those of the other entry points bring the ledger in the same way.
+import * as option from '../rules/options.js';
+import { systemClock } from '../runtime/clock.js';
+import { memoryStoreOn, type NotifyingStore, type Store } from '../store/store.js';
+import { withLedger } from './client-ledger.js';
+
+const STORE = option.optionsOf({
+  read: option.requiredCallback,
+  write: option.requiredCallback,
+  publish: option.callback,
+  subscribe: option.callback,
+  timeoutMs: option.milliseconds,
+});
+
+/** Creates a {@link Store} in the memory of this process. Each call creates an empty one. */
+export function memoryStore(): NotifyingStore {
+  return withLedger(memoryStoreOn(systemClock));
+}
+
+/**
+ * Creates a {@link Store} on a database of your own. `checkStore` of `gen-client/sandbox` tests one. Throws a GenError for an
+ * invalid function or option.
+ *
+ * @example
+ * const store = createStore({
+ *   read: (group, keys) => database.read(group, keys),
+ *   write: (group, version, changes) => database.swap(group, version, changes),
+ * });
+ * const client = new GenClient({ store });
+ */
+export function createStore(store: Store): Store {
+  option.checkOptions('createStore', STORE, store);
+  const { publish, subscribe, timeoutMs } = store;
+  return withLedger({
+    read: (group, keys) => store.read(group, keys),
+    write: (group, version, changes) => store.write(group, version, changes),
+    ...(publish && { publish: (topic, message) => publish.call(store, topic, message) }),
+    ...(subscribe && { subscribe: (topic, listener) => subscribe.call(store, topic, listener) }),
+    timeoutMs,
+  } satisfies Store);
+}

@@ -1,0 +1,89 @@
+// What the ledger keeps of one create, as the code that sends it and the code that runs it see it.
+
+import type { CreatePhase } from '../rules/ledger-draft.js';
+import type { JobRunState, RunRules } from '../rules/run-state.js';
+import type { Job, JobCall } from '../schemas/job.js';
+
+/** Where the end of a job is recorded. The same object for each store. */
+export interface JobRecords {
+  /** Waits briefly. Calls `recorded` once an entry has the end; a failure becomes a warning. */
+  recordEnd(
+    jobId: string,
+    end: { readonly status: string; readonly chargedTokens: number | undefined; readonly isRead: boolean },
+    report: { recorded(): void; warn(message: string): void },
+  ): Promise<void>;
+}
+
+/** The entry of a create in one store. Its call owns it. */
+export interface LedgerCreate {
+  readonly records: JobRecords;
+  readonly owner: string;
+  /** Records the state of the run before a pause, so that a crashed process is resumed there. */
+  save(state: JobRunState): Promise<void>;
+  /** Ends the run. `isDelivered`: the program has its outcome. */
+  end(isDelivered: boolean): Promise<void>;
+}
+
+/** The creates of one `createAndWait`: they have one entry, under the key of the first. */
+export interface CreateRun {
+  readonly key: string;
+  readonly rules: RunRules | null;
+  /** Whether the caller has chosen the key, so that it may come again. */
+  readonly hasOwnKey: boolean;
+  readonly opened: LedgerCreate[];
+  readonly isResumed?: boolean;
+}
+
+export async function saveRun({ opened }: CreateRun, state: JobRunState): Promise<void> {
+  await Promise.all(opened.map((create) => create.save(state)));
+}
+
+export async function endRun({ opened }: CreateRun, isDelivered: boolean): Promise<void> {
+  await Promise.all(opened.map((create) => create.end(isDelivered)));
+}
+
+/** A create that `resume()` has claimed. */
+export interface ClaimedCreate {
+  readonly call: JobCall;
+  /** The key of the first create of its run. */
+  readonly key: string;
+  readonly label: string | undefined;
+  /** Null if its process ended before the files were uploaded. */
+  readonly params: Readonly<Record<string, unknown>> | null;
+  readonly rules: RunRules | null;
+  /** Where its run continues. */
+  readonly state: JobRunState;
+  readonly create: LedgerCreate;
+}
+
+/** A job that was resumed, and the order that it belongs to. */
+export interface ResumedJob {
+  /** The final job. */
+  readonly job: Job;
+  /** The namespace that created it. */
+  readonly call: JobCall;
+  /** The key of the first create of its run. */
+  readonly idempotencyKey: string;
+  /** The `label` of the call, if it had one. */
+  readonly label?: string | undefined;
+}
+
+/** A create that is not finished. */
+export interface UnfinishedCreate {
+  /** The key of the first create of its run. */
+  readonly idempotencyKey: string;
+  /** The namespace that creates the job. */
+  readonly call: JobCall;
+  /** The body, with upload ids in the place of files; null until the files are uploaded. */
+  readonly params: Readonly<Record<string, unknown>> | null;
+  /** ISO timestamp of the call. */
+  readonly at: string;
+  /** The `label` of the call, if it had one. */
+  readonly label?: string | undefined;
+  /** How far it has come: `open` is not sent, `sent` may have made a job, `accepted` has one, and `ended` is final. */
+  readonly phase: CreatePhase;
+  /** The service's job id, once it is known. */
+  readonly jobId?: string | undefined;
+  /** The final status of the job, once it is known. */
+  readonly status?: string | undefined;
+}

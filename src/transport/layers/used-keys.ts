@@ -1,0 +1,52 @@
+// Idempotency keys that callers chose: the service answers a known key with its first job, whatever the params.
+import { PreflightError } from '../../errors/client-errors.js';
+import { keepLast } from '../../runtime/keep-last.js';
+import { isFields } from '../../schemas/envelope.js';
+import type { JobCall } from '../../schemas/job.js';
+import type { ClientAccount } from '../../store/account.js';
+import type { Call, Layer } from '../call.js';
+import { ASKED, digestOf } from '../idempotency.js';
+
+/** Keys of an account that the process remembers. */
+const MAX_KEYS = 1_000;
+
+interface UsedKey {
+  readonly digest: string;
+  readonly jobId: string;
+}
+
+/** Rejects a key that this process has used with other params: using it again by mistake would go unnoticed. */
+export const usedKeysLayer: Layer = async (call, next) => {
+  const request = call.kind.type === 'json' ? call.kind.request : undefined;
+  const digest = request?.call && digestOfCreate(call, request.call);
+  if (!request || digest === undefined) return next(call);
+  const { idempotencyKey: key = '' } = call;
+  const used = usedKeysOf(await call.core.account());
+  const known = used.get(key);
+  if (known && known.digest !== digest) throw reuseError(call, known.jobId);
+  const answer = await next(call);
+  const shown = 'failure' in answer.decoded ? undefined : request.shows?.(answer.decoded.data as never);
+  if (shown) keepLast(used, key, { digest, jobId: shown.job.id }, MAX_KEYS);
+  return answer;
+};
+
+function usedKeysOf(account: ClientAccount): Map<string, UsedKey> {
+  return account.shared('create keys', () => new Map());
+}
+
+/** A digest of the params if the caller chose the key. A random key is never used again. */
+export function digestOfCreate({ kind, body, options }: Call<unknown>, namespace: JobCall): string | undefined {
+  const run = kind.type === 'json' ? kind.request.run : undefined;
+  const isChosen = run
+    ? run.hasOwnKey
+    : (options.idempotencyKey ?? (isFields(body) ? body.idempotency_key : undefined));
+  // The key of a page stands for the page's input, not for the params that a proxy builds from it.
+  const asked = (options as { readonly [ASKED]?: object })[ASKED] ?? body;
+  return isChosen && isFields(asked) ? digestOf(namespace, asked) : undefined;
+}
+
+export function reuseError({ idempotencyKey = '', name }: Call<unknown>, jobId: string | undefined): PreflightError {
+  const job = jobId === undefined ? '' : ` (job ${jobId})`;
+  const message = `${name}: idempotencyKey "${idempotencyKey}" was already used with different params${job}. Use a new key.`;
+  return new PreflightError(message, { code: 'idempotency_key_reused', param: 'idempotencyKey' });
+}

@@ -1,0 +1,23 @@
+// Stores and budgets bring the ledger: a client without them contains none of it.
+import { LEDGER } from '../rules/options.js';
+import type { Budget } from '../schemas/budget.js';
+import type { ClientLedger, Core } from './call.js';
+
+export type LedgerCore = Pick<Core, 'config' | 'warn'>;
+
+export type OpenLedger = (core: LedgerCore) => ClientLedger;
+
+interface Carrier {
+  readonly [LEDGER]?: OpenLedger;
+}
+
+/** Returns the ledger of a call: undefined if neither the client nor the call has a store or a budget. */
+export function ledgerIn(core: LedgerCore): Core['ledger'] {
+  const { store, budget } = core.config;
+  let ledger: ClientLedger | undefined;
+  return (ofCall) => {
+    const carrier: (Budget & Carrier) | (object & Carrier) | undefined = store ?? budget ?? ofCall;
+    ledger ??= carrier?.[LEDGER]?.(core);
+    return carrier && ledger;
+  };
+}

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { createBudget, createStore, GenClient, memoryStore, type Store } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { openService, VIDEO } from '../budget/service.js';
+
+const BASE = { apiKey: 'k', baseUrl: 'https://service.example' };
+
+test('a raw store is refused with a message that names createStore', () => {
+  const { read, write } = memoryStore();
+  const refusal = expect.objectContaining({
+    name: 'GenError',
+    message: expect.stringContaining('createStore({ read, write })'),
+  });
+  for (const open of [
+    () => new GenClient({ ...BASE, store: { read, write } }),
+    () => new GenClient(BASE).withOptions({ store: { read, write } }),
+    () => createBudget({ maxTokens: 1, store: { read, write } }),
+  ]) {
+    expect(open).toThrow(refusal);
+  }
+});
+
+test.each<[string, unknown, string]>([
+  ['nothing', undefined, 'read must be a function'],
+  ['a store without write', { read() {} }, 'write must be a function, not undefined.'],
+  ['a misspelt function', { read() {}, write() {}, publsh() {} }, 'Did you mean "publish"?'],
+  ['a wrong timeout', { read() {}, write() {}, timeoutMs: '2s' }, 'timeoutMs must be a number of milliseconds above 0'],
+])('createStore refuses %s', (_, store, message) => {
+  expect(() => createStore(store as Store)).toThrow(message);
+});
+
+test('a store may be an instance of a class, and notifies only if it can', async () => {
+  class Database implements Store {
+    readonly #store = memoryStore();
+    read(...given: Parameters<Store['read']>) {
+      return this.#store.read(...given);
+    }
+    write(...given: Parameters<Store['write']>) {
+      return this.#store.write(...given);
+    }
+  }
+  const store = createStore(new Database());
+  expect(store).not.toHaveProperty('publish');
+  const sandbox = createSandbox();
+  const { job } = await sandbox.client({ store }).videos.create({ prompt: 'a fox' });
+  const listed = [];
+  for await (const create of sandbox.client({ store }).unfinishedCreates()) listed.push(create.jobId);
+  expect(listed).toEqual([job.id]);
+});
+
+test('the budget of one call counts without a store or a budget of the client', async () => {
+  const { fetch, jobs } = openService();
+  const client = new GenClient({ ...BASE, fetch });
+  const budget = createBudget({ maxTokens: 12, scope: 'one call', unknownPrice: () => 12 });
+  await client.videos.create(VIDEO, { budget });
+  await expect(client.videos.create(VIDEO, { budget })).rejects.toMatchObject({ code: 'budget_exceeded' });
+  await client.videos.create(VIDEO);
+  expect(jobs.size).toBe(2);
+  expect(await budget.usage()).toMatchObject({ spentTokens: 12 });
+});
