@@ -32,14 +32,14 @@ export async function measure(
   const service = simulatedService(count, { ...arrivals, before });
   const { clock, random } = service;
   const source = { next: random, uuid: () => 'process' };
-  const limits = new RateLimits({ limits: {}, shared: undefined, clock, random: source, cells: new Map() });
+  const limits = new RateLimits({ limits: {}, shared: undefined, clock, random: source, backends: new Map() });
   const scheduler = new ReadScheduler(clock, random);
   const waiter = createWaiter({
     clock,
     baseUrl: () => 'https://x',
     scheduling: async () => ({ id: 'account', scheduler, limits }),
     async readJob(id, signal) {
-      const release = await limits.take('jobs.get', { signal, warn: () => {} });
+      const release = await limits.acquire('jobs.get', { signal, warn: () => {} });
       try {
         return await service.read(id, signal);
       } finally {

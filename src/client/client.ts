@@ -135,12 +135,14 @@ export class GenClient {
   }
 
   /**
-   * As `withoutQueue`, for runs that are in no process while they wait: a create whose rate limit is full keeps its place in
-   * the line under its key, for as long as it is told to wait.
+   * Like `withoutQueue`, for runs and queued calls that are in no process while they wait: a create whose rate limit is full
+   * retains its position under its key for as long as it is asked to wait. Urgent ones go before the others.
    * @internal
    */
-  withKeptPlaces(): GenClient {
-    const keeps: ClientOptions & { readonly [KEEPS_PLACES]: true } = { [KEEPS_PLACES]: true };
+  withKeptPlaces({ isUrgent = false }: { readonly isUrgent?: boolean } = {}): GenClient {
+    const keeps: ClientOptions & { readonly [KEEPS_PLACES]: { readonly isUrgent: boolean } } = {
+      [KEEPS_PLACES]: { isUrgent },
+    };
     return this.withoutQueue(keeps);
   }
 

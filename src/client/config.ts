@@ -6,7 +6,7 @@ import { isBrowser, nodeVersion } from '../runtime/platform.js';
 import { type Config, checkApiKey, readHeaders, readVariable, whyNotRead } from '../transport/config.js';
 import { type ClientOptions, checkClientOptions, checkLevel } from './client-options.js';
 
-/** The name under which a client is told that its creates wait outside of the process, and keep their places in line. */
+/** The option that `withKeptPlaces` sets. */
 export const KEEPS_PLACES: unique symbol = Symbol.for('gen-client.keeps-places');
 
 /** Whether the program is being developed, so that an answer may say more than a stranger needs. */
@@ -21,7 +21,7 @@ export function isDevelopment(): boolean {
  * the environment when a call first needs it, so that a client can be made where the environment is not set.
  */
 export function readConfig(
-  options: ClientOptions & { readonly [CLOCK]?: Clock; readonly [KEEPS_PLACES]?: boolean } = {},
+  options: ClientOptions & { readonly [CLOCK]?: Clock; readonly [KEEPS_PLACES]?: Config['keepsPlaces'] } = {},
 ): Config {
   refuseRuntime(options);
   checkClientOptions(options);
@@ -52,7 +52,7 @@ export function readConfig(
     rateLimit: options.rateLimit ?? 'wait',
     store: options.store,
     limits: options.limits,
-    keepsPlaces: options[KEEPS_PLACES] ?? false,
+    keepsPlaces: options[KEEPS_PLACES],
     budget: options.budget,
     hooks: options.hooks ?? {},
     log: rememberFirst(() => {

@@ -3,7 +3,7 @@ import { budgetName } from '../rules/budget.js';
 import { type OpenAsk, type OpenReply, openCreate } from '../rules/ledger.js';
 import { keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
 import type { Clock } from '../runtime/clock.js';
-import { Line, type TurnOutcome } from '../store/line.js';
+import { CallQueue, type TurnOutcome } from '../store/call-queue.js';
 
 /** How often a budget that other processes use is looked at while creates wait for it. */
 const LOOK_MS = 500;
@@ -49,14 +49,15 @@ export function createOpenQueue({ ask, clock, isShared }: OpenQueuePorts): OpenQ
     const lookMs = isShared || clock.perRequest ? LOOK_MS : Number.POSITIVE_INFINITY;
     return { grants: opened, waitMsOf: () => 0, restMs: opened.size > 0 ? 0 : lookMs };
   };
-  const newLine = () => new Line<OpenAsk, Opened>({ clock, isShared: true, turn, giveBack: () => {}, left: () => {} });
-  const line = newLine();
+  const newQueue = () =>
+    new CallQueue<OpenAsk, Opened>({ clock, isShared: true, turn, onOrphanedGrant: () => {}, onEmpty: () => {} });
+  const queue = newQueue();
   return {
     async add(asked, signal) {
       likely = MOST_ASKED;
       // On Workers a call must not wait for what another request does.
-      const own = clock.perRequest ? newLine() : line;
-      const opened = own.wait(asked, { signal });
+      const own = clock.perRequest ? newQueue() : queue;
+      const opened = own.acquire(asked, { signal });
       // It may want another budget than those in front.
       own.serveSoon();
       const outcome = await opened;
@@ -64,7 +65,7 @@ export function createOpenQueue({ ask, clock, isShared }: OpenQueuePorts): OpenQ
       return outcome.reply;
     },
     wake() {
-      if (line.size > 0) line.serve();
+      if (queue.size > 0) queue.serve();
     },
   };
 }

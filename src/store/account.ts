@@ -3,8 +3,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { type Clock, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
-import type { Cell } from './cell.js';
 import { Facts, JobLengths } from './facts.js';
+import type { RateLimitBackend } from './rate-limit-backend.js';
 import { type Limits, RateLimits } from './rate-limits.js';
 import type { Store } from './store.js';
 
@@ -132,7 +132,7 @@ interface LimitsOf extends Pick<ClientAccount, 'id' | 'facts'> {
 /** Makes the rate limits once: clients with the same settings use the same ones. */
 function limitsOf({ id, clock, facts, made }: LimitsOf): ClientAccount['limitsFor'] {
   const random = randomOf(clock);
-  const cells = new Map<string, Cell>();
+  const backends = new Map<string, RateLimitBackend>();
   const inProcess = new Map<string, RateLimits>();
   const inStores = new WeakMap<Store, Map<string, RateLimits>>();
   return ({ store, limits }) => {
@@ -142,7 +142,7 @@ function limitsOf({ id, clock, facts, made }: LimitsOf): ClientAccount['limitsFo
     const known = (store && inStores.get(store)) ?? (store ? new Map<string, RateLimits>() : inProcess);
     if (store) inStores.set(store, known);
     const settings = JSON.stringify(Object.entries(limits ?? {}));
-    const limited = known.get(settings) ?? new RateLimits({ limits, shared, clock, random, cells });
+    const limited = known.get(settings) ?? new RateLimits({ limits, shared, clock, random, backends });
     known.set(settings, limited);
     made.add(limited);
     return limited;

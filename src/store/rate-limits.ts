@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import { noEarlier } from '../rules/backoff.js';
 import { RATE_LIMIT_NAMES, RATES, type Rate, type RateLimitName } from '../rules/limits.js';
 import { type Clock, type Random, steady } from '../runtime/clock.js';
-import { type Cell, createOutage, memoryCell, storedCell } from './cell.js';
-import { RateLimit, type RateLimitedCall, type Release } from './rate-limit.js';
+import { type DetachedRun, RateLimit, type RateLimitedCall, type Release } from './rate-limit.js';
+import { createOutage, memoryBackend, type RateLimitBackend, storeBackend } from './rate-limit-backend.js';
 import type { Store } from './store.js';
 
 /** Limits by name, in place of the documented ones. */
@@ -44,8 +44,8 @@ export interface RateLimitsOptions {
   readonly shared: { readonly store: Store; readonly account: string } | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  /** The states in this process, by name and limit: what agrees on a limit counts together. */
-  readonly cells: Map<string, Cell>;
+  /** The states in this process by name: clients count together whatever their numbers are. */
+  readonly backends: Map<string, RateLimitBackend>;
 }
 
 /** The rate limits of an account, with the numbers of some of its clients. */
@@ -64,25 +64,27 @@ export class RateLimits {
     this.#options = { ...options, clock };
     this.#limits = new Map([...Object.entries(RATES), ...given]);
     const outage = shared && createOutage(clock);
-    const cells = shared ? new Map<string, Cell>() : options.cells;
-    const open = (group: string) =>
-      shared && outage ? storedCell({ store: shared.store, group, clock, random }, outage) : memoryCell(clock);
+    const backends = shared ? new Map<string, RateLimitBackend>() : options.backends;
+    const open = (name: string) => {
+      if (!shared || !outage) return memoryBackend(clock);
+      const { store, account } = shared;
+      return storeBackend({ store, group: `${account}/limits/${name}`, clock, random }, outage);
+    };
     this.#make = (name, limit) => {
-      const id = shared ? `${shared.account}/limits/${name}` : `${name} ${limit.limit} ${limit.windowMs}`;
-      const cell = cells.get(id) ?? open(id);
-      cells.set(id, cell);
-      return new RateLimit({ name, limit, cell, clock, random, outage });
+      const backend = backends.get(name) ?? open(name);
+      backends.set(name, backend);
+      return new RateLimit({ name, limit, backend, clock, random, outage });
     };
   }
 
   /** Waits for a slot. Resolves with the function that releases it. */
-  take(name: string, call: RateLimitedCall): Promise<Release> {
-    return this.#of(name).take(call);
+  acquire(name: string, call: RateLimitedCall): Promise<Release> {
+    return this.#of(name).acquire(call);
   }
 
-  /** A slot that is free now, or the milliseconds until one may be. A `run` keeps its place in the line for so long. */
-  try(name: string, call: Pick<RateLimitedCall, 'warn'>, run?: string): Promise<Release | number> {
-    return this.#of(name).try(call, run);
+  /** A slot that is free now, or the milliseconds until one may be. A `run` retains its position for so long. */
+  tryAcquire(name: string, call: Pick<RateLimitedCall, 'warn'>, run?: DetachedRun): Promise<Release | number> {
+    return this.#of(name).tryAcquire(call, run);
   }
 
   /** Adds up to a tenth (a second at most) to `ms`, so that processes which were refused together do not return together. */

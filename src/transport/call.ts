@@ -2,6 +2,7 @@
 
 import { GenError } from '../errors/index.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../rules/options.js';
+import type { SlotOutcome } from '../rules/rate-limit.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Deadline } from '../runtime/deadline.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
@@ -165,11 +166,9 @@ export interface Turn {
 }
 
 export interface Slot {
-  /** Whether the service has counted the attempt, as far as is known. */
-  isUsed: boolean;
-  /** Whether the service has done what the attempt asks for. */
-  isAccepted: boolean;
-  /** Gives the slot back. Only the first call counts. */
+  /** What the attempt came to so far. */
+  outcome: SlotOutcome;
+  /** Releases the slot. Only the first call counts. */
   end(): void;
 }
 

@@ -30,8 +30,11 @@ export interface Config {
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly store: Store | undefined;
   readonly limits: Limits | undefined;
-  /** Whether a create that finds its rate limit full keeps its place in the line under its key: it is sent again when told. */
-  readonly keepsPlaces: boolean;
+  /**
+   * If set, a create whose rate limit is full rejects and retains its position in the queue under its key. An urgent one goes
+   * before those that are not.
+   */
+  readonly keepsPlaces: { readonly isUrgent: boolean } | undefined;
   readonly budget: Budget | undefined;
   readonly hooks: Hooks;
   readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };

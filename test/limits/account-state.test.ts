@@ -121,7 +121,7 @@ it('has the same rate limits for all clients with the same settings', () => {
 it('counts together what clients with different settings do under the same number', async () => {
   const account = accountFor('https://together.example', 'key');
   const other = account.limitsFor({ limits: { 'jobs.get': { limit: 5, windowMs: 1_000 } } });
-  (await account.limitsFor({}).take('videos.create', { warn }))();
+  (await account.limitsFor({}).acquire('videos.create', { warn }))();
   expect(other.snapshot()['videos.create']).toMatchObject({ free: DOCUMENTED_LIMITS['videos.create'].limit - 1 });
 });
 
@@ -130,8 +130,8 @@ it('has one queue for all clients of the process that share their limits over th
   const account = accountIn();
   const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
   const [one, other] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
-  const slot = await clock.until(one.take('videos.create', { warn }));
-  const waiting = one.take('videos.create', { warn });
+  const slot = await clock.until(one.acquire('videos.create', { warn }));
+  const waiting = one.acquire('videos.create', { warn });
   await clock.advance(0);
   expect(other.snapshot()['videos.create']).toMatchObject({ free: 0, queued: 1 });
   slot('unused');
@@ -143,7 +143,7 @@ it('keeps what it shares with other processes under its own name: limits, prices
   const account = accountIn();
   const id = account.id;
   const limits = account.limitsFor({ store });
-  (await clock.until(limits.take('videos.create', { warn })))();
+  (await clock.until(limits.acquire('videos.create', { warn })))();
   account.facts.prices.learn('a', () => 5);
   account.facts.lengths.learn('b', 1_000);
   await clock.advance(5_000);

@@ -2,10 +2,11 @@
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RateLimitWait } from '../../src/store/rate-limit.js';
+import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
+import { RateLimits } from '../../src/store/rate-limits.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
-import { settle } from '../waiting/virtual-clock.js';
+import { settle, virtualClock } from '../waiting/virtual-clock.js';
 import { inMemory, LIMIT_NAME } from './world.js';
 
 interface Run {
@@ -18,11 +19,11 @@ interface Run {
 
 /** Sends calls to a server that counts each when it arrives; gives the times of counting. */
 async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run) {
-  const { clock, take } = inMemory({ limit, windowMs });
+  const { clock, acquire } = inMemory({ limit, windowMs });
   const counted: number[] = [];
   const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
   const call = async () => {
-    const release = await take();
+    const release = await acquire();
     const { thereMs, backMs } = delay();
     await pause(thereMs);
     counted.push(clock.now());
@@ -59,7 +60,7 @@ describe('a limit against the server that counts it', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  it('lets 200 creates through at 0.95 of the allowed rate and more, with answers that take a second', async () => {
+  it('lets 200 creates through at 0.95 of the allowed rate and more, with answers that acquire a second', async () => {
     const random = seeded(1);
     const delay = () => ({ thereMs: 50 + random() * 100, backMs: 500 + random() * 500 });
     const { counted } = await campaign({ calls: 200, limit: 20, windowMs: 60_000, delay });
@@ -78,10 +79,10 @@ describe.each([
   ['a full limit whose calls wait each by itself', true],
 ])('%s', (_, perRequest) => {
   it('lets calls in first come first served', async () => {
-    const { clock, take } = setup(1, perRequest);
+    const { clock, acquire } = setup(1, perRequest);
     const order: number[] = [];
     const all = Array.from({ length: 50 }, async (_, at) => {
-      const release = await take();
+      const release = await acquire();
       order.push(at);
       release();
     });
@@ -90,10 +91,10 @@ describe.each([
   });
 
   it('frees a slot one window after the answer and not after the sending', async () => {
-    const { clock, take } = setup(1, perRequest);
-    const release = await take();
+    const { clock, acquire } = setup(1, perRequest);
+    const release = await acquire();
     let through = false;
-    const second = take().then(() => {
+    const second = acquire().then(() => {
       through = true;
     });
     await clock.advance(5000);
@@ -106,9 +107,9 @@ describe.each([
   });
 
   it('gives a slot that was not used to the next call at once', async () => {
-    const { clock, take, limits } = setup(1, perRequest);
-    const release = await take();
-    const second = take();
+    const { clock, acquire, limits } = setup(1, perRequest);
+    const release = await acquire();
+    const second = acquire();
     await settle();
     const before = clock.now();
     release('unused');
@@ -118,11 +119,11 @@ describe.each([
   });
 
   it('rejects an aborted call at once with the signal’s own reason and keeps no listener and no timer', async () => {
-    const { clock, take, limits } = setup(1, perRequest);
-    (await take())();
+    const { clock, acquire, limits } = setup(1, perRequest);
+    (await acquire())();
     const abort = new AbortController();
-    const middle = take(abort.signal);
-    const last = take();
+    const middle = acquire(abort.signal);
+    const last = acquire();
     expect(getEventListeners(abort.signal, 'abort')).toHaveLength(1);
     abort.abort('enough');
     await expect(middle).rejects.toBe('enough');
@@ -130,16 +131,16 @@ describe.each([
     expect(limits.snapshot()[LIMIT_NAME]?.queued).toBe(1);
     (await clock.until(last))();
     expect(clock.timers).toBe(0);
-    await expect(take(AbortSignal.abort('before'))).rejects.toBe('before');
+    await expect(acquire(AbortSignal.abort('before'))).rejects.toBe('before');
   });
 
   it('tells each call once what it waits for', async () => {
-    const { clock, take } = setup(1, perRequest);
+    const { clock, acquire } = setup(1, perRequest);
     const seen: RateLimitWait[] = [];
     const tell = (wait: RateLimitWait) => void seen.push(wait);
-    (await take(undefined, tell))();
-    void take(undefined, tell);
-    void take(undefined, tell);
+    (await acquire(undefined, tell))();
+    void acquire(undefined, tell);
+    void acquire(undefined, tell);
     expect(seen.map(({ limit, queued, reason }) => ({ limit, queued, reason }))).toEqual([
       { limit: LIMIT_NAME, queued: 1, reason: 'limit' },
       { limit: LIMIT_NAME, queued: 2, reason: 'limit' },
@@ -151,23 +152,23 @@ describe.each([
   });
 
   it('tells a call that does not queue when a slot is free, and lets it pass nobody', async () => {
-    const { clock, take, try: tryNow } = setup(1, perRequest);
-    (await take())();
+    const { clock, acquire, tryAcquire: tryNow } = setup(1, perRequest);
+    (await acquire())();
     expect(await tryNow()).toBeCloseTo(1001.5);
-    const queued = take();
+    const queued = acquire();
     await clock.advance(1001);
     expect(await tryNow()).toBeGreaterThan(0);
     (await clock.until(queued))();
   });
 
   it('shows what is free, what queues, and for how long it is paused', async () => {
-    const { clock, take, limits } = setup(2, perRequest);
+    const { clock, acquire, limits } = setup(2, perRequest);
     const shown = () => limits.snapshot()[LIMIT_NAME];
     expect(shown()).toEqual({ limit: 2, windowMs: 1000, free: 2, queued: 0, pausedMs: 0 });
-    (await take())();
+    (await acquire())();
     expect(shown()).toMatchObject({ free: 1, queued: 0 });
-    await take();
-    void take();
+    await acquire();
+    void acquire();
     await clock.advance(500);
     expect(shown()).toMatchObject({ free: 0, queued: 1, pausedMs: 0 });
     limits.pause(LIMIT_NAME, 3000);
@@ -178,12 +179,12 @@ describe.each([
   });
 
   it('takes a double release for one, and counts the call once', async () => {
-    const { clock, take, limits } = setup(2, perRequest);
-    const release = await take();
+    const { clock, acquire, limits } = setup(2, perRequest);
+    const release = await acquire();
     release();
     release();
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 1 });
-    const taken = await take();
+    const taken = await acquire();
     taken('unused');
     taken();
     await clock.advance(1100);
@@ -192,9 +193,9 @@ describe.each([
 
   it('goes on when the wall clock is set back an hour, or forward', async () => {
     for (const step of [-3_600_000, 3_600_000]) {
-      const { clock, take, limits } = setup(1, perRequest);
-      (await take())();
-      const next = take();
+      const { clock, acquire, limits } = setup(1, perRequest);
+      (await acquire())();
+      const next = acquire();
       clock.step(step);
       await clock.advance(1300);
       (await next)();
@@ -205,18 +206,18 @@ describe.each([
 });
 
 it('a queue of 20,000 calls is filled and emptied without a scan of the queue', async () => {
-  const { clock, take, limits } = setup(1);
-  const hold = await take();
+  const { clock, acquire, limits } = setup(1);
+  const hold = await acquire();
   const timed = async (calls: number) => {
     const aborts = Array.from({ length: calls }, () => new AbortController());
     const started = performance.now();
-    const all = aborts.map(({ signal }) => take(signal, () => {}).catch(() => {}));
+    const all = aborts.map(({ signal }) => acquire(signal, () => {}).catch(() => {}));
     for (const abort of aborts) abort.abort();
     await Promise.all(all);
     return performance.now() - started;
   };
   const few = Math.max(await timed(1_000), await timed(1_000), await timed(1_000));
-  // Twenty times as many take about twenty times as long; with a scan for each it would be four hundred.
+  // Twenty times as many acquire about twenty times as long; with a scan for each it would be four hundred.
   expect((await timed(20_000)) / few).toBeLessThan(150);
   hold();
   await settle();
@@ -226,10 +227,10 @@ it('a queue of 20,000 calls is filled and emptied without a scan of the queue', 
 
 describe('a paused limit', () => {
   it('lets nobody out until the pause has passed, with at most a tenth added', async () => {
-    const { clock, take, limits } = inMemory();
+    const { clock, acquire, limits } = inMemory();
     limits.pause(LIMIT_NAME, 5000);
     let through = 0;
-    const all = Array.from({ length: 3 }, () => take().then(() => through++));
+    const all = Array.from({ length: 3 }, () => acquire().then(() => through++));
     await clock.advance(4999);
     expect(through).toBe(0);
     await clock.advance(502);
@@ -249,17 +250,17 @@ describe('a limit without a number', () => {
   const unlimited = (perRequest: boolean) => inMemory({ limit: Number.POSITIVE_INFINITY, windowMs: 0 }, perRequest);
 
   it.each([false, true])(
-    'lets everybody go until a pause, and then one until it is accepted (%s)',
+    'lets everybody go until a pause, and then 1, 2, 4, … calls as each round is accepted (%s)',
     async (perRequest) => {
-      const { clock, take, limits } = unlimited(perRequest);
-      const before = await Promise.all(Array.from({ length: 100 }, () => take()));
+      const { clock, acquire, limits } = unlimited(perRequest);
+      const before = await Promise.all(Array.from({ length: 100 }, () => acquire()));
       expect(limits.snapshot()[LIMIT_NAME]).toEqual({
         ...{ limit: Number.POSITIVE_INFINITY, windowMs: 0, free: Number.POSITIVE_INFINITY, queued: 0, pausedMs: 0 },
       });
       before.pop()?.('unused');
       limits.pause(LIMIT_NAME, 1_000);
-      const going: ((outcome?: 'unused' | 'accepted') => void)[] = [];
-      const all = Array.from({ length: 10 }, () => take().then((release) => void going.push(release)));
+      const going: Release[] = [];
+      for (let call = 0; call < 40; call++) void acquire().then((release) => void going.push(release));
       await clock.advance(1_000);
       expect(going).toHaveLength(0);
       await clock.advance(500);
@@ -268,29 +269,109 @@ describe('a limit without a number', () => {
       for (const release of before) release('accepted');
       await clock.advance(5_000);
       expect(going).toHaveLength(1);
-      // A failure that says nothing either lets the next one try.
-      going[0]?.();
+      // Neither does a failure: another call takes its part.
+      going.pop()?.('answered');
       await clock.advance(1_000);
-      expect(going).toHaveLength(2);
-      going[1]?.('accepted');
-      await clock.until(Promise.all(all));
-      expect(going).toHaveLength(10);
+      expect(going).toHaveLength(1);
+      const rounds: number[] = [];
+      for (let round = 0; round < 6; round++) {
+        rounds.push(going.length);
+        for (const release of going.splice(0)) release('accepted');
+        await clock.advance(1_000);
+      }
+      expect(rounds).toEqual([1, 2, 4, 8, 16, 8]);
+      await clock.advance(60_000);
       expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: Number.POSITIVE_INFINITY, queued: 0 });
     },
   );
+
+  it('starts slowly again after another 429', async () => {
+    const { clock, acquire, limits } = unlimited(false);
+    limits.pause(LIMIT_NAME, 1_000);
+    const going: Release[] = [];
+    for (let call = 0; call < 20; call++) void acquire().then((release) => void going.push(release));
+    await clock.advance(1_500);
+    for (let round = 0; round < 2; round++) {
+      for (const release of going.splice(0)) release('accepted');
+      await clock.advance(10);
+    }
+    expect(going).toHaveLength(4);
+    limits.pause(LIMIT_NAME, 1_000);
+    for (const release of going.splice(0)) release('unused');
+    await clock.advance(1_500);
+    expect(going).toHaveLength(1);
+  });
+
+  it('lets all calls go again after 512 in one round were accepted', async () => {
+    const { clock, acquire, limits } = unlimited(false);
+    limits.pause(LIMIT_NAME, 1_000);
+    await clock.advance(1_500);
+    for (let call = 0; call < 1_023; call++) (await clock.until(acquire()))('accepted');
+    expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: Number.POSITIVE_INFINITY });
+  });
+});
+
+describe('clients with different limits', () => {
+  const pair = () => {
+    const clock = virtualClock();
+    const backends = new Map();
+    let ids = 0;
+    const random = { next: () => 0.5, uuid: () => `call-${++ids}` };
+    const of = (limit: number) =>
+      new RateLimits({
+        ...{ limits: { [LIMIT_NAME]: { limit, windowMs: 1_000 } }, shared: undefined, clock, random, backends },
+      });
+    return { clock, of };
+  };
+  const warn = () => {};
+
+  it('wake each other when a slot is released unused', async () => {
+    const { clock, of } = pair();
+    const [one, other] = [of(1), of(2)];
+    const slots = [await one.acquire(LIMIT_NAME, { warn }), await other.acquire(LIMIT_NAME, { warn })];
+    let isThrough = false;
+    const waiting = one.acquire(LIMIT_NAME, { warn }).then((release) => {
+      isThrough = true;
+      return release;
+    });
+    slots[0]?.('unused');
+    await settle();
+    expect(isThrough).toBe(false);
+    slots[1]?.('unused');
+    await settle();
+    expect(isThrough).toBe(true);
+    (await waiting)();
+    await clock.advance(2_000);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('hold the larger number in every window, and leave nobody behind', async () => {
+    const { clock, of } = pair();
+    const clients = [of(3), of(5)];
+    const sent: number[] = [];
+    const all = Array.from({ length: 60 }, async (_, call) => {
+      const release = await clients[call % 2]?.acquire(LIMIT_NAME, { warn });
+      sent.push(clock.now());
+      await new Promise<void>((resolve) => void clock.after(20, resolve));
+      release?.();
+    });
+    await clock.until(Promise.all(all));
+    expect(sent).toHaveLength(60);
+    expect(fullest(sent, 1_000)).toBeLessThanOrEqual(5);
+  });
 });
 
 describe('a run that waits outside of the process', () => {
   it('keeps its place for as long as it is told to wait, and is told a time that is enough', async () => {
-    const { clock, try: tryNow, take } = inMemory({ limit: 2, windowMs: 60_000 });
-    for (let call = 0; call < 2; call++) (await take())();
+    const { clock, tryAcquire: tryNow, acquire } = inMemory({ limit: 2, windowMs: 60_000 });
+    for (let call = 0; call < 2; call++) (await acquire())();
     const told = await Promise.all(['a', 'b', 'c'].map((run) => tryNow(run)));
     expect(told).toEqual([62_031 + 0, 62_031, 124_062].map((ms) => expect.closeTo(ms, -1)));
     const asked = await tryNow('c');
     expect(asked).toBeCloseTo(124_062, -1);
     // A call that comes later waits behind them.
     let isThrough = false;
-    void take().then(() => {
+    void acquire().then(() => {
       isThrough = true;
     });
     await clock.advance(62_050);
@@ -304,5 +385,25 @@ describe('a run that waits outside of the process', () => {
     expect(typeof (await tryNow('c'))).toBe('function');
     await clock.advance(1_000);
     expect(isThrough).toBe(true);
+  });
+
+  it('goes before a backlog if it is urgent, in the order of the urgent ones', async () => {
+    const { clock, acquire, tryAcquire: tryNow } = inMemory({ limit: 2, windowMs: 60_000 });
+    for (let call = 0; call < 2; call++) (await acquire())();
+    const backlog = ['a', 'b', 'c', 'd'];
+    for (const run of backlog) await tryNow(run);
+    const waits = [await tryNow('first', true), await tryNow('second', true), await tryNow('third', true)];
+    expect(waits).toEqual([62_031, 62_031, 124_062].map((ms) => expect.closeTo(ms, -1)));
+    await clock.advance(62_050);
+    expect(typeof (await tryNow('a'))).toBe('number');
+    for (const run of ['second', 'first']) {
+      const release = await tryNow(run, true);
+      expect(typeof release).toBe('function');
+      if (typeof release === 'function') release();
+    }
+    await clock.advance(62_050);
+    expect(typeof (await tryNow('a'))).toBe('function');
+    expect(typeof (await tryNow('b'))).toBe('number');
+    expect(typeof (await tryNow('third', true))).toBe('function');
   });
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Rate } from '../../src/rules/limits.js';
+import type { Release } from '../../src/store/rate-limit.js';
 import { fullest } from '../support/fullest.js';
 import { seeded } from '../support/seeded.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
@@ -27,7 +28,7 @@ async function campaign({ processes, calls, limit, answerMs, delayMs = 2, gapMs 
   const done: Promise<void>[] = [];
   for (let call = 0; call < calls; call++) {
     const work = async () => {
-      const release = await all[call % processes]?.take();
+      const release = await all[call % processes]?.acquire();
       const there = next() * answerMs;
       await pauseMs(there);
       counted.push(clock.now());
@@ -87,7 +88,7 @@ describe('limits over a store', () => {
       const own = process();
       const loop = async () => {
         for (;;) {
-          const release = await own.take();
+          const release = await own.acquire();
           counted.push(clock.now());
           served.set(at, (served.get(at) ?? 0) + 1);
           await pauseMs(50);
@@ -106,27 +107,27 @@ describe('limits over a store', () => {
   it('cost at most two asks for a slot of a process that creates one after the other', async () => {
     const { clock, process, asks } = world();
     const one = process();
-    for (let call = 0; call < 20; call++) (await clock.until(one.take()))();
+    for (let call = 0; call < 20; call++) (await clock.until(one.acquire()))();
     expect(asks()).toBeLessThanOrEqual(2 * 20);
   });
 
   it('are asked for once by calls of one moment', async () => {
     const { clock, process, asks } = world();
     const one = process();
-    await clock.until(Promise.all([one.take(), one.take(), one.try(), one.try('run')]));
+    await clock.until(Promise.all([one.acquire(), one.acquire(), one.tryAcquire(), one.tryAcquire('run')]));
     expect(asks()).toBe(2);
   });
 
   it('are asked for at most twice a second by a process, however many of its calls wait', async () => {
     const { clock, process, asks } = world({ limit: 1, windowMs: 3_600_000 });
     const one = process();
-    (await clock.until(one.take()))();
+    (await clock.until(one.acquire()))();
     await clock.advance(1_000);
     const before = asks();
     const abort = new AbortController();
     const calls: Promise<unknown>[] = [];
     for (let call = 0; call < 600; call++) {
-      calls.push(one.take(abort.signal).catch(() => {}));
+      calls.push(one.acquire(abort.signal).catch(() => {}));
       await clock.advance(100);
     }
     expect(asks() - before).toBeLessThanOrEqual(2 * 60 + 4);
@@ -138,15 +139,15 @@ describe('limits over a store', () => {
     const { clock, process } = world({ limit: 1, windowMs: 10_000 });
     const late: { answer?: () => unknown } = {};
     const [one, other] = [process({ faults: late }), process()];
-    const release = await clock.until(one.take());
+    const release = await clock.until(one.acquire());
     late.answer = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
-    const refused = one.try();
+    const refused = one.tryAcquire();
     await clock.advance(1_400);
     release();
     const answeredMs = clock.now();
     expect(await clock.until(refused)).toBeGreaterThan(0);
     delete late.answer;
-    (await clock.until(other.take()))();
+    (await clock.until(other.acquire()))();
     expect(clock.now() - answeredMs).toBeGreaterThan(10_000);
     expect(clock.now() - answeredMs).toBeLessThan(12_000);
   });
@@ -154,14 +155,14 @@ describe('limits over a store', () => {
   it('hold back every process for a pause, for as long as it lasts, also one that comes later', async () => {
     const { clock, process } = world();
     const one = process();
-    const release = await clock.until(one.take());
+    const release = await clock.until(one.acquire());
     one.limits.pause(LIMIT_NAME, 600_000);
     release('unused');
     one.limits.pause(LIMIT_NAME, 1_000);
     await clock.advance(590_000);
     const other = process();
     let isThrough = false;
-    const next = other.take().then((slot) => {
+    const next = other.acquire().then((slot) => {
       isThrough = true;
       slot();
     });
@@ -172,21 +173,24 @@ describe('limits over a store', () => {
     await next;
   });
 
-  it('without a number let one call of all processes go after a pause, and the others when it is accepted', async () => {
+  it('without a number let 1, 2, 4, … calls of all processes go after a pause, as each round is accepted', async () => {
     const { clock, process } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 0 });
     const all = [process(), process(), process()];
-    for (const one of all) (await clock.until(one.take()))('accepted');
+    for (const one of all) (await clock.until(one.acquire()))('accepted');
     all[0]?.limits.pause(LIMIT_NAME, 10_000);
     await clock.advance(100);
-    const going: ((outcome?: 'accepted') => void)[] = [];
-    for (const one of all) for (let call = 0; call < 5; call++) void one.take().then((slot) => going.push(slot));
+    const going: Release[] = [];
+    for (const one of all) for (let call = 0; call < 5; call++) void one.acquire().then((slot) => going.push(slot));
     await clock.advance(9_000);
     expect(going).toHaveLength(0);
     await clock.advance(20_000);
-    expect(going).toHaveLength(1);
-    going[0]?.('accepted');
-    await clock.advance(2_500);
-    expect(going).toHaveLength(15);
+    const rounds: number[] = [];
+    for (let round = 0; round < 4; round++) {
+      rounds.push(going.length);
+      for (const release of going.splice(0)) release('accepted');
+      await clock.advance(5_000);
+    }
+    expect(rounds).toEqual([1, 2, 4, 8]);
   });
 
   it('give a slot that was granted to a call which has just been aborted to another process', async () => {
@@ -195,10 +199,10 @@ describe('limits over a store', () => {
     const aborted = new AbortController();
     // While the turn that grants the slot is being written.
     faults.write = () => aborted.abort();
-    await expect(clock.until(one.take(aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(clock.until(one.acquire(aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
     delete faults.write;
     const before = clock.now();
-    await clock.until(other.take());
+    await clock.until(other.acquire());
     expect(clock.now() - before).toBeLessThan(6_000);
   });
 
@@ -208,18 +212,18 @@ describe('limits over a store', () => {
     const stopped = virtualClock(clock.now());
     const after: typeof clock.after = (ms, fire) => (ms < 100 ? clock.after(ms, fire) : () => {});
     const dead = process({ clock: { ...clock, timers: 0, now: stopped.now, after } });
-    for (let slot = 0; slot < 2; slot++) await clock.until(dead.take());
-    dead.take().catch(() => {});
+    for (let slot = 0; slot < 2; slot++) await clock.until(dead.acquire());
+    dead.acquire().catch(() => {});
     await clock.advance(1_000);
     const began = clock.now();
-    (await clock.until(process().take()))();
+    (await clock.until(process().acquire()))();
     expect(clock.now() - began).toBeGreaterThan(70_000);
     expect(clock.now() - began).toBeLessThan(80_000);
   });
 
   it('leave nothing when the account is idle, and no timer', async () => {
     const { clock, process, store } = world();
-    (await clock.until(process().take()))();
+    (await clock.until(process().acquire()))();
     await clock.advance(200_000);
     expect(clock.timers).toBe(0);
     expect((await store.read(`account/limits/${LIMIT_NAME}`, ['limit'])).values).toEqual({});
@@ -227,10 +231,10 @@ describe('limits over a store', () => {
 
   it('hold on Workers, where each call asks by itself', async () => {
     const { clock, process, pauseMs } = world({ limit: 3, windowMs: 2_000 });
-    const { take, limits } = process({ clock: { ...clock, timers: 0, perRequest: true } });
+    const { acquire, limits } = process({ clock: { ...clock, timers: 0, perRequest: true } });
     const counted: number[] = [];
     const call = async () => {
-      const release = await take();
+      const release = await acquire();
       counted.push(clock.now());
       await pauseMs(30);
       release();
@@ -255,7 +259,7 @@ async function life(seed: number) {
     const call = async () => {
       const abort = new AbortController();
       if (next() < 0.1) clock.after(next() * 3_000, () => abort.abort());
-      const release = await own.take(abort.signal).catch(() => undefined);
+      const release = await own.acquire(abort.signal).catch(() => undefined);
       if (!release) return;
       if (next() < 0.05) return release('unused');
       await pauseMs(next() ** 3 * 2_000);

@@ -11,11 +11,11 @@ describe('a store that is unavailable', () => {
   it('is replaced by what the process knows, with one warning for each outage', async () => {
     const { clock, process, faults, warnings } = world({ limit: 2, windowMs: 60_000 });
     const one = process();
-    (await clock.until(one.take()))();
+    (await clock.until(one.acquire()))();
     faults.read = away;
     const times: number[] = [];
     const calls = [1, 2, 3].map(() =>
-      one.take().then((slot) => {
+      one.acquire().then((slot) => {
         times.push(clock.now());
         slot();
       }),
@@ -24,14 +24,14 @@ describe('a store that is unavailable', () => {
     times.sort((a, b) => a - b);
     expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(58_000);
     expect(warnings).toEqual([
-      'The store is unavailable (the store is gone). Until it answers, this process keeps the limits by itself.',
+      'The store is unavailable (the store is gone). Until it recovers, this process enforces its rate limits locally.',
     ]);
     delete faults.read;
     await clock.advance(200_000);
-    (await clock.until(one.take()))();
+    (await clock.until(one.acquire()))();
     faults.read = away;
     await clock.advance(200_000);
-    (await clock.until(one.take()))();
+    (await clock.until(one.acquire()))();
     expect(warnings).toHaveLength(2);
   });
 
@@ -43,7 +43,7 @@ describe('a store that is unavailable', () => {
     faults.read = away;
     const calls = Array.from({ length: 30 }, async (_, call) => {
       await pauseMs(1_000 * call);
-      const release = await all[call % 3]?.take();
+      const release = await all[call % 3]?.acquire();
       sent.push(clock.now());
       await pauseMs(800);
       release?.();
@@ -66,12 +66,12 @@ describe('a store that is unavailable', () => {
     const { clock, process } = world({ limit: 4, windowMs: 60_000 });
     const lost: { read?: () => unknown } = { read: away };
     const [one, other] = [process({ faults: lost }), process()];
-    for (let call = 0; call < 4; call++) (await clock.until(one.take()))();
+    for (let call = 0; call < 4; call++) (await clock.until(one.acquire()))();
     await clock.advance(40_000);
     const before = clock.now();
     delete lost.read;
     await clock.advance(6_000);
-    (await clock.until(other.take()))();
+    (await clock.until(other.acquire()))();
     // A window after the calls, and not a window after the return of the store.
     expect(clock.now() - before).toBeGreaterThan(19_000);
     expect(clock.now() - before).toBeLessThan(23_000);
@@ -87,9 +87,9 @@ describe('a store that is unavailable', () => {
     faults.read = () => new Promise(() => {});
     const one = process(timeoutMs === undefined ? {} : { timeoutMs });
     const before = clock.now();
-    (await clock.until(one.take()))();
+    (await clock.until(one.acquire()))();
     expect(clock.now() - before).toBe(ms);
-    for (let call = 0; call < 3; call++) (await clock.until(one.take()))();
+    for (let call = 0; call < 3; call++) (await clock.until(one.acquire()))();
     expect(clock.now() - before).toBe(ms);
   });
 
@@ -101,7 +101,7 @@ describe('a store that is unavailable', () => {
       return clock.after(ms, fire);
     };
     faults.read = away;
-    const release = await clock.until(process({ clock: { ...clock, timers: 0, after } }).take());
+    const release = await clock.until(process({ clock: { ...clock, timers: 0, after } }).acquire());
     holding.length = 0;
     release();
     await clock.advance(1_000);
@@ -114,26 +114,26 @@ describe('a store that is unavailable', () => {
     const { clock, process, faults, asks } = world(ONE);
     const [one, other] = [process(), process()];
     faults.read = away;
-    const [taken, refused] = await clock.until(Promise.all([one.try(), one.try()]));
+    const [taken, refused] = await clock.until(Promise.all([one.tryAcquire(), one.tryAcquire()]));
     expect([typeof taken, refused]).toEqual(['function', expect.closeTo(10_006, -1)]);
     if (typeof taken === 'function') taken();
     await clock.advance(100);
-    expect(await clock.until(one.try())).toBeGreaterThan(9_000);
+    expect(await clock.until(one.tryAcquire())).toBeGreaterThan(9_000);
     expect(asks()).toBe(1);
     delete faults.read;
     await clock.advance(6_000);
-    expect(await clock.until(other.try())).toBeGreaterThan(3_000);
+    expect(await clock.until(other.tryAcquire())).toBeGreaterThan(3_000);
   });
 
   it('is no outage when it is set up wrongly: each call rejects with what to fix', async () => {
     const { clock, process, faults, warnings } = world();
     const one = process();
     faults.read = () => Promise.reject(setupError('NOPERM. Give its user the command eval.'));
-    await expect(clock.until(one.take())).rejects.toMatchObject({ recovery: 'fix_setup' });
-    await expect(clock.until(one.try())).rejects.toThrow('NOPERM');
+    await expect(clock.until(one.acquire())).rejects.toMatchObject({ recovery: 'fix_setup' });
+    await expect(clock.until(one.tryAcquire())).rejects.toThrow('NOPERM');
     expect(warnings).toEqual([]);
     delete faults.read;
-    (await clock.until(one.take()))();
+    (await clock.until(one.acquire()))();
   });
 
   it('that loses the answer to a write keeps the limit, and finds its way back', async () => {
@@ -143,13 +143,13 @@ describe('a store that is unavailable', () => {
       delete faults.written;
       throw new Error('the answer was lost');
     };
-    const slots = [await clock.until(one.take()), await clock.until(one.take())];
+    const slots = [await clock.until(one.acquire()), await clock.until(one.acquire())];
     await clock.advance(6_000);
     // The store has the first call once, and the second since its return.
-    expect(await clock.until(other.try())).toBeGreaterThan(5_000);
+    expect(await clock.until(other.tryAcquire())).toBeGreaterThan(5_000);
     for (const release of slots) release();
     const seen = vi.fn();
-    const third = other.take().then(seen);
+    const third = other.acquire().then(seen);
     await clock.advance(9_000);
     expect(seen).not.toHaveBeenCalled();
     await clock.until(third);
@@ -159,7 +159,7 @@ describe('a store that is unavailable', () => {
     const { clock, process, store } = world();
     const group = `account/limits/${LIMIT_NAME}`;
     await store.write(group, '0', { limit: { value: 'not ours', ttlMs: 60_000 } });
-    await expect(clock.until(process().take())).rejects.toThrow(
+    await expect(clock.until(process().acquire())).rejects.toThrow(
       `The store has something else under "${group}". Give gen-client a prefix of its own.`,
     );
   });

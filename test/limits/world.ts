@@ -30,15 +30,16 @@ export interface ProcessOptions {
 /** One process. */
 export interface LimitedProcess {
   readonly limits: RateLimits;
-  take(signal?: AbortSignal, onWait?: (wait: RateLimitWait) => void): Promise<Release>;
-  try(run?: string): Promise<Release | number>;
+  acquire(signal?: AbortSignal, onWait?: (wait: RateLimitWait) => void): Promise<Release>;
+  tryAcquire(run?: string, isUrgent?: boolean): Promise<Release | number>;
 }
 
 function processOn(limits: RateLimits, warn: (message: string) => void): LimitedProcess {
   return {
     limits,
-    take: (signal, onWait) => limits.take(LIMIT_NAME, { signal, onWait, warn }),
-    try: (run) => limits.try(LIMIT_NAME, { warn }, run),
+    acquire: (signal, onWait) => limits.acquire(LIMIT_NAME, { signal, onWait, warn }),
+    tryAcquire: (id, isUrgent = false) =>
+      limits.tryAcquire(LIMIT_NAME, { warn }, id === undefined ? undefined : { id, isUrgent }),
   };
 }
 
@@ -52,7 +53,7 @@ export function inMemory(limit: Rate = MINUTE, perRequest = false) {
     shared: undefined,
     clock,
     random,
-    cells: new Map(),
+    backends: new Map(),
   });
   return { clock, ...processOn(limits, () => {}) };
 }
@@ -91,7 +92,13 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   const warnings: string[] = [];
   const process = (options: ProcessOptions = {}): LimitedProcess => {
     const shared = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
-    const made = { limits: { [LIMIT_NAME]: limit }, shared, clock: options.clock ?? clock, random, cells: new Map() };
+    const made = {
+      limits: { [LIMIT_NAME]: limit },
+      shared,
+      clock: options.clock ?? clock,
+      random,
+      backends: new Map(),
+    };
     return processOn(new RateLimits(made), (message) => void warnings.push(message));
   };
   const pauseMs = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));

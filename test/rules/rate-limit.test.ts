@@ -2,13 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  decodeRateLimit,
-  encodeRateLimit,
   lookAt,
   newRateLimit,
   type RateLimitTurn,
-  takeTurn,
+  type RateLimitUpdate,
+  updateSlots,
 } from '../../src/rules/rate-limit.js';
+import { decodeRateLimit, encodeRateLimit } from '../../src/rules/stored-rate-limit.js';
 
 const LIMIT = { limit: 4, windowMs: 10_000 };
 const REST_MS = 10_006;
@@ -16,12 +16,12 @@ const LEASE_MS = 25_000;
 
 const turn = (who: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn => ({
   who,
-  news: [],
+  updates: [],
   open: [],
   asks: [],
   tries: [],
   leaseMs: LEASE_MS,
-  placeMs: 15_000,
+  positionMs: 15_000,
   ...more,
 });
 const ids = (who: string, count: number) => Array.from({ length: count }, (_, at) => `${who}${at}`);
@@ -29,64 +29,69 @@ const ids = (who: string, count: number) => Array.from({ length: count }, (_, at
 describe('a turn', () => {
   it('of a process that is alone takes what is free, and another one waits for its turn', () => {
     const state = newRateLimit();
-    expect(takeTurn(state, turn('a', { asks: ids('a', 3) }), LIMIT, 0)).toMatchObject({ granted: ['a0', 'a1', 'a2'] });
-    expect(takeTurn(state, turn('b', { asks: ids('b', 3) }), LIMIT, 0)).toMatchObject({ granted: ['b0'], ahead: 0 });
-    expect(takeTurn(state, turn('c', { asks: ['c0'] }), LIMIT, 0)).toMatchObject({ granted: [], ahead: 1 });
+    expect(updateSlots(state, turn('a', { asks: ids('a', 3) }), LIMIT, 0)).toMatchObject({
+      granted: ['a0', 'a1', 'a2'],
+    });
+    expect(updateSlots(state, turn('b', { asks: ids('b', 3) }), LIMIT, 0)).toMatchObject({ granted: ['b0'], ahead: 0 });
+    expect(updateSlots(state, turn('c', { asks: ['c0'] }), LIMIT, 0)).toMatchObject({ granted: [], ahead: 1 });
   });
 
   it('takes one slot where others wait in front, and goes to the end of the line', () => {
     const state = newRateLimit();
-    takeTurn(state, turn('x', { asks: ids('x', 4) }), LIMIT, 0);
-    for (const who of ['a', 'b', 'c']) takeTurn(state, turn(who, { asks: ids(who, 5) }), LIMIT, 0);
-    const news = ids('x', 4).map((unused) => ({ unused }));
-    expect(takeTurn(state, turn('b', { asks: ids('b', 5), news }), LIMIT, 1).granted).toEqual(['b0']);
-    expect(state.line.map(([who]) => who)).toEqual(['a', 'c', 'b']);
+    updateSlots(state, turn('x', { asks: ids('x', 4) }), LIMIT, 0);
+    for (const who of ['a', 'b', 'c']) updateSlots(state, turn(who, { asks: ids(who, 5) }), LIMIT, 0);
+    const updates = ids('x', 4).map((call) => ({ call, outcome: 'unused', agoMs: 0 }) as const);
+    expect(updateSlots(state, turn('b', { asks: ids('b', 5), updates }), LIMIT, 1).granted).toEqual(['b0']);
+    expect(state.queue.map(({ who }) => who)).toEqual(['a', 'c', 'b']);
     // Three are left, and three wait: each has one.
-    expect(takeTurn(state, turn('b', { asks: ids('b', 5).slice(1) }), LIMIT, 1).granted).toEqual(['b1']);
-    expect(takeTurn(state, turn('b', { asks: ids('b', 5).slice(2) }), LIMIT, 1).granted).toEqual([]);
-    expect(takeTurn(state, turn('a', { asks: ['a0'] }), LIMIT, 1).granted).toEqual(['a0']);
-    expect(takeTurn(state, turn('c', { asks: ['c0'] }), LIMIT, 1).granted).toEqual(['c0']);
-    expect(state.line.map(([who]) => who)).toEqual(['b']);
+    expect(updateSlots(state, turn('b', { asks: ids('b', 5).slice(1) }), LIMIT, 1).granted).toEqual(['b1']);
+    expect(updateSlots(state, turn('b', { asks: ids('b', 5).slice(2) }), LIMIT, 1).granted).toEqual([]);
+    expect(updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, 1).granted).toEqual(['a0']);
+    expect(updateSlots(state, turn('c', { asks: ['c0'] }), LIMIT, 1).granted).toEqual(['c0']);
+    expect(state.queue.map(({ who }) => who)).toEqual(['b']);
   });
 
   it('whose outcome was lost can be taken again', () => {
     const state = newRateLimit();
     const asked = turn('a', { asks: ids('a', 2) });
-    takeTurn(state, asked, LIMIT, 0);
-    expect(takeTurn(state, asked, LIMIT, 5)).toMatchObject({ granted: ['a0', 'a1'], isChanged: false });
+    updateSlots(state, asked, LIMIT, 0);
+    expect(updateSlots(state, asked, LIMIT, 5)).toMatchObject({ granted: ['a0', 'a1'], isChanged: false });
     expect(lookAt(state, LIMIT, 5).free).toBe(2);
   });
 
   it('changes nothing where nothing comes of it, so that it is only read', () => {
     const state = newRateLimit();
-    takeTurn(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
-    takeTurn(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
+    updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
+    updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
     const before = encodeRateLimit(state);
-    expect(takeTurn(state, turn('b', { asks: ['b0'] }), LIMIT, 4_000)).toMatchObject({ granted: [], isChanged: false });
-    expect(takeTurn(state, turn('c', { tries: ['c0'] }), LIMIT, 4_000)).toMatchObject({
+    expect(updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 4_000)).toMatchObject({
+      granted: [],
+      isChanged: false,
+    });
+    expect(updateSlots(state, turn('c', { tries: ['c0'] }), LIMIT, 4_000)).toMatchObject({
       granted: [],
       isChanged: false,
     });
     expect(encodeRateLimit(state)).toEqual(before);
     // Its place is kept anew before it lapses.
-    expect(takeTurn(state, turn('b', { asks: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
+    expect(updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
   });
 
   it('says how long a call waits: until the slot of its turn has rested, and at least a window where that is not known', () => {
     const state = newRateLimit();
-    takeTurn(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
-    const answered = (id: string, agoMs: number) => ({ answered: id, agoMs, isAccepted: true });
-    takeTurn(state, turn('a', { news: [answered('a0', 500), answered('a1', 0)] }), LIMIT, 1_000);
-    const waits = ids('b', 6).map((who) => takeTurn(state, turn(who, { asks: [who] }), LIMIT, 1_000).waitMs);
+    updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
+    const answered = (call: string, agoMs: number) => ({ call, outcome: 'answered', agoMs }) as const;
+    updateSlots(state, turn('a', { updates: [answered('a0', 500), answered('a1', 0)] }), LIMIT, 1_000);
+    const waits = ids('b', 6).map((who) => updateSlots(state, turn(who, { asks: [who] }), LIMIT, 1_000).waitMs);
     expect(waits).toEqual([REST_MS - 500, REST_MS, REST_MS, REST_MS, 2 * REST_MS - 500, 2 * REST_MS]);
   });
 
   it('frees the slots of a process that died after its lease, and its place before', () => {
     const state = newRateLimit();
-    takeTurn(state, turn('dead', { asks: ids('dead', 5) }), LIMIT, 0);
-    takeTurn(state, turn('a', { asks: ['a0'] }), LIMIT, 1_000);
-    expect(takeTurn(state, turn('a', { asks: ['a0'] }), LIMIT, LEASE_MS - 1).granted).toEqual([]);
-    expect(takeTurn(state, turn('a', { asks: ['a0'] }), LIMIT, LEASE_MS).granted).toEqual(['a0']);
+    updateSlots(state, turn('dead', { asks: ids('dead', 5) }), LIMIT, 0);
+    updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, 1_000);
+    expect(updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, LEASE_MS - 1).granted).toEqual([]);
+    expect(updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, LEASE_MS).granted).toEqual(['a0']);
   });
 });
 
@@ -94,10 +99,10 @@ describe('a clock that was set back', () => {
   it('leaves what was so far away as far away', () => {
     const state = newRateLimit();
     const start = 3_600_000;
-    takeTurn(state, turn('a', { asks: ids('a', 4) }), LIMIT, start);
-    takeTurn(state, turn('a', { news: [{ answered: 'a0', agoMs: 0, isAccepted: true }] }), LIMIT, start);
-    takeTurn(state, turn('b', { asks: ['b0'], news: [{ pauseMs: 20_000 }] }), LIMIT, start);
-    const { waitMs } = takeTurn(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
+    updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, start);
+    updateSlots(state, turn('a', { updates: [{ call: 'a0', outcome: 'answered', agoMs: 0 }] }), LIMIT, start);
+    updateSlots(state, turn('b', { asks: ['b0'], updates: [{ pauseMs: 20_000 }] }), LIMIT, start);
+    const { waitMs } = updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
     expect(waitMs).toBe(20_000);
     expect(lookAt(state, LIMIT, 20_001).free).toBe(1);
     expect(lookAt(state, LIMIT, LEASE_MS).free).toBe(4);
@@ -110,24 +115,21 @@ describe('a stored limit', () => {
       who: fc.constantFrom('a', 'b', 'c'),
       afterMs: fc.integer({ min: 0, max: 4_000 }),
       asks: fc.integer({ min: 0, max: 3 }),
-      ended: fc.constantFrom('answered', 'unused', 'pause', 'none'),
+      isUrgent: fc.boolean(),
+      ended: fc.constantFrom('accepted', 'answered', 'unanswered', 'unused', 'pause', 'none'),
       limit: fc.constantFrom(4, Number.POSITIVE_INFINITY),
     });
     const property = fc.property(fc.array(action, { maxLength: 30 }), (actions) => {
       const state = newRateLimit();
       let nowMs = 1_000_000;
       let calls = 0;
-      for (const { who, afterMs, asks, ended, limit } of actions) {
+      for (const { who, afterMs, asks, isUrgent, ended, limit } of actions) {
         nowMs += afterMs;
         const [id = ''] = state.open.keys();
-        const news = {
-          answered: [{ answered: id, agoMs: 10, isAccepted: false }],
-          unused: [{ unused: id }],
-          pause: [{ pauseMs: 900 }],
-          none: [],
-        }[ended];
+        const updates: readonly RateLimitUpdate[] =
+          ended === 'none' ? [] : ended === 'pause' ? [{ pauseMs: 900 }] : [{ call: id, outcome: ended, agoMs: 10 }];
         const asked = ids(`${who}${++calls}.`, asks);
-        takeTurn(state, turn(who, { asks: asked, news }), { ...LIMIT, limit }, nowMs);
+        updateSlots(state, turn(who, { asks: asked, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
         const stored = encodeRateLimit(state);
         if (stored === null) continue;
         const read = decodeRateLimit(stored.value);
@@ -148,9 +150,9 @@ describe('a stored limit', () => {
     const limit = { limit: 300, windowMs: 60_000 };
     const start = Date.UTC(2030, 1);
     for (let at = 0; at < 300; at++) {
-      takeTurn(state, turn('a', { tries: [`a${at}`] }), limit, start + at * 150);
-      const news = [{ answered: `a${at}`, agoMs: 0, isAccepted: true }];
-      takeTurn(state, turn('a', { news }), limit, start + at * 150 + 80);
+      updateSlots(state, turn('a', { tries: [`a${at}`] }), limit, start + at * 150);
+      const updates = [{ call: `a${at}`, outcome: 'answered', agoMs: 0 } as const];
+      updateSlots(state, turn('a', { updates }), limit, start + at * 150 + 80);
     }
     expect(encodeRateLimit(state)?.value.length).toBeLessThan(1_300);
   });

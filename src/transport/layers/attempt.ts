@@ -1,5 +1,6 @@
 import { TimeoutError } from '../../errors/index.js';
 import { isUncounted } from '../../rules/failure-kind.js';
+import type { SlotOutcome } from '../../rules/rate-limit.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
 import { readAnswer, shownRequestId } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
@@ -31,16 +32,17 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
       call.sent.account = account;
     }
     call.sent.mayHaveArrived = true;
-    if (turn.slot) turn.slot.isUsed = true;
+    // Until a response comes, the service may have counted the request or may count it later.
+    if (turn.slot) turn.slot.outcome = 'unanswered';
     if (told) told.startMs = core.clock.now();
     observer?.onRequest(requestEvent(call));
     const current: Attempt = { call, deadline, secret, told };
     const response = await deadline.race(send(current), dropBody);
     const { status } = response;
     if (told) Object.assign(told, { status, requestId: shownRequestId(response, secret) });
-    if (turn.slot) turn.slot.isAccepted = response.ok;
-    if (turn.slot && isUncounted(status)) turn.slot.isUsed = false;
-    else turn.slot?.end();
+    if (turn.slot) turn.slot.outcome = slotOutcomeOf(response);
+    // A 429 pauses the limit first.
+    if (!isUncounted(status)) turn.slot?.end();
     return await readAnswer(call, current, response);
   } catch (thrown) {
     const error = asFailure(thrown, { call, deadline, secret });
@@ -60,6 +62,11 @@ export async function askLogin(call: Call<unknown>): Promise<Login> {
   } finally {
     deadline.end();
   }
+}
+
+function slotOutcomeOf({ ok, status }: Response): SlotOutcome {
+  if (isUncounted(status)) return 'unused';
+  return ok ? 'accepted' : 'answered';
 }
 
 function newDeadline(call: Call<unknown>): Deadline {

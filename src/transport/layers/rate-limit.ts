@@ -33,11 +33,9 @@ export const rateLimited: Layer = async (call, next) => {
   // After a wait the key may be another one, so it is asked for again.
   const secret = core.clock.now() - askedMs < KEY_FRESH_MS ? login?.key : undefined;
   const slot: Slot = {
-    isUsed: false,
-    isAccepted: false,
+    outcome: 'unused',
     end() {
-      // As used from the moment at which the request goes out, unless the service did not count it.
-      release?.(this.isUsed ? (this.isAccepted ? 'accepted' : undefined) : 'unused');
+      release?.(this.outcome);
       release = undefined;
     },
   };
@@ -69,7 +67,7 @@ async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace
     core.observer()?.onWait({ callId: trace?.callId ?? '', ...wait });
   };
   try {
-    const release = await limits.take(limit, { signal, warn, onWait: trace && onWait });
+    const release = await limits.acquire(limit, { signal, warn, onWait: trace && onWait });
     if (!signal?.aborted) return release;
     // The abort came at the very turn in which the slot was granted.
     release('unused');
@@ -89,9 +87,10 @@ function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: u
 /** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
 async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
   const { core, limit = '', method, url, idempotencyKey, turn, signal } = call;
-  const run = core.config.keepsPlaces && idempotencyKey !== undefined ? digestOfKey(idempotencyKey) : undefined;
+  const { keepsPlaces } = core.config;
+  const run = keepsPlaces && idempotencyKey !== undefined && { ...keepsPlaces, id: digestOfKey(idempotencyKey) };
   // A slot that comes after an abort is given back.
-  const taken = await abortable(limits.try(limit, core, run), signal, (late) => {
+  const taken = await abortable(limits.tryAcquire(limit, core, run || undefined), signal, (late) => {
     if (typeof late === 'function') late('unused');
   });
   if (typeof taken === 'function') return taken;

@@ -4,68 +4,67 @@ import { onAbort } from '../runtime/deadline.js';
 
 export interface TurnOutcome<Ask, Grant> {
   readonly grants: ReadonlyMap<Ask, Grant>;
-  /** Milliseconds until an ask that has no grant may have one. */
+  /** Milliseconds until an ask without a grant may have one. */
   readonly waitMsOf: (ask: Ask) => number;
-  /** Milliseconds until the next turn of those that wait; 0 for at once, `Infinity` for when `serve` is called. */
+  /** Milliseconds until the next turn of the calls that wait; 0 for now, `Infinity` for when `serve` is called. */
   readonly restMs: number;
 }
 
-export interface LineOptions<Ask, Grant> {
+export interface CallQueueOptions<Ask, Grant> {
   readonly clock: Clock;
-  /** Whether a turn takes time: then calls of one moment share it. */
+  /** If true, a turn takes time, so calls of one moment share it. */
   readonly isShared: boolean;
-  /** Takes a turn at the state, for the calls that wait, oldest first, and for those that do not. */
+  /** Takes a turn at the state: for the calls that wait, oldest first, and for those that do not queue. */
   readonly turn: (
     asks: Iterable<Ask>,
     tries: readonly Ask[],
   ) => TurnOutcome<Ask, Grant> | Promise<TurnOutcome<Ask, Grant>>;
-  /** Takes a grant whose call has gone. */
-  readonly giveBack: (grant: Grant) => void;
-  /** The last call that waited has gone. */
-  readonly left: () => void;
+  /** Returns a grant whose call was aborted. */
+  readonly onOrphanedGrant: (grant: Grant) => void;
+  /** Called when the last call that waited was aborted. */
+  readonly onEmpty: () => void;
 }
 
-export interface LineCall {
+export interface QueuedCall {
   readonly signal?: AbortSignal | undefined;
-  /** Called once, in the async context of the call, when it has to wait: `place` calls of this process are before it. */
-  readonly onWait?: ((place: number) => void) | undefined;
+  /** Called once if the call has to queue, in its async context, with the number of calls of this process ahead of it. */
+  readonly onWait?: ((position: number) => void) | undefined;
 }
 
-interface Waiter<T> {
+interface Deferred<T> {
   readonly resolve: (value: T) => void;
   readonly reject: (reason: unknown) => void;
 }
 
 /**
- * The calls of this process that wait for their turn at some state, first come, first served. One turn at a time carries all
- * that is known. An abort takes effect at once; what is granted to the call all the same is given back.
+ * The calls of this process that wait for a grant, first come, first served. One turn runs at a time and carries all of them.
+ * An abort rejects at once; a grant that arrives later is returned.
  */
-export class Line<Ask, Grant> {
-  readonly #options: LineOptions<Ask, Grant>;
-  readonly #waiting = new Map<Ask, Waiter<Grant>>();
-  readonly #trying = new Map<Ask, Waiter<Grant | number>>();
-  /** Those that wait and do not know it yet: the last ones. */
-  readonly #untold = new Map<Ask, (place: number) => void>();
+export class CallQueue<Ask, Grant> {
+  readonly #options: CallQueueOptions<Ask, Grant>;
+  readonly #waiting = new Map<Ask, Deferred<Grant>>();
+  readonly #trying = new Map<Ask, Deferred<Grant | number>>();
+  /** The `onWait` of the last calls in the queue, which were not called yet. */
+  readonly #unreported = new Map<Ask, (position: number) => void>();
   #isPlanned = false;
   #isTurning = false;
   #isDue = false;
   #stopRest: (() => void) | undefined;
 
-  constructor(options: LineOptions<Ask, Grant>) {
+  constructor(options: CallQueueOptions<Ask, Grant>) {
     this.#options = options;
   }
 
-  /** How many calls wait. */
   get size(): number {
     return this.#waiting.size;
   }
 
-  wait(ask: Ask, { signal, onWait }: LineCall = {}): Promise<Grant> {
+  acquire(ask: Ask, { signal, onWait }: QueuedCall = {}): Promise<Grant> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const forget = onAbort(signal, () => {
-        if (this.#take(ask, this.#waiting)) reject(signal?.reason);
-        if (this.#waiting.size === 0) this.#options.left();
+        if (this.#remove(ask, this.#waiting)) reject(signal?.reason);
+        if (this.#waiting.size === 0) this.#options.onEmpty();
       });
       const settled = <T>(settle: (value: T) => void) => {
         return (value: T) => {
@@ -76,22 +75,22 @@ export class Line<Ask, Grant> {
       this.#waiting.set(ask, { resolve: settled(resolve), reject: settled(reject) });
       if (onWait) {
         const inContext = callerContext();
-        this.#untold.set(ask, (place) => inContext(() => onWait(place)));
+        this.#unreported.set(ask, (position) => inContext(() => onWait(position)));
       }
       if (this.#waiting.size === 1) this.serveSoon();
-      else if (!this.#isPlanned && !this.#isTurning) this.#tell();
+      else if (!this.#isPlanned && !this.#isTurning) this.#report();
     });
   }
 
   /** A grant that is free now, or the milliseconds until one may be. It overtakes nobody. */
-  try(ask: Ask): Promise<Grant | number> {
+  tryAcquire(ask: Ask): Promise<Grant | number> {
     return new Promise((resolve, reject) => {
       this.#trying.set(ask, { resolve, reject });
       this.serveSoon();
     });
   }
 
-  /** Takes a turn now, or when the one under way has ended. */
+  /** Takes a turn now, or after the turn that is running. */
   serve(): void {
     this.#isDue = true;
     if (this.#isTurning) return;
@@ -104,7 +103,7 @@ export class Line<Ask, Grant> {
       const outcome = this.#options.turn(this.#waiting.keys(), tries);
       if (outcome instanceof Promise) {
         outcome.then(
-          (late) => this.#settle(tries, late),
+          (later) => this.#settle(tries, later),
           (error) => this.#fail(error),
         );
       } else this.#settle(tries, outcome);
@@ -126,12 +125,12 @@ export class Line<Ask, Grant> {
 
   #settle(tries: readonly Ask[], { grants, waitMsOf, restMs }: TurnOutcome<Ask, Grant>): void {
     for (const [ask, grant] of grants) {
-      const waiter = this.#take(ask, this.#waiting) ?? this.#take(ask, this.#trying);
-      if (waiter) waiter.resolve(grant);
-      else this.#options.giveBack(grant);
+      const call = this.#remove(ask, this.#waiting) ?? this.#remove(ask, this.#trying);
+      if (call) call.resolve(grant);
+      else this.#options.onOrphanedGrant(grant);
     }
-    for (const ask of tries) this.#take(ask, this.#trying)?.resolve(Math.max(1, waitMsOf(ask)));
-    this.#tell();
+    for (const ask of tries) this.#remove(ask, this.#trying)?.resolve(Math.max(1, waitMsOf(ask)));
+    this.#report();
     this.#isTurning = false;
     if (this.#isDue || this.#trying.size > 0 || (this.#waiting.size > 0 && restMs <= 0)) this.serve();
     else if (this.#waiting.size > 0 && restMs < Number.POSITIVE_INFINITY) {
@@ -141,25 +140,25 @@ export class Line<Ask, Grant> {
 
   #fail(error: unknown): void {
     for (const calls of [this.#waiting, this.#trying]) {
-      for (const ask of [...calls.keys()]) this.#take(ask, calls)?.reject(error);
+      for (const ask of [...calls.keys()]) this.#remove(ask, calls)?.reject(error);
     }
     this.#isTurning = false;
   }
 
-  #take<T>(ask: Ask, calls: Map<Ask, T>): T | undefined {
-    const waiter = calls.get(ask);
+  #remove<T>(ask: Ask, calls: Map<Ask, T>): T | undefined {
+    const call = calls.get(ask);
     calls.delete(ask);
-    this.#untold.delete(ask);
-    if (this.#waiting.size > 0) return waiter;
+    this.#unreported.delete(ask);
+    if (this.#waiting.size > 0) return call;
     this.#stopRest?.();
     this.#stopRest = undefined;
-    return waiter;
+    return call;
   }
 
-  #tell(): void {
-    let place = this.#waiting.size - this.#untold.size;
-    const untold = [...this.#untold.values()];
-    this.#untold.clear();
-    for (const tell of untold) tell(place++);
+  #report(): void {
+    let position = this.#waiting.size - this.#unreported.size;
+    const unreported = [...this.#unreported.values()];
+    this.#unreported.clear();
+    for (const report of unreported) report(position++);
   }
 }

@@ -1,0 +1,64 @@
+// How the state of a rate limit is stored.
+import { newRateLimit, type RateLimitState, SLOW_START_MS } from './rate-limit.js';
+
+/** The stored form. Times are relative to `at`: a full limit of 300 calls takes a kilobyte. */
+interface StoredRateLimit {
+  readonly at: number;
+  readonly open: Readonly<Record<string, number>>;
+  /** Each relative to the one before. */
+  readonly cool: readonly number[];
+  readonly queue: readonly (readonly [who: string, afterMs: number, isUrgent?: 1])[];
+  readonly pause: number;
+  readonly slow?: { readonly size: number; readonly accepted: number; readonly calls: readonly string[] };
+}
+
+/** A state is kept for longer than it matters, so that a clock that was set back does not lose it. */
+const SPARE_MS = 60_000;
+
+/** The state as text, and for how many milliseconds it matters; null for a limit that is as good as new. */
+export function encodeRateLimit(state: RateLimitState): { readonly value: string; readonly ttlMs: number } | null {
+  const { open, coolingDown, queue, pausedUntilMs, slowStart, seenMs } = state;
+  const leases = [...open.values(), ...queue.map(({ untilMs }) => untilMs)];
+  const slowMs = slowStart === undefined ? 0 : pausedUntilMs + SLOW_START_MS;
+  const overMs = Math.max(coolingDown.at(-1) ?? 0, pausedUntilMs, slowMs, ...leases);
+  if (overMs <= seenMs) return null;
+  const after = (untilMs: number) => Math.ceil(untilMs - seenMs);
+  const stored: StoredRateLimit = {
+    at: seenMs,
+    open: Object.fromEntries([...open].map(([id, untilMs]) => [id, after(untilMs)])),
+    cool: coolingDown.map((freeMs, at) => after(freeMs) - after(coolingDown[at - 1] ?? seenMs)),
+    queue: queue.map(({ who, untilMs, isUrgent }) => (isUrgent ? [who, after(untilMs), 1] : [who, after(untilMs)])),
+    // One that passed long ago no longer matters.
+    pause: Math.max(-SLOW_START_MS, after(pausedUntilMs)),
+    ...(slowStart && { slow: { ...slowStart, calls: [...slowStart.calls] } }),
+  };
+  return { value: JSON.stringify(stored), ttlMs: Math.ceil(overMs - seenMs) + SPARE_MS };
+}
+
+/** Reads what {@link encodeRateLimit} wrote. Undefined for something else. */
+export function decodeRateLimit(value: string | undefined): RateLimitState | undefined {
+  if (value === undefined) return newRateLimit();
+  const stored = parsed(value);
+  if (typeof stored?.at !== 'number' || !Array.isArray(stored.cool) || !Array.isArray(stored.queue)) return undefined;
+  const { at, open, cool, queue, pause, slow } = stored;
+  let freeMs = at;
+  return {
+    open: new Map(Object.entries(open).map(([id, afterMs]) => [id, at + afterMs])),
+    coolingDown: cool.map((afterMs) => {
+      freeMs += afterMs;
+      return freeMs;
+    }),
+    queue: queue.map(([who, afterMs, isUrgent]) => ({ who, untilMs: at + afterMs, isUrgent: isUrgent === 1 })),
+    pausedUntilMs: at + pause,
+    slowStart: slow && { ...slow, calls: new Set(slow.calls) },
+    seenMs: at,
+  };
+}
+
+function parsed(text: string): StoredRateLimit | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,97 @@
+// Clients against a service that counts the creates of the last window, on a clock that the test holds.
+import { describe, expect, it } from 'vitest';
+import type { ClientOptions, Limits } from '../../src/index.js';
+import { created, freshKey, json, stubbed } from '../transport/support.js';
+import { virtualClock } from '../waiting/virtual-clock.js';
+
+interface Counting {
+  readonly limit: number;
+  readonly windowMs: number;
+  /** The service counts a request so long after it was sent, also one that was aborted. */
+  readonly countsAfterMs?: () => number;
+  readonly retryAfter?: string | undefined;
+}
+
+/** A service that accepts `limit` creates in each sliding window. Its clients are one account. */
+function countingService({ limit, windowMs, countsAfterMs = () => 5, retryAfter }: Counting) {
+  const clock = Object.assign(virtualClock(), { random: { next: () => 0.5, uuid: () => crypto.randomUUID() } });
+  const accepted: number[] = [];
+  const rejected: number[] = [];
+  const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
+  const respond = async () => {
+    await pause(countsAfterMs());
+    const counted = accepted.filter((atMs) => atMs > clock.now() - windowMs);
+    if (counted.length < limit) {
+      accepted.push(clock.now());
+      return json(created(`job_${accepted.length}`));
+    }
+    rejected.push(clock.now());
+    const headers: Record<string, string> = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+    return json({ error: { code: 'rate_limited' } }, { status: 429, headers });
+  };
+  const apiKey = freshKey();
+  const client = (options: ClientOptions = {}) =>
+    stubbed(respond, { apiKey, [Symbol.for('gen-client.clock')]: clock, ...options } as ClientOptions).client;
+  return { clock, client, accepted, rejected, pause };
+}
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const twenty = (windowMs: number): Limits => ({ 'videos.create': { limit: 20, windowMs } });
+
+describe('an attempt without a response', () => {
+  it.each(['aborted', 'timed out'])('keeps its slot until the service has counted it for a window: %s', async (how) => {
+    let countsAfterMs = 400;
+    const { clock, client, accepted, rejected } = countingService({
+      limit: 20,
+      windowMs: 2_000,
+      countsAfterMs: () => countsAfterMs,
+    });
+    const abort = new AbortController();
+    const options = how === 'aborted' ? {} : { timeoutMs: 50 };
+    const left = client({ limits: twenty(2_000), maxRetries: 0, ...options });
+    clock.after(50, () => how === 'aborted' && abort.abort());
+    const create = () => left.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
+    await clock.until(Promise.all(Array.from({ length: 20 }, create)));
+    await clock.advance(500);
+    expect(accepted).toHaveLength(20);
+    countsAfterMs = 5;
+    const patient = left.withOptions({ timeoutMs: 60_000 });
+    await clock.until(Promise.all(Array.from({ length: 20 }, () => patient.videos.create(PROMPT))));
+    expect(accepted).toHaveLength(40);
+    expect(rejected).toEqual([]);
+    // A window and the grace after the abort, and no later.
+    expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(7_000);
+  });
+});
+
+describe('clients of one account with different limits', () => {
+  it('count in one state, and each waits until the count allows its own number', async () => {
+    const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 60_000 });
+    const one = client();
+    const careful = one.withOptions({ limits: { 'videos.create': { limit: 15, windowMs: 60_000 } } });
+    const first = Array.from({ length: 12 }, () => one.videos.create(PROMPT));
+    const second = Array.from({ length: 15 }, () => careful.videos.create(PROMPT));
+    await clock.advance(1_000);
+    expect(accepted).toHaveLength(15);
+    expect(one.limits()['videos.create']).toMatchObject({ limit: 20, free: 5, queued: 0 });
+    expect(careful.limits()['videos.create']).toMatchObject({ limit: 15, free: 0, queued: 12 });
+    await clock.until(Promise.all([...first, ...second]));
+    expect(rejected).toEqual([]);
+  });
+});
+
+describe('a limit whose number is not documented', () => {
+  it.each([undefined, '1', '2'])('starts slowly after a 429 (Retry-After: %s)', async (retryAfter) => {
+    const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 2_000, retryAfter });
+    const one = client();
+    const all = Array.from({ length: 100 }, () => one.images.create(PROMPT));
+    await clock.until(Promise.all(all));
+    expect(accepted).toHaveLength(100);
+    const firstMs = Math.min(...rejected);
+    const afterBurst = rejected.filter((atMs) => atMs > firstMs);
+    expect(rejected.length - afterBurst.length).toBe(80);
+    expect(afterBurst.length).toBeLessThanOrEqual(60);
+    // Four more windows are needed at least.
+    expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(30_000);
+  });
+});

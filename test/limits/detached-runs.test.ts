@@ -1,0 +1,44 @@
+// Runs and queued calls that are in no process while they wait: each is woken once, and the order is kept.
+import { describe, expect, it } from 'vitest';
+import { fullest } from '../support/fullest.js';
+import { world } from './world.js';
+
+describe('detached runs', () => {
+  it.each([
+    [1, 8],
+    // Both ask at once, and a swap that is lost costs some of the order.
+    [2, 50],
+  ])('are woken once each, in order, in a backlog of 300 over %i processes', async (processes, places) => {
+    const { clock, process, pauseMs } = world({ limit: 20, windowMs: 6_000 }, { delayMs: 4 });
+    const workers = Array.from({ length: processes }, () => process());
+    const sent: number[] = [];
+    const at: number[] = [];
+    let asks = 0;
+    const call = async (number: number) => {
+      for (;;) {
+        asks++;
+        const slot = await workers[number % processes]?.tryAcquire(`run-${String(number).padStart(3, '0')}`);
+        if (typeof slot === 'function') {
+          sent.push(number);
+          at.push(clock.now());
+          await pauseMs(50);
+          return slot('accepted');
+        }
+        // An engine wakes it up to 60 ms late.
+        await pauseMs((slot ?? 0) + (number % 7) * 10);
+      }
+    };
+    const all: Promise<void>[] = [];
+    for (let number = 0; number < 300; number++) {
+      all.push(call(number));
+      await clock.advance(5);
+    }
+    await clock.until(Promise.all(all));
+    expect(sent).toHaveLength(300);
+    expect(fullest(at, 6_000)).toBeLessThanOrEqual(20);
+    // 280 calls wait once and ask twice.
+    expect(asks).toBeLessThanOrEqual(300 + 280 + 10);
+    const late = sent.map((number, place) => Math.abs(place - number));
+    expect(Math.max(...late)).toBeLessThanOrEqual(places);
+  });
+});
