@@ -11,6 +11,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
   let client: GenClient;
   const complaints: string[] = [];
   const requested: string[] = [];
+  const served: string[] = [];
 
   beforeAll(async () => {
     browser = await launch();
@@ -21,6 +22,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
       webhookFetch: async () => new Response(null, { status: 204 }),
     });
     server = await sandbox.listen();
+    served.push(server.url);
     client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: server.url, rateLimit: 'off' });
     const context = await browser.newContext({});
     page = await context.newPage();
@@ -100,9 +102,48 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(await page.evaluate(`document.querySelector('#job-${job.id} video').dataset.mark`)).toBe('same');
   });
 
-  it('shows the money', async () => {
+  it('shows the tokens, their course, and how much of each rate limit is used', async () => {
     await client.videos.create({ prompt: 'a red fox' });
     await says('#money', '985 tokens free, 15 reserved, 0 charged');
+    await sandbox.advance(3000);
+    await says('#money', '985 tokens free, 0 reserved, 15 charged');
+    await holds(`/V/.test(document.querySelector('#plot .charged').getAttribute('d'))`);
+    await page.click('#topup');
+    await says('#balance', '1385 tokens');
+    const counting = createSandbox({ jobDurationMs: 0 });
+    const other = await counting.listen();
+    served.push(other.url);
+    await new GenClient({ apiKey: counting.apiKey, baseUrl: other.url }).videos.create({ prompt: 'a fox' });
+    await page.goto(other.url);
+    await says('#limits', 'videos.create1 of 20');
+    await page.goto(server.url);
+    await other.close();
+  });
+
+  it('chooses how the next job ends, what happens to the next request, and whether jobs are generated', async () => {
+    await page.click('#add-outcome');
+    await says('#queued', '1 outcome is queued.');
+    const { job } = await client.videos.create({ prompt: 'a fox' });
+    await says(`#job-${job.id} .status`, 'processing');
+    await page.click(`#job-${job.id} button`);
+    await says(`#job-${job.id} .status`, 'completed');
+    await client.videos.create({ prompt: 'a fox' });
+    await says('#queued', '');
+    await page.click('#add-fault');
+    await says('#faults', 'POST commitThenDrop:true');
+    await page.evaluate('document.querySelector("#faults button").focus()');
+    await page.keyboard.press('Enter');
+    await holds('document.querySelectorAll("#faults li").length === 0');
+    await page.click('#dispatch');
+    await says('#dispatch', 'Resume generation');
+    expect(sandbox.dispatch).toBe('disabled');
+    await page.click('#dispatch');
+    await says('#dispatch', 'Pause generation');
+    expect(complaints).toEqual([]);
+  });
+
+  it('adds at most 40 kB to the command line', async () => {
+    expect((await (await fetch(server.url)).text()).length).toBeLessThan(40_000);
   });
 
   it.each([390, 1440])('fits a screen of %d px without a sideways scroll', async (width) => {
@@ -114,8 +155,8 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await page.setViewportSize({ width: 1280, height: 720 });
   });
 
-  it('asks nobody but the sandbox, and says so when it is gone', async () => {
-    expect(requested.filter((url) => !url.startsWith(server.url) && !url.startsWith('data:'))).toEqual([]);
+  it('sends requests only to the sandbox, and says so when it is gone', async () => {
+    expect(requested.filter((url) => ![...served, 'data:'].some((own) => url.startsWith(own)))).toEqual([]);
     await server.close();
     await holds('!document.getElementById("offline").hidden');
   });

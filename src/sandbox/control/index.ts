@@ -2,8 +2,9 @@ import { GenError } from '../../errors/index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { readPostBody, servedFile, serveFile } from '../http/exchange.js';
-import { MAIN_ACCOUNT } from '../service/accounts.js';
+import { limitsOf, MAIN_ACCOUNT } from '../service/accounts.js';
 import { Refusal } from '../service/request.js';
+import type { ArmedFault } from '../world/faults-and-outcomes.js';
 import { type StoredJob, viewSandboxJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import type { SandboxService } from './contract.js';
@@ -86,20 +87,33 @@ function foundOr404(isFound: boolean, what: string): void {
   if (!isFound) throw new Refusal('not_found', `There is no ${what}.`);
 }
 
-/** How many of each the state shows. The lists by themselves give all. */
+/** How many of each the state shows. The other calls return everything. */
 const SHOWN_ITEMS = 100;
 
 /** The sandbox as its page shows it, the newest of each list first. */
-function stateOf({ world: { state }, sandbox }: ControlCall): Fields {
-  const { entries: _, ...money } = sandbox.ledger();
+function stateOf({ world, sandbox }: ControlCall): Fields {
+  const { entries, ...money } = sandbox.ledger();
   const newest = <T>(log: Iterable<T>) => [...log].slice(-SHOWN_ITEMS).reverse();
   return {
     now: sandbox.now(),
     money,
-    jobs: newest(state.jobs.values()).map(viewSandboxJob),
+    entries: entries.slice(-SHOWN_ITEMS),
+    jobs: newest(world.state.jobs.values()).map(viewSandboxJob),
     deliveries: newest(sandbox.deliveries),
     requests: newest(sandbox.requests),
+    limits: limitsOf(world, MAIN_ACCOUNT),
+    faults: sandbox.faults.list().flatMap(viewFault),
+    outcomes: world.state.outcomes.length,
+    dispatch: sandbox.dispatch,
   };
+}
+
+/** A fault that still applies, in one line. */
+function viewFault({ id, rule, struck }: Readonly<ArmedFault>): readonly { id: string; label: string; left: number }[] {
+  const left = (rule.times ?? (rule.probability === undefined ? 1 : Number.POSITIVE_INFINITY)) - struck;
+  const { match, times: _, probability: __, ...effect } = rule;
+  const label = [match?.method, match?.path, JSON.stringify(effect).replace(/[{}"]/g, '')].filter(Boolean).join(' ');
+  return left > 0 ? [{ id, label, left: Number.isFinite(left) ? left : 0 }] : [];
 }
 
 /**

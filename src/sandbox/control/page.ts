@@ -1,8 +1,10 @@
 import { systemRandom } from '../../runtime/clock.js';
+import { SCRIPT } from './page-script.js';
+import { STYLE } from './page-style.js';
 
 /**
- * The page at `/`: the sandbox's jobs, webhooks, requests and money, and buttons that move its time. One script polls
- * `/_sandbox/state`. The document asks only the control surface, runs only its own script, and cannot be framed.
+ * The page at `/`: jobs, requests, webhooks, tokens, and rate limits, with buttons for time, outcomes, and faults. It needs no
+ * network but the control surface. Its policy allows only its own script and style, and no frame.
  */
 export function renderPage(): Response {
   const nonce = systemRandom.uuid();
@@ -17,73 +19,64 @@ export function renderPage(): Response {
   return new Response(PAGE.replaceAll('{nonce}', nonce), { headers });
 }
 
-const STYLE = `
-:root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
-body { margin: 0 auto; padding: 1rem; max-width: 75rem; overflow-wrap: anywhere; }
-#jobs { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: .75rem; list-style: none; padding: 0; }
-#jobs li { border: 1px solid; border-radius: .5rem; padding: .6rem; }
-img, video { width: 100%; height: 10rem; object-fit: contain; }
-td { padding-right: .6rem; vertical-align: top; }`;
+const OUTCOMES: readonly (readonly [label: string, outcome: object])[] = [
+  ['fails: generation_rejected', { status: 'failed', errorCode: 'generation_rejected' }],
+  ['fails: generation_timeout', { status: 'failed', errorCode: 'generation_timeout' }],
+  ['fails: reference_asset_failed', { status: 'failed', errorCode: 'reference_asset_failed' }],
+  ['is blocked', { status: 'blocked' }],
+  ['is canceled', { status: 'canceled' }],
+  ['completes', { status: 'completed' }],
+];
 
-const SCRIPT = `
-"use strict";
-const by = (id) => document.getElementById(id);
-const el = (tag, props, ...children) => { const node = Object.assign(document.createElement(tag), props); node.append(...children); return node; };
+const FAULTS: readonly (readonly [label: string, rule: object])[] = [
+  ['loses the response of a create', { match: { method: 'POST' }, commitThenDrop: true }],
+  ['gets a 429 for 5 s', { status: 429, code: 'rate_limited', retryAfterS: 5 }],
+  ['gets a 500', { status: 500, code: 'internal_error' }],
+  ['loses its connection', { reset: true }],
+  ['takes 3 s', { latencyMs: 3000 }],
+];
 
-/* A row that did not change keeps its node, so that a video plays on. */
-function list(id, rows, render) {
-  const known = new Map([...by(id).children].map((node) => [node.dataset.text, node]));
-  by(id).replaceChildren(...rows.map((row) => {
-    const text = JSON.stringify(row);
-    const node = known.get(text) ?? render(row);
-    node.dataset.text = text;
-    return node;
-  }));
-}
-const cells = (...parts) => el("tr", {}, ...parts.map((part) => el("td", {}, part)));
-
-function jobRow(job) {
-  const src = "/_sandbox/jobs/" + job.id + "/output";
-  const media = job.status !== "completed" ? "" : job.mediaType === "image" ? el("img", { src, alt: "" }) : el("video", { src, controls: true });
-  const cost = job.completedAt ? job.finalTokenCost + " tokens charged" : job.quotedTokenCost + " tokens reserved";
-  const problem = [job.errorCode, job.errorMessage, ...(job.warnings ?? [])].filter(Boolean).join(": ");
-  return el("li", { id: "job-" + job.id }, media, el("p", { className: "prompt" }, job.prompt),
-    el("p", {}, el("strong", { className: "status" }, job.status), " · " + job.modelId + " · " + cost), el("p", {}, problem), job.id);
-}
-
-function show({ now, money, jobs, deliveries, requests }) {
-  by("now").textContent = new Date(now).toISOString();
-  by("money").textContent = money.balanceTokens + " tokens free, " + money.reservedTokens + " reserved, " + money.spentTokens + " charged";
-  list("jobs", jobs, jobRow);
-  list("deliveries", deliveries, (one) => cells(one.at, one.type, one.jobId, one.url, String(one.status ?? one.error)));
-  list("requests", requests, (one) => cells(one.at, one.method, one.path + one.query, [one.status ?? "…", one.code].filter(Boolean).join(" ")));
-}
-
-let timer;
-async function poll() {
-  clearTimeout(timer);
-  try {
-    show(await (await fetch("/_sandbox/state")).json());
-    by("offline").hidden = true;
-  } catch { by("offline").hidden = false; }
-  timer = setTimeout(poll, 1000);
-}
-const advance = async (ms) => { await fetch("/_sandbox/advance", { method: "POST", body: JSON.stringify({ ms }) }); await poll(); };
-by("ten").onclick = () => advance(10_000);
-by("minute").onclick = () => advance(60_000);
-poll();
-`;
+const optionsOf = (rows: typeof OUTCOMES): string =>
+  rows.map(([label, value]) => `<option value='${JSON.stringify(value)}'>${label}</option>`).join('');
 
 const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>gen-client sandbox</title><link rel="icon" href="data:,"><style nonce="{nonce}">${STYLE}</style>
-<h1>gen-client sandbox</h1>
-<p id="offline" role="alert" hidden>The sandbox does not answer. Is it still running?</p>
-<p><time id="now"></time> <button id="ten">+10 s</button> <button id="minute">+1 min</button> <span id="money"></span></p>
-<h2>Jobs</h2><ul id="jobs"></ul>
-<h2>Webhooks</h2><table><tbody id="deliveries"></tbody></table>
-<h2>Requests</h2><table><tbody id="requests"></tbody></table>
+<header>
+  <h1>gen-client sandbox</h1><time id="now"></time>
+  <button id="ten" type="button">+10 s</button><button id="minute" type="button">+1 min</button>
+  <button id="dispatch" type="button">Pause generation</button><button id="reset" type="button">Reset</button>
+</header>
+<p id="offline" role="alert" hidden>The sandbox does not respond. Check that it is still running.</p>
+<p id="failed" class="problem" role="alert"></p>
+<main>
+  <div class="panels">
+    <section aria-label="Tokens">
+      <div class="row"><span id="balance" class="figure"></span><button id="topup" type="button">Top up $20</button></div>
+      <p id="money" class="soft"></p>
+      <svg id="plot" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label="Balance (solid) and charged tokens (dashed) over time">
+        <path class="balance"/><path class="charged"/>
+      </svg>
+    </section>
+    <section aria-label="Rate limits"><h2>Rate limits, last minute</h2><ul id="limits"></ul></section>
+    <section aria-label="Try a failure">
+      <h2>Try a failure</h2>
+      <div class="row"><select id="outcome" aria-label="How the next job ends">${optionsOf(OUTCOMES)}</select><button id="add-outcome" type="button">Next job</button></div>
+      <p id="queued" class="soft"></p>
+      <div class="row"><select id="fault" aria-label="What happens to the next request">${optionsOf(FAULTS)}</select><button id="add-fault" type="button">Next request</button></div>
+      <ul id="faults"></ul>
+    </section>
+  </div>
+  <div class="columns">
+    <section aria-label="Jobs"><h2>Jobs</h2><ul id="jobs" tabindex="0"></ul>
+      <p id="jobs-none" class="none">No jobs yet. Create one with the base URL and key that the terminal shows.</p></section>
+    <div class="side">
+      <section aria-label="Requests"><h2>Requests</h2><ul id="requests" class="log" tabindex="0"></ul><p id="requests-none" class="none">No requests yet.</p></section>
+      <section aria-label="Webhooks"><h2>Webhooks</h2><ul id="deliveries" class="log" tabindex="0"></ul><p id="deliveries-none" class="none">No webhooks yet. Pass a webhook_url to a create.</p></section>
+    </div>
+  </div>
+</main>
 <script nonce="{nonce}">${SCRIPT}</script>
 </html>
 `;

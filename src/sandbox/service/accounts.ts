@@ -90,15 +90,30 @@ export function accountOfKey(world: World, authorization: string | null): string
   return world.state.keys.get(tokenIn(authorization) ?? '')?.account ?? null;
 }
 
-/** Counts a request against a limit. Throws `rate_limited`, with the seconds until there is room. */
+/** How much of each rate limit an account has used in the current window. */
+export function limitsOf(world: World, account: string) {
+  return Object.entries(world.settings.limits).flatMap(([name, rule]) => {
+    if (rule === undefined || !Number.isFinite(rule.limit)) return [];
+    const used = countedIn(world, `${account} ${name}`, rule.windowMs).length;
+    return [{ name, used, limit: rule.limit, windowMs: rule.windowMs }];
+  });
+}
+
+/** The times of the requests that count now. */
+function countedIn(world: World, name: string, windowMs: number): number[] {
+  const stamps = world.state.windows.get(name) ?? [];
+  const from = world.timeline.now() - windowMs + 1;
+  while (stamps[0] !== undefined && stamps[0] < from) stamps.shift();
+  return stamps;
+}
+
+/** Counts a request against a limit. Throws `rate_limited`, with the seconds until a slot is free. */
 export function countRequest(world: World, caller: Caller, limit: RateLimitName): void {
   const rule = world.settings.limits[limit];
   if (rule === undefined) return;
   const now = world.timeline.now();
-  const from = now - rule.windowMs + 1;
   const name = `${caller.account.id} ${limit}`;
-  const stamps = world.state.windows.get(name) ?? [];
-  while (stamps[0] !== undefined && stamps[0] < from) stamps.shift();
+  const stamps = countedIn(world, name, rule.windowMs);
   if (stamps.length >= rule.limit) {
     const retryAfterS = secondsFor(caller, (stamps[0] ?? now) + rule.windowMs - now);
     const message = `The limit of ${rule.limit} requests in ${rule.windowMs / 1000} s is reached. Wait ${retryAfterS} s.`;
