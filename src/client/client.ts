@@ -24,7 +24,7 @@ import { createWaiter, type Waiter } from '../waiting/waiter.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from '../webhooks/verify.js';
 import { type Characters, createCharactersResource } from './characters.js';
 import { type ClientOptions, checkClientOptions } from './client-options.js';
-import { KEEPS_PLACES, readConfig } from './config.js';
+import { readConfig } from './config.js';
 import { createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
 import { type JobMaker, type RawRequest, rawRequest } from './endpoint.js';
 import { Jobs } from './jobs.js';
@@ -121,29 +121,6 @@ export class GenClient {
   withOptions(overrides: ClientOptions): GenClient {
     checkClientOptions(overrides);
     return new GenClient({ ...this.#options, ...overrides });
-  }
-
-  /**
-   * A client of the same account for engines that wait by themselves: where this one would wait, because a rate limit is
-   * full or the service asks for it, that one rejects with the time to come back. `rateLimit: 'off'` stays off.
-   * @internal
-   */
-  withoutQueue(overrides: ClientOptions = {}): GenClient {
-    const unqueued =
-      this.#options.rateLimit === 'off' ? { maxRetryAfterMs: 0 } : ({ rateLimit: 'throw' } satisfies ClientOptions);
-    return this.withOptions({ ...overrides, ...unqueued });
-  }
-
-  /**
-   * Like `withoutQueue`, for runs and queued calls that are in no process while they wait: a create whose rate limit is full
-   * retains its position under its key for as long as it is asked to wait. Urgent ones go before the others.
-   * @internal
-   */
-  withKeptPlaces({ isUrgent = false }: { readonly isUrgent?: boolean } = {}): GenClient {
-    const keeps: ClientOptions & { readonly [KEEPS_PLACES]: { readonly isUrgent: boolean } } = {
-      [KEEPS_PLACES]: { isUrgent },
-    };
-    return this.withoutQueue(keeps);
   }
 
   /** The budget of this client under another scope. @internal */
@@ -246,6 +223,11 @@ export class GenClient {
   async markStored(job: JobRef): Promise<void> {
     await this.#persistentLedger('markStored');
     await this.#transport.jobs.stored(jobIdOf(job));
+  }
+
+  /** Identifies the account in stores and queues. It does not contain the key. @internal */
+  async accountId(): Promise<string> {
+    return (await this.#transport.account()).id;
   }
 
   async #persistentLedger(call: string, signal?: AbortSignal) {

@@ -6,9 +6,6 @@ import { isBrowser, nodeVersion } from '../runtime/platform.js';
 import { type Config, checkApiKey, readHeaders, readVariable, whyNotRead } from '../transport/config.js';
 import { type ClientOptions, checkClientOptions, checkLevel } from './client-options.js';
 
-/** The option that `withKeptPlaces` sets. */
-export const KEEPS_PLACES: unique symbol = Symbol.for('gen-client.keeps-places');
-
 /** Whether the program is being developed, so that an answer may say more than a stranger needs. */
 export function isDevelopment(): boolean {
   const { env } =
@@ -20,9 +17,7 @@ export function isDevelopment(): boolean {
  * Checks the options. What is wrong throws a {@link GenError} that names the option. What is missing is looked for in
  * the environment when a call first needs it, so that a client can be made where the environment is not set.
  */
-export function readConfig(
-  options: ClientOptions & { readonly [CLOCK]?: Clock; readonly [KEEPS_PLACES]?: Config['keepsPlaces'] } = {},
-): Config {
+export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
   refuseRuntime(options);
   checkClientOptions(options);
   const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
@@ -52,7 +47,6 @@ export function readConfig(
     rateLimit: options.rateLimit ?? 'wait',
     store: options.store,
     limits: options.limits,
-    keepsPlaces: options[KEEPS_PLACES],
     budget: options.budget,
     hooks: options.hooks ?? {},
     log: rememberFirst(() => {

@@ -1,23 +1,24 @@
-// What the drivers of a run outside of this process (the queue's worker, durable runs) need of the client.
+// The calls of runs that wait outside of this process: the queue's worker, durable runs.
 import { GenError } from '../errors/index.js';
 import { callFailure } from '../rules/failure-kind.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { Recover, RunEvent, RunRules } from '../rules/run-state.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
+import { DETACHED, type DetachedCall } from '../transport/call.js';
 import { recoverRules } from '../waiting/wait-options.js';
 
-/** Throws a GenError where `client` is not a GenClient, before anything is opened. */
+/** Throws a GenError if `client` is not a GenClient, before anything is opened. */
 export function checkClient(owner: string, client: unknown): void {
   const isClient =
     typeof client === 'object' && client !== null && typeof Reflect.get(client, 'withOptions') === 'function';
   if (!isClient) throw new GenError(mustBe(`${owner}: client`, 'a GenClient', client));
 }
 
-/** The namespaces whose `create` makes a job. */
+/** The namespaces whose `create` creates a job. */
 export type CallKind = JobCall;
 
-/** The rules of a run that goes on over restarts of its process. */
+/** The rules of a run that continues after a restart of its process. */
 export function lastingRules({
   timeoutMs,
   recover,
@@ -48,26 +49,42 @@ export interface RunCreate {
   readonly model: string | null;
 }
 
-/** Sends a create under the key of its run, which replaces one that stands in the body. */
+type Creator = { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> };
+
+/**
+ * Sends the create of a run that waits outside of this process. The key of the run replaces the one in the body. If the rate
+ * limit is full, it rejects with the time to come back, and the run retains its position in the queue until then.
+ */
 export async function sendRunCreate(
-  client: { readonly [Call in CallKind]: { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> } },
+  client: { readonly [Call in CallKind]: Creator },
   { call, params, key: idempotencyKey, model }: RunCreate,
   options: RequestOptions = {},
+  detached: DetachedCall = {},
 ): Promise<CreatedJob> {
   const { idempotency_key: _, ...body } = params;
-  const namespace = client[call];
-  return namespace.create({ ...body, ...(model !== null && { model }) } as never, { ...options, idempotencyKey });
+  const create = { ...body, ...(model !== null && { model }) };
+  return client[call].create(create as never, { ...options, idempotencyKey, [DETACHED]: detached } as RequestOptions);
 }
 
-/** What a call to the service came to: the event for its run, and what only this process can know of it. */
-export interface SeenCall {
+/** Polls the job of a run that waits outside of this process. If the rate limit is full, it rejects with the time to come back. */
+export async function pollRunJob(
+  client: { readonly jobs: { get(id: string, options?: RequestOptions): PromiseLike<Job> } },
+  jobId: string,
+  options: RequestOptions = {},
+  detached: DetachedCall = {},
+): Promise<Job> {
+  return client.jobs.get(jobId, { ...options, [DETACHED]: detached } as RequestOptions);
+}
+
+/** The result of a call to the service: the event for its run, and what only this process knows. */
+export interface StepResult {
   readonly event: RunEvent;
   readonly job?: Job;
   readonly error?: unknown;
 }
 
-/** Makes a call that answers with a job. Throws what is not an error of this package: an abort, a defect. */
-export async function seeCall(call: () => PromiseLike<Job>): Promise<SeenCall> {
+/** Makes a call that returns a job. Throws what is not an error of this package: an abort, a defect. */
+export async function stepResultOf(call: () => PromiseLike<Job>): Promise<StepResult> {
   try {
     const job = await call();
     return { event: { type: 'job', job }, job };

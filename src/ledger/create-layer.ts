@@ -21,7 +21,7 @@ import { isFields } from '../schemas/envelope.js';
 import { type JobCall, tokensIn } from '../schemas/job.js';
 import type { ClientAccount } from '../store/account.js';
 import { isSetupError } from '../store/store.js';
-import { type Call, type Core, type CreateRecord, detailsOf, type Layer } from '../transport/call.js';
+import { type Call, type Core, type CreateRecord, detachedCall, detailsOf, type Layer } from '../transport/call.js';
 import type { LedgerCreate } from '../transport/create-run.js';
 import { chargedTokensOf } from '../transport/job-log.js';
 import { digestOfCreate, reuseError } from '../transport/layers/used-keys.js';
@@ -192,7 +192,8 @@ async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, no
   const asked = {
     ...fields,
     holders: [by],
-    keeps: ledger.outlives && ledger === storeLedgerOf(call.core),
+    // The record of a detached run has its outcome.
+    keeps: ledger.outlives && ledger === storeLedgerOf(call.core) && detachedCall(call.options) === undefined,
   };
   const create: OpenedCreate = { ledger, by, id: entryId(asked.account, asked.key), asked };
   const refusesUnknown = budgets.map((it) => countingOf(it).refusesUnknown);

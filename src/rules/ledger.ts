@@ -304,7 +304,7 @@ export function releaseCreate(draft: LedgerDraft, id: string): void {
   else if (entry.tokens === null) replace(draft, id, { ...entry, tokens: 0 });
 }
 
-/** Gives a create whose process is gone to a call. Undefined where a living process has it. */
+/** Gives a create whose process is gone to a call. Undefined if a living process, or the record of a detached run, has it. */
 export function takeUp(
   draft: LedgerDraft,
   id: string,
@@ -312,7 +312,8 @@ export function takeUp(
   isInFlight: (holder: string) => boolean,
 ): CreateEntry | undefined {
   const entry = draft.entry(id);
-  if (!entry || entry.isStored || entry.holders.some((it) => draft.isAlive(it) && isInFlight(it))) return undefined;
+  if (!entry?.keeps || entry.isStored) return undefined;
+  if (entry.holders.some((it) => draft.isAlive(it) && isInFlight(it))) return undefined;
   // What was not sent has lost its share, and asks again.
   const aside = entry.phase === 'open' && { isAside: true as const };
   const held = { ...leftBehind(draft, entry), holders: [by], ...aside };

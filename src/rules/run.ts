@@ -23,6 +23,8 @@ const UNSAID_SLOT_MS = 3_000;
 const SHORTEST_WAIT_MS = 1_000;
 const FIRST_READ_MS = 10_000;
 const LONGEST_READ_MS = 5 * 60_000;
+/** What an unsent create may recover from: another one would not fail in the same way. */
+const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
 /** Waits between two reads grow by this part of the time that has passed: 25 of them in half an hour. */
 const READ_GROWTH = 0.2;
 /** A wait that was ended early adds no time. After so many wakes it does, so that a run always comes to its end. */
@@ -141,8 +143,7 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
   }
   // What was not sent for want of a connection is sent when there is one, what a budget has no room for until other creates
   // are settled, when they are, and what another process had taken, again. Any other unsent call would be refused again.
-  const { name, recovery } = error;
-  const mayPass = name === 'ConnectionError' || recovery === 'retry' || recovery === 'retry_later';
+  const mayPass = error.name === 'ConnectionError' || PASSING.includes(error.recovery ?? '');
   const isFinal = reason === 'unsent' && !mayPass;
   if (!run.rules.persistent || isFinal) return { ...run, step: late };
   if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next: step, late });
@@ -305,7 +306,9 @@ function countTime(before: JobRunState, event: RunEvent): JobRunState {
   const { step, elapsedMs, wakes } = run;
   if (elapsedMs === null) {
     const isAnswered = event.type === 'job' || (event.type === 'failed' && !isUnsent(event.failure));
-    return isAnswered ? { ...run, elapsedMs: 0 } : run;
+    // An upload has got its slot before, so it does not wait for the rate limit.
+    const isUpload = event.type === 'failed' && event.failure.error.name === 'UploadError';
+    return isAnswered || isUpload ? { ...run, elapsedMs: 0 } : run;
   }
   const measuredMs = Math.max(0, event.passedMs ?? 0);
   const isEarly = event.type === 'waited' && event.woken && wakes <= FREE_WAKES;

@@ -201,6 +201,24 @@ export type Next<T> = (call: Call<T>) => Promise<Answer<T>>;
 /** One layer of the pipeline: a function around the layers below it. */
 export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<Answer<T>>;
 
+/**
+ * An option of calls whose run waits outside of this process: a queued call, a durable run. Such a call rejects with the time
+ * to come back instead of waiting for its rate limit, and its create retains its position in the queue.
+ */
+export const DETACHED: unique symbol = Symbol.for('gen-client.detached');
+
+export interface DetachedCall {
+  /** If true, its position in the queue is before all that are not urgent. */
+  readonly isUrgent?: boolean | undefined;
+  readonly maxRetries?: number | undefined;
+  /** Called with the body when its files are uploaded: with their IDs in place of the files. */
+  readonly onUploads?: ((body: Readonly<Record<string, unknown>>) => void) | undefined;
+}
+
+export function detachedCall(options: RequestOptions): DetachedCall | undefined {
+  return (options as { readonly [DETACHED]?: DetachedCall })[DETACHED];
+}
+
 const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
 const NO_OPTIONS: RequestOptions = Object.freeze({});
 const FIRST_TURN: Turn = { number: 0, failures: 0 };
@@ -225,6 +243,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   const toService = kind.type !== 'transfer' || new URL(target).origin === new URL(base).origin;
   const [url = target] = target.split(/[?#]/, 1);
   const creates = method === 'POST' || method === 'PATCH';
+  const detached = detachedCall(options);
   return {
     core,
     name,
@@ -235,11 +254,11 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
     limit,
     toService,
     isPublic: json?.isPublic ?? false,
-    neverWaits: json?.neverWaits ?? config.rateLimit === 'throw',
+    neverWaits: json?.neverWaits ?? (detached !== undefined || config.rateLimit === 'throw'),
     headers: toService && options.headers ? readHeaders(options.headers) : NO_HEADERS,
     signal: options.signal,
     timeoutMs: options.timeoutMs ?? config.timeoutMs,
-    maxRetries: options.maxRetries ?? config.maxRetries,
+    maxRetries: detached?.maxRetries ?? options.maxRetries ?? config.maxRetries,
     idempotencyKey: creates ? idempotencyKeyOf(options.idempotencyKey, json?.body, config.random) : undefined,
     repeatable: kind.type !== 'transfer' || kind.request.repeatable,
     options,

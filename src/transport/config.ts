@@ -30,11 +30,6 @@ export interface Config {
   readonly rateLimit: 'wait' | 'throw' | 'off';
   readonly store: Store | undefined;
   readonly limits: Limits | undefined;
-  /**
-   * If set, a create whose rate limit is full rejects and retains its position in the queue under its key. An urgent one goes
-   * before those that are not.
-   */
-  readonly keepsPlaces: { readonly isUrgent: boolean } | undefined;
   readonly budget: Budget | undefined;
   readonly hooks: Hooks;
   readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };

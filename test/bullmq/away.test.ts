@@ -19,7 +19,7 @@ describe.skipIf(noRedis !== undefined)('while its Redis is away, a queue', () =>
         await redis.stop();
         const asked = queue.videos.create({ prompt }, { jobId: 'order-1', timeoutMs: 300 });
         await expect(asked).rejects.toThrow(
-          'queue.videos.create: Redis did not answer within 300 ms (timeoutMs), so "order-1" may be queued or not. Queue it again under this id.',
+          'queue.videos.create: Redis did not respond within 300 ms (timeoutMs), so "order-1" may be queued or not. Queue it again under this ID.',
         );
         await expect(asked).rejects.toMatchObject({
           name: 'ConnectionError',
@@ -90,9 +90,9 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
 
   it('reads a new job at its own pace when hundreds of running calls were removed by hand', async () => {
     const { queue, work, ended, name, connection, sandbox, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
-    const { openNotes } = await import('../../src/adapters/bullmq/connection.js');
-    const notes = openNotes(connection, { name });
-    await Promise.all(Array.from({ length: 600 }, (_, at) => notes.own(`gone_${at}`, `removed-${at}`)));
+    const { openJobIndex } = await import('../../src/adapters/bullmq/connection.js');
+    const jobIndex = openJobIndex(connection, { name });
+    await Promise.all(Array.from({ length: 600 }, (_, at) => jobIndex.add(`gone_${at}`, `removed-${at}`)));
     work({ pollIntervalMs: undefined });
     await queue.images.create({ prompt }, { jobId: 'order-1' });
     await asleep();
@@ -101,7 +101,7 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
     expect(call?.delay).toBeLessThan(5_000);
     await ended();
     // And forgets the others, a hundred at a time.
-    expect(await notes.owned()).toBeLessThanOrEqual(500);
-    await notes.close();
+    await expect.poll(() => jobIndex.size()).toBeLessThanOrEqual(500);
+    await jobIndex.close();
   });
 });

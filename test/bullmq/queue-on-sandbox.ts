@@ -30,7 +30,7 @@ export interface QueueOnSandbox {
   readonly name: string;
   readonly connection: { readonly host: string; readonly port: number };
   /** Starts a worker; it closes with the test. Failures are told to `failures`. */
-  readonly work: (options?: GenWorkerOptions) => GenWorker;
+  readonly work: (options?: GenWorkerOptions, client?: GenClient) => GenWorker;
   /** The errors that `onFailed` was called with. */
   readonly failures: readonly GenError[];
   /** Resolves when so many calls are asleep. */
@@ -80,9 +80,9 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
         connection,
         failures,
         asleep: (count = 1) => expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(count),
-        work(more = {}) {
+        work(more = {}, ofOther = client) {
           const onFailed = (error: GenError) => void failures.push(error);
-          const worker = createGenWorker(connection, client, { name, pollIntervalMs: 40, onFailed, ...more });
+          const worker = createGenWorker(connection, ofOther, { name, pollIntervalMs: 40, onFailed, ...more });
           opened.push(worker);
           return worker;
         },

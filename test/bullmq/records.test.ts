@@ -51,9 +51,11 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     await ended();
     const asked = queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect(asked).rejects.toThrow(
-      'queue.videos.create: "order-1" has completed, so it was not queued again. Its job is the result of its record, queue.queue.getJob("order-1"); queue the call under another id to make another one.',
+      'queue.videos.create: "order-1" has completed, so it was not queued again. Its job is the result of its record, queue.queue.getJob("order-1"). Pass another jobId to create another one.',
     );
     await expect(asked).rejects.toBeInstanceOf(GenError);
+    // A source that delivers an order at least once recognizes the repetition by its code.
+    await expect(asked).rejects.toMatchObject({ code: 'call_ended', recovery: 'none' });
     expect(keys()).toEqual(['order-1']);
   });
 
@@ -63,9 +65,11 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
-    await expect(queue.videos.create({ prompt }, { jobId: 'order-1' })).rejects.toThrow(
-      /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*job\.retry\(\).*under another id/,
+    const asked = queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect(asked).rejects.toThrow(
+      /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*retry\(\) of its record.*another jobId/,
     );
+    await expect(asked).rejects.toMatchObject({ code: 'call_ended' });
     await (await record('order-1')).retry();
     await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);
     expect(keys()).toEqual(['order-1', 'order-1:r2']);
@@ -73,10 +77,10 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
 
   it.each([
     ['repeat', { every: 1000 }, 'queue.queue.upsertJobScheduler'],
-    ['attempts', 1, 'uses up no attempt'],
+    ['attempts', 1, 'use up no attempt'],
     ['backoff', 10, 'retryDelayMs of createGenWorker'],
     ['again', true, 'queue.videos.create has no option "again"'],
-  ])('cannot be given the option %s', async (name, value, message) => {
+  ])('does not accept the option %s', async (name, value, message) => {
     const { queue } = open();
     const asked = queue.videos.create({ prompt }, { [name]: value } as never);
     await expect(asked).rejects.toThrow(`queue.videos.create has no option "${name}"`);
@@ -101,7 +105,7 @@ describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
     const refusesOthers = async (job: string) => {
       await expect(queue.images.create({ prompt }, { jobId: 'order-1' })).rejects.toEqual(
         reused(
-          `"order-1" is the id of a call of videos.create, so this call was not queued: give it an id of its own, for example "images-order-1".${job}`,
+          `"order-1" is the ID of a call of videos.create, so this call was not queued. Pass another jobId, for example "images-order-1".${job}`,
         ),
       );
       await expect(queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1' })).rejects.toEqual(
@@ -184,15 +188,16 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
 
 describe('a queue that cannot work', () => {
   const asBullMq = (given: string) =>
-    `takes the connection as BullMQ does, not ${given}: pass { url: 'redis://…' }, or a client of Redis.`;
+    `connection must be what BullMQ accepts, not ${given}. Pass { url: 'redis://…' }, or a Redis client.`;
   const ONE_NODE =
-    ": on a Redis Cluster, all keys of a queue have to be on one node. Pass a prefix with a hash tag to the queue and to every worker: { prefix: '{gen}' }.";
+    ": prefix needs a hash tag, because a Redis Cluster must keep all keys of a queue on one node. Pass { prefix: '{gen}' } to the queue and to every worker.";
   it.each<[string, unknown, object, string]>([
-    ['a URL as text', 'redis://:secret@host:6379', {}, ` ${asBullMq('a string')}`],
-    ['a URL', new URL('redis://:secret@host:6379'), {}, ` ${asBullMq('a URL')}`],
-    ['nothing', undefined, {}, ` ${asBullMq('nothing')}`],
+    ['a URL as text', 'redis://:secret@host:6379', {}, `: ${asBullMq('a string')}`],
+    ['a URL', new URL('redis://:secret@host:6379'), {}, `: ${asBullMq('a URL')}`],
+    ['nothing', undefined, {}, `: ${asBullMq('nothing')}`],
     ['a Redis Cluster', { isCluster: true }, {}, ONE_NODE],
     ['a Redis Cluster with an empty hash tag', { isCluster: true }, { prefix: '{}gen{' }, ONE_NODE],
+    ['the name of another queue’s index', { port: 1 }, { name: 'film.gen-client-jobs' }, ': name must not end with'],
   ])('is refused for %s, before anything is opened', async (_, connection, location, message) => {
     const { createGenWorker } = await import('gen-client/bullmq');
     const before = process.getActiveResourcesInfo().length;

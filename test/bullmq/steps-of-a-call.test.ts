@@ -17,7 +17,6 @@ const RULES = {
 /** A worker with one call on a sandbox. */
 function place(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) {
   const sandbox = createSandbox({ clock: 'manual', limits: 'off' });
-  const whole = sandbox.client({ rateLimit: 'off' });
   const nothing = async () => {};
   const queueJob = {
     ...{ id: 'order-1', opts: {}, priority: 0, stalledCounter },
@@ -29,10 +28,10 @@ function place(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) 
     changePriority: nothing,
   };
   const none = async () => false;
-  const notes = { own: nothing, forget: nothing, owned: async () => 1, takeWake: none, woken: none };
+  const jobIndex = { add: nothing, remove: nothing, size: async () => 1, consumeWake: none, hasWake: none };
   const process = createProcessor({
-    ...{ rules: RULES, client: whole.withoutQueue({ maxRetries: 0 }), uploader: whole, notes },
-    ...{ lockMs: 30_000, pollIntervalMs: 5_000, fullUntil: new Map() },
+    ...{ rules: RULES, client: sandbox.client({ rateLimit: 'off' }), jobIndex },
+    ...{ lockMs: 30_000, pollIntervalMs: 5_000 },
     clock: { now: () => NOW },
     closing: new AbortController().signal,
     onError: ({ message }: Error) => expect.unreachable(message),

@@ -19,7 +19,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     await queue.videos.create(params, { jobId: 'order-1' });
     await ended();
     expect(await queue.queue.getCompletedCount()).toBe(1);
-    expect((await record('order-1')).data.trouble).toBeUndefined();
+    expect((await record('order-1')).data.retryState).toBeUndefined();
     expect(failures).toEqual([]);
 
     const other = open({ client: { maxRetries: 0 } });
@@ -113,7 +113,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     }
     // Nor is it trouble that anybody has to hear of.
     expect(errors).toEqual([]);
-    expect((await record('order-1')).data.trouble).toBeUndefined();
+    expect((await record('order-1')).data.retryState).toBeUndefined();
     expect(await queue.queue.getFailedCount()).toBe(0);
     expect(sandbox.jobs).toHaveLength(0);
   });

@@ -1,6 +1,6 @@
 import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it, vi } from 'vitest';
-import { openNotes } from '../../src/adapters/bullmq/connection.js';
+import { openJobIndex } from '../../src/adapters/bullmq/connection.js';
 import { isTooSlow } from '../support/core-share.js';
 import { freePort } from '../support/free-port.js';
 import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -134,26 +134,26 @@ describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
 
   it('of webhooks that nobody waits for are dropped after an hour (regression: they stayed for ever)', async () => {
     const { sandbox, queue, work, ended, name, connection } = open();
-    const notes = openNotes(connection, { name });
+    const jobIndex = openJobIndex(connection, { name });
     work();
     await queue.videos.create({ prompt });
     await ended();
     await queue.wake(eventOf(sandbox));
-    for (let at = 0; at < 30; at++) await notes.wake(`foreign-${at}`);
-    await notes.own('forgotten', 'removed-by-hand');
+    for (let at = 0; at < 30; at++) await jobIndex.wake(`foreign-${at}`);
+    await jobIndex.add('forgotten', 'removed-by-hand');
     const jobId = sandbox.jobs[0]?.id ?? '';
-    await notes.clean();
-    expect(await notes.woken(jobId)).toBe(true);
+    await jobIndex.clean();
+    expect(await jobIndex.hasWake(jobId)).toBe(true);
     vi.setSystemTime(Date.now() + 2 * HOUR_MS);
     try {
       work();
-      await expect.poll(() => notes.woken(jobId), { timeout: 10_000 }).toBe(false);
-      await expect.poll(() => notes.owned(), { timeout: 10_000 }).toBe(0);
+      await expect.poll(() => jobIndex.hasWake(jobId), { timeout: 10_000 }).toBe(false);
+      await expect.poll(() => jobIndex.size(), { timeout: 10_000 }).toBe(0);
     } finally {
       vi.useRealTimers();
     }
-    expect(await notes.woken('foreign-7')).toBe(false);
-    await notes.close();
+    expect(await jobIndex.hasWake('foreign-7')).toBe(false);
+    await jobIndex.close();
   });
 
   it('are kept of no event that is not about a job', async () => {

@@ -139,7 +139,7 @@ async function recordQueue({ name, options, steps }: RecordedRun): Promise<Queue
     },
     async changePriority() {},
   };
-  const place = { clock: { now: () => Date.UTC(2026, 0, 1), after: () => () => {} }, notes: { async forget() {} } };
+  const context = { clock: { now: () => Date.UTC(2026, 0, 1) }, jobIndex: { async remove() {} } };
   for (const step of steps) {
     const run = loadRun(queueJob as never, { ...WORKER_RULES, recover: recover ?? {} });
     const event = eventOf(step);
@@ -153,7 +153,7 @@ async function recordQueue({ name, options, steps }: RecordedRun): Promise<Queue
       event: json(event),
       next: json(next.step),
     });
-    await storeRun({ at: place as never, queueJob: queueJob as never }, next);
+    await storeRun({ context: context as never, queueJob: queueJob as never }, next);
   }
   return records;
 }

@@ -6,7 +6,7 @@ import {
   type GenQueueJob,
   RECORD_VERSION,
 } from '../../src/adapters/bullmq/call-record.js';
-import type { Notes } from '../../src/adapters/bullmq/connection.js';
+import type { JobIndex } from '../../src/adapters/bullmq/connection.js';
 import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
 import { GenError } from '../../src/index.js';
 import type { RunRules } from '../../src/rules/run-state.js';
@@ -89,15 +89,13 @@ export class QueueWorker {
     this.#now = now;
     this.#process = createProcessor({
       rules: RULES,
-      client: life.client.withoutQueue({ maxRetries: 0 }),
-      uploader: life.client,
-      notes: this.#notes(),
+      client: life.client,
+      jobIndex: this.#jobIndex(),
       queue: {
         getJob: async (id: string) => this.#jobOf(id),
         getJobCountByTypes: async () => this.#disk.records.size,
       } as Partial<Queue> as Queue<GenJobData, GenJobResult>,
       clock: life.clock,
-      fullUntil: new Map(),
       budgetOf: () => {
         throw new GenError('no call of this queue has a budget');
       },
@@ -196,18 +194,18 @@ export class QueueWorker {
     return job as Partial<GenQueueJob> as GenQueueJob;
   }
 
-  #notes(): Notes {
+  #jobIndex(): JobIndex {
     const { owners, wakes } = this.#disk;
     const away = <T>(work: () => T): Promise<T> => this.#life.arriving(async () => work());
     return {
-      owner: (jobId) => away(() => owners.get(jobId)),
-      own: (jobId, id) => away(() => void owners.set(jobId, id)),
-      owned: () => away(() => owners.size),
-      owners: async () => [],
+      callOf: (jobId) => away(() => owners.get(jobId)),
+      add: (jobId, id) => away(() => void owners.set(jobId, id)),
+      size: () => away(() => owners.size),
+      page: async () => [],
       wake: (jobId) => away(() => void wakes.add(jobId)),
-      woken: (jobId) => away(() => wakes.has(jobId)),
-      takeWake: (jobId) => away(() => wakes.delete(jobId)),
-      forget: (jobId) =>
+      hasWake: (jobId) => away(() => wakes.has(jobId)),
+      consumeWake: (jobId) => away(() => wakes.delete(jobId)),
+      remove: (jobId) =>
         away(() => {
           wakes.delete(jobId);
           owners.delete(jobId);

@@ -1,4 +1,4 @@
-// The connection of a queue, and the notes by which a webhook finds its call.
+// The connection of a queue, and the index by which a webhook finds its call.
 import { type ConnectionOptions, Queue } from 'bullmq';
 import { GenError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
@@ -7,7 +7,7 @@ import { sleep } from '../../runtime/deadline.js';
 
 /** What queue and worker must agree on. */
 export interface QueueLocation {
-  /** The queue's name. @default 'gen-client' */
+  /** The queue's name. It must not end with `.gen-client-jobs`. @default 'gen-client' */
   readonly name?: string | undefined;
   /** The prefix of all keys in Redis. On a Redis Cluster it needs a hash tag: `'{gen}'`. @default 'bull' */
   readonly prefix?: string | undefined;
@@ -15,38 +15,47 @@ export interface QueueLocation {
 
 export const LOCATION_FIELDS = { name: option.text, prefix: option.text } as const;
 
-/** The queues behind one name: the calls, and the notes by which a webhook finds its call. */
+/** The name of a queue's index is the name of the queue with this at its end. */
+const INDEX_SUFFIX = '.gen-client-jobs';
+
+/** The two queues behind one name: the calls, and the index of their jobs. */
 export function queueNames(connection: ConnectionOptions, { name = 'gen-client', prefix }: QueueLocation) {
-  return { calls: name, notes: `${name}-notes`, options: { connection, ...(prefix !== undefined && { prefix }) } };
+  const options = { connection, ...(prefix !== undefined && { prefix }) };
+  return { calls: name, index: name + INDEX_SUFFIX, options };
 }
 
-/** Throws a GenError for a connection that can never work, before one is opened. */
-export function checkConnection(owner: string, connection: unknown, { prefix = '' }: QueueLocation): void {
+/** Throws a GenError for a connection or a name that can never work, before a connection is opened. */
+export function checkConnection(owner: string, connection: unknown, { name = '', prefix = '' }: QueueLocation): void {
+  if (name.endsWith(INDEX_SUFFIX)) {
+    throw new GenError(
+      `${owner}: name must not end with "${INDEX_SUFFIX}", because another queue stores its jobs there. Pass another name.`,
+    );
+  }
   if (typeof connection !== 'object' || connection === null || connection instanceof URL) {
     // The URL may hold a password, so it is not repeated.
     const isNothing = connection === undefined || connection === null;
     const given = isNothing ? 'nothing' : connection instanceof URL ? 'a URL' : `a ${typeof connection}`;
     throw new GenError(
-      `${owner} takes the connection as BullMQ does, not ${given}: pass { url: 'redis://…' }, or a client of Redis.`,
+      `${owner}: connection must be what BullMQ accepts, not ${given}. Pass { url: 'redis://…' }, or a Redis client.`,
     );
   }
   if (Reflect.get(connection, 'isCluster') === true && !/\{[^{}]+\}/.test(prefix)) {
     throw new GenError(
-      `${owner}: on a Redis Cluster, all keys of a queue have to be on one node. Pass a prefix with a hash tag to the queue and to every worker: { prefix: '{gen}' }.`,
+      `${owner}: prefix needs a hash tag, because a Redis Cluster must keep all keys of a queue on one node. Pass { prefix: '{gen}' } to the queue and to every worker.`,
     );
   }
 }
 
-/** A part of the engine with a connection of its own. */
+/** A part of the engine that has its own connection. */
 interface Closable {
   close(): Promise<void>;
-  /** Cuts the connection without a word to Redis. */
+  /** Cuts the connection. */
   disconnect?(): Promise<void>;
 }
 
 const CLOSE_MS = 4_500;
 
-/** Closes what was opened on the connection, one after the other. When that takes too long, because Redis is away, it is cut. */
+/** Closes parts in order. After 4.5 seconds, because Redis is unavailable, it cuts their connections. */
 export async function closeInTime(connection: ConnectionOptions, parts: readonly Closable[]): Promise<void> {
   const isClosed = new AbortController();
   const closeAll = async () => {
@@ -54,7 +63,7 @@ export async function closeInTime(connection: ConnectionOptions, parts: readonly
   };
   const late = async () => {
     await sleep(systemClock, CLOSE_MS, isClosed.signal);
-    // A client that the caller made is the caller's to close.
+    // The caller closes a client that the caller created.
     if ('disconnect' in connection) return;
     for (const part of parts) part.disconnect?.().catch(() => {});
   };
@@ -66,65 +75,64 @@ export async function closeInTime(connection: ConnectionOptions, parts: readonly
 }
 
 /**
- * How long a note is kept that nobody takes back: a webhook may be for a job made elsewhere, and a call may be removed by
- * hand. A call that runs longer writes its note again at each read.
+ * How long the index keeps an entry that nobody removes: a webhook may be for a job that was created elsewhere, and somebody
+ * may remove a call by hand. A call that runs longer adds its entry again at each poll.
  */
-const NOTE_KEPT_MS = 60 * 60 * 1000;
+const KEPT_MS = 60 * 60 * 1000;
 
-/** Records that one command removes. */
-const CLEANED_AT_ONCE = 1000;
+const MAX_REMOVED_AT_ONCE = 1000;
 
-export type Notes = ReturnType<typeof openNotes>;
+export type JobIndex = ReturnType<typeof openJobIndex>;
 
 /**
- * What is known of the service's jobs by their own ids, kept as records of a second queue that no worker reads. Built on
- * the queue's own interface and not on Redis commands, so that it holds on every backend of the engine.
+ * Finds the call of a job, and stores wakes for calls that are not asleep. It uses the queue's own interface instead of Redis
+ * commands, so that it works on every backend of the engine: no worker reads this second queue.
  *
- * An owner waits in the list of that queue, so its length tells how many jobs are under way. A wake is a delayed record.
+ * A call waits in the list of that queue, so the length of the list is the number of running jobs. A wake is a delayed record.
  */
-export function openNotes(connection: ConnectionOptions, location: QueueLocation) {
-  const { notes, options } = queueNames(connection, location);
-  const queue = new Queue<{ readonly queueJobId?: string }>(notes, options);
+export function openJobIndex(connection: ConnectionOptions, location: QueueLocation) {
+  const { index, options } = queueNames(connection, location);
+  const queue = new Queue<{ readonly queueJobId?: string }>(index, options);
   queue.on('error', () => {
-    // The engine reconnects by itself; the call that needs the connection gets the error.
+    // The engine reconnects. The call that needs the connection gets the error.
   });
-  const woken = async (jobId: string) => (await queue.getJob(wakeNote(jobId))) !== undefined;
+  const hasWake = async (jobId: string) => (await queue.getJob(wakeId(jobId))) !== undefined;
   return {
-    woken,
-    /** Which queue job waits for this job of the service. */
-    owner: async (jobId: string) => (await queue.getJob(ownerNote(jobId)))?.data.queueJobId,
-    async own(jobId: string, queueJobId: string): Promise<void> {
-      await queue.add('owner', { queueJobId }, { jobId: ownerNote(jobId) });
+    hasWake,
+    /** The queue job that waits for a job of the service. */
+    callOf: async (jobId: string) => (await queue.getJob(callId(jobId)))?.data.queueJobId,
+    async add(jobId: string, queueJobId: string): Promise<void> {
+      await queue.add('call', { queueJobId }, { jobId: callId(jobId) });
     },
-    /** How many jobs of the service are waited for, also by calls that were removed since the last sweep. */
-    owned: () => queue.getWaitingCount(),
-    /** The jobs of the service and the queue jobs that wait for them: so many of them, from the given one on. */
-    async owners(from: number, count: number) {
-      const owners = await queue.getWaiting(from, from + count - 1);
-      return owners.map(({ id = '', data: { queueJobId = '' } }) => ({
-        jobId: decodeURIComponent(id.slice(OWNER.length)),
+    /** The number of jobs that calls wait for, including calls that were removed since the last sweep. */
+    size: () => queue.getWaitingCount(),
+    /** A page of the jobs, with the queue jobs that wait for them. */
+    async page(from: number, count: number) {
+      const calls = await queue.getWaiting(from, from + count - 1);
+      return calls.map(({ id = '', data: { queueJobId = '' } }) => ({
+        jobId: decodeURIComponent(id.slice(CALL.length)),
         queueJobId,
       }));
     },
     async wake(jobId: string): Promise<void> {
-      await queue.add('wake', {}, { jobId: wakeNote(jobId), delay: NOTE_KEPT_MS });
+      await queue.add('wake', {}, { jobId: wakeId(jobId), delay: KEPT_MS });
     },
-    /** Whether a webhook came, taken back: the read that it asks for is about to be made. */
-    async takeWake(jobId: string) {
-      // The engine says that it has removed a record also where there was none.
-      const isWoken = await woken(jobId);
-      if (isWoken) await queue.remove(wakeNote(jobId));
+    /** Returns true if a webhook came, and removes its wake: the poll that it asks for follows. */
+    async consumeWake(jobId: string) {
+      // The engine reports a removal even if there was no record.
+      const isWoken = await hasWake(jobId);
+      if (isWoken) await queue.remove(wakeId(jobId));
       return isWoken;
     },
-    /** The call of the job has ended. */
-    async forget(jobId: string) {
-      await queue.remove(wakeNote(jobId));
-      await queue.remove(ownerNote(jobId));
+    /** Removes a job whose call no longer waits for it. */
+    async remove(jobId: string) {
+      await queue.remove(wakeId(jobId));
+      await queue.remove(callId(jobId));
     },
-    /** Drops what has been kept for too long. */
+    /** Removes expired entries. */
     async clean() {
       for (const type of ['wait', 'delayed'] as const) {
-        while ((await queue.clean(NOTE_KEPT_MS, CLEANED_AT_ONCE, type)).length === CLEANED_AT_ONCE);
+        while ((await queue.clean(KEPT_MS, MAX_REMOVED_AT_ONCE, type)).length === MAX_REMOVED_AT_ONCE);
       }
     },
     close: () => queue.close(),
@@ -132,35 +140,35 @@ export function openNotes(connection: ConnectionOptions, location: QueueLocation
   };
 }
 
-// The engine takes neither a colon nor a bare number for an id.
-const OWNER = 'owner-';
-const ownerNote = (jobId: string) => OWNER + encodeURIComponent(jobId);
-const wakeNote = (jobId: string) => `wake-${encodeURIComponent(jobId)}`;
+// The engine accepts neither a colon nor a bare number as an ID.
+const CALL = 'call-';
+const callId = (jobId: string) => CALL + encodeURIComponent(jobId);
+const wakeId = (jobId: string) => `wake-${encodeURIComponent(jobId)}`;
 
-/** Wakes a sleeping call, in front of all others. One that is not asleep sees it by itself. */
+/** Wakes a sleeping call, in front of all others. A call that is awake finds the wake in the index. */
 export async function wakeCall(queue: Pick<Queue, 'getJob'>, queueJobId: string): Promise<void> {
   const job = await queue.getJob(queueJobId);
   if (!job || !(await job.isDelayed())) return;
   try {
     await job.promote();
   } catch (error) {
-    // It woke by itself between the two calls.
+    // Its delay ended between the two commands.
     if (await job.isDelayed()) throw error;
   }
-  // Promoted calls go to the end of the line; this one has something to bring.
+  // The engine puts promoted jobs at the end of the queue.
   await job.changePriority({ priority: 0, lifo: true });
 }
 
 const PAGE = 100;
 
-/** Forgets the notes of calls that somebody has removed, a page each time, so that they do not count in the pace of the reads. */
-export function createSweep(notes: Notes, queue: Pick<Queue, 'getJob'>): () => Promise<void> {
+/** Removes the jobs of calls that somebody has removed, one page at each call, so that they don't slow down the polls. */
+export function createSweep(jobIndex: JobIndex, queue: Pick<Queue, 'getJob'>): () => Promise<void> {
   let from = 0;
   return async () => {
-    const page = await notes.owners(from, PAGE);
+    const page = await jobIndex.page(from, PAGE);
     from = page.length < PAGE ? 0 : from + PAGE;
     for (const { jobId, queueJobId } of page) {
-      if ((await queue.getJob(queueJobId)) === undefined) await notes.forget(jobId);
+      if ((await queue.getJob(queueJobId)) === undefined) await jobIndex.remove(jobId);
     }
   };
 }

@@ -20,32 +20,33 @@ import { jobIdIn, type WebhookEvent } from '../../schemas/webhook-event.js';
 import { digestOf, idempotencyKeyOf } from '../../transport/idempotency.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 import {
+  CREATE_PRIORITY,
   type GenJobData,
   type GenJobResult,
   type GenQueueJob,
+  isBareNumber,
   RECORD_VERSION,
-  storeFiles,
-  UNMADE_PRIORITY,
 } from './call-record.js';
 import {
   checkConnection,
   closeInTime,
   LOCATION_FIELDS,
-  openNotes,
+  openJobIndex,
   type QueueLocation,
   queueNames,
   wakeCall,
 } from './connection.js';
+import { storeFiles } from './queued-files.js';
 
-/** How to open a queue. */
+/** Options of {@link createGenQueue}. */
 export interface GenQueueOptions extends QueueLocation {
-  /** Called with errors of the connection. The engine reconnects by itself. @default nothing is done with them */
+  /** Called with errors of the connection, which reconnects automatically. @default errors are ignored */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
 const QUEUE_OPTIONS = option.optionsOf({ ...LOCATION_FIELDS, onError: option.callback });
 
-/** Queues create calls and wakes those that wait. */
+/** Queues create calls, and wakes the calls that wait for a job. */
 export interface GenQueue {
   /** The engine's own queue, for a dashboard. */
   readonly queue: Queue<GenJobData, GenJobResult>;
@@ -73,18 +74,17 @@ export interface GenQueue {
   /** Queues `characters.create`, the one-off reference image. */
   readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
   /**
-   * Takes a verified webhook event. The call that waits for the event's job reads it at once, before any other call is
-   * worked on, in whichever process it runs. An event without a job wakes nobody.
+   * Wakes the call that waits for the event's job, in whichever process it runs. The call polls its job at once, before
+   * workers take any other call. An event without a job wakes no call.
    */
   wake(event: WebhookEvent): Promise<void>;
-  /** Closes the connections, within five seconds also while Redis is away. What is queued stays. */
+  /** Closes the connections, within five seconds even if Redis is unavailable. Queued calls stay in the queue. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the queue on a connection of BullMQ's kind (an ioredis client or its options).
- * Calls are made by {@link createGenWorker} in any number of processes. Throws a GenError for an option that does not exist,
- * and for a connection that can never work.
+ * Opens the queue on an ioredis client or its options, as BullMQ does. {@link createGenWorker} makes the calls, in any number
+ * of processes. Throws a GenError for an unknown option, and for a connection or a name that can never work.
  *
  * @example
  * const queue = createGenQueue({ url: 'redis://localhost' });
@@ -96,9 +96,9 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   const { onError } = options;
   const { calls, options: base } = queueNames(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
-  // Without a listener the engine prints.
+  // Without a listener the engine prints errors.
   queue.on('error', (error: Error) => callObserver(() => onError?.(error)));
-  const notes = openNotes(connection, options);
+  const jobIndex = openJobIndex(connection, options);
   const creator = (call: CallKind) => ({
     create: (params: object, given?: EnqueueOptions) => enqueueCall(queue, call, params, given),
   });
@@ -111,44 +111,46 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
     async wake(event) {
       const jobId = jobIdIn(event);
       if (jobId === undefined) return;
-      // Noted first: a call that is just being made, or read, looks for the note before and after it goes to sleep.
-      await notes.wake(jobId);
-      const owner = await notes.owner(jobId);
-      if (owner !== undefined) await wakeCall(queue, owner);
+      // Stored first: a call that is awake looks for the wake before and after it goes to sleep.
+      await jobIndex.wake(jobId);
+      const queueJobId = await jobIndex.callOf(jobId);
+      if (queueJobId !== undefined) await wakeCall(queue, queueJobId);
     },
-    close: () => closeInTime(connection, [notes, queue]),
+    close: () => closeInTime(connection, [jobIndex, queue]),
   };
 }
 
-/** How to queue a call: the engine's own options, and what the call itself takes. */
-interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backoff'> {
+/** How to queue a call: most options of BullMQ's jobs, and those of the call itself. */
+interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backoff' | 'repeat' | 'deduplication'> {
   /**
-   * The queue job's id, which is also the Idempotency-Key of the call. The same id never makes a second job, in the queue
-   * or on the service, so another call, or other params, need another id. The engine allows no colon and no bare number.
+   * The ID of the queue job, which is also the idempotency key of the call. One ID never creates a second job, so another
+   * call, or other params, need another ID. BullMQ allows neither a colon nor a bare number.
    * @default `params.idempotency_key`, else a fresh UUID
    */
   readonly jobId?: string | undefined;
-  /** Whether a call that the documented rules refuse is refused before it is queued. @default true */
+  /** BullMQ's deduplication, without `replace`: it would remove a call that is paid. */
+  readonly deduplication?: NonNullable<JobsOptions['deduplication']> & { readonly replace?: never };
+  /** If true, the call is rejected before it is queued if it breaks the documented rules. @default true */
   readonly preflight?: boolean | undefined;
   /**
-   * How to go on after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try with
-   * each of some models. `timeoutMs` of the worker is for all of them.
+   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try with
+   * each of some models. The worker's `timeoutMs` covers all of them.
    * @default the worker's `recover`
    */
   readonly recover?: Recover | undefined;
   /**
-   * Whose budget the create is for, for example a tenant's: the worker reserves in the budget of this scope instead of in the
-   * client's own. A call over budget waits for the next period where there is one.
+   * The scope of the budget that pays for the create, for example a tenant. It replaces the budget of the worker's client. A
+   * call over budget waits for the next period of the budget, and fails if there is none.
    * @default undefined: the budget of the worker's client
    */
   readonly budgetScope?: string | undefined;
   /**
-   * Milliseconds until an enqueueing that Redis does not answer rejects with a ConnectionError. Queue it again under its
-   * id then: it may have been queued, and the same id never makes a second job.
+   * Milliseconds until queuing rejects with a ConnectionError because Redis does not respond. The call may be queued, so
+   * queue it again under the same ID.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined;
-  /** Ends the enqueueing at once with its own reason. A call that is queued already stays. */
+  /** Stops queuing at once with the signal's reason. A call that is already queued stays. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -182,16 +184,15 @@ const ENQUEUE_OPTIONS = option.optionsOf({
   signal: option.abortSignal,
 });
 
-/** Options of the engine that would end a call, or make it twice, behind the back of this package. */
-const REFUSED = {
-  attempts:
-    'Leave it out: a failure that is not about the job uses up no attempt, and recover says how to go on after a failed job.',
+/** Options of the engine that would end a call, or create its job twice. */
+const UNSUPPORTED = {
+  attempts: 'Leave it out: failures that are not about the job use up no attempt. For failed jobs, pass recover.',
   backoff: 'Leave it out: retryDelayMs of createGenWorker is the longest pause.',
   repeat:
     'Repeat a job of your own with queue.queue.upsertJobScheduler in another queue, and queue the call from it, with a jobId for each time.',
 } as const;
 
-/** Only an error of the engine itself, for example of its Redis, uses up an attempt. The call is repeated under its key. */
+/** Only an error of the engine itself, for example of its Redis, uses up an attempt. */
 const ENDLESS = { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'fixed', delay: 5_000 } } as const;
 const TIMEOUT_MS = 10_000;
 
@@ -203,7 +204,7 @@ const CHECKS = {
 } as const;
 
 interface NewCall {
-  /** How errors name the call. */
+  /** The call in error messages. */
   readonly name: string;
   readonly id: string;
   readonly call: CallKind;
@@ -211,7 +212,7 @@ interface NewCall {
   readonly options: EnqueueOptions;
 }
 
-/** Queues a call, and gives its record. Ends in bounded time, also while Redis is away. */
+/** Queues a call, and resolves with its record. Settles within `timeoutMs` even if Redis is unavailable. */
 async function enqueueCall(
   queue: Queue<GenJobData, GenJobResult>,
   call: CallKind,
@@ -219,20 +220,25 @@ async function enqueueCall(
   options: EnqueueOptions = {},
 ): Promise<GenQueueJob> {
   const name = `queue.${call}.create`;
-  for (const [refused, instead] of Object.entries(REFUSED)) {
-    if (refused in options) throw new GenError(`${name} has no option "${refused}". ${instead}`);
+  for (const [unsupported, instead] of Object.entries(UNSUPPORTED)) {
+    if (unsupported in options) throw new GenError(`${name} has no option "${unsupported}". ${instead}`);
+  }
+  if (options.deduplication && 'replace' in options.deduplication) {
+    throw new GenError(
+      `${name}: deduplication.replace is not supported, because it would remove a call whose job is paid. Leave it out: an order that is queued twice under one jobId creates one job.`,
+    );
   }
   option.checkOptions(name, ENQUEUE_OPTIONS, options);
   const { jobId, preflight = true, timeoutMs = TIMEOUT_MS, signal } = options;
   const { idempotency_key, ...params }: Record<string, unknown> = { ...given };
-  // As for the client's keys: null is refused and never left out. A rerun without its key would pay for a second job.
+  // Null is an error: a rerun without its key would pay for a second job.
   const key = jobId === undefined ? idempotency_key : jobId;
   const id = checkId(key === undefined ? systemRandom.uuid() : key, queue.keys);
-  // The worker's client checks again, and its logger gets what is only doubtful.
+  // The worker's client checks again, and logs the warnings.
   if (preflight) CHECKS[call](params, () => {});
   const late = () =>
     new ConnectionError(
-      `${name}: Redis did not answer within ${timeoutMs} ms (timeoutMs), so "${id}" may be queued or not. Queue it again under this id.`,
+      `${name}: Redis did not respond within ${timeoutMs} ms (timeoutMs), so "${id}" may be queued or not. Queue it again under this ID.`,
       { idempotencyKey: id },
     );
   const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
@@ -254,9 +260,9 @@ async function addCall(
   const known = await queue.getJob(id);
   if (known) {
     checkSame(known, asked);
-    // The engine would give back a call that has ended, and do nothing.
+    // The engine would return a call that has ended, and do nothing.
     if (known.finishedOn !== undefined)
-      throw hasEnded(name, id, (await known.isFailed()) ? known.failedReason : undefined);
+      throw callEnded(name, id, (await known.isFailed()) ? known.failedReason : undefined);
   }
   const data: GenJobData = {
     version: RECORD_VERSION,
@@ -266,42 +272,42 @@ async function addCall(
     ...(recover !== undefined && { recover: recoverRules(recover) }),
     ...(budgetScope !== undefined && { budgetScope }),
   };
-  // Nothing is queued any more for a caller that has been told to queue it again.
+  // The caller of a call that timed out queues it again.
   signal.throwIfAborted();
-  const added = await queue.add(call, data, { ...ENDLESS, priority: UNMADE_PRIORITY, ...engine, jobId: id });
-  // The engine adds nothing where another process has just queued the id, and gives back what it was asked for.
+  const added = await queue.add(call, data, { ...ENDLESS, priority: CREATE_PRIORITY, ...engine, jobId: id });
+  // If another process has just queued the ID, the engine adds nothing, and returns the job as if it had.
   const stored = added.id === id ? await queue.getJob(id) : undefined;
   if (stored) checkSame(stored, asked);
   return stored ?? added;
 }
 
-/** Throws where the id is that of another call, or of the same call with other params: nobody gets the job of another order. */
+/** Throws if the ID belongs to another call, or to one with other params: nobody gets the job of another order. */
 function checkSame({ data }: GenQueueJob, { name, id, call, params }: NewCall): void {
   const isSame = data.call === call && digestOf(call, data.params) === digestOf(call, params);
   if (isSame) return;
-  const what = data.call === call ? `was queued with other params` : `is the id of a call of ${data.call}.create`;
+  const what = data.call === call ? `was queued with other params` : `is the ID of a call of ${data.call}.create`;
   const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}.`;
   throw new PreflightError(
-    `${name}: "${id}" ${what}, so this call was not queued: give it an id of its own, for example "${call}-${id}".${job}`,
+    `${name}: "${id}" ${what}, so this call was not queued. Pass another jobId, for example "${call}-${id}".${job}`,
     { code: 'idempotency_key_reused', param: 'jobId' },
   );
 }
 
-/** The engine builds names from ids with colons, takes bare numbers for its own, and keeps its lists beside the jobs. */
+/** The engine builds names from IDs with colons, uses bare numbers itself, and stores its lists beside the jobs. */
 function checkId(id: unknown, ownNames: object): string {
-  if (typeof id !== 'string' || id === '' || id.includes(':') || /^-?\d+$/.test(id) || Object.hasOwn(ownNames, id)) {
+  if (typeof id !== 'string' || id === '' || id.includes(':') || isBareNumber(id) || Object.hasOwn(ownNames, id)) {
     throw new GenError(
-      'jobId must be a string without a colon that is neither a bare number nor a name of the engine ("delayed"), for example "order-17". Where it is left out, params.idempotency_key is used.',
+      'jobId must be a string without a colon, and neither a bare number nor a name of BullMQ ("delayed"). Pass for example "order-17". Without jobId, params.idempotency_key is used.',
     );
   }
   return idempotencyKeyOf(id, undefined);
 }
 
-function hasEnded(name: string, id: string, failedReason: string | undefined): GenError {
+/** The error of an ID that is queued again after its call has ended. An at-least-once source may ignore it by its code. */
+function callEnded(name: string, id: string, failedReason: string | undefined): GenError {
   const record = `queue.queue.getJob(${JSON.stringify(id)})`;
-  return new GenError(
-    failedReason
-      ? `${name}: "${id}" has failed (${failedReason}), so it was not queued again. Start it again with job.retry() of its record, ${record}, or queue the call under another id.`
-      : `${name}: "${id}" has completed, so it was not queued again. Its job is the result of its record, ${record}; queue the call under another id to make another one.`,
-  );
+  const message = failedReason
+    ? `${name}: "${id}" has failed (${failedReason}), so it was not queued again. Restart it with retry() of its record, ${record}, or pass another jobId.`
+    : `${name}: "${id}" has completed, so it was not queued again. Its job is the result of its record, ${record}. Pass another jobId to create another one.`;
+  return Object.assign(new GenError(message, { recovery: 'none' }), { code: 'call_ended' });
 }

@@ -11,13 +11,13 @@ import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
 import type { CompletedJob } from '../../schemas/job.js';
-import type { GenJobData, GenJobResult, GenQueueJob } from './call-record.js';
+import { type GenJobData, type GenJobResult, type GenQueueJob, isCall } from './call-record.js';
 import {
   checkConnection,
   closeInTime,
   createSweep,
   LOCATION_FIELDS,
-  openNotes,
+  openJobIndex,
   type QueueLocation,
   queueNames,
 } from './connection.js';
@@ -139,7 +139,7 @@ export function createGenWorker(
   refuseStalledCount(options.worker);
   const { calls, options: base } = queueNames(connection, options);
   const onError = (error: Error) => callObserver(() => options.onError?.(error));
-  const notes = openNotes(connection, options);
+  const jobIndex = openJobIndex(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const closing = new AbortController();
   const work = createProcessor({
@@ -151,12 +151,10 @@ export function createGenWorker(
       recover: options.recover,
       retryMs: options.retryDelayMs ?? DEFAULT_RETRY_MS,
     }),
-    client: client.withoutQueue({ maxRetries: 0 }),
-    uploader: client,
-    notes,
+    client,
+    jobIndex,
     queue,
     clock: systemClock,
-    fullUntil: new Map(),
     budgetOf: options.budget ?? ((scope) => budgetOf(client, scope)),
     onError,
     lockMs: options.worker?.lockDuration ?? LOCK_MS,
@@ -170,11 +168,11 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  regularly(CLEAN_EVERY_MS, notes.clean, { closing: closing.signal, onError });
-  regularly(SWEEP_EVERY_MS, createSweep(notes, queue), { closing: closing.signal, onError });
+  regularly(CLEAN_EVERY_MS, jobIndex.clean, { closing: closing.signal, onError });
+  regularly(SWEEP_EVERY_MS, createSweep(jobIndex, queue), { closing: closing.signal, onError });
   worker.on('failed', (queueJob, reason) => {
-    // One that is not finished is tried again by the engine. One that has its failure was told.
-    if (queueJob === undefined || queueJob.finishedOn === undefined || queueJob.data.failure !== undefined) return;
+    // The engine retries an unfinished one, and failCall has reported one that has a failure.
+    if (queueJob?.finishedOn === undefined || !isCall(queueJob.data) || queueJob.data.failure !== undefined) return;
     const { onFailed = () => {} } = options;
     tellEngineFailure(queueJob, reason, { onFailed, onError, closing: closing.signal }).catch(onError);
   });
@@ -183,7 +181,7 @@ export function createGenWorker(
     async close() {
       closing.abort(new Error('The worker is closing.'));
       // Not to be cut: an `onCompleted` that takes longer stores what it has done.
-      const parts = [worker, queue, notes].map((part) => ({ close: () => part.close() }));
+      const parts = [worker, queue, jobIndex].map((part) => ({ close: () => part.close() }));
       await closeInTime(connection, parts).catch(onError);
     },
   };

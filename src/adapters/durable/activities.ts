@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
-import { type CallKind, checkClient, seeCall, sendRunCreate } from '../../client/run-calls.js';
+import { type CallKind, checkClient, pollRunJob, sendRunCreate, stepResultOf } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/failure-kind.js';
 import { mayCopyLater } from '../../rules/object-storage.js';
@@ -36,21 +36,20 @@ const ACTIVITY_OPTIONS = z.strictObject({ destination: callback });
 export function createActivities(client: GenClient, options: ActivityOptions = {}): Activities {
   checkOptions('createActivities', ACTIVITY_OPTIONS, options);
   checkClient('createActivities', client);
-  const unqueued = client.withKeptPlaces();
   return {
     async create(input) {
       const { call, params, key, model } = neededFields(input, ['call', 'params', 'key']);
       const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
-      const { event } = await seeCall(async () => {
-        const { job } = await sendRunCreate(unqueued, { ...create, model: typeof model === 'string' ? model : null });
+      const { event } = await stepResultOf(async () => {
+        const { job } = await sendRunCreate(client, { ...create, model: typeof model === 'string' ? model : null });
         return job;
       });
-      return toJson(await told(client, event));
+      return toJson(await withJobError(client, event));
     },
     async read(input) {
       const { jobId } = neededFields(input, ['jobId']);
-      const { event } = await seeCall(() => unqueued.jobs.get(String(jobId)));
-      return toJson(await told(client, event));
+      const { event } = await stepResultOf(() => pollRunJob(client, String(jobId)));
+      return toJson(await withJobError(client, event));
     },
     async store(input) {
       const { job } = neededFields(input, ['job']);
@@ -76,10 +75,10 @@ async function stored(client: GenClient, job: Job, { destination }: ActivityOpti
   }
 }
 
-/** An event with the error that a final job without a file amounts to. */
-async function told(client: GenClient, event: RunEvent): Promise<RunEvent> {
+/** Adds the error of a final job that has no file. */
+async function withJobError(client: GenClient, event: RunEvent): Promise<RunEvent> {
   if (event.type !== 'job' || !isFinal(event.job) || event.job.status === 'completed') return event;
-  // A final job is not read again.
+  // Throws the error of a final job without a request.
   const error: unknown = await client.waitForJob(event.job).catch((thrown: unknown) => thrown);
   return { ...event, ...(GenError.isInstance(error) && { error: errorJson(error) }) };
 }

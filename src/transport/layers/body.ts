@@ -5,7 +5,7 @@ import { refuseOptions } from '../../rules/fields.js';
 import { derivedKey } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { isFields } from '../../schemas/envelope.js';
-import type { Answer, Call, Layer, Next } from '../call.js';
+import { type Answer, type Call, detachedCall, type Layer, type Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
 import type { RequestFiles } from '../transport.js';
 import { requireRoom } from './rate-limit.js';
@@ -71,6 +71,7 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
   const send = async (idempotencyKey: string | undefined) => {
     const body = await files.upload(call.body, { ...options, preflight: options.preflight ?? core.config.preflight });
     await call.record?.uploaded(body);
+    if (isFields(body)) detachedCall(options)?.onUploads?.(body);
     return next({ ...call, idempotencyKey, body, json: JSON.stringify(body) });
   };
   try {

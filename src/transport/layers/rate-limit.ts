@@ -3,7 +3,7 @@ import { isRateLimited } from '../../rules/failure-kind.js';
 import { abortable } from '../../runtime/deadline.js';
 import type { RateLimitWait, Release } from '../../store/rate-limit.js';
 import type { RateLimits } from '../../store/rate-limits.js';
-import type { Call, Layer, Slot } from '../call.js';
+import { type Call, detachedCall, type Layer, type Slot } from '../call.js';
 import { digestOfKey } from '../idempotency.js';
 import { askLogin } from './attempt.js';
 
@@ -86,11 +86,14 @@ function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: u
 
 /** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
 async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
-  const { core, limit = '', method, url, idempotencyKey, turn, signal } = call;
-  const { keepsPlaces } = core.config;
-  const run = keepsPlaces && idempotencyKey !== undefined && { ...keepsPlaces, id: digestOfKey(idempotencyKey) };
+  const { core, limit = '', method, url, idempotencyKey, turn, signal, options } = call;
+  const detached = detachedCall(options);
+  const run =
+    detached && idempotencyKey !== undefined
+      ? { id: digestOfKey(idempotencyKey), isUrgent: detached.isUrgent ?? false }
+      : undefined;
   // A slot that comes after an abort is given back.
-  const taken = await abortable(limits.tryAcquire(limit, core, run || undefined), signal, (late) => {
+  const taken = await abortable(limits.tryAcquire(limit, core, run), signal, (late) => {
     if (typeof late === 'function') late('unused');
   });
   if (typeof taken === 'function') return taken;

@@ -1,0 +1,204 @@
+// What ordinary operation does to a queue: debouncing, two accounts, budgets that change, names, records by hand.
+import { createBudget, GenClient } from 'gen-client';
+import { createGenQueue } from 'gen-client/bullmq';
+import { redisStore } from 'gen-client/redis';
+import { createSandbox, type Sandbox } from 'gen-client/sandbox';
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
+import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+const HOUR_MS = 3_600_000;
+const prompt = 'a fox at dawn';
+const PARAMS = { prompt, duration: 4 } as const;
+const video = { call: 'videos', params: { prompt } } satisfies GenJobData;
+
+const createsOn = ({ requests }: Sandbox) => requests.filter(({ method }) => method === 'POST').length;
+
+describe.skipIf(noRedis !== undefined)('deduplication', () => {
+  const { open } = queuesOnSandboxes();
+
+  it.each([{ ttl: 60_000, extend: true, replace: true }, { replace: true }])(
+    'cannot remove a call that is paid (%o)',
+    async (deduplication) => {
+      const { queue } = open();
+      const asked = queue.images.create({ prompt }, { deduplication: { id: 'doc', ...deduplication } } as never);
+      await expect(asked).rejects.toThrow('deduplication.replace is not supported');
+      await expect(asked).rejects.toMatchObject({ name: 'GenError', recovery: 'fix_setup' });
+      expect(await queue.queue.getPrioritizedCount()).toBe(0);
+    },
+  );
+
+  it('without replace queues one of two calls', async () => {
+    const { queue } = open();
+    const options = { deduplication: { id: 'doc', ttl: 60_000, extend: true } };
+    await queue.images.create({ prompt: 'one' }, { jobId: 'one', ...options });
+    await queue.images.create({ prompt: 'two' }, { jobId: 'two', ...options });
+    expect(await queue.queue.getPrioritizedCount()).toBe(1);
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('a call of one account', () => {
+  const { open } = queuesOnSandboxes();
+
+  it('is left alone by a worker of another one, and is delivered by its own', async () => {
+    const staging = open({ jobDurationMs: 100 });
+    const { name, queue, sandbox, work, ended } = staging;
+    // The service accepts the create, and its response is lost.
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true, times: 1 });
+    const worker = work({ retryDelayMs: 20 });
+    await queue.images.create({ prompt }, { jobId: 'order-1' });
+    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(1);
+    await worker.close();
+
+    const production = createSandbox({ limits: 'off' });
+    const errors: string[] = [];
+    const other = work({ onError: ({ message }) => void errors.push(message) }, production.client());
+    await expect.poll(() => errors.length, { timeout: 10_000 }).toBe(1);
+    expect(errors[0]).toContain('"order-1" belongs to another account');
+    expect(errors[0]).toContain('pass a name or a prefix');
+    await staging.asleep();
+    expect(production.requests).toEqual([]);
+    await other.close();
+
+    await (await staging.record('order-1')).promote();
+    work();
+    await ended();
+    expect(await queue.queue.getCompletedCount()).toBe(1);
+    expect(sandbox.jobs).toHaveLength(1);
+    expect(name).toBeDefined();
+  });
+
+  it('that was not begun goes to whichever account takes it first', async () => {
+    const { queue, work, sandbox, ended, record } = open();
+    await queue.images.create({ prompt }, { jobId: 'order-1' });
+    work();
+    await ended();
+    expect((await record('order-1')).data.account).toMatch(/^[0-9a-f]{32}$/);
+    expect(JSON.stringify((await record('order-1')).data)).not.toContain(sandbox.apiKey);
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('a call over budget', () => {
+  const { open, redis } = queuesOnSandboxes();
+  const connections: Redis[] = [];
+  afterEach(() => {
+    for (const connection of connections.splice(0)) connection.disconnect();
+  });
+  const store = () => {
+    connections.push(new Redis({ host: '127.0.0.1', port: redis().port }));
+    return redisStore(connections.at(-1) as Redis);
+  };
+
+  it('looks again after at most five minutes, and is sent once the budget is raised', async () => {
+    const shared = store();
+    const low = createBudget({ maxTokens: 10, per: 'month', scope: 'team', store: shared });
+    const { sandbox, queue, work, ended, asleep, record, failures } = open({
+      prices: 10,
+      client: { store: shared, budget: low },
+    });
+    const worker = work();
+    await queue.videos.create(PARAMS, { jobId: 'one' });
+    await ended();
+    await queue.videos.create(PARAMS, { jobId: 'two' });
+    await asleep();
+    const { delay, timestamp } = await record('two');
+    const dueMs = (await record('two')).timestamp + delay - timestamp;
+    expect(dueMs).toBeLessThanOrEqual(5 * 60_000);
+    await worker.close();
+
+    // The deploy that raises it.
+    const high = createBudget({ maxTokens: 2_000, per: 'month', scope: 'team', store: shared });
+    work({}, sandbox.client({ store: shared, budget: high, rateLimit: 'off' }));
+    await (await record('two')).promote();
+    await ended(2);
+    expect(failures).toEqual([]);
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
+  const { open } = queuesOnSandboxes();
+
+  it('a queue can have any name that another queue does not use itself', async () => {
+    const { sandbox, connection } = open();
+    for (const name of ['film', 'film-notes', 'film-jobs', 'film-index']) {
+      const queue = createGenQueue(connection, { name });
+      await queue.images.create({ prompt }, { jobId: `order-${name}` });
+      await queue.close();
+    }
+    const { work } = open({ sandbox });
+    const ended = new Set<string>();
+    const now = Date.now.bind(Date);
+    const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + 2 * HOUR_MS);
+    try {
+      // Its worker removes the expired entries of its own index, and no calls.
+      work({ name: 'film', onCompleted: (_, { id = '' }) => void ended.add(id) });
+      await expect.poll(() => ended.size, { timeout: 10_000 }).toBe(1);
+    } finally {
+      later.mockRestore();
+    }
+    for (const name of ['film-notes', 'film-jobs', 'film-index'])
+      work({ name, onCompleted: (_, { id = '' }) => void ended.add(id) });
+    await expect.poll(() => ended.size, { timeout: 10_000 }).toBe(4);
+  });
+
+  it('a record without an ID is failed before anything is paid: its number comes again after a flush', async () => {
+    const { sandbox, queue, work, ended, failures } = open();
+    work();
+    await queue.queue.add('videos', video);
+    await ended();
+    expect(failures).toMatchObject([
+      {
+        name: 'GenError',
+        message: expect.stringMatching(/^"1" is a number that BullMQ gave the record.*Pass a jobId/),
+      },
+    ]);
+    expect(createsOn(sandbox)).toBe(0);
+  });
+
+  it('a record of another program is failed at once, and not as one of a newer version', async () => {
+    const { sandbox, queue, work, ended, record } = open();
+    const errors: string[] = [];
+    work({ onError: ({ message }) => void errors.push(message) });
+    await queue.queue.add('mail', { to: 'a@example.com' } as never, { jobId: 'mail-1' });
+    await ended();
+    expect(errors).toEqual(['"mail-1" is not a record of createGenQueue. Add it to another queue.']);
+    expect((await record('mail-1')).failedReason).toContain('not a record of createGenQueue');
+    expect((await record('mail-1')).data).toEqual({ to: 'a@example.com' });
+    expect(sandbox.requests).toEqual([]);
+  });
+});
+
+describe.skipIf(noRedis !== undefined)('client.resume() beside a queue', () => {
+  const { open, redis } = queuesOnSandboxes();
+
+  it('leaves its calls alone, and finds no finished one', async () => {
+    const connection = new Redis({ host: '127.0.0.1', port: redis().port });
+    const store = redisStore(connection);
+    const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000, client: { store } });
+    const resumed = async () => {
+      const other = new GenClient({
+        apiKey: sandbox.apiKey,
+        baseUrl: sandbox.baseUrl,
+        fetch: sandbox.fetch,
+        store: redisStore(connection),
+        rateLimit: 'off',
+      });
+      const jobs: string[] = [];
+      for await (const { idempotencyKey } of other.resume({ timeoutMs: 3_000 })) jobs.push(idempotencyKey);
+      return jobs;
+    };
+    const completed: string[] = [];
+    work({ onCompleted: (_, { id = '' }) => void completed.push(id) });
+    for (let at = 0; at < 3; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
+    await asleep(3);
+    expect(await resumed()).toEqual([]);
+    await sandbox.advance(1000);
+    await ended(3);
+    expect(completed).toHaveLength(3);
+    for (const job of await queue.queue.getCompleted()) await job.remove();
+    expect(await resumed()).toEqual([]);
+    connection.disconnect();
+  });
+});
