@@ -27,7 +27,7 @@ const VIDEO_PRO = {
 
 /**
  * Every documented model alias with what it can do. Types, preflight, schemas, sandbox, AI SDK and command line read this
- * table. What the documentation does not say of a model, such as its price, is chosen in `sandbox/world/choices.ts`.
+ * table. What the documentation does not say of a model, such as its price, is chosen in `sandbox/world/assumptions.ts`.
  */
 export const MODELS = {
   'svc-image-fast': { kind: 'image', aspectRatios: ['1:1', '4:5', '3:4', '9:16', '16:9'], resolutions: ['standard'] },

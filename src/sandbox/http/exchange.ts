@@ -5,7 +5,7 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { dimensionsFor, renderMedia } from '../media/index.js';
 import { authenticate, type Caller, countRequest } from '../service/accounts.js';
 import { Refusal, type RefusalDetails, type RequestFields, readFields } from '../service/request.js';
-import { MAX_BODY_BYTES, type Scope } from '../world/choices.js';
+import { MAX_BODY_BYTES, type Scope } from '../world/assumptions.js';
 import { hashOf } from '../world/random.js';
 import type { StoredJob } from '../world/state.js';
 import type { ServedFile, World } from '../world/world.js';

@@ -28,7 +28,7 @@ import {
   requiredHeaders,
   viewUpload,
 } from '../service/uploads.js';
-import { DEFAULTS, MAX_PROMPT_CHARS, VOICES } from '../world/choices.js';
+import { DEFAULTS, MAX_PROMPT_CHARS, VOICES } from '../world/assumptions.js';
 import { type StoredJob, viewJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type Access, admit, createOnce, envOf, fieldsIn, servedFile, serveFile, succeed } from './exchange.js';

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { type RateLimitName, USD_PER_TOKEN } from '../../rules/limits.js';
 import { checkOptions, flag, required, text } from '../../rules/options.js';
-import { SCOPES, type Scope } from '../world/choices.js';
+import { SCOPES, type Scope } from '../world/assumptions.js';
 import { isFrom, MOST_TOKENS } from '../world/options.js';
 import { secretText } from '../world/random.js';
 import type { Account, LedgerEntry } from '../world/state.js';

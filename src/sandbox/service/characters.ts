@@ -1,6 +1,6 @@
 import { CHARACTER_WIDTH } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
-import { REVIEW_WORDS } from '../world/choices.js';
+import { REVIEW_WORDS } from '../world/assumptions.js';
 import { randomId } from '../world/random.js';
 import type { StoredCharacter } from '../world/state.js';
 import type { World } from '../world/world.js';

@@ -2,7 +2,7 @@
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities, ratiosOf } from '../../catalog.js';
 import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
 import { show } from '../../schemas/show.js';
-import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH } from '../world/choices.js';
+import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH } from '../world/assumptions.js';
 import { failure, type PlannedEnd } from '../world/faults-and-outcomes.js';
 import type { PricedJob } from '../world/options.js';
 import type { JobMedia } from '../world/state.js';

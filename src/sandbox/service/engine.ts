@@ -9,7 +9,7 @@ import {
   OUTPUT_TTL_MS,
   QUEUED_SHARE,
   STALE_AFTER_MS,
-} from '../world/choices.js';
+} from '../world/assumptions.js';
 import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from '../world/faults-and-outcomes.js';
 import { DEFAULT_DURATION_MS, sandboxPrice } from '../world/options.js';
 import { hashOf, randomId } from '../world/random.js';

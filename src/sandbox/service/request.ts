@@ -4,7 +4,7 @@ import { CHARACTER_WIDTH } from '../../rules/limits.js';
 import { isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
 import { imageSize } from '../../uploading/sniff.js';
-import { OWN_CODES, REVIEW_WORDS } from '../world/choices.js';
+import { OWN_CODES, REVIEW_WORDS } from '../world/assumptions.js';
 import type { World } from '../world/world.js';
 
 /** The codes of refusals: the documented ones, and the sandbox's own where the document names none. */

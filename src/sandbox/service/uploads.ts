@@ -1,7 +1,7 @@
 import { MB, UPLOAD_BYTES } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
 import { IMAGE_HEADER_BYTES } from '../../uploading/sniff.js';
-import { UPLOAD_URL_TTL_MS } from '../world/choices.js';
+import { UPLOAD_URL_TTL_MS } from '../world/assumptions.js';
 import { randomId } from '../world/random.js';
 import type { StoredUpload } from '../world/state.js';
 import type { World } from '../world/world.js';

@@ -3,7 +3,7 @@ import { GenError } from '../../errors/index.js';
 import { DOCUMENTED_LIMITS, RATE_LIMIT_NAMES, type Rate, type RateLimitName } from '../../rules/limits.js';
 import { callback, checkOptions, either, must, oneOf, required, secret, text } from '../../rules/options.js';
 import { show } from '../../schemas/show.js';
-import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './choices.js';
+import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './assumptions.js';
 
 /** Milliseconds, or a range that the seed draws from. */
 export type JobDuration = number | readonly [least: number, most: number];

@@ -1,5 +1,5 @@
 import type { Job, JobStatus } from '../../schemas/job.js';
-import { LOGGED_ITEMS, type Scope } from './choices.js';
+import { LOGGED_ITEMS, type Scope } from './assumptions.js';
 import type { ArmedFault, Outcome, PlannedEnd } from './faults-and-outcomes.js';
 
 // All that the sandbox remembers, as plain data: a fork has a structured clone of it.
