@@ -134,20 +134,30 @@ export function serveFile(request: Request, file: ServedFile): Response {
     etag: file.etag,
     'cache-control': 'private, no-store',
   });
-  // A range is for GET only, and only while the file is the one that the caller has begun. One of another form is ignored.
+  // A range counts only for GET, and only while the file is the one that the client started with.
   const isSame = (request.headers.get('if-range') ?? file.etag) === file.etag;
-  const range = request.method === 'GET' && isSame ? request.headers.get('range')?.trim() : undefined;
-  const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
-  const isPart = first !== '' && (last === '' || Number(last) >= Number(first));
-  if (isPart && Number(first) >= bytes.length) {
+  const part = request.method === 'GET' && isSame ? rangeOf(request.headers.get('range'), bytes.length) : undefined;
+  if (part === 'unsatisfiable') {
     headers.set('content-range', `bytes */${bytes.length}`);
     headers.delete('content-type');
     return new Response(null, { status: 416, headers });
   }
-  const from = isPart ? Number(first) : 0;
-  const to = isPart && last !== '' ? Math.min(Number(last) + 1, bytes.length) : bytes.length;
+  const [from, to] = part ?? [0, bytes.length];
   headers.set('content-length', String(to - from));
-  if (isPart) headers.set('content-range', `bytes ${from}-${to - 1}/${bytes.length}`);
+  if (part) headers.set('content-range', `bytes ${from}-${to - 1}/${bytes.length}`);
   const body = request.method === 'HEAD' ? null : bytes.subarray(from, to);
-  return new Response(body, { status: isPart ? 206 : 200, headers });
+  return new Response(body, { status: part ? 206 : 200, headers });
+}
+
+/** The start and end of a single range, such as `bytes=0-99`, `bytes=100-`, or `bytes=-3`. Any other form is ignored. */
+function rangeOf(
+  range: string | null,
+  size: number,
+): readonly [from: number, to: number] | 'unsatisfiable' | undefined {
+  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(range?.trim() ?? '') ?? [];
+  if (first === '' && last === '') return undefined;
+  if (first === '') return Number(last) === 0 ? 'unsatisfiable' : [Math.max(0, size - Number(last)), size];
+  if (last !== '' && Number(last) < Number(first)) return undefined;
+  if (Number(first) >= size) return 'unsatisfiable';
+  return [Number(first), last === '' ? size : Math.min(Number(last) + 1, size)];
 }

@@ -1,5 +1,5 @@
-// What the sandbox does where the service's document is silent. Every such choice is in this file, so that one reading shows
-// them all. Nothing here is a promise about the real service, and no program should rely on it.
+// What the sandbox assumes if the service's document is silent. Every assumption is in this file. None of them says anything
+// about the real service, and no program should rely on one.
 //
 // - A create answers 200. A field that the document does not list for the call has no effect. The Content-Type is not checked.
 // - An empty string is a value, and a wrong one. An empty Idempotency-Key header counts as no header.
@@ -22,7 +22,11 @@
 // - An upload of the wrong type, or one that is not complete, counts as not found. A PUT after step 3 is refused.
 // - A direct upload URL is signed, needs the headers of step 1 exactly and no key, and lives for 15 minutes. It lets the pages
 //   of any origin in, as a bucket for browser uploads does.
-// - Refused requests count against a rate limit, answers of 429 do not.
+// - Rejected requests count against a rate limit, 429 responses do not.
+// - A megabyte is 1,048,576 bytes: the larger reading rejects nothing that the service might accept.
+// - The length of a prompt counts UTF-16 code units, as `String.length` does.
+// - On POST /v1/characters, an upload of another kind, or one whose bytes are no supported image, fails the review (422).
+// - Step 3 of an upload checks the number of bytes, not what they are.
 import type { ImageModel, MODELS, ModelAlias, VideoModel } from '../../catalog.js';
 
 /** Tokens by model and resolution. */
