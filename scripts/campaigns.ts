@@ -22,6 +22,7 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
     file: 'test/worlds/shop-run.ts',
   },
   kills: { about: 'simulated crashes at every pause of a create', file: 'test/worlds/kills.test.ts' },
+  file: { about: 'processes that share a file store and are killed', file: 'test/store/shared-file.test.ts' },
   storage: {
     about: 'copies through faults of the service and the store ([copies] [seed])',
     file: 'test/storage/campaign.ts',

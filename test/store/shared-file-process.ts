@@ -1,0 +1,30 @@
+// A process that creates videos over a shared file store until it is killed, and first resumes what others have left. It
+// prints a line for each job that it has: `job <id>`. With the argument `resume` it only resumes.
+
+import { fileStore } from '../../src/adapters/node/index.js';
+import { createBudget, GenClient } from '../../src/index.js';
+
+const [path = '', baseUrl = '', apiKey = '', task = ''] = process.argv.slice(2);
+const store = fileStore(path);
+const budget = createBudget({ maxTokens: 1_000_000, per: 'total', scope: 'all', store });
+const client = new GenClient({ apiKey, baseUrl, store, budget, rateLimit: 'off' });
+const print = (line: string) => new Promise<void>((resolve) => process.stdout.write(`${line}\n`, () => resolve()));
+
+async function resumeAll(): Promise<void> {
+  for await (const { job } of client.resume({ pollIntervalMs: 50 })) {
+    await print(`job ${job.id}`);
+    await client.markStored(job);
+  }
+}
+
+async function createOne(): Promise<void> {
+  const params = { prompt: 'a fox', model: 'svc-video-fast', duration: 5 } as const;
+  const job = await client.videos.createAndWait(params, { pollIntervalMs: 50 });
+  await print(`job ${job.id}`);
+  await client.markStored(job);
+}
+
+await resumeAll();
+while (task !== 'resume') await Promise.all([createOne(), createOne(), resumeAll()]);
+const { spentTokens, reservedTokens } = await budget.usage();
+await print(`usage ${spentTokens} ${reservedTokens}`);

@@ -1,0 +1,117 @@
+// Processes that share one file store, create videos, and are killed at random moments: no paid job is lost, and the budget
+// equals the charges. `npm run campaign -- file` runs eight of them for a minute.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { ROOT } from '../support/build.js';
+
+const IS_FULL = process.env.CAMPAIGN === 'full';
+const [PROCESSES, MIN_MS, MIN_JOBS] = IS_FULL ? [8, 60_000, 100] : [4, 0, 20];
+/** A process lives for at most so many times as long as one takes to its first job, so that many are killed before it. */
+const LONGEST_LIFE = 2.5;
+const NAMESPACE = ['unshare', '--pid', '--fork', '--mount-proc'];
+const hasNamespaces = spawnSync('unshare', [...NAMESPACE.slice(1), 'true']).status === 0;
+
+const NONE: readonly string[] = [];
+
+let folder = '';
+let program = '';
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gen-shared-file-'));
+  program = join(folder, 'program.mjs');
+  const entryPoints = [join(ROOT, 'test/store/shared-file-process.ts')];
+  await build({ entryPoints, outfile: program, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Service {
+  readonly sandbox: Sandbox;
+  readonly url: string;
+  readonly path: string;
+}
+
+/** Starts one process. Its printed lines go to `lines`. */
+function start({ sandbox, url, path }: Service, prefix: readonly string[], lines: string[], task = ''): ChildProcess {
+  const [command = '', ...words] = [...prefix, process.execPath, program, path, url, sandbox.apiKey, task];
+  const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  let [output, errors] = ['', ''];
+  child.stderr?.on('data', (chunk) => {
+    errors += chunk;
+  });
+  child.stdout?.on('data', (chunk) => {
+    output += chunk;
+  });
+  // A line that was cut by the kill is one that nobody has.
+  child.once('close', () => lines.push(...output.split('\n').slice(0, -1), ...(errors ? [`error ${errors}`] : [])));
+  return child;
+}
+
+/** Kills a process with what it has started: `unshare` has a child. */
+const kill = ({ pid, exitCode }: ChildProcess) => pid && exitCode === null && process.kill(-pid, 'SIGKILL');
+
+const closed = (child: ChildProcess) => new Promise((resolve) => child.once('close', resolve));
+
+/** Returns how long a process takes to its first job. */
+async function startMs(service: Service, lines: string[]): Promise<number> {
+  const beginMs = Date.now();
+  const child = start(service, NONE, lines);
+  await new Promise((resolve) => child.stdout?.once('data', resolve));
+  const tookMs = Date.now() - beginMs;
+  kill(child);
+  await closed(child);
+  return tookMs;
+}
+
+/** Keeps a process running until it is time to end, and kills it again and again. Returns how often. */
+async function killRepeatedly(isTime: () => boolean, maxLifeMs: number, begin: () => ChildProcess): Promise<number> {
+  for (let kills = 0; ; kills++) {
+    const child = begin();
+    const timer = setTimeout(() => kill(child), Math.random() * maxLifeMs);
+    await closed(child);
+    clearTimeout(timer);
+    if (isTime()) return kills + 1;
+  }
+}
+
+describe.each([
+  ['on one machine', NONE, undefined],
+  ['in namespaces of their own, as containers are', NAMESPACE, hasNamespaces ? undefined : 'no unshare'],
+])('processes %s', (name, prefix, missing) => {
+  it.skipIf(missing)(
+    'lose no paid job to SIGKILL, and their budget equals the charges (real processes)',
+    async () => {
+      const sandbox = createSandbox({ limits: 'off', balanceTokens: 1e9, jobDurationMs: [50, 400] });
+      const server = await sandbox.listen({ port: 0 });
+      const service = { sandbox, url: server.url, path: join(folder, `${name.length}.store`) };
+      const lines: string[] = [];
+      const firstMs = await startMs(service, lines);
+      const untilMs = Date.now() + MIN_MS;
+      const isTime = () => Date.now() >= untilMs && sandbox.jobs.length >= MIN_JOBS;
+      const kills = await Promise.all(
+        // Half of them in namespaces, so that processes with the same id meet, too.
+        Array.from({ length: PROCESSES }, (_, at) =>
+          killRepeatedly(isTime, LONGEST_LIFE * firstMs, () => start(service, at % 2 === 0 ? prefix : NONE, lines)),
+        ),
+      );
+      await closed(start(service, NONE, lines, 'resume'));
+      await server.close();
+      const errors = lines.filter((line) => line.startsWith('error'));
+      const found = new Set(lines.filter((line) => line.startsWith('job ')).map((line) => line.slice('job '.length)));
+      const paid = sandbox.jobs.map(({ id }) => id);
+      const charged = sandbox.jobs.reduce((sum, { finalTokenCost }) => sum + (finalTokenCost ?? 0), 0);
+      const left = readdirSync(folder).filter((file) => file.startsWith(`${name.length}.store`));
+      console.info(
+        `${kills.reduce((sum, it) => sum + it)} kills, ${paid.length} paid jobs, ${found.size} found, ${charged} tokens`,
+      );
+      expect(errors).toEqual([]);
+      expect(paid.filter((id) => !found.has(id))).toEqual([]);
+      expect(lines.at(-1)).toBe(`usage ${charged} 0`);
+      expect(left).toEqual([`${name.length}.store`]);
+    },
+    200_000,
+  );
+});
