@@ -11,6 +11,7 @@ const CHAPTERS: Readonly<Record<string, readonly string[]>> = {
   Testing: ['testing'],
   Production: ['budgets', 'jobs-that-survive', 'queues-and-durable-runs', 'many-processes', 'telemetry', 'open-points'],
   Tools: ['agents', 'ai-sdk', 'command-line'],
+  Contributing: ['decisions'],
 };
 
 /** A page of `docs/`. */
