@@ -16,7 +16,7 @@ const FLOORS = [
 /** The sandbox is a stack of its own, the other side of the wire: of the rest it shares the contract. */
 const SANDBOX_FLOORS = ['media', 'world', 'service', 'http', 'control', ''].map((name) => `sandbox/${name}`);
 const SEEN_BY_SANDBOX =
-  /^src\/(store\/port\.ts$|schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/sniff)\.ts$)/;
+  /^src\/(store\/port\.ts$|schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/image-size)\.ts$)/;
 const CLIENT = 'src/client/client.ts';
 /** The sandbox's entry point makes clients for it. */
 const SANDBOX_ENTRY = 'src/sandbox/index.ts';

@@ -1,7 +1,7 @@
 import { closeSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../adapters/node/index.js';
-import { makeDirectories } from '../adapters/node/save-output.js';
+import { makeDirectories } from '../adapters/node/part-file.js';
 import type { GenClient } from '../client/client.js';
 import { DownloadError } from '../errors/index.js';
 import { reasonOf } from '../runtime/callbacks.js';

@@ -9,7 +9,7 @@ import {
 import { OutputReader, type OutputReading } from '../downloading/output-reader.js';
 import { ResponseError } from '../errors/index.js';
 import type { RequestOptions } from '../rules/options.js';
-import { encodingOf, withBody } from '../runtime/bytes.js';
+import { withBody } from '../runtime/bytes.js';
 import type { Job } from '../schemas/job.js';
 import type {
   DecodeContext,
@@ -23,13 +23,13 @@ import { decodeJob, path } from './endpoint.js';
 
 /** What `jobs.output` takes beside the job. */
 export interface OutputOptions extends RequestOptions {
-  /** Only these bytes of the file. @default all of it */
+  /** Returns only these bytes of the file. @default all of it */
   readonly range?: OutputRange | undefined;
-  /** The entity tag that the part must belong to. Of a file that has changed, all comes. */
+  /** Entity tag of the part. If the file has changed, the response holds all of it. */
   readonly ifRange?: string | undefined;
   /**
-   * Whether the body goes on by itself when the connection breaks. It asks for the rest with Range and If-Range, up to five
-   * times in a row without a byte more, and fails with a DownloadError when the file has changed. @default false
+   * If true, the body resumes after an interruption with Range and If-Range, up to five times in a row without another byte.
+   * It fails with a DownloadError if the file has changed. @default false
    */
   readonly resume?: boolean | undefined;
 }
@@ -59,8 +59,8 @@ export class Jobs {
   }
 
   /**
-   * The finished file as a streaming Response. Storage behind a redirect never sees
-   * the key. The link expires at `providerOutputExpiresAt`.
+   * Returns the finished file as a streaming Response. Storage behind a redirect never receives the key. The link expires
+   * at `providerOutputExpiresAt`.
    *
    * @example
    * const { body, headers } = await client.jobs.output(video, { resume: true });
@@ -74,7 +74,7 @@ export class Jobs {
     return this.#transport.open({ ...request, headers: () => outputHeaders(range, ifRange), read }, callOptions);
   }
 
-  /** What the service says of the finished file, without its bytes. */
+  /** Describes the finished file without its bytes. */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
     const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), limit: 'jobs.output' } as const;
     return this.#transport.open({ ...request, headers: () => outputHeaders(undefined), read: outputInfoOf }, options);
@@ -122,12 +122,14 @@ function outputPath(job: JobRef): RequestPath {
 }
 
 /**
- * The answer with a body that goes on by itself after a cut, as long as the file is the same. It keeps status, headers and
- * length. Throws a DownloadError for an answer that is a page or JSON.
+ * The response with a body that resumes after an interruption if the file is still the same. Its Content-Type is that of
+ * the first bytes. Throws a DownloadError for a page or JSON.
  */
 async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
   const reader = new OutputReader(reading);
-  await reader.begin(response);
+  const { contentType } = await reader.begin(response);
+  const headers = new Headers(response.headers);
+  if (contentType !== undefined) headers.set('content-type', contentType);
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>(
     {
       async pull(controller) {
@@ -139,10 +141,5 @@ async function resumedResponse(response: Response, reading: OutputReading): Prom
     },
     { highWaterMark: 0 },
   );
-  const headers = new Headers(response.headers);
-  // The bytes come decoded: the length of the encoded ones, and their ranges, would be wrong.
-  if (encodingOf(headers) !== undefined) {
-    for (const name of ['content-encoding', 'content-length', 'content-range', 'accept-ranges']) headers.delete(name);
-  }
   return withBody(response, body, headers);
 }

@@ -8,51 +8,64 @@ import {
 } from '../errors/index.js';
 import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
 import { isUnsatisfiable } from '../rules/files.js';
-import { encodingOf } from '../runtime/bytes.js';
+import { joinBytes } from '../runtime/bytes.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
-import { emptyFile, type OutputAnswer, type OutputInfo, type OutputVersion, readOutputAnswer } from './output.js';
+import { FIRST_BYTES } from '../schemas/file-type.js';
+import {
+  notMedia,
+  type OutputAnswer,
+  type OutputInfo,
+  type OutputVersion,
+  outputType,
+  readOutputAnswer,
+} from './output.js';
 
-/** The rest of a file, provided that it is still the same file. */
+/** The rest of a file, if it is still the same file. */
 export interface RestOfOutput {
-  /** The first byte, and the last one where the file is not wanted to its end. */
+  /** The first byte, and the last one if the file is not read to its end. */
   readonly range: { readonly start: number; readonly end?: number | undefined };
   readonly ifRange: string;
 }
 
-/** The rest cannot be had, because the file has changed or nothing proves that it has not. `open` begins anew. */
+/** The file has changed, or nothing proves that it has not. `open` starts over. */
 export class RestartRequired extends DownloadError {}
 
 export interface OutputReading {
   readonly jobId: string;
-  /** Asks for the file, or for what is left of it; resolves with the head of the answer. */
+  /** Requests the file, or the rest of it. Resolves with the headers of the response. */
   readonly open: (signal: AbortSignal, rest?: RestOfOutput) => PromiseLike<Response>;
-  /** Asks for the size of the file, where the answer does not tell it. */
+  /** Requests the size of the file, if the response does not say it. */
   readonly info: (signal: AbortSignal) => PromiseLike<Pick<OutputInfo, 'sizeBytes'>>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Cuts in a row, without a byte more than before, after which the reader gives up. */
+/** Interruptions in a row, without another byte, after which the reader fails. */
 const MAX_CUTS = 5;
 
+type Connection = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+type Chunk = ReadableStreamReadResult<Uint8Array<ArrayBuffer>>;
+
 /**
- * Reads a file to its last byte over any number of connections. After a cut it asks for the rest with Range and If-Range.
- * Bytes that do not continue the very same file are never given: that is a {@link RestartRequired}. It throws another
+ * Reads a file to its last byte over any number of connections. After an interruption, it requests the rest with Range and
+ * If-Range. It never returns bytes of another version of the file: that is a {@link RestartRequired}. Throws another
  * DownloadError when it gives up, and what `open` of the reading throws.
  */
 export class OutputReader {
   readonly #reading: OutputReading;
   #abort = new AbortController();
   #forget = () => {};
-  #connection: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined;
+  #connection: Connection | undefined;
+  /** Chunks that were read to see the first bytes. */
+  #ahead: Promise<Chunk>[] = [];
   #version: OutputVersion | undefined;
-  /** The first byte that is wanted, and the last one where the file is not wanted to its end. */
+  /** The first byte to read, and the last one if the file is not read to its end. */
   #start = 0;
   #end: number | undefined;
   #given = 0;
   #hasEnded = false;
-  /** The most that was ever given: only more than this counts as progress. */
+  /** The most bytes that were ever returned. Only more of them count as progress. */
   #furthest = 0;
   #cuts = 0;
 
@@ -60,7 +73,7 @@ export class OutputReader {
     this.#reading = reading;
   }
 
-  /** Opens the file at its first byte, and again after a {@link RestartRequired}. `sizeBytes` holds where no answer tells it. */
+  /** Opens the file at its first byte, also after a {@link RestartRequired}. `sizeBytes` counts if no response says it. */
   open(sizeBytes?: number): Promise<OutputVersion> {
     this.#listen();
     this.#given = 0;
@@ -71,29 +84,29 @@ export class OutputReader {
         const response = await this.#open(undefined);
         if (response === undefined) continue;
         const answer = await this.#sized(response);
-        if ((answer.part?.start ?? 0) === 0) return this.#enter(answer, answer.sizeBytes ?? sizeBytes);
+        if ((answer.part?.start ?? 0) === 0) return await this.#enter(answer, answer.sizeBytes ?? sizeBytes);
         drop(response);
-        throw this.#failure('cannot begin: the service sends a part that it was not asked for');
+        throw this.#failure('cannot begin: the service sent a part that was not requested');
       }
     });
   }
 
-  /** Begins with an answer that is already there, to whatever range was asked for. */
+  /** Begins with a response that has arrived, of any range. */
   begin(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
       const answer = await this.#sized(response);
       const { part } = answer;
       if (part !== undefined) {
-        if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the answer does not tell its range');
+        if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the response does not say its range');
         this.#start = part.start;
         if (part.whole !== part.end + 1) this.#end = part.end;
       }
-      return this.#enter(answer, part ? part.end - part.start + 1 : answer.sizeBytes);
+      return await this.#enter(answer, part ? part.end - part.start + 1 : answer.sizeBytes);
     });
   }
 
-  /** Does something with each version of the file from its first byte on, until that comes to its end. */
+  /** Calls `work` at the first byte, again for each version of the file. */
   async fromStart<T>(work: (version: OutputVersion) => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -117,7 +130,7 @@ export class OutputReader {
     });
   }
 
-  /** Ends whatever is under way, and closes the connection. */
+  /** Ends reads in flight and closes the connection. */
   cancel(reason: unknown = new DOMException('The output is no longer read.', 'AbortError')): void {
     this.#close(reason);
     this.#abort.abort(reason);
@@ -141,19 +154,20 @@ export class OutputReader {
     }
   }
 
-  /** The answer with the size of its file: without it, a body that ends too early would pass for the whole file. */
+  /** Without the size of its file, a body that ends early looks complete. Nobody can tell if HEAD does not say it either. */
   async #sized(response: Response): Promise<OutputAnswer> {
     const answer = readOutputAnswer(this.#reading.jobId, response);
     if (answer.sizeBytes !== undefined) return answer;
     const { signal } = this.#abort;
-    const told = async () => (await this.#reading.info(signal)).sizeBytes;
+    const info = async () => (await this.#reading.info(signal)).sizeBytes;
     try {
-      const asked = told().catch(() => undefined);
-      const sizeBytes = await abortable(asked, signal);
-      const encoding = encodingOf(response.headers);
-      if (encoding === undefined || sizeBytes !== undefined) return { ...answer, sizeBytes };
-      const why = 'does not tell its size, so that a cut could not be noticed';
-      throw this.#failure(`is refused: the answer has Content-Encoding ${encoding} and ${why}`);
+      return {
+        ...answer,
+        sizeBytes: await abortable(
+          info().catch(() => undefined),
+          signal,
+        ),
+      };
     } catch (reason) {
       drop(response);
       throw reason;
@@ -164,22 +178,43 @@ export class OutputReader {
     this.#forget();
     this.#connection?.cancel(reason).catch(() => undefined);
     this.#connection = undefined;
+    this.#ahead = [];
   }
 
-  #enter({ contentType, etag, body }: OutputAnswer, sizeBytes: number | undefined): OutputVersion {
-    this.#version = { sizeBytes, contentType, etag };
+  async #enter({ contentType, etag, body }: OutputAnswer, sizeBytes: number | undefined): Promise<OutputVersion> {
     this.#connection = body.getReader();
+    // Pages do not come in parts, and a small part says nothing.
+    const hasHead = this.#start === 0 && (this.#end === undefined || this.#end >= FIRST_BYTES - 1);
+    const head = hasHead ? await this.#readAhead(this.#connection) : undefined;
+    this.#abort.signal.throwIfAborted();
+    const type = head ? outputType(this.#reading.jobId, contentType, head) : contentType;
+    this.#version = { sizeBytes, contentType: type, etag };
     return this.#version;
   }
 
-  /** Goes on where the reading stands. There is no connection yet after a failure that may pass. */
+  /** Reads the first bytes. A failure is thrown later, when they are read again. */
+  async #readAhead(connection: Connection): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    for (let have = 0; have < FIRST_BYTES; ) {
+      const next = connection.read();
+      this.#ahead.push(next);
+      const chunk = await next.catch(() => undefined);
+      if (!chunk?.value) break;
+      chunks.push(chunk.value);
+      have += chunk.value.length;
+    }
+    return joinBytes(chunks);
+  }
+
+  /** Continues at the next byte. After a failure that may pass, there is no connection yet. */
   async #reconnect(): Promise<void> {
     this.#hasEnded = this.#isWhole();
     if (this.#hasEnded) return;
     const rest = this.#rest();
     const response = await this.#open(rest);
     if (response === undefined) return;
-    const answer = readOutputAnswer(this.#reading.jobId, response);
+    const { jobId } = this.#reading;
+    const answer = readOutputAnswer(jobId, response);
     if (!this.#continues(response, answer, rest)) {
       drop(response);
       throw this.#changed();
@@ -194,7 +229,7 @@ export class OutputReader {
   #rest(): RestOfOutput {
     const etag = this.#version?.etag;
     if (etag !== undefined) return { range: { start: this.#start + this.#given, end: this.#end }, ifRange: etag };
-    const what = `broke off after ${this.#given} bytes and cannot go on: the file has no strong entity tag`;
+    const what = `broke off after ${this.#given} bytes and cannot be resumed: the file has no strong entity tag`;
     throw this.#restart('interrupted', what);
   }
 
@@ -206,14 +241,14 @@ export class OutputReader {
       signal.throwIfAborted();
       // A part that lies beyond the end means that the file has changed.
       if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) throw this.#changed();
-      // A service that was there a moment ago may be back in the next.
+      // A service that has just sent bytes may be back soon.
       if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
       await this.#pause(cause);
       return undefined;
     }
   }
 
-  /** Whether the answer begins where the reading stands, in the same file. */
+  /** If the response begins at the next byte of the same file. */
   #continues({ headers }: Response, { part }: OutputAnswer, { range, ifRange }: RestOfOutput): boolean {
     const tag = headers.get('etag');
     if (part === undefined || (tag !== null && tag !== ifRange)) return false;
@@ -222,18 +257,15 @@ export class OutputReader {
     return part.start === range.start && fits;
   }
 
-  /** The next bytes of a connection; undefined at its end, which may be a cut. */
-  async #next(
-    connection: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>,
-  ): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    const next = await connection
-      .read()
-      .catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
+  /** The next bytes of a connection. Undefined at its end, which may be an interruption. */
+  async #next(connection: Connection): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const chunk = this.#ahead.shift() ?? connection.read();
+    const next = await chunk.catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
     this.#abort.signal.throwIfAborted();
     const total = this.#version?.sizeBytes;
     if (next.done) {
       const isEnd = this.#isWhole() || (total === undefined && !('reason' in next));
-      if (isEnd && this.#given === 0) throw emptyFile(this.#reading.jobId);
+      if (isEnd && this.#given === 0) throw notMedia(this.#reading.jobId, 'an empty file');
       this.#hasEnded = isEnd;
       if (isEnd) return undefined;
       this.#connection = undefined;
@@ -245,7 +277,7 @@ export class OutputReader {
     this.#given += Math.min(bytes.length, left);
     if (bytes.length <= left) return bytes;
     if (this.#end === undefined) {
-      const what = `is longer than the ${total} bytes announced`;
+      const what = `is longer than its size of ${total} bytes`;
       await this.#pause(what);
       throw this.#restart('file_changed', what);
     }
@@ -267,7 +299,7 @@ export class OutputReader {
   }
 
   #changed(): RestartRequired {
-    return this.#restart('file_changed', `cannot go on after ${this.#given} bytes: the file has changed`);
+    return this.#restart('file_changed', `cannot continue after ${this.#given} bytes: the file has changed`);
   }
 
   #restart(code: DownloadErrorCode, what: string): RestartRequired {
@@ -285,7 +317,7 @@ function drop(response: Response): void {
   response.body?.cancel().catch(() => undefined);
 }
 
-/** Whether a failure is of the connection or of the service, and not of the request. */
+/** If a failure is one of the connection or the service, and not of the request. */
 function isPassingFailure(cause: unknown): boolean {
   return ConnectionError.isInstance(cause) || TimeoutError.isInstance(cause) || ServerError.isInstance(cause);
 }

@@ -1,34 +1,36 @@
 import { APIError, DownloadError, GenError } from '../errors/index.js';
-import { fileRefusal } from '../rules/files.js';
+import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
+import { fileRefusal, mayComeLater, PUBLISHING_MS } from '../rules/files.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { type Clock, clockOf } from '../runtime/clock.js';
+import { sleep } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { showKind } from '../schemas/show.js';
-import { type JobRef, type OutputInfo, requireJobId } from './output.js';
+import { type JobRef, jobIdOf, type OutputInfo, requireJobId } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
 
-/** How a call of an {@link OutputClient} is made. */
+/** Options of a call of an {@link OutputClient}. */
 interface OutputCallOptions {
-  /** Ends the call at once. */
+  /** Aborts the call. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How a file is asked for. */
+/** Options of a download. */
 interface OutputReadOptions extends OutputCallOptions {
   readonly range?: RestOfOutput['range'] | string | undefined;
   readonly ifRange?: string | undefined;
   readonly resume?: boolean | undefined;
 }
 
-/** What reading a finished file needs of a client. A GenClient has it, and a fake is quickly written. */
+/** The calls of a client that read a finished file. A GenClient has them, and a fake is short. */
 export interface OutputClient {
-  /** The three calls on a job and its file. */
+  /** The three calls for a job and its file. */
   readonly jobs: {
     get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
     output(job: string, options?: OutputReadOptions): PromiseLike<Response>;
     outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
-    /** Tells the client's hooks that the file is stored. A fake does not need it. */
+    /** Reports to the client's hooks that the file is stored. Optional for a fake. */
     storing?<T>(call: { readonly name: string; readonly jobId: string }, work: () => Promise<T>): Promise<T>;
   };
 }
@@ -41,11 +43,13 @@ export function requireOutputClient(call: string, client: unknown): void {
   throw new GenError(`${call}: the first argument must be a GenClient, not ${showKind(client)}.`);
 }
 
-/** What ends the reading of a file, and who is told how far it has come. */
 interface JobFileOptions<Progress> {
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: Progress) => unknown) | undefined;
 }
+
+/** The fields of a job that say when its file can be read. */
+type FileDates = Partial<Pick<Job, 'status' | 'completedAt' | 'providerOutputExpiresAt'>>;
 
 /** The file of a finished job, as a client reads it. */
 export class JobFile<Progress = never> {
@@ -53,55 +57,97 @@ export class JobFile<Progress = never> {
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
   /** Calls `onProgress` in the async context of the call. */
-  readonly tell: (progress: Progress) => void;
+  readonly report: (progress: Progress) => void;
   readonly #jobs: OutputClient['jobs'];
+  /** The job as the caller passed it, or as the service said last. */
+  #job: FileDates;
+  #publishing: number | undefined;
 
-  constructor(client: OutputClient, jobId: string, { signal, onProgress }: JobFileOptions<Progress>) {
+  constructor(client: OutputClient, job: JobRef, { signal, onProgress }: JobFileOptions<Progress>) {
     const inContext = callerContext();
-    this.jobId = jobId;
+    this.jobId = jobIdOf(job);
     this.clock = clockOf(client);
     this.signal = signal;
-    this.tell = (progress) => onProgress && inContext(() => callObserver(() => onProgress(progress)));
+    this.report = (progress) => onProgress && inContext(() => callObserver(() => onProgress(progress)));
     this.#jobs = client.jobs;
+    const given: unknown = job;
+    this.#job = isFields(given) ? given : {};
   }
 
-  /** The file, to be read over any number of connections. */
+  /** Reads the file over any number of connections. */
   reader(): OutputReader {
     const { jobId, clock, signal } = this;
     return new OutputReader({
       ...{ jobId, clock, signal },
-      open: (signal, rest) => this.#jobs.output(jobId, { signal, ...rest }),
+      open: (signal, rest) => this.request(() => this.#jobs.output(jobId, { signal, ...rest })),
       info: (signal) => this.#jobs.outputInfo(jobId, { signal }),
     });
   }
 
-  info(): PromiseLike<OutputInfo> {
-    return this.#jobs.outputInfo(this.jobId, { signal: this.signal });
+  info(): Promise<OutputInfo> {
+    return this.explained(() => this.request(() => this.#jobs.outputInfo(this.jobId, { signal: this.signal })));
   }
 
-  /** Does something with the file. Rejects with an error that tells an expired link, or a job without a file, as such. */
+  /** Sends a request for the file, again while the service may still be publishing it. */
+  async request<T>(send: () => PromiseLike<T>): Promise<T> {
+    for (let failures = 1, waitedMs = 0; ; failures += 1) {
+      try {
+        return await send();
+      } catch (cause) {
+        const leftMs = mayComeLater(cause) ? (await this.#publishingMs()) - waitedMs : 0;
+        if (leftMs <= 0) throw cause;
+        const pauseMs = Math.min(leftMs, backoff(FILE_BACKOFF, failures));
+        await sleep(this.clock, pauseMs, this.signal);
+        waitedMs += pauseMs;
+      }
+    }
+  }
+
+  /** Calls `work`. If it fails because of an expired link or a job without a file, the error says so. */
   async explained<T>(work: () => PromiseLike<T>): Promise<T> {
     try {
       return await work();
     } catch (cause) {
       this.signal?.throwIfAborted();
-      throw await this.#refusalOf(cause);
+      throw await this.#explain(cause);
     }
   }
 
-  async #refusalOf(cause: unknown): Promise<unknown> {
-    const { jobId, clock, signal } = this;
+  /** How long the file may still be missing, counted from the first time that this was asked. 0 if it should be there. */
+  async #publishingMs(): Promise<number> {
+    if (this.#publishing === undefined) {
+      const { status, completedAt, providerOutputExpiresAt } = this.#job.completedAt
+        ? this.#job
+        : await this.#readJob();
+      const now = this.clock.now();
+      const left = Date.parse(completedAt ?? '') + PUBLISHING_MS - now;
+      const isOver = Date.parse(providerOutputExpiresAt ?? '') <= now || (status ?? 'completed') !== 'completed';
+      this.#publishing = isOver || !(left > 0) ? 0 : Math.min(left, PUBLISHING_MS);
+    }
+    return this.#publishing;
+  }
+
+  async #readJob(): Promise<FileDates> {
+    const { jobId, signal } = this;
+    const job = await Promise.resolve(this.#jobs.get(jobId, { signal })).catch(() => undefined);
+    this.#job = { ...this.#job, ...job };
+    return this.#job;
+  }
+
+  async #explain(cause: unknown): Promise<unknown> {
+    const { jobId, clock } = this;
     const kind = fileRefusal(cause);
     if (kind === undefined || !APIError.isInstance(cause)) return cause;
-    const job = await Promise.resolve(this.#jobs.get(jobId, { signal })).catch(() => undefined);
-    const { providerOutputExpiresAt: expiresAt, status } = job ?? {};
+    const { providerOutputExpiresAt: expiresAt, status } = await this.#readJob();
     const isPast = Date.parse(expiresAt ?? '') <= clock.now();
     if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
       const at = expiresAt ?? undefined;
       const when = at === undefined ? 'has expired' : `expired at ${at}`;
-      const message = `The link to the file of job ${jobId} ${when}. Files are kept for a while only: save each one when its job completes.`;
+      const message = `The link to the file of job ${jobId} ${when}. The service deletes files: save each one when its job completes.`;
       return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
     }
+    // The job is paid: another request can succeed, and another job would cost again.
+    if (status === 'completed' && mayComeLater(cause)) return Object.assign(cause, { recovery: 'retry_later' });
     if (status === undefined || status === 'completed') return cause;
     const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
     const advice = isRunning ? ' Wait for it with waitForJob first.' : '';
@@ -113,7 +159,7 @@ export class JobFile<Progress = never> {
   }
 }
 
-/** Checks what `call` was given, stores the file of the job by `work`, and tells the hooks of the client. */
+/** Checks the arguments of `call`, stores the file of the job by `work`, and reports it to the client's hooks. */
 export async function storeOutput<T, Progress>(
   call: string,
   { client, job, options }: { client: OutputClient; job: JobRef; options: JobFileOptions<Progress> },
@@ -121,7 +167,7 @@ export async function storeOutput<T, Progress>(
 ): Promise<T> {
   const jobId = requireJobId(call, job);
   options.signal?.throwIfAborted();
-  const file = new JobFile(client, jobId, options);
+  const file = new JobFile(client, job, options);
   const store = () => work(file);
   return client.jobs.storing ? client.jobs.storing({ name: call.split('(')[0] ?? '', jobId }, store) : store();
 }

@@ -1,38 +1,39 @@
 import { DownloadError, GenError } from '../errors/index.js';
 import { hasNoBody } from '../rules/failure-kind.js';
 import { isPart } from '../rules/files.js';
-import { bodyLength, encodingOf } from '../runtime/bytes.js';
+import { bodyLength, isEncoded } from '../runtime/bytes.js';
 import { isFields } from '../schemas/envelope.js';
-import { extensionsOf, mediaTypeEssence } from '../schemas/media-type.js';
+import { isDocument, mediaTypeOf } from '../schemas/file-type.js';
+import { canonicalMediaType, extensionsOf, mediaTypeEssence } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
 
-/** Which bytes of a file: a Range header as it stands (`bytes=0-1023`), or first and last byte, both counted from 0 and included. */
+/** Which bytes of a file: a Range header (`bytes=0-1023`), or the first and last byte, counted from 0 and included. */
 export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
 
-/** What is known of a finished file without its bytes. */
+/** A finished file, described without its bytes. */
 export interface OutputInfo {
   /** Media type, for example `video/mp4`. */
   readonly contentType: string | undefined;
-  /** Whole size in bytes, where the service says it. */
+  /** Size in bytes, if the service says it. */
   readonly sizeBytes: number | undefined;
   /** Changes with the bytes. */
   readonly etag: string | undefined;
-  /** When it was last changed, as the service writes it. */
+  /** Time of the last change, as the service writes it. */
   readonly lastModified: string | undefined;
-  /** Whether a part of it can be asked for. */
+  /** If true, the service sends ranges of it. */
   readonly acceptsRanges: boolean;
-  /** When the link expires (ISO 8601), where the answer says it; else see the job's `providerOutputExpiresAt`. */
+  /** When the link expires (ISO 8601), if the response says it. Otherwise, see the job's `providerOutputExpiresAt`. */
   readonly expiresAt: string | undefined;
 }
 
-/** A job or its id, as every call on a job's output takes it. */
+/** A job or its ID. */
 export type JobRef = string | { readonly id: string };
 
 export function jobIdOf(job: JobRef): string {
   return typeof job === 'string' ? job : job?.id;
 }
 
-/** The id of a finished job that a function was given; `call` is how the function is called. Throws a GenError for anything else. */
+/** The ID of a job that a function was passed. `call` is how the function is called. Throws a GenError for anything else. */
 export function requireJobId(call: string, job: unknown): string {
   const id = isFields(job) ? job.id : job;
   if (typeof id === 'string' && id !== '') return id;
@@ -41,7 +42,7 @@ export function requireJobId(call: string, job: unknown): string {
   throw new GenError(`${call}: job is ${isCreated ? 'not a job' : show(job)}. ${fix}`);
 }
 
-/** The headers that ask for a file or a part of it, as it is: a re-encoded one has another length. */
+/** The headers that request a file or a part of it without an encoding, which would change its length. */
 export function outputHeaders(range: OutputRange | undefined, ifRange?: string): Record<string, string> {
   const part = typeof range === 'object' ? rangeText(range) : range;
   return {
@@ -73,11 +74,11 @@ export function outputInfoOf(response: Response): OutputInfo {
   };
 }
 
-/** The whole size. The length of a part or of an encoded answer is another one. */
+/** The size of the file. A part, and an encoded response, have another length. */
 function wholeSize({ status, headers }: Response): number | undefined {
   if (!isPart(status)) return bodyLength(headers);
   const whole = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1];
-  return whole === undefined || encodingOf(headers) !== undefined ? undefined : Number(whole);
+  return whole === undefined || isEncoded(headers) ? undefined : Number(whole);
 }
 
 function isoDate(text: string | undefined): string | undefined {
@@ -86,8 +87,8 @@ function isoDate(text: string | undefined): string | undefined {
 }
 
 /**
- * The file extension for a content type, with its dot: `.mp4` for `video/mp4; codecs=avc1`. An unknown type gives an
- * empty string. Made for naming a downloaded file.
+ * Returns the file extension for a content type, with its dot: `.mp4` for `video/mp4; codecs=avc1`. Returns an empty string
+ * for an unknown type.
  */
 export function extensionFor(contentType: string | null | undefined): string {
   const extension = extensionsOf(contentType ?? '')[0];
@@ -96,56 +97,65 @@ export function extensionFor(contentType: string | null | undefined): string {
 
 /** One version of a file. */
 export interface OutputVersion {
-  /** Number of bytes that are to come, where it is known. */
+  /** Number of bytes to come, if known. */
   readonly sizeBytes: number | undefined;
-  /** Media type, as the service gives it. */
+  /** Media type, by the first bytes if they are recognized, otherwise as the service says it. */
   readonly contentType: string | undefined;
   /** A strong entity tag: the only proof that a later part belongs to the same file. */
   readonly etag: string | undefined;
 }
 
-/** A part of a file: first and last byte, NaN where the answer does not tell them, and size of the whole file. */
+/** A part of a file: first and last byte, NaN if the response does not say them, and the size of the file. */
 export interface OutputPart {
   readonly start: number;
   readonly end: number;
   readonly whole: number | undefined;
 }
 
-/** An answer that holds a file, or a part of it. */
+/** A response that holds a file, or a part of it. */
 export interface OutputAnswer extends OutputVersion {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** The bytes that the answer holds, where it is a part. */
+  /** The bytes in the response, if it is a part. */
   readonly part: OutputPart | undefined;
 }
 
-/** A page, JSON or XML stands where a finished file should: an error that was answered with 200, or the sign-in page of a proxy. */
-const NOT_MEDIA = /^(text\/html|application\/xhtml\+xml|(application|text)\/xml|application\/(.+\+)?json|text\/json)$/;
-
-/** Reads the head of an answer. Throws a DownloadError for one that holds no file. */
+/** Reads the headers of a response. Throws a DownloadError if it holds no file. */
 export function readOutputAnswer(jobId: string, response: Response): OutputAnswer {
   const { status, headers, body } = response;
   const { contentType, sizeBytes, etag } = outputInfoOf(response);
-  const type = mediaTypeEssence(contentType ?? '');
-  if (body === null || hasNoBody(status) || NOT_MEDIA.test(type)) {
+  if (body === null || hasNoBody(status)) {
     body?.cancel().catch(() => undefined);
-    const what = NOT_MEDIA.test(type) ? `${type} instead of the file` : `${status} and no file`;
-    throw new DownloadError(`The service answered with ${what} of job ${jobId}.`, { jobId, code: 'not_media' });
+    throw notMedia(jobId, `${status} and no file`);
   }
-  if (sizeBytes === 0) throw emptyFile(jobId);
-  // What comes out of an encoded answer has another length and other ranges.
-  const isEncoded = encodingOf(headers) !== undefined;
+  if (sizeBytes === 0) throw notMedia(jobId, 'an empty file');
+  // The decoded bytes have another length and other ranges.
+  const isPlain = !isEncoded(headers);
   return {
     body,
     contentType,
     sizeBytes,
-    etag: isEncoded || etag?.startsWith('W/') ? undefined : etag,
-    part: isPart(status) && !isEncoded ? partIn(headers.get('content-range') ?? '') : undefined,
+    etag: isPlain && !etag?.startsWith('W/') ? etag : undefined,
+    part: isPart(status) && isPlain ? partIn(headers.get('content-range') ?? '') : undefined,
   };
 }
 
-/** The error for a file of no byte: it can neither be shown nor be made again from the job. */
-export function emptyFile(jobId: string): DownloadError {
-  return new DownloadError(`The service answered with an empty file for job ${jobId}.`, { jobId, code: 'not_media' });
+/**
+ * The Content-Type of an output, by its first bytes if they are recognized. Throws a DownloadError for a page or JSON: an
+ * error under status 200, or the sign-in page of a proxy.
+ */
+export function outputType(jobId: string, contentType: string | undefined, head: Uint8Array): string | undefined {
+  const found = mediaTypeOf({ head, type: contentType });
+  if (found !== undefined && isDocument(found)) throw notMedia(jobId, `${found} instead of the file`);
+  // The label also has the codecs.
+  const isLabel = found === undefined || found === canonicalMediaType(mediaTypeEssence(contentType ?? ''));
+  return isLabel ? contentType : found;
+}
+
+export function notMedia(jobId: string, what: string): DownloadError {
+  return new DownloadError(`The service sent ${what} for job ${jobId}. Save the file again later.`, {
+    jobId,
+    code: 'not_media',
+  });
 }
 
 function partIn(contentRange: string): OutputPart {

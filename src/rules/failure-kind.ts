@@ -237,6 +237,11 @@ export function refusalKind(status: number): readonly [typeof APIError, Recovery
   return [APIError, status >= 300 ? 'change_request' : 'none'];
 }
 
+/** What a refusal of object storage is. It never knows the API key. */
+export function storageRefusalKind(status: number): readonly [typeof APIError, Recovery] {
+  return [status >= 500 ? ServerError : APIError, 'retry'];
+}
+
 export function hasNoBody(status: number): boolean {
   return status === 204 || status === 205 || status === 304;
 }

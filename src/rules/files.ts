@@ -1,4 +1,4 @@
-// What an answer about a file means: the failed step of an upload, the read of a finished file, and what a page is answered.
+// What a response about a file means: a failed step of an upload, a failed download, and the status that a page receives.
 import {
   APIError,
   ConnectionError,
@@ -11,11 +11,11 @@ import {
 } from '../errors/index.js';
 import { failureKindOf } from './failure-kind.js';
 
-/** Whether another upload of the same file would fail in the same way: the file cannot be right, or the service refuses it. */
+/** If another upload of the same file would fail in the same way: the file is wrong, or the service refuses it. */
 export function failsAgain(error: GenError): boolean {
   if (PreflightError.isInstance(error)) return true;
   if (!UploadError.isInstance(error)) return failureKindOf(error) === 'refused';
-  return error.step === 'prepare' || failureKindOf(error.cause) === 'refused';
+  return error.step === 'prepare' || (error.recovery !== 'retry' && failureKindOf(error.cause) === 'refused');
 }
 
 /** Refusals that are about the job and not about the account: a page may see them as they are. */
@@ -26,7 +26,7 @@ const WITHOUT_FILE: Readonly<Record<string, number>> = {
   job_without_output: 404,
 };
 /** Refusals of a file that may be about its link, or about a job that has no file. */
-const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409];
+const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409, 425];
 /** How long a page is asked to wait when the service does not say it. */
 const PAUSE_MS = 1_000;
 
@@ -46,6 +46,25 @@ export function isPart(status: number): boolean {
 /** Whether the file has none of the bytes that were asked for. */
 export function isUnsatisfiable(status: number): boolean {
   return status === 416;
+}
+
+/** Refusals of a file that the service may still be publishing. */
+const NOT_YET: readonly number[] = [400, 404, 409, 425];
+/** How long after `completedAt` the file of a job may still be missing. */
+export const PUBLISHING_MS = 30_000;
+
+/** If the file of a completed job may come later. The job is paid, so nobody should create it again. */
+export function mayComeLater(error: unknown): boolean {
+  return APIError.isInstance(error) && NOT_YET.includes(error.status);
+}
+
+/**
+ * If object storage refused the PUT of an upload so that a new URL can help: it has expired, or S3 timed out a slow client. A
+ * refusal of the service has another recovery.
+ */
+export function needsNewUpload(error: unknown): boolean {
+  const isStorage = APIError.isInstance(error) && error.recovery === 'retry';
+  return isStorage && (error.status === 403 || (error.status === 400 && error.code === 'RequestTimeout'));
 }
 
 /** Why a file was refused: its link is `gone`, the state of its job may say, or neither says. */

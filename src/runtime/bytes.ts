@@ -8,6 +8,16 @@ export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer
   return joined;
 }
 
+const MIN_PIECE_BYTES = 64 * 1024;
+/** Larger pieces need more memory and are no faster. */
+const MAX_PIECE_BYTES = 1024 * 1024;
+
+/** Size of the pieces in which a file is read: small enough that a small file shows progress, large enough for throughput. */
+export function pieceBytes(sizeBytes: number): number {
+  const pieces = Math.ceil(sizeBytes / 32 / MIN_PIECE_BYTES);
+  return Math.min(MAX_PIECE_BYTES, Math.max(1, pieces) * MIN_PIECE_BYTES);
+}
+
 /** How the reading of a body has ended: with all of it, at its bound, or because it took too long. */
 type BodyEnd = 'whole' | 'too_large' | 'late';
 
@@ -45,16 +55,18 @@ export async function readUpTo(
   return { bytes: joinBytes(chunks).subarray(0, maxBytes), end };
 }
 
-/** The Content-Encoding of a body that is not sent as it is. */
-export function encodingOf(headers: Headers): string | undefined {
-  const encoding = headers.get('content-encoding') ?? 'identity';
-  return encoding === 'identity' ? undefined : encoding;
+/** The codings that runtimes decode. Servers also send other words, such as `UTF-8`, with bytes that are not encoded. */
+const CODING = /\b(gzip|x-gzip|deflate|br|zstd)\b/i;
+
+/** If the body is encoded on the wire, so that its bytes have another length and other ranges. */
+export function isEncoded(headers: Headers): boolean {
+  return CODING.test(headers.get('content-encoding') ?? '');
 }
 
-/** How many bytes of a body will be read, where its headers tell it: the length of an encoded one is another. */
+/** The size of a body after decoding, if its headers say it. */
 export function bodyLength(headers: Headers): number | undefined {
   const length = headers.get('content-length') ?? '';
-  return /^\d+$/.test(length) && encodingOf(headers) === undefined ? Number(length) : undefined;
+  return /^\d+$/.test(length) && !isEncoded(headers) ? Number(length) : undefined;
 }
 
 /** What Cloudflare Workers have: a stream whose length the runtime knows. */
@@ -76,14 +88,25 @@ export function withKnownLength(
   return readable;
 }
 
-/** The response with another body for its bytes: status, headers, URL and, where it is known, their length stay the same. */
+/** The response with another body for its bytes. Keeps status, URL, and the headers that are true of decoded bytes. */
 export function withBody(
-  { status, statusText, headers: given, url }: Response,
+  { status, statusText, headers: own, url }: Response,
   body: ReadableStream<Uint8Array<ArrayBuffer>> | string | null,
-  headers: Headers = given,
+  given: Headers = own,
 ): Response {
+  const headers = isEncoded(given) ? decodedHeaders(given) : given;
   const sized = body instanceof ReadableStream ? withKnownLength(body, bodyLength(headers)) : body;
   return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
+}
+
+/** The runtime decodes a body and leaves the headers of the encoded one, which break a response that is passed on. */
+function decodedHeaders(given: Headers): Headers {
+  const headers = new Headers(given);
+  for (const name of ['content-encoding', 'content-length', 'content-range', 'accept-ranges']) headers.delete(name);
+  // The entity tag is that of the encoded bytes, so no range of the decoded ones belongs to it.
+  const etag = headers.get('etag');
+  if (etag?.startsWith('"')) headers.set('etag', `W/${etag}`);
+  return headers;
 }
 
 /**

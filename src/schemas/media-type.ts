@@ -1,7 +1,7 @@
 /** What an upload is to the service. VIDEO is documented; IMAGE and AUDIO follow its pattern. */
 export type UploadType = 'IMAGE' | 'VIDEO' | 'AUDIO' | (string & {});
 
-/** Media type to file extensions; the first one is the one to write, all are read. */
+/** File extensions of each media type. Files that are written get the first one. */
 const EXTENSIONS = {
   'image/png': ['png'],
   'image/jpeg': ['jpg', 'jpeg', 'jfif'],
@@ -13,26 +13,44 @@ const EXTENSIONS = {
   'image/bmp': ['bmp'],
   'image/tiff': ['tiff', 'tif'],
   'image/svg+xml': ['svg'],
+  'image/jxl': ['jxl'],
+  'image/jp2': ['jp2'],
+  'image/x-canon-cr2': ['cr2'],
+  'image/x-canon-cr3': ['cr3'],
+  'image/vnd.adobe.photoshop': ['psd'],
   'video/mp4': ['mp4', 'm4v'],
   'video/quicktime': ['mov', 'qt'],
   'video/webm': ['webm'],
   'video/x-matroska': ['mkv'],
   'video/x-msvideo': ['avi'],
-  'video/mpeg': ['mpg', 'mpeg'],
+  'video/mpeg': ['mpg', 'mpeg', 'vob'],
+  'video/mp2t': ['ts', 'mts', 'm2ts'],
   'video/3gpp': ['3gp'],
+  'video/3gpp2': ['3g2'],
+  'video/ogg': ['ogv', 'ogm'],
+  'video/x-flv': ['flv'],
+  'video/x-ms-wmv': ['wmv', 'asf'],
   'audio/mpeg': ['mp3'],
   'audio/wav': ['wav'],
   'audio/ogg': ['ogg', 'oga', 'opus'],
   'audio/flac': ['flac'],
   'audio/aac': ['aac'],
-  'audio/mp4': ['m4a'],
+  'audio/mp4': ['m4a', 'm4b', 'f4a'],
   'audio/webm': ['weba'],
-  'audio/aiff': ['aiff', 'aif'],
+  'audio/x-matroska': ['mka'],
+  'audio/aiff': ['aiff', 'aif', 'aifc'],
+  'audio/ac3': ['ac3'],
+  'audio/eac3': ['eac3'],
+  'audio/x-ms-wma': ['wma'],
   'application/json': ['json'],
+  'application/pdf': ['pdf'],
   'application/zip': ['zip'],
 } as const satisfies Readonly<Record<string, readonly [string, ...string[]]>>;
 
-/** Other names in use for the same thing. */
+/** The extensions that files are written with. */
+export const USUAL_EXTENSIONS: readonly string[] = Object.values(EXTENSIONS).map(([extension]) => `.${extension}`);
+
+/** Other names in use. */
 const ALIASES: Readonly<Record<string, keyof typeof EXTENSIONS>> = {
   'image/jpg': 'image/jpeg',
   'image/pjpeg': 'image/jpeg',
@@ -54,6 +72,10 @@ const ALIASES: Readonly<Record<string, keyof typeof EXTENSIONS>> = {
   'audio/x-m4a': 'audio/mp4',
   'audio/m4a': 'audio/mp4',
   'audio/x-aiff': 'audio/aiff',
+  'audio/x-aifc': 'audio/aiff',
+  'audio/vnd.dolby.dd-raw': 'audio/ac3',
+  'video/x-ms-asf': 'video/x-ms-wmv',
+  'video/x-ogm': 'video/ogg',
 };
 
 /** The media type alone, in lower case: `Video/MP4; codecs=avc1` is `video/mp4`. */
@@ -61,12 +83,16 @@ export function mediaTypeEssence(contentType: string): string {
   return (contentType.split(';', 1)[0] ?? '').trim().toLowerCase();
 }
 
-/** The extensions of a media type, the usual one first; none for a type that is not in the table. */
+/** The registered or most common name of a media type: `image/jpeg` for `image/jpg`. */
+export function canonicalMediaType(essence: string): string {
+  return (Object.hasOwn(ALIASES, essence) ? ALIASES[essence] : undefined) ?? essence;
+}
+
+/** The extensions of a media type, the usual one first. Empty for an unknown type. */
 export function extensionsOf(contentType: string): readonly string[] {
-  const type = mediaTypeEssence(contentType);
+  const type = canonicalMediaType(mediaTypeEssence(contentType));
   const table: Readonly<Record<string, readonly string[]>> = EXTENSIONS;
-  const known = Object.hasOwn(ALIASES, type) ? ALIASES[type] : type;
-  return known !== undefined && Object.hasOwn(table, known) ? (table[known] ?? []) : [];
+  return (Object.hasOwn(table, type) && table[type]) || [];
 }
 
 /** The media type of a file name by its extension. */
@@ -78,40 +104,47 @@ export function mediaTypeOfName(name: string): string | undefined {
 
 /** The upload type that a media type belongs to: IMAGE, VIDEO or AUDIO. */
 export function uploadTypeOf(contentType: string): UploadType | undefined {
-  const type = mediaTypeEssence(contentType);
-  const family = ((Object.hasOwn(ALIASES, type) ? ALIASES[type] : undefined) ?? type).split('/', 1)[0];
+  const family = canonicalMediaType(mediaTypeEssence(contentType)).split('/', 1)[0];
   return family === 'image' || family === 'video' || family === 'audio' ? family.toUpperCase() : undefined;
 }
 
-/** Longest name sent; every storage behind the service takes it, in bytes of UTF-8 too. */
-const LONGEST_NAME = 80;
-/** Characters at the end of a longer name that are looked at. */
-const LOOKED_AT = 1_000;
-/** Whether Windows keeps the name for a device, so that no file can have it. */
+/** Longest file name in bytes of UTF-8: file systems and the storage behind the service accept it. */
+const MAX_NAME_BYTES = 80;
+/** Longest text after the last dot that counts as an extension. */
+const MAX_EXTENSION = 16;
+/** A name comes from a stranger and can have any length. Only its last characters count. */
+const NAME_TAIL = 1_000;
+
+/** If Windows reserves the name for a device, so that no file can have it. */
 export function isDeviceName(name: string): boolean {
-  return /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i.test(name);
+  return /^(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)/i.test(name);
 }
 
 /**
- * Reduces a name or path to a safe file name: the last segment, letters and digits of any script, `.`, `_` and `-`, no
- * dot in front, at most 80 characters, with the media type's extension where it has none.
+ * Reduces a name or path to a safe file name: the last segment, letters and digits of any script, `.`, `_`, and `-`, no
+ * leading dot, at most 80 bytes. Adds the extension of the media type if the name has none.
  */
 export function safeFileName(name: string | undefined, mimeType: string): string {
-  // A name comes from a stranger and may be of any length: only its end is looked at.
-  const end = (name ?? '').slice(-LOOKED_AT);
-  const last = end.split(/[/\\]/).findLast((segment) => segment.trim() !== '') ?? '';
-  const kept = last.normalize('NFC').replace(/[^\p{L}\p{M}\p{N}._-]+/gu, '_');
-  const bare = kept.replace(/^[._]+|(?<![._])[._]+$/g, '');
-  const dot = bare.lastIndexOf('.');
-  const extension = dot > 0 ? bare.slice(dot + 1) : (extensionsOf(mimeType)[0] ?? '');
-  const stem = Array.from(dot > 0 ? bare.slice(0, dot) : bare).slice(0, LONGEST_NAME - extension.length - 1);
-  const safe = `${stem.join('') || 'upload'}${extension === '' ? '' : `.${extension}`}`;
-  return isDeviceName(safe) ? `_${safe}` : safe;
+  const tail = (name ?? '').slice(-NAME_TAIL);
+  const last = tail.split(/[/\\]/).findLast((segment) => segment.trim() !== '') ?? '';
+  const safe = last.normalize('NFC').replace(/[^\p{L}\p{M}\p{N}._-]+/gu, '_');
+  const trimmed = safe.replace(/^[._]+|(?<![._])[._]+$/g, '');
+  const bare = isDeviceName(trimmed) ? `_${trimmed}` : trimmed;
+  const found = new RegExp(`^(.+)\\.(\\w{1,${MAX_EXTENSION}})$`, 'u').exec(bare);
+  const [stem, extension] = found ? [found[1], found[2]] : [bare, extensionsOf(mimeType)[0]];
+  const end = extension === undefined ? '' : `.${extension}`;
+  return `${firstBytes(stem || 'upload', MAX_NAME_BYTES - end.length)}${end}`;
+}
+
+/** As many whole characters as fit into a number of bytes of UTF-8. */
+function firstBytes(text: string, maxBytes: number): string {
+  const bytes = new TextEncoder().encode(text).subarray(0, maxBytes);
+  return new TextDecoder().decode(bytes).replace(/\ufffd+$/, '');
 }
 
 /**
- * The Content-Type under which a browser may be given a file: a known picture, video or sound, with its codecs where they are
- * names alone. Undefined for anything else, such as what a script can run in.
+ * The Content-Type under which a browser can safely open a file: a known image, video, or audio type, with its codecs if they
+ * are plain names. Undefined for any other type, such as one that can run a script.
  */
 export function safeContentType(contentType: string): string | undefined {
   const type = mediaTypeEssence(contentType);
@@ -119,7 +152,7 @@ export function safeContentType(contentType: string): string | undefined {
   return isMedia ? type + codecsIn(contentType) : undefined;
 }
 
-/** The codecs of a media type, where they are names alone: `; codecs="avc1.64001f, mp4a.40.2"`. */
+/** The codecs of a media type, if they are plain names: `; codecs="avc1.64001f, mp4a.40.2"`. */
 function codecsIn(contentType: string): string {
   const parameters = contentType.split(';').slice(1);
   const codecs = parameters.map((part) => part.trim().split('=')).filter(([name]) => name?.toLowerCase() === 'codecs');

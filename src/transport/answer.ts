@@ -105,7 +105,7 @@ function apiRefusal({ call, secret }: Attempt, { response, text }: Read): APIErr
   const now = call.core.config.clock.wall.now();
   return decodeError(
     { status, statusText, headers, text },
-    { ...detailsOf(call), expectsJson: call.kind.type === 'json', secret, now },
+    { ...detailsOf(call), expectsJson: call.kind.type === 'json', toService: call.toService, secret, now },
   );
 }
 

@@ -1,7 +1,7 @@
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { markPage } from '../errors/gen-error.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
-import { refusalKind } from '../rules/failure-kind.js';
+import { refusalKind, storageRefusalKind } from '../rules/failure-kind.js';
 import { isPageBody } from '../rules/refusal.js';
 import { readRetryAfter, readSeconds } from '../rules/retry-after.js';
 import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
@@ -25,6 +25,8 @@ export interface RefusedCall {
   readonly secret: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** False if the call went to object storage. @default true */
+  readonly toService?: boolean;
 }
 
 const BY_CODE: Readonly<Record<string, readonly [status: number, recovery: Recovery]>> = REQUEST_ERRORS;
@@ -45,7 +47,10 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
   // An unknown word that holds the key is an echo of it and not a code.
   const code = found !== undefined && (isDocumented(found) || clean(found) === found) ? found : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
-  const [Class, recovery] = refusalKind(documentedStatus({ status: refusal.status, code }));
+  const { status } = refusal;
+  const isStorage = call.toService === false;
+  const [Class, recovery] = isStorage ? storageRefusalKind(status) : refusalKind(documentedStatus({ status, code }));
+  const byCode = code === undefined || isStorage ? undefined : (documented?.[1] ?? rowOf(JOB_RECOVERY, code));
   const { method, url, idempotencyKey, attempts } = call;
   const isPage = call.expectsJson && isPageBody(text, headers.get('content-type'));
   const said = findMessage(places);
@@ -53,9 +58,9 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
   const message = clean(explained ?? plainMessage(refusal, call, body === undefined ? text : '')) ?? '';
   const topUpUrl = clean(first(places, ['top_up_url'], asText));
   const error = new Class(message, {
-    status: refusal.status,
-    code: code ?? `http_${refusal.status}`,
-    recovery: isPage ? 'retry_later' : (documented?.[1] ?? rowOf(JOB_RECOVERY, code ?? '') ?? recovery),
+    status,
+    code: code ?? `http_${status}`,
+    recovery: isPage ? 'retry_later' : (byCode ?? recovery),
     method,
     url,
     idempotencyKey,

@@ -2,36 +2,31 @@ import { PreflightError, UploadError } from '../errors/index.js';
 import { CHARACTER_WIDTH, MB, UPLOAD_BYTES } from '../rules/limits.js';
 import { bodyOfLength, joinBytes } from '../runtime/bytes.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
-import {
-  mediaTypeEssence,
-  mediaTypeOfName,
-  safeFileName,
-  type UploadType,
-  uploadTypeOf,
-} from '../schemas/media-type.js';
+import { FIRST_BYTES, mediaTypeOf } from '../schemas/file-type.js';
+import { safeFileName, type UploadType, uploadTypeOf } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
-import { IMAGE_HEADER_BYTES, imageSize, SNIFF_BYTES, sniffMediaType } from './sniff.js';
-import { recogniseSource, type Source } from './source.js';
+import { IMAGE_HEADER_BYTES, imageSize } from './image-size.js';
+import { recognizeSource, type Source } from './source.js';
 import type { FileOptions, ReportProgress } from './upload-options.js';
 
-/** A file ready to be sent. Its beginning may have been read; nothing of it is lost by that. */
+/** A file ready to be sent. If its first bytes were read, they are sent nevertheless. */
 export interface UploadFile {
   readonly kind: string;
   readonly sizeBytes: number;
   readonly repeatable: boolean;
-  /** The request body, which calls `moved` at each chunk. Content that cannot be read again gives it once. */
+  /** The request body, which calls `moved` with each chunk. A source that can be read once has one body. */
   body(moved: () => void): Promise<BodyInit>;
-  /** Why the content itself could not be sent, if that is what went wrong. */
+  /** Why the source itself failed, if it did. */
   failure(): { readonly reason: unknown } | undefined;
-  /** Tells the last of the progress: the bytes have arrived. */
+  /** Reports the last progress: the bytes have arrived. */
   finish(): void;
-  /** Ends a source that is not going to be sent. */
+  /** Ends a source that will not be sent. */
   discard(): void;
-  /** The first `bytes` bytes, or all there are. */
+  /** The first `bytes` bytes, or all of them. */
   peek(bytes: number): Promise<Uint8Array>;
 }
 
-/** A file with what the service asks to be told about it. */
+/** A file with the params of step 1. */
 export interface DescribedFile extends UploadFile {
   readonly params: CreateUploadParams;
 }
@@ -39,31 +34,24 @@ export interface DescribedFile extends UploadFile {
 /** The documented sizes. A type that the service adds later has none. */
 const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
-/** Opens content for step 2 alone: the service knows the file already, so only its size matters. */
+/** Opens a source for step 2 alone. The service already knows the file, so only its size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const { source, sizeBytes } = openSource(given, options);
   return toFile(source, sizeBytes, reporter(options));
 }
 
-/**
- * Finds out what the service asks about a file, and refuses what is over a documented limit. The first bytes are read only
- * where nothing else tells the type. No call is made.
- */
+/** Finds the params of step 1, and refuses a file that exceeds a documented limit. Makes no call. */
 export async function describeFile(given: unknown, options: FileOptions): Promise<DescribedFile> {
   const { source, sizeBytes } = openSource(given, options);
+  const { mimeType: option, purpose } = options;
   const name = options.filename ?? source.name;
-  const declared = [options.mimeType, source.type].map((type) => mediaTypeEssence(type ?? '')).find(isTelling);
-  const named = declared ?? mediaTypeOfName(name ?? '');
-  const isImage = uploadTypeOf(named ?? 'image/') === 'IMAGE';
-  const wanted =
-    options.purpose === 'character' && isImage ? IMAGE_HEADER_BYTES : named === undefined ? SNIFF_BYTES : 0;
+  const firstBytes = purpose === 'character' ? IMAGE_HEADER_BYTES : mediaTypeOf({ option }) ? 0 : FIRST_BYTES;
   const file = toFile(source, sizeBytes, reporter(options));
   try {
-    const head =
-      wanted > 0 ? await file.peek(wanted).catch((cause) => unreadableSource(cause, source.kind)) : new Uint8Array();
-    const mimeType = named ?? sniffMediaType(head) ?? refuseType(name);
+    const head = await file.peek(firstBytes).catch((cause) => unreadableSource(cause, source.kind));
+    const mimeType = mediaTypeOf({ option, head, type: source.type, name }) ?? refuseType(name);
     const uploadType = options.uploadType ?? uploadTypeOf(mimeType) ?? refuseKind(mimeType);
-    if (options.preflight !== false) checkLimits({ sizeBytes, uploadType, head, purpose: options.purpose });
+    if (options.preflight !== false) checkLimits({ sizeBytes, uploadType, head, purpose });
     const params: CreateUploadParams = {
       file_name: safeFileName(name, mimeType),
       mime_type: mimeType,
@@ -108,11 +96,12 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
     failure: () => failed,
     finish: () => current?.finish(),
     discard: () => {
-      // Not by its stream, which whoever sends it may have locked.
+      // Not through its stream, which the request may have locked.
       if (current !== undefined) current.end();
       else if (!repeatable) stop(start());
     },
     async peek(bytes) {
+      if (bytes === 0) return new Uint8Array();
       const content = source.open();
       const chunks = await firstChunks(content, bytes);
       if (repeatable) stop(content);
@@ -147,15 +136,11 @@ function replay(chunks: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>):
   };
 }
 
-function isTelling(type: string): boolean {
-  return type !== '' && type !== 'application/octet-stream' && type !== 'binary/octet-stream';
-}
-
-/** A source and its size. A stream that is refused is ended, so that its connection or descriptor is free. */
+/** A source and its size. A stream that is refused is canceled, which frees its connection or file descriptor. */
 function openSource(given: unknown, options: FileOptions): { readonly source: Source; readonly sizeBytes: number } {
   let source: Source;
   try {
-    source = recogniseSource(given);
+    source = recognizeSource(given);
   } catch (cause) {
     return unreadableSource(cause);
   }
@@ -171,7 +156,7 @@ function sourceSize({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOption
   const size = sizeBytes ?? seen;
   if (size === undefined) {
     throw invalid(
-      `sizeBytes is missing. The service needs the size before the first byte, and ${kind} does not tell it.`,
+      `sizeBytes is missing. The service needs the size before the first byte, and ${kind} has none.`,
       'sizeBytes',
     );
   }
@@ -208,14 +193,13 @@ function checkLimits(file: {
 }
 
 function refuseType(name: string | undefined): never {
-  const who =
-    name === undefined ? 'The first bytes do not tell' : `Neither the name "${name}" nor the first bytes tell`;
-  throw invalid(`${who} the type of the file. Pass mimeType, for example "video/mp4".`, 'mimeType');
+  const from = name === undefined ? 'from its first bytes' : `from its first bytes or its name "${name}"`;
+  throw invalid(`The type of the file is not known ${from}. Pass mimeType: "video/mp4".`, 'mimeType');
 }
 
 function refuseKind(mimeType: string): never {
   throw invalid(
-    `"${mimeType}" is not the type of an image, a video or audio. Pass the right mimeType, or uploadType.`,
+    `The file is ${mimeType}, which is no image, video, or audio. Pass another file, or mimeType and uploadType.`,
     'mimeType',
   );
 }
@@ -224,7 +208,6 @@ function invalid(message: string, param: string): PreflightError {
   return new PreflightError(message, { code: 'upload_invalid', param });
 }
 
-/** A source that cannot be read is a failure before the first step. */
 function unreadableSource(cause: unknown, kind = 'The source'): never {
   const reason = cause instanceof Error ? cause.message : String(cause);
   throw new UploadError(`Nothing was uploaded: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
@@ -234,13 +217,13 @@ interface Meter {
   readonly sizeBytes: number;
   readonly report: ReportProgress;
   readonly moved: () => void;
-  /** Told the reason when the content cannot be sent: it gave too much, too little, or an error of its own. */
+  /** Called if the content is too long, too short, or throws. */
   readonly fail: (reason: unknown) => void;
 }
 
 /**
- * Turns content into a request body of exactly `sizeBytes` that counts what leaves. A chunk counts once the next one is asked
- * for. Content that gives more or less breaks the request before its last byte.
+ * A request body of exactly `sizeBytes`, whose progress is reported. A chunk counts as sent when the next one is requested.
+ * Longer or shorter content fails the request before its last byte.
  */
 function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const { sizeBytes } = meter;
@@ -271,7 +254,7 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const stream = new ReadableStream({ pull, cancel: () => stop(content) }, { highWaterMark: 0 });
   return {
     stream,
-    /** Call it once the bytes are known to have arrived: a runtime may stop pulling at the last one. */
+    /** A runtime may not pull after the last byte. */
     finish() {
       queued = sizeBytes;
       report();
@@ -288,13 +271,13 @@ async function nextChunk(content: AsyncIterator<Uint8Array>): Promise<Uint8Array
   }
 }
 
-/** Looks past the last byte before it is sent, so that content longer than announced is never taken for whole. */
+/** Reads past the last byte before it is sent: the content may be longer, or fail at its end because it has changed. */
 async function expectEnd(content: AsyncIterator<Uint8Array>, given: number, sizeBytes: number): Promise<void> {
   const more = given > sizeBytes || (await nextChunk(content)) !== undefined;
-  if (more) throw new RangeError(`The content is longer than the ${sizeBytes} bytes announced.`);
+  if (more) throw new RangeError(`The content is longer than its size of ${sizeBytes} bytes.`);
 }
 
-/** Ends the reading of content without waiting for it: a stalled source must not hold up an abort. */
+/** Does not wait, because a stalled source must not delay an abort. */
 function stop(content: AsyncIterator<Uint8Array>): void {
   Promise.resolve(content.return?.()).catch(() => undefined);
 }

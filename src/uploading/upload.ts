@@ -1,11 +1,12 @@
 import { PreflightError, UploadError } from '../errors/index.js';
+import { needsNewUpload } from '../rules/files.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
 import { type DescribedFile, openFile, type UploadFile } from './file.js';
 import type { UploadMemory } from './upload-memory.js';
 import type { PutOptions, UploadOptions } from './upload-options.js';
 
-/** Where the bytes of an upload are sent, as step 1 answered. */
+/** Where the bytes of an upload are sent, as step 1 returned it. */
 export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
 
 export interface PutRequest {
@@ -19,7 +20,7 @@ export interface PutRequest {
 /** The service's steps, each with its own retries. */
 export interface UploadSteps {
   baseUrl(): string;
-  /** The uploads of the account that this process knows. */
+  /** The uploads of the account in this process. */
   memory(): Promise<UploadMemory>;
   create(params: CreateUploadParams, options: RequestOptions): PromiseLike<CreatedUpload>;
   put(request: PutRequest, options: RequestOptions): PromiseLike<Response>;
@@ -27,11 +28,25 @@ export interface UploadSteps {
   delete(uploadId: string, options: RequestOptions): PromiseLike<unknown>;
 }
 
-/** Uploads a file in the service's three steps. An upload that cannot be completed is deleted. */
+type UploadStep = UploadError['step'];
+
+/** Uploads a file in the service's three steps. Deletes an upload that cannot be completed. */
 export async function uploadFile(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {
+  try {
+    return await uploadOnce(steps, file, options).catch((error: unknown) => {
+      const isStale = UploadError.isInstance(error) && error.step === 'put' && needsNewUpload(error.cause);
+      if (!isStale || !file.repeatable) throw error;
+      return uploadOnce(steps, file, { ...options, idempotencyKey: undefined });
+    });
+  } finally {
+    file.discard();
+  }
+}
+
+async function uploadOnce(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {
   const { signal, timeoutMs, maxRetries, headers, idempotencyKey } = options;
   const call = { signal, timeoutMs, maxRetries, headers };
-  let step: 'create' | 'put' | 'complete' = 'create';
+  let step: UploadStep = 'create';
   let uploadId: string | undefined;
   try {
     signal?.throwIfAborted();
@@ -43,26 +58,30 @@ export async function uploadFile(steps: UploadSteps, file: DescribedFile, option
     step = 'complete';
     return { ...file.params, ...(await steps.complete(uploadId, call)) };
   } catch (cause) {
-    // Not ended by the caller's signal, which it does not hold up. What cannot be deleted is private and costs nothing.
+    // The caller's signal does not end the deletion, and the deletion does not delay an abort.
     const deletion = uploadId && steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
     const deleted = Promise.resolve(deletion).catch(() => undefined);
     if (signal?.aborted) throw signal.reason;
     if (PreflightError.isInstance(cause)) throw cause;
     await deleted;
-    const ofSource = file.failure();
-    const once =
-      step === 'put' && ofSource === undefined && !file.repeatable
-        ? ` It was not tried again, because ${file.kind} can be read only once: pass a Blob, a function that returns a fresh stream, or fromPath().`
-        : '';
-    const at = `"${step}"${uploadId === undefined ? '' : ` (${uploadId})`}`;
-    const message = `The upload failed at step ${at}: ${sentence(ofSource ? ofSource.reason : cause)}${once}`;
-    throw new UploadError(message, { step, uploadId, cause });
-  } finally {
-    file.discard();
+    throw new UploadError(failureMessage(file, { step, uploadId, cause }), { step, uploadId, cause });
   }
 }
 
-/** Sends the bytes of step 2 alone. A failure of the source itself is reported as such, and not as one of the connection. */
+function failureMessage(
+  { kind, repeatable, failure }: UploadFile,
+  { step, uploadId, cause }: { step: UploadStep; uploadId: string | undefined; cause: unknown },
+): string {
+  const ofSource = failure();
+  const once =
+    step === 'put' && ofSource === undefined && !repeatable
+      ? ` It was not retried, because ${kind} can be read only once. Pass a Blob, a function that returns a new stream, or fromPath().`
+      : '';
+  const at = `"${step}"${uploadId === undefined ? '' : ` (${uploadId})`}`;
+  return `The upload failed at step ${at}: ${sentence(ofSource ? ofSource.reason : cause)}${once}`;
+}
+
+/** Sends the bytes of step 2 alone. A failure of the source is reported as such, and not as one of the connection. */
 export async function putSource(
   steps: UploadSteps,
   { target, source, options }: { target: UploadTarget; source: unknown; options: PutOptions },
@@ -83,12 +102,12 @@ export async function putSource(
   }
 }
 
-/** Where the bytes of an upload go. The service may answer with a URL that is relative to its own. */
+/** The URL may be relative to that of the service. */
 export function putUrl({ direct_upload_url }: UploadTarget, baseUrl: string | undefined): URL {
   return new URL(direct_upload_url, baseUrl === undefined ? undefined : `${baseUrl}/`);
 }
 
-/** The PUT of a file. The documented limit counts the service's own PUT; storage has no such limit. */
+/** The documented limit counts PUTs to the service itself. Storage has no such limit. */
 function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile): PutRequest {
   const baseUrl = steps.baseUrl();
   const url = putUrl(target, baseUrl);
@@ -101,10 +120,10 @@ function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile):
   };
 }
 
-/** Set by the client or the runtime itself, however the service spells them. */
+/** The client or the runtime sets these. */
 const NOT_SENT = ['content-length', 'host', 'connection', 'transfer-encoding', 'expect'];
 
-/** The returned headers with lower-case names. Throws for a value that HTTP cannot carry. */
+/** The returned headers with lower-case names. Throws for a value that HTTP does not allow. */
 function headersToSend(returned: Readonly<Record<string, string>>): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(returned ?? {})) {

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { PartFile } from '../../src/adapters/node/save-output.js';
+import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { Machine } from '../../src/cli/session.js';
 import type { JobEvent } from '../../src/index.js';
 import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';

@@ -55,6 +55,8 @@ export class LoopbackService {
   readonly faults: {
     readonly step: string;
     readonly status?: number;
+    /** The code of storage. @default 'Fault' */
+    readonly code?: string;
     readonly body?: string;
     readonly resetAfter?: number;
   }[] = [];
@@ -195,7 +197,8 @@ export class LoopbackService {
       }
     }
     const { sha256, bytes } = await read(request, seen);
-    if (fault?.status !== undefined) return refuse(response, fault.status, 'Fault', fault.body ?? 'Injected');
+    if (fault?.status !== undefined)
+      return refuse(response, fault.status, fault.code ?? 'Fault', fault.body ?? 'Injected');
     if (bytes !== upload.params.file_size) return refuse(response, 400, 'EntityTooSmall', `${bytes} bytes came`);
     Object.assign(upload, { bytes, sha256 });
     response.writeHead(200, { etag: `"${sha256}"` }).end();

@@ -1,6 +1,6 @@
 // What a refused file, and an answer without a file, are told as.
 import { describe, expect, it } from 'vitest';
-import { readOutputAnswer } from '../../src/downloading/output.js';
+import { outputType, readOutputAnswer } from '../../src/downloading/output.js';
 import { JobFile } from '../../src/downloading/output-source.js';
 import { APIError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -15,8 +15,9 @@ describe('an answer is no file', () => {
     ['application/problem+json', 'application/problem+json instead of the file'],
     ['text/xml', 'text/xml instead of the file'],
   ])('of the type %s', (type, what) => {
-    const answer = () => readOutputAnswer('job_1', new Response('x', { headers: { 'content-type': type } }));
-    expect(answer).toThrow(expect.objectContaining({ code: 'not_media', message: expect.stringContaining(what) }));
+    expect(() => outputType('job_1', type, new Uint8Array())).toThrow(
+      expect.objectContaining({ code: 'not_media', message: expect.stringContaining(what) }),
+    );
   });
 
   it.each([

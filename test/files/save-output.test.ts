@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { lstat, mkdtemp, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -164,9 +164,41 @@ describe('a file that is already there', () => {
     }
   });
 
-  it('is seen behind a dangling link too', async () => {
-    await symlink(join(directory, 'nowhere'), target);
-    expect(await failure(save())).toBeInstanceOf(DownloadError);
+  it('is written where a link leads that led nowhere', async () => {
+    await symlink('new.mp4', target);
+    expect(await save()).toMatchObject({ path: target });
+    expect((await lstat(target)).isSymbolicLink()).toBe(true);
+    await isMovie(join(directory, 'new.mp4'));
+  });
+
+  it('is replaced behind a link, keeps its mode, and the link stays', async () => {
+    const real = join(directory, 'real.mp4');
+    await writeFile(real, 'old');
+    await chmod(real, 0o640);
+    await symlink('real.mp4', target);
+    await save(target, { overwrite: true });
+    expect((await lstat(target)).isSymbolicLink()).toBe(true);
+    await isMovie(real);
+    expect((await stat(real)).mode & 0o777).toBe(0o640);
+    expect((await readdir(directory)).sort()).toEqual(['fox.mp4', 'real.mp4']);
+  });
+
+  it.each([
+    ['under the name of the job', () => directory, { existed: true, contentType: 'video/mp4' }],
+    ['of another size under a name of the caller', () => target, { code: 'file_exists' }],
+  ])('%s moves no byte: one HEAD', async (_, path, expected) => {
+    await writeFile(join(directory, 'job_1.mp4'), MOVIE);
+    await writeFile(target, 'mine');
+    expect(await save(path()).catch((error) => error)).toMatchObject(expected);
+    const requests = service.seen.filter(({ path }) => /output/.test(path)).map(({ method }) => method);
+    expect(requests).toEqual(['HEAD']);
+  });
+
+  it('under the name of the job is known after its link has expired', async () => {
+    await writeFile(join(directory, 'job_1.mp4'), MOVIE);
+    const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
+    service.addOutput('job_1', { body: MOVIE, refuse });
+    expect(await save(directory)).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
   });
 });
 
@@ -330,27 +362,42 @@ describe('a run that was killed', () => {
   };
   const parts = async () => (await readdir(directory)).filter((name) => name.startsWith('.gen-'));
 
-  it('leaves a part and no file. The next run fetches all of it, and removes a part that is older than a day', async () => {
+  it('leaves a part and no file. The next run fetches all of it, and removes a part of its target after an hour', async () => {
     await killed();
     const [part = ''] = await parts();
     expect(await readdir(directory)).toEqual([part]);
     await save();
     await isMovie(target);
     expect(await parts()).toEqual([part]);
-    const yesterday = Date.now() / 1_000 - 25 * 3_600;
-    await utimes(join(directory, part), yesterday, yesterday);
+    const before = Date.now() / 1_000 - 61 * 60;
+    await utimes(join(directory, part), before, before);
+    await save(join(directory, 'other.mp4'));
+    expect(await parts()).toEqual([part]);
     await save(target, { overwrite: true });
-    await expect.poll(() => readdir(directory)).toEqual(['fox.mp4']);
+    await expect.poll(() => readdir(directory)).toEqual(['fox.mp4', 'other.mp4']);
   });
 });
 
 describe('two that save the same job to the same path', () => {
-  it('do not write to the same file, and one of them wins', async () => {
+  it.each([
+    ['a path', () => target, 'fox.mp4'],
+    ['a directory', () => directory, 'job_1.mp4'],
+  ])('to %s: one saves, and the others resolve with existed', async (_, path, name) => {
     service.addOutput('job_1', { body: MOVIE, cuts: [1_000_000, 2_000_000, 500_000, 900_000] });
-    const all = await Promise.allSettled(Array.from({ length: 5 }, () => save()));
-    expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    for (const one of all) if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'file_exists' });
-    await isMovie(target);
+    const all = await Promise.all(Array.from({ length: 8 }, () => save(path())));
+    expect(all.filter(({ existed }) => existed !== true)).toHaveLength(1);
+    for (const saved of all) expect(saved).toMatchObject({ sizeBytes: MOVIE.length, contentType: 'video/mp4' });
+    await isMovie(join(directory, name));
+    expect(await readdir(directory)).toEqual([name]);
+  });
+
+  it('is not taken for the same where another job saves there at once', async () => {
+    service.addOutput('job_2', { body: OTHER });
+    const jobs = ['job_1', 'job_2', 'job_1', 'job_2'];
+    const all = await Promise.allSettled(jobs.map((job) => saveOutput(makeClient(service), job, target)));
+    const refused = all.filter(({ status }) => status === 'rejected');
+    expect(refused).toHaveLength(2);
+    for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'file_exists' });
     expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { describeFile, openFile } from '../../src/uploading/file.js';
-import { recogniseSource, type Source } from '../../src/uploading/source.js';
+import { recognizeSource, type Source } from '../../src/uploading/source.js';
 import type { FileOptions } from '../../src/uploading/upload-options.js';
 import { stubbed } from '../transport/support.js';
 
@@ -85,7 +85,7 @@ describe('a source is recognised', () => {
       { name: 'fox.png', type: undefined },
     ],
   ])('%s', async (_, given, expected) => {
-    const source = recogniseSource(given());
+    const source = recognizeSource(given());
     expect(source).toMatchObject(expected);
     expect(await contentOf(source)).toEqual([...BYTES]);
   });
@@ -106,14 +106,14 @@ describe('a source is refused', () => {
     [{ size: 1, stream: 'x' }, 'This is not a source.'],
     [{ getReader: true }, 'This is not a source.'],
   ])('%o: %s', (given, message) => {
-    expect(() => recogniseSource(given)).toThrow(message);
+    expect(() => recognizeSource(given)).toThrow(message);
   });
 
   it.each<[unknown, string]>([
     [pieces('text'), 'A source must give bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
   ])('once it is read: %s', async (given, message) => {
-    await expect(contentOf(recogniseSource(given))).rejects.toThrow(message);
+    await expect(contentOf(recognizeSource(given))).rejects.toThrow(message);
   });
 
   it('as unreadable, with what it is and why', async () => {

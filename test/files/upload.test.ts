@@ -236,6 +236,47 @@ describe('the PUT', () => {
   });
 });
 
+describe('a refusal of storage', () => {
+  const STALE: readonly [number, string][] = [
+    [403, 'AccessDenied'],
+    [403, 'SignatureDoesNotMatch'],
+    [400, 'RequestTimeout'],
+  ];
+  const refusing = (status: number, code: string, times: number) => {
+    for (let n = 0; n < times; n += 1) service.faults.push({ step: 'put', status, code });
+  };
+
+  it.each(STALE)('%i %s starts the upload again once, from its first step', async (status, code) => {
+    refusing(status, code, 1);
+    const options = { idempotencyKey: 'upload-1' };
+    expect(await makeClient(service).uploads.upload(blob(), options)).toMatchObject({ upload_id: 'up_2' });
+    expect(service.log.map((line) => line.split(' ')[0])).toEqual(['POST', 'PUT', 'DELETE', 'POST', 'PUT', 'POST']);
+    expect(service.uploads.get('up_2')).toMatchObject({ sha256: hash(MP4), completed: true });
+  });
+
+  it.each(STALE)('%i %s twice is not about the API key', async (status, code) => {
+    refusing(status, code, 2);
+    const error = await failure(makeClient(service).uploads.upload(blob()));
+    expect(error).toMatchObject({ name: 'UploadError', step: 'put', recovery: 'retry' });
+    expect(error.cause).toMatchObject({ name: 'APIError', status, code, recovery: 'retry' });
+    expect(service.uploads.size).toBe(0);
+  });
+
+  it('is not about the API key for a stream either, which cannot be sent again', async () => {
+    refusing(403, 'AccessDenied', 1);
+    const error = await failure(makeClient(service).uploads.upload(stream(), { sizeBytes: MP4.length }));
+    expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
+    expect(service.log.filter((line) => line.startsWith('PUT'))).toHaveLength(1);
+  });
+
+  it.each([401, 400, 404, 412])('%i is one of this upload alone', async (status) => {
+    refusing(status, 'Fault', 1);
+    const error = await failure(makeClient(service).uploads.upload(blob()));
+    expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
+    expect(service.log.filter((line) => line.startsWith('PUT'))).toHaveLength(1);
+  });
+});
+
 describe('a step that fails', () => {
   it('names the create, after which nothing is left', async () => {
     service.faults.push({

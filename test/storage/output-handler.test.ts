@@ -33,7 +33,7 @@ describe('the file', () => {
       'cache-control': 'private, no-cache',
       'content-disposition': 'inline; filename="job_1.mp4"',
       'content-length': `${MOVIE.length}`,
-      'content-security-policy': 'sandbox',
+      'content-security-policy': 'sandbox allow-same-origin',
       'content-type': 'video/mp4',
       etag: service.outputs.get('job_1')?.etag,
       'x-content-type-options': 'nosniff',
@@ -107,7 +107,7 @@ describe('the type', () => {
   ])('%s is sent as %s', async (given, sent) => {
     const { headers } = await serve({ source: typed(given) });
     expect(headers.get('content-type')).toBe(sent);
-    expect(headers.get('content-security-policy')).toBe('sandbox');
+    expect(headers.get('content-security-policy')).toBe('sandbox allow-same-origin');
     const kind = sent === 'application/octet-stream' ? /^attachment/ : /^inline/;
     expect(headers.get('content-disposition')).toMatch(kind);
   });
@@ -147,9 +147,7 @@ describe('the job of a request', () => {
   it('is named in the 404 of a program in development, and never in production', async () => {
     const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
     vi.stubEnv('NODE_ENV', 'development');
-    expect(await text()).toBe(
-      'Not found. The id looked for is "file". Pass jobId to createOutputHandler to change it.',
-    );
+    expect(await text()).toBe('Not found. The requested ID is "file". Pass jobId to createOutputHandler to change it.');
     expect(await (await serve({}, '/files/%E0%A4%A')).text()).toBe(
       'Not found. The request names no job. Pass jobId to createOutputHandler to change it.',
     );
@@ -221,7 +219,7 @@ describe('who may see it', () => {
 
   it('without authorize there is no handler', () => {
     const make = () => createOutputHandler({ client: makeClient(service) } as never);
-    expect(make).toThrow(/needs authorize/);
+    expect(make).toThrow(/authorize is missing/);
   });
 
   it('options are closed', () => {

@@ -14,13 +14,18 @@ const HEADERS = {
 const found = (headers: Record<string, string> = {}, status = 200) =>
   new Response('12345', { status, headers: { ...HEADERS, ...headers } });
 const serve = (answer: Response, asked: RequestInit = {}) =>
-  fileResponse(new Request('https://app.test/file', asked), answer, { jobId: 'job_1', isSaved: false });
+  fileResponse(new Request('https://app.test/file', asked), answer, {
+    jobId: 'job_1',
+    contentType: 'video/mp4',
+    isSaved: false,
+  });
 
 describe('a file is shown', () => {
   it.each<[Record<string, string>, number]>([
     [{ 'if-none-match': '"v1"' }, 304],
     [{ 'if-none-match': '"v0", W/"v1"' }, 304],
     [{ 'if-none-match': ' * ' }, 304],
+    [{ 'if-none-match': '"a,b" , "v1"' }, 304],
     [{ 'if-none-match': '"v2"', 'if-modified-since': 'Fri, 02 Jan 2026 00:00:00 GMT' }, 200],
     [{ 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' }, 304],
     [{ 'if-modified-since': 'Wed, 31 Dec 2025 00:00:00 GMT' }, 200],

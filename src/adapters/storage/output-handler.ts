@@ -5,35 +5,39 @@ import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/i
 import { isMissing, isPart, isUnsatisfiable, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
 import { handlerMistake } from '../../rules/handler-call.js';
 import { anObject, callback, checkOptions, optionsOf } from '../../rules/options.js';
+import { readUpTo } from '../../runtime/bytes.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { systemClock } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
+import { keepLast } from '../../runtime/keep-last.js';
+import { FIRST_BYTES, mediaTypeOf } from '../../schemas/file-type.js';
+import { safeContentType } from '../../schemas/media-type.js';
 import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
 
-/** What `createOutputHandler` takes. */
+/** Options of `createOutputHandler`. */
 export interface OutputHandlerOptions {
-  /** The client that reads the files. Its key never reaches the page. */
+  /** The client that reads the files. The page never receives its key. */
   readonly client: OutputClient;
   /**
-   * Says whether this request may see the file of this job: only `true` lets it. Look the job up in your own data, by the
-   * user that the request belongs to.
+   * Returns true if this request may see the file of this job. Look the job up in your own data, by the user of the
+   * request.
    */
   readonly authorize: (request: Request, jobId: string) => boolean | Promise<boolean>;
   /**
-   * Returns the job id that a request names. @default `?job=`, else the part of the path that looks like a job's id (an
-   * extension is dropped), else the last part
+   * Returns the job ID of a request. @default `?job=`, otherwise the part of the path that looks like a job ID (without an
+   * extension), otherwise the last part
    */
   readonly jobId?: ((request: Request) => string) | undefined;
   /**
-   * Where the copy of a job's file is, so that views do not count against the service's 300 reads a minute: `r2(…)`, `s3(…)`
-   * or an object with a `get` of your own. Without a copy, and where `get` has no answer within ten seconds, the file is read from the
-   * service. @default the service
+   * Returns the copy of a job's file, so that views do not count against the service's 300 reads a minute: `r2(…)`, `s3(…)`,
+   * or an object with your own `get`. Without a copy, or if `get` does not respond within ten seconds, the file is read from
+   * the service. @default the service
    */
   readonly source?: ((jobId: string, request: Request) => MaybeSource | Promise<MaybeSource>) | undefined;
   /**
-   * Told of what is not the page's fault: an `authorize` or a `source` that throws, and a service that cannot
-   * be read. It only observes. @default nothing is called
+   * Called for errors that the page did not cause: an `authorize` or a `source` that throws, and a service that cannot be
+   * read. Errors that it throws are ignored.
    */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
@@ -48,19 +52,20 @@ const HANDLER_OPTIONS = optionsOf({
   onError: callback,
 });
 
-/** A part of a path that looks like a job's id, without the extension that a player may want to see. */
+/** A part of a path that looks like a job ID. Some players need an extension. */
 const JOB_ID = /^(job_[\w-]+)(?:\.\w{1,5})?$/;
-/** How long a source may take until the head of its answer is there. After that the service is read. */
+/** How long a source may take to send its headers. After that, the service is read. */
 const SOURCE_MS = 10_000;
+/** Jobs whose types a handler remembers. */
+const MAX_TYPES = 1_000;
 
-/** Serves the file of a job that the request names. */
+/** Serves the file of the job that a request names. */
 export type OutputHandler = (request: Request) => Promise<Response>;
 
 /**
- * Makes a web handler for GET and HEAD that shows finished files to a browser, which cannot use the authenticated link of a
- * job. It serves ranges, so that videos can be sought, conditions and HEAD. The job's id is what `jobId` returns; without it,
- * `?job=`, else the part of the path that looks like a job's id, else the last part. Who is not authorized, and a job that is
- * unknown, are both answered with 404; a job that is not finished with 409. `?download` in the URL saves the file.
+ * Creates a web handler for GET and HEAD that shows finished files to a browser, which cannot use the authenticated link of a
+ * job. It serves ranges, conditional requests, and HEAD. It responds 404 to a request that is not authorized and to an unknown
+ * job, and 409 if the job is not finished. `?download` in the URL saves the file.
  *
  * @example
  * export const GET = createOutputHandler({
@@ -73,16 +78,17 @@ export function createOutputHandler(options: OutputHandlerOptions): OutputHandle
   requireOutputClient('createOutputHandler({ client, authorize })', options?.client);
   if (options.authorize === undefined) {
     throw new GenError(
-      'createOutputHandler needs authorize: a function (request, jobId) that returns true where the request may see the file. Without it everybody could see every file.',
+      'createOutputHandler: authorize is missing, so everybody could see every file. Pass a function (request, jobId) that returns true if the request may see the file.',
     );
   }
+  const types = new Map<string, string | undefined>();
   return async (request) => {
     const mistake = handlerMistake('The output handler', request);
     if (mistake) {
       callObserver(() => options.onError?.(mistake, request));
       return new Response(mistake.message, { status: 500 });
     }
-    const handling = new Handling(options, request);
+    const handling = new Handling(options, request, types);
     return handling.answer().catch((error: unknown) => handling.failed(error));
   };
 }
@@ -91,13 +97,16 @@ class Handling {
   readonly #options: OutputHandlerOptions;
   readonly #request: Request;
   readonly #isHead: boolean;
-  #lookedFor: string | undefined;
-  /** Whether a function of the app is at work: what it throws is never an answer about the job. */
+  /** The media types of jobs by their first bytes, if they were requested. */
+  readonly #types: Map<string, string | undefined>;
+  #jobId: string | undefined;
+  /** True while a function of the app runs: its errors never say anything about the job. */
   #isInApp = true;
 
-  constructor(options: OutputHandlerOptions, request: Request) {
+  constructor(options: OutputHandlerOptions, request: Request, types: Map<string, string | undefined>) {
     this.#options = options;
     this.#request = request;
+    this.#types = types;
     this.#isHead = request.method === 'HEAD';
   }
 
@@ -106,70 +115,91 @@ class Handling {
     const request = this.#request;
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
     const url = new URL(request.url);
-    const jobId = this.#jobId(url);
-    // Only true lets a request through: a user object, or a Response returned by mistake, does not.
+    const jobId = this.#requestedJob(url);
+    // A user object, or a Response that is returned by mistake, authorizes nothing.
     if (jobId === undefined || (await authorize(request, jobId)) !== true) return this.#notFound(jobId);
     this.#isInApp = false;
-    this.#lookedFor = jobId;
-    const found = (await this.#copy(jobId)) ?? (await this.#file(jobId));
-    if (isUnsatisfiable(found.status))
-      return plainResponse(416, { 'content-range': found.headers.get('content-range') ?? 'bytes */*' });
-    return fileResponse(request, found, { jobId, isSaved: url.searchParams.has('download') });
+    this.#jobId = jobId;
+    const found = await this.#read(jobId, this.#asked());
+    if (isUnsatisfiable(found.status)) {
+      const range = found.headers.get('content-range');
+      return plainResponse(416, range === null ? {} : { 'content-range': range });
+    }
+    const contentType = await this.#typeOf(jobId, found.headers.get('content-type') ?? '');
+    return fileResponse(request, found, { jobId, contentType, isSaved: url.searchParams.has('download') });
   }
 
-  /** The answer for an error; `onError` is called for what is not the page's fault. */
+  /** The response to an error. Calls `onError` if the page did not cause it. */
   failed(error: unknown): Response {
     if (this.#request.signal?.aborted) return new Response(null, { status: 499 });
     if (this.#isInApp) {
-      this.#tell(error);
+      this.#report(error);
       return plainResponse(500);
     }
-    if (NotFoundError.isInstance(error)) return this.#notFound(this.#lookedFor);
+    if (NotFoundError.isInstance(error)) return this.#notFound(this.#jobId);
     const { status, isReported, retryAfterMs } = pageAnswer(error);
-    if (isReported) this.#tell(error);
+    if (isReported) this.#report(error);
     const pause = retryAfterMs === undefined ? undefined : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` };
     return plainResponse(status, pause);
   }
 
-  /** The same answer for a job that is unknown and for one that this request may not see. */
+  /** The same response for an unknown job and for one that this request may not see. */
   #notFound(jobId: string | undefined): Response {
-    const what = jobId === undefined ? 'The request names no job' : `The id looked for is "${jobId.slice(0, 80)}"`;
+    const what = jobId === undefined ? 'The request names no job' : `The requested ID is "${jobId.slice(0, 80)}"`;
     return plainResponse(404, {}, isDevelopment() ? ` ${what}. Pass jobId to createOutputHandler to change it.` : '');
   }
 
-  /** The id of the job that the request names; undefined for a doubtful one. */
-  #jobId(url: URL): string | undefined {
+  /** The job ID in the request. Undefined if it is ambiguous or invalid. */
+  #requestedJob(url: URL): string | undefined {
     const { jobId } = this.#options;
-    const id = jobId ? jobId(this.#request) : askedJobId(url);
+    const id = jobId ? jobId(this.#request) : jobIdIn(url);
     return typeof id !== 'string' || id === '' || /^\.{1,2}$|\p{C}/u.test(id) ? undefined : id;
   }
 
-  /** The copy of the file, where there is one. If the store fails, `onError` is called and the service is read. */
-  async #copy(jobId: string): Promise<Response | undefined> {
+  /** The file, or the part of it that is asked for: a copy if there is one, otherwise from the service. */
+  async #read(jobId: string, asked: GetOptions): Promise<Response> {
+    return (await this.#copy(jobId, asked)) ?? (await this.#file(jobId, asked));
+  }
+
+  /**
+   * The Content-Type to send. If the label says nothing, and the response does not begin with the first bytes, they are
+   * requested once for each job: players begin with a HEAD or two bytes.
+   */
+  async #typeOf(jobId: string, label: string): Promise<string> {
+    if (safeContentType(label) !== undefined) return label;
+    if (!this.#types.has(jobId)) {
+      const { signal } = this.#request;
+      const asked = { method: 'GET', range: `bytes=0-${FIRST_BYTES - 1}`, signal } as const;
+      const found = await this.#read(jobId, asked).catch(() => undefined);
+      if (found === undefined) return label;
+      const { bytes: head } = await readUpTo(found.body, FIRST_BYTES);
+      keepLast(this.#types, jobId, mediaTypeOf({ head }), MAX_TYPES);
+    }
+    return this.#types.get(jobId) ?? label;
+  }
+
+  /** If the store fails, `onError` is called and the service is read. */
+  async #copy(jobId: string, asked: GetOptions): Promise<Response | undefined> {
     const { source } = this.#options;
     if (source === undefined) return undefined;
     try {
       const response = await this.#inTime(async (signal) =>
-        (await source(jobId, this.#request))?.get({ ...this.#asked(), signal }),
+        (await source(jobId, this.#request))?.get({ ...asked, signal }),
       );
-      if (response === undefined || this.#isFile(response)) return response;
-      await response.body?.cancel();
+      if (response === undefined || isFile(response, asked)) return response;
+      response.body?.cancel().catch(() => undefined);
       if (!isMissing(response.status))
-        throw new GenError(`The copy of job ${jobId} was answered with ${response.status}.`);
+        throw new GenError(`The copy of job ${jobId} could not be read: its store sent status ${response.status}.`);
     } catch (error) {
-      if (!this.#request.signal?.aborted) this.#tell(error);
+      if (!this.#request.signal?.aborted) this.#report(error);
     }
     return undefined;
   }
 
-  /** Whether an answer is the file, or the part of it that was asked for. */
-  #isFile({ ok, status }: Response): boolean {
-    return isPart(status) ? this.#asked().range !== undefined : ok || isUnsatisfiable(status);
-  }
-
-  /** Gives the source its time until the head of its answer is there. The body may take as long as the page reads it. */
+  /** The limit ends with the headers. The body may take as long as the page reads it. */
   async #inTime(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
-    const late = () => new GenError(`The source has not answered within ${SOURCE_MS} ms.`);
+    const late = () =>
+      new GenError(`The source did not respond within ${SOURCE_MS} ms. The file is read from the service.`);
     const deadline = startDeadline({ clock: systemClock, ms: SOURCE_MS, signal: this.#request.signal, late });
     const drop = (response: Response | undefined) => void response?.body?.cancel().catch(() => undefined);
     let response: Response | undefined;
@@ -177,32 +207,32 @@ class Handling {
       response = await deadline.race(read(deadline.signal), drop);
       return response;
     } finally {
-      // From here on only the page ends the body.
+      // From now on, only the page ends the body.
       if (response === undefined) deadline.end();
       else deadline.pause();
     }
   }
 
-  async #file(jobId: string): Promise<Response> {
-    const { client } = this.#options;
-    const { jobs } = client;
-    const { range, ifRange, signal } = this.#asked();
+  async #file(jobId: string, asked: GetOptions): Promise<Response> {
+    const { jobs } = this.#options.client;
+    const { method, range, ifRange, signal } = asked;
+    const file = new JobFile(this.#options.client, jobId, { signal });
     try {
-      if (this.#isHead) return headOf(await jobs.outputInfo(jobId, { signal }));
+      if (method === 'HEAD') return headOf(await file.request(() => jobs.outputInfo(jobId, { signal })));
       const conditions = { ...(range !== undefined && { range }), ...(ifRange !== undefined && { ifRange }) };
-      const response = await jobs.output(jobId, { signal, resume: true, ...conditions });
-      if (this.#isFile(response)) return response;
-      await response.body?.cancel();
-      throw new DownloadError(`The service answered with a part of the file of job ${jobId} that was not asked for.`, {
+      const response = await file.request(() => jobs.output(jobId, { signal, resume: true, ...conditions }));
+      if (isFile(response, asked)) return response;
+      response.body?.cancel().catch(() => undefined);
+      throw new DownloadError(`The service sent a part of the file of job ${jobId} that was not requested.`, {
         jobId,
         code: 'interrupted',
       });
     } catch (cause) {
       if (APIError.isInstance(cause) && isUnsatisfiable(cause.status))
         return new Response(null, { status: cause.status, headers: cause.headers });
-      // Only the job tells why it has no file, unless the service has said it.
+      // Otherwise, the job says why it has no file.
       if (saysWhyNoFile(cause)) throw cause;
-      return new JobFile(client, jobId, { signal }).explained(() => Promise.reject(cause));
+      return file.explained(() => Promise.reject(cause));
     }
   }
 
@@ -213,14 +243,19 @@ class Handling {
     return { method: this.#isHead ? 'HEAD' : 'GET', range, ifRange, signal };
   }
 
-  #tell(error: unknown): void {
+  #report(error: unknown): void {
     const { onError } = this.#options;
     if (onError) callObserver(() => onError(error, this.#request));
   }
 }
 
-/** The id of the job: `?job=`, else the part of the path that looks like one, else the last part. */
-function askedJobId(url: URL): string | undefined {
+/** If a response is the file, or the part of it that is asked for. */
+function isFile({ ok, status, headers }: Response, { range }: GetOptions): boolean {
+  return isPart(status) ? range !== undefined && headers.has('content-range') : ok || isUnsatisfiable(status);
+}
+
+/** The job ID: `?job=`, otherwise the part of the path that looks like one, otherwise the last part. */
+function jobIdIn(url: URL): string | undefined {
   const asked = url.searchParams.getAll('job');
   if (asked.length > 0) return asked.length > 1 ? undefined : asked[0];
   const parts = url.pathname.split('/').filter((part) => part !== '');
@@ -237,7 +272,7 @@ function decoded(part: string): string | undefined {
 }
 
 function headOf({ contentType, sizeBytes, etag, lastModified, acceptsRanges }: OutputInfo): Response {
-  const told = {
+  const known = {
     'content-type': contentType,
     'content-length': sizeBytes === undefined ? undefined : `${sizeBytes}`,
     etag,
@@ -245,6 +280,6 @@ function headOf({ contentType, sizeBytes, etag, lastModified, acceptsRanges }: O
     'accept-ranges': acceptsRanges ? 'bytes' : undefined,
   };
   const headers = new Headers();
-  for (const [name, value] of Object.entries(told)) if (value !== undefined) headers.set(name, value);
+  for (const [name, value] of Object.entries(known)) if (value !== undefined) headers.set(name, value);
   return new Response(null, { headers });
 }

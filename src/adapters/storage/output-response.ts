@@ -1,16 +1,19 @@
 import { extensionFor } from '../../downloading/output.js';
 import { isPart } from '../../rules/files.js';
-import { encodingOf } from '../../runtime/bytes.js';
+import { isEncoded } from '../../runtime/bytes.js';
 import { mediaTypeEssence, safeContentType, safeFileName } from '../../schemas/media-type.js';
 
-/** The headers of a file that a page sees. All others stay here. */
+/** The headers of a file that a page receives. */
 const SHOWN_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
 const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
-/** On every answer: what a browser takes for a document despite its type gets no origin and runs no script. */
-const SAFE = { 'x-content-type-options': 'nosniff', 'content-security-policy': 'sandbox' } as const;
-/** The largest file that Bun is given in one piece, because Bun.serve sends every stream without its length. */
-const MOST_BYTES_IN_ONE_PIECE = 16 * 1024 * 1024;
-const WORDS: Readonly<Record<number, string>> = {
+/**
+ * On every response: no script runs, whatever the browser takes the file for. Without `allow-same-origin`, a video that is
+ * opened by its link does not play: the player of the browser requests it from another origin.
+ */
+const SAFE = { 'x-content-type-options': 'nosniff', 'content-security-policy': 'sandbox allow-same-origin' } as const;
+/** Bun.serve sends every stream without its length, so a file up to this size is sent in one piece. */
+const MAX_BYTES_IN_ONE_PIECE = 16 * 1024 * 1024;
+const TEXTS: Readonly<Record<number, string>> = {
   404: 'Not found.',
   405: 'Method not allowed.',
   409: 'Not finished yet.',
@@ -21,16 +24,16 @@ const WORDS: Readonly<Record<number, string>> = {
 export async function fileResponse(
   request: Request,
   found: Response,
-  { jobId, isSaved }: { readonly jobId: string; readonly isSaved: boolean },
+  { jobId, contentType, isSaved }: { readonly jobId: string; readonly contentType: string; readonly isSaved: boolean },
 ): Promise<Response> {
-  const contentType = found.headers.get('content-type') ?? '';
   const type = mediaTypeEssence(contentType);
   const shown = safeContentType(contentType);
   const isOnePart = isPart(found.status);
   const headers = new Headers({ 'cache-control': 'private, no-cache', ...SAFE });
-  // What comes out of an encoded answer has another length, and other ranges.
-  const isEncoded = encodingOf(found.headers) !== undefined;
-  for (const header of isEncoded ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header)) : SHOWN_HEADERS) {
+  // The decoded bytes have another length and other ranges.
+  for (const header of isEncoded(found.headers)
+    ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header))
+    : SHOWN_HEADERS) {
     const value = found.headers.get(header);
     if (value !== null) headers.set(header, value);
   }
@@ -49,12 +52,12 @@ export async function fileResponse(
 }
 
 async function fileBody({ body }: Response, sizeBytes: number): Promise<BodyInit | null> {
-  const isOnePiece = 'Bun' in globalThis && sizeBytes <= MOST_BYTES_IN_ONE_PIECE;
+  const isOnePiece = 'Bun' in globalThis && sizeBytes <= MAX_BYTES_IN_ONE_PIECE;
   return isOnePiece ? new Response(body).arrayBuffer() : body;
 }
 
 export function plainResponse(status: number, headers: Readonly<Record<string, string>> = {}, more = ''): Response {
-  const text = (WORDS[status] ?? 'The file cannot be read at the moment.') + more;
+  const text = (TEXTS[status] ?? 'The file cannot be read at the moment.') + more;
   return new Response(text, {
     status,
     headers: {
@@ -66,13 +69,14 @@ export function plainResponse(status: number, headers: Readonly<Record<string, s
   });
 }
 
-/** Whether the page has the file already, by If-None-Match or else If-Modified-Since (RFC 9110, 13.2.2). */
+/** If the page has the file already, by If-None-Match, otherwise by If-Modified-Since (RFC 9110, 13.2.2). */
 function isUnchanged({ headers: asked }: Request, headers: Headers): boolean {
   const tags = asked.get('if-none-match');
   if (tags !== null) {
-    const plain = (tag: string) => tag.trim().replace(/^W\//, '');
-    const own = headers.get('etag');
-    return tags.trim() === '*' || (own !== null && tags.split(',').some((tag) => plain(tag) === plain(own)));
+    const own = headers.get('etag')?.replace(/^W\//, '');
+    // A tag may contain a comma.
+    const listed = tags.match(/"[^"]*"/g) ?? [];
+    return tags.trim() === '*' || listed.some((tag) => tag === own);
   }
   const since = Date.parse(asked.get('if-modified-since') ?? '');
   return Date.parse(headers.get('last-modified') ?? '') <= since;
@@ -90,7 +94,7 @@ interface ByteRange {
 
 const BYTES = /^bytes=(\d*)-(\d*)$/;
 
-/** The Range header where it asks for one range of bytes. Anything else is to be ignored, so that the whole file comes. */
+/** The Range header if it requests one range of bytes. Any other is ignored, and the response is the whole file. */
 export function singleRange(header: string | null): string | undefined {
   const text = header?.trim() ?? '';
   const [, first = '', last = ''] = BYTES.exec(text) ?? [];
@@ -98,7 +102,7 @@ export function singleRange(header: string | null): string | undefined {
   return first !== '' && last !== '' && Number(last) < Number(first) ? undefined : text;
 }
 
-/** The bytes that a Range header means in a file of `size` bytes; undefined for the whole file. */
+/** The bytes that a Range header selects in a file of `size` bytes. Undefined for the whole file. */
 export function rangeIn(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const range = singleRange(header ?? null);
   if (range === undefined) return undefined;

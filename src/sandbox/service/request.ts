@@ -3,7 +3,7 @@ import { isUploadField } from '../../rules/fields.js';
 import { CHARACTER_WIDTH } from '../../rules/limits.js';
 import { isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
-import { imageSize } from '../../uploading/sniff.js';
+import { imageSize } from '../../uploading/image-size.js';
 import { OWN_CODES, REVIEW_WORDS } from '../world/assumptions.js';
 import type { World } from '../world/world.js';
 

@@ -1,6 +1,6 @@
 import { MB, UPLOAD_BYTES } from '../../rules/limits.js';
 import { show } from '../../schemas/show.js';
-import { IMAGE_HEADER_BYTES } from '../../uploading/sniff.js';
+import { IMAGE_HEADER_BYTES } from '../../uploading/image-size.js';
 import { UPLOAD_URL_TTL_MS } from '../world/assumptions.js';
 import { randomId } from '../world/random.js';
 import type { StoredUpload } from '../world/state.js';

@@ -1,61 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { extensionFor } from '../../src/index.js';
 import { safeFileName } from '../../src/schemas/media-type.js';
-import { imageSize, sniffMediaType } from '../../src/uploading/sniff.js';
+import { imageSize } from '../../src/uploading/image-size.js';
 
 const latin1 = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
-
-describe('the first bytes tell the type of', () => {
-  it.each([
-    ['image/png', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR'],
-    ['image/jpeg', '\xff\xd8\xff\xe0\0\x10JFIF'],
-    ['image/gif', 'GIF89a'],
-    ['image/webp', 'RIFF\0\0\0\0WEBPVP8 '],
-    ['image/avif', '\0\0\0\x1cftypavif'],
-    ['image/heic', '\0\0\0\x18ftypheic'],
-    ['image/heif', '\0\0\0\x18ftypmif1\0\0\0\0mif1heic'],
-    ['video/mp4', '\0\0\0\x18ftypisom'],
-    ['video/mp4', '\0\0\0\x18ftypmp42'],
-    ['video/quicktime', '\0\0\0\x14ftypqt  '],
-    ['video/webm', '\x1aE\xdf\xa3\x9fB\x86\x81\x01B\x82\x84webm'],
-    ['video/x-matroska', '\x1aE\xdf\xa3\x9fB\x82\x88matroska'],
-    ['video/x-msvideo', 'RIFF\0\0\0\0AVI LIST'],
-    ['audio/mpeg', 'ID3\x04'],
-    ['audio/mpeg', '\xff\xfb\x90\x44'],
-    ['audio/wav', 'RIFF\0\0\0\0WAVEfmt '],
-    ['audio/ogg', 'OggS\0\x02OpusHead'],
-    ['audio/flac', 'fLaC'],
-    ['audio/aac', '\xff\xf1\x50\x80'],
-    ['audio/mp4', '\0\0\0\x20ftypM4A '],
-    ['image/heif', '\0\0\0\x18ftypmsf1\0\0\0\0msf1'],
-    ['audio/mp4', '\0\0\0\x20ftypF4A '],
-    ['video/3gpp', '\0\0\0\x18ftyp3gp4'],
-    ['video/ogg', 'OggS\0\x02\x80theora'],
-    // The header says what is inside, and not the data behind it.
-    ['video/x-matroska', `\x1aE\xdf\xa3\x9fB\x82\x88matroska${'\0'.repeat(48)}webm`],
-    ['audio/ogg', `OggS\0\x02OpusHead${'\0'.repeat(48)}theora`],
-  ])('%s', (type, head) => {
-    expect(sniffMediaType(latin1(head))).toBe(type);
-  });
-
-  it.each([
-    '',
-    'plain text',
-    '<html>',
-    // An MPEG frame without a bit rate, without a sample rate, of no version, and of no layer.
-    '\xff\xfb\xf0\x44',
-    '\xff\xfb\x9c\x44',
-    '\xff\xeb\x90\x44',
-    '\xff\xe1\x90\x44',
-    // Without the eleven bits that begin a frame.
-    '\x00\xfb\x90\x44',
-    '\xff\x1b\x90\x44',
-    'RIFF\0\0\0\0ACON',
-    'JUNK\0\0\0\0WEBP',
-  ])('no medium: %j', (head) => {
-    expect(sniffMediaType(latin1(head))).toBeUndefined();
-  });
-});
 
 describe('the header tells the width and height of', () => {
   const FRAME = '\0\x0b\x08\x01\x2c\x02\x80';

@@ -1,0 +1,51 @@
+/** First bytes that {@link imageSize} needs: a JPEG can have a preview and a color profile before its size. */
+export const IMAGE_HEADER_BYTES = 256 * 1024;
+
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The size in the header of a PNG, JPEG, GIF, or WebP, without EXIF rotation. Undefined if it cannot be read. */
+export function imageSize(head: Uint8Array): ImageSize | undefined {
+  const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+  const is = (at: number, text: string) =>
+    head.length >= at + text.length && Array.from(text).every((char, i) => head[at + i] === char.charCodeAt(0));
+  try {
+    if (is(0, '\x89PNG')) return { width: view.getUint32(16), height: view.getUint32(20) };
+    if (is(0, 'GIF8')) return { width: view.getUint16(6, true), height: view.getUint16(8, true) };
+    if (is(0, 'RIFF') && is(8, 'WEBP')) return webpSize(view, String.fromCharCode(...head.subarray(12, 16)));
+    return is(0, '\xff\xd8') ? jpegSize(view) : undefined;
+  } catch (cause) {
+    if (cause instanceof RangeError) return undefined; // The header is longer than `head`.
+    throw cause;
+  }
+}
+
+function webpSize(view: DataView, chunk: string): ImageSize | undefined {
+  if (chunk === 'VP8X') {
+    return { width: 1 + (view.getUint32(24, true) & 0xffffff), height: 1 + (view.getUint32(26, true) >>> 8) };
+  }
+  if (chunk === 'VP8L') {
+    const bits = view.getUint32(21, true);
+    return { width: 1 + (bits & 0x3fff), height: 1 + ((bits >>> 14) & 0x3fff) };
+  }
+  if (chunk !== 'VP8 ') return undefined;
+  return { width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff };
+}
+
+/** Skips segments up to the frame header. C4, C8, and CC are no frames. */
+function jpegSize(view: DataView): ImageSize | undefined {
+  let at = 2;
+  while (view.getUint8(at) === 0xff) {
+    const marker = view.getUint8(at + 1);
+    if (marker === 0xff) {
+      at += 1;
+      continue;
+    }
+    const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+    if (isFrame) return { width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
+    at += 2 + view.getUint16(at + 2);
+  }
+  return undefined;
+}

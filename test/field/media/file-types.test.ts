@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { outputType } from '../../../src/downloading/output.js';
+import { isDocument, mediaTypeOf, mediaTypeOfBytes } from '../../../src/schemas/file-type.js';
+import { uploadTypeOf } from '../../../src/schemas/media-type.js';
+import { describeFile } from '../../../src/uploading/file.js';
+import { FILES } from './file-types.js';
+
+const bytesOf = (head: string) => Uint8Array.from(head, (char) => char.charCodeAt(0));
+
+describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent }) => {
+  it(`is ${bytes} by its bytes`, () => {
+    expect(mediaTypeOfBytes(bytesOf(head))).toBe(bytes);
+  });
+
+  it(`is ${sent} as "${name ?? ''}" of type "${type}"`, () => {
+    expect(mediaTypeOf({ head: bytesOf(head), type, name })).toBe(sent);
+  });
+
+  it('is what the caller says', () => {
+    expect(mediaTypeOf({ option: 'video/mp4', head: bytesOf(head), type, name })).toBe('video/mp4');
+  });
+
+  it.skipIf(head === '')('is uploaded under its type, or refused before the first call', async () => {
+    const blob = new Blob([bytesOf(head)], { type });
+    const source = { name, size: blob.size, type: blob.type, stream: () => blob.stream() };
+    const described = describeFile(source, {});
+    if (sent === undefined || uploadTypeOf(sent) === undefined) {
+      await expect(described).rejects.toMatchObject({ name: 'PreflightError', code: 'upload_invalid' });
+    } else {
+      expect((await described).params).toMatchObject({ mime_type: sent, upload_type: uploadTypeOf(sent) });
+    }
+  });
+
+  it('is stored as an output under its type, unless it is a page or JSON', () => {
+    const label = type === '' ? undefined : type;
+    const found = mediaTypeOf({ head: bytesOf(head), type });
+    const stored = () => outputType('job_1', label, bytesOf(head));
+    if (found !== undefined && isDocument(found)) expect(stored).toThrow(/instead of the file/);
+    else expect(mediaTypeOf({ type: stored() })).toBe(found);
+  });
+});
