@@ -8,30 +8,18 @@ export function fileSystemCode(reason: unknown): string {
   return reason instanceof Error && 'code' in reason ? String(reason.code) : '';
 }
 
-/**
- * Flushes a file to the disk. Node's permission model forbids it by the descriptor, and the file system that Yarn PnP puts in
- * the place of Node's cannot do it by the handle.
- */
+/** Flushes a file to the disk. Node's permission model forbids this by descriptor, and Yarn PnP by handle. */
 export async function flush(file: FileHandle): Promise<void> {
   try {
     await file.sync();
   } catch (reason) {
-    // The disk's own errors have a code.
+    // Errors of the disk have a code.
     if (fileSystemCode(reason) !== '') throw reason;
     await flushDescriptor(file.fd);
   }
 }
 
-export async function flushPath(path: string): Promise<void> {
-  const file = await open(path, 'r+');
-  try {
-    await flush(file);
-  } finally {
-    await file.close();
-  }
-}
-
-/** Makes a new name last through a power cut, where the system can flush a directory (Windows cannot). */
+/** Makes a new name survive a power cut, if the system can flush a directory. Windows cannot. */
 export async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r').catch(() => undefined);
   if (directory) await flush(directory).catch(() => undefined);
