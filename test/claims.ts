@@ -83,17 +83,27 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'estimates from the jobs that have completed: progress grows up to 0.99, and etaMs is what is left',
     ],
     [
-      'an eighth of them is left for your own `jobs.get`',
+      'eighth of them, 15 a minute, for your own `jobs.get`',
       'test/waiting/naive-code.test.ts',
       'leaves the caller’s own reads their share while 200 waits are read at full pace',
     ],
     [
-      'Two waits on one job share one read',
+      'polls once more, for five seconds at most, unless its last poll is younger',
+      'test/waiting/last-poll.test.ts',
+      'polls once more if its process slept meanwhile (%s)',
+    ],
+    [
+      'five in a row end the wait',
+      'test/waiting/last-poll.test.ts',
+      'with status %i is a failed poll, and ends a wait after five in a row',
+    ],
+    [
+      'Two waits on one job share one poll',
       'test/waiting/wait-for-job.test.ts',
       'costs one read for any number of waits on one job',
     ],
     [
-      'A video is read every 10 to 12 seconds',
+      'Waits poll a video\nevery 10 to 12 seconds',
       'test/waiting/wait-for-job.test.ts',
       'reads a job first when it could be done, then about every eleven seconds',
     ],

@@ -1,8 +1,8 @@
-import { endsWait, isRateLimited } from '../rules/failure-kind.js';
+import { endsWait, isRateLimited, isStrayPage, MAX_WITHOUT_FILE_MS } from '../rules/failure-kind.js';
 import { ENDED, type JobProgress, readPauseMs } from '../rules/read-order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
-import { isSettled, type Job } from '../schemas/job.js';
+import { isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { JobLengths } from '../store/facts.js';
 import type { Notice } from './notices.js';
 import { type ReadLimits, ReadQueue } from './read-queue.js';
@@ -31,6 +31,8 @@ interface Shown {
   readonly job: Job;
   readonly progress: JobProgress;
   readonly isRead: boolean;
+  /** If true, the job has been completed without its file for too long. */
+  readonly hasLostFile: boolean;
 }
 
 /**
@@ -102,12 +104,13 @@ export class ReadScheduler {
     if (entry.job && entry.version > place.version) {
       const { job, version } = entry;
       place.version = version;
-      return { job, progress: this.#rhythms.progressOf(place, job, now), isRead: true };
+      const hasLostFile = now - (entry.filelessSinceMs ?? now) >= MAX_WITHOUT_FILE_MS;
+      return { job, progress: this.#rhythms.progressOf(place, job, now), isRead: true, hasLostFile };
     }
     if (entry.event && entry.event.atMs <= now) {
       const { job } = entry.event;
       this.#rhythms.completed(entry, job, now - entry.sinceMs);
-      return { job, progress: ENDED, isRead: false };
+      return { job, progress: ENDED, isRead: false, hasLostFile: false };
     }
     if (this.#clock.perRequest) this.#takeTurn(place, now);
     return entry.reader === place ? 'read' : 'sleep';
@@ -120,8 +123,11 @@ export class ReadScheduler {
     this.#rhythms.seen(entry, job, now);
     entry.version++;
     entry.lastReadMs = now;
+    entry.lastPollMs = now;
     entry.failures = 0;
+    entry.pages = 0;
     entry.lastError = undefined;
+    entry.filelessSinceMs = isFinal(job) && !isSettled(job) ? (entry.filelessSinceMs ?? now) : undefined;
     if (isSettled(job)) this.#forget(entry);
     else {
       if (entry.eager > 0) entry.eager--;
@@ -134,9 +140,11 @@ export class ReadScheduler {
   /** The wait's read has failed. Whether that ends the wait: it will not read again. */
   missed(place: WaitPlace, error: unknown): boolean {
     const { entry, queue, maxRetryAfterMs } = place;
-    const ends = endsWait(error);
+    const pages = isStrayPage(error) ? entry.pages + 1 : 0;
+    const ends = endsWait(error, pages);
     this.#readingEnded(place);
     const now = this.#clock.now();
+    if (error !== RESTART) Object.assign(entry, { lastPollMs: now, pages });
     if (error === RESTART) this.#rest(entry, now);
     else if (!ends) {
       const asked = askedMs(error, maxRetryAfterMs);
@@ -150,6 +158,17 @@ export class ReadScheduler {
     }
     this.#planTurn();
     return ends;
+  }
+
+  /** Whether the last poll of the job ended a poll interval ago or longer: for example, its process slept. */
+  isOutdated({ entry }: WaitPlace): boolean {
+    return this.#clock.now() - entry.lastPollMs >= this.#rhythms.intervalMs(entry);
+  }
+
+  /** Whether the wait's poll in flight is as old. */
+  hasStalled(place: WaitPlace): boolean {
+    const { entry } = place;
+    return entry.reader === place && this.#clock.now() - entry.readerSinceMs >= this.#rhythms.intervalMs(entry);
   }
 
   leave(place: WaitPlace): void {

@@ -1,11 +1,11 @@
 import { JobBlockedError, JobCanceledError, JobError, JobFailedError, WaitTimeoutError } from '../errors/index.js';
 import { backoff } from '../rules/backoff.js';
-import { endsWait } from '../rules/failure-kind.js';
+import { endsWait, missingFileError } from '../rules/failure-kind.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
-import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
+import { type CompletedJob, isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { ReadLimits } from './read-queue.js';
 import { RESTART, type ReadScheduler } from './scheduler.js';
 import type { WaitOptions } from './wait-options.js';
@@ -60,7 +60,9 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
   let place: WaitPlace | undefined;
   let stopListening: (() => void) | undefined;
   const late = () => timedOut({ id, job, timeoutMs, cause: place?.entry.lastError ?? keyError });
-  const wait = new Wait(context.clock, { limitMs: leftMs, signal, late });
+  const isOutdated = () => place !== undefined && at?.scheduler.isOutdated(place) === true;
+  const hasStalled = () => place !== undefined && at?.scheduler.hasStalled(place) === true;
+  const wait = new Wait(context.clock, { limitMs: leftMs, signal, late, isOutdated, hasStalled });
   try {
     for (let failures = 1; at === undefined; failures++) {
       try {
@@ -76,11 +78,13 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
     stopListening = context.listen?.();
     for (;;) {
       const step = scheduler.next(place);
-      if (step === 'sleep') await wait.sleep();
-      else if (step === 'read') await readOnce(scheduler, place, wait, context.readJob);
-      else {
+      if (typeof step !== 'object') {
+        if (wait.pollsOnceMore() || step === 'read') await readOnce(scheduler, place, wait, context.readJob);
+        else await wait.sleep();
+      } else {
         job = step.job;
         update?.(job, step.progress);
+        if (step.hasLostFile) throw missingFileError(job);
         if (!isSettled(job)) continue;
         if (!step.isRead) void learnCharge(context, at, job);
         return job;
@@ -93,29 +97,57 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
   }
 }
 
+interface WaitEnd extends Pick<WaitTarget['options'], 'signal'> {
+  readonly limitMs: number;
+  readonly late: () => Error;
+  /** Whether the last poll is too old to decide. */
+  readonly isOutdated: () => boolean;
+  /** Whether the poll in flight is too old to wait for. */
+  readonly hasStalled: () => boolean;
+}
+
+/** How long a wait polls once more after its timeout. */
+const LAST_POLL_MS = 5_000;
+
 /**
  * One wait in the context of its caller: it sleeps, reads and ends by itself, with one timer for its time limit and one
  * listener on its signal. The scheduler says what to do next.
  */
 class Wait {
   readonly #clock: Clock;
-  readonly #stopTimer: (() => void) | undefined;
+  readonly #limit: WaitEnd | undefined;
+  #stopTimer: (() => void) | undefined;
+  #lastPoll: 'due' | 'done' | undefined;
   readonly #forgetAbort: (() => void) | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #isWoken = false;
   #endSleep: (() => void) | undefined;
   #working: AbortController | undefined;
 
-  /** `late` makes the error of a wait that has lasted `limitMs`. */
-  constructor(
-    clock: Clock,
-    end?: { readonly limitMs: number; readonly signal: AbortSignal | undefined; readonly late: () => Error },
-  ) {
+  /** `late` creates the error of a wait that has reached `limitMs`. If its polls are outdated, it polls once more. */
+  constructor(clock: Clock, end?: WaitEnd) {
     this.#clock = clock;
     if (!end) return;
-    const { limitMs, signal, late } = end;
-    if (limitMs < Number.POSITIVE_INFINITY) this.#stopTimer = clock.after(limitMs, () => this.#end(late()));
+    const { limitMs, signal, late, isOutdated, hasStalled } = end;
+    this.#limit = end;
+    const expire = () => {
+      if (!isOutdated()) return this.#end(late());
+      this.#lastPoll = 'due';
+      this.#stopTimer = clock.after(LAST_POLL_MS, () => this.#end(late()));
+      if (hasStalled()) this.restart();
+      this.#endSleep?.();
+    };
+    if (limitMs < Number.POSITIVE_INFINITY) this.#stopTimer = clock.after(limitMs, expire);
     this.#forgetAbort = onAbort(signal, () => this.#end(signal?.reason));
+  }
+
+  /** True once for a wait that polls once more at its end. Throws after that poll. */
+  pollsOnceMore(): boolean {
+    if (this.#lastPoll === undefined) return false;
+    if (this.#lastPoll === 'done' || !this.#limit?.isOutdated()) this.#end(this.#limit?.late());
+    this.throwIfEnded();
+    this.#lastPoll = 'done';
+    return true;
   }
 
   throwIfEnded(): void {
@@ -275,14 +307,15 @@ export function timedOut(seen: {
   readonly cause: unknown;
 }): WaitTimeoutError {
   const { id, job, timeoutMs } = seen;
+  const advice = 'It continues: call waitForJob again, or raise timeoutMs.';
   const state =
     job === undefined
-      ? 'it could not be read'
-      : job.status === 'completed'
-        ? 'it was completed when last read, but had no providerOutputUrl'
-        : `it was ${job.status} when last read`;
-  return new WaitTimeoutError(
-    `Job ${id} did not end within ${timeoutMs} ms (${state}). The job goes on: wait for it again, or raise timeoutMs.`,
-    { ...seen, jobId: id },
-  );
+      ? `No poll succeeded. ${advice}`
+      : isFinal(job)
+        ? 'It is completed, but its file is not available yet: call waitForJob again.'
+        : `Its last status was ${job.status}. ${advice}`;
+  return new WaitTimeoutError(`Job ${id} did not finish within ${timeoutMs} ms (timeoutMs). ${state}`, {
+    ...seen,
+    jobId: id,
+  });
 }

@@ -23,6 +23,12 @@ export interface WaitedJob extends Ranked {
   reader: WaitPlace | undefined;
   readerSinceMs: number;
   failures: number;
+  /** Failed polls in a row that were answered with a page. */
+  pages: number;
+  /** When the last poll ended. */
+  lastPollMs: number;
+  /** When a poll first returned the job completed but without its file. */
+  filelessSinceMs: number | undefined;
   lastError: unknown;
   /** The best announcement so far: each kind makes the job urgent once. */
   heard: (typeof HEARD)[keyof typeof HEARD];
@@ -100,6 +106,9 @@ export class JobRhythms {
       reader: undefined,
       readerSinceMs: now,
       failures: 0,
+      pages: 0,
+      lastPollMs: Number.NEGATIVE_INFINITY,
+      filelessSinceMs: undefined,
       lastError: undefined,
       heard: isLater ? HEARD.learned : HEARD.nothing,
       event: undefined,

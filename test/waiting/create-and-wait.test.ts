@@ -137,7 +137,7 @@ describe('createAndWait', () => {
     const start = clock.now();
     const onCreated = () => new Promise<void>((resolve) => void clock.after(40_000, resolve));
     const recover = { generation_timeout: 5, generation_failed: 5 };
-    await expect(run({ timeoutMs: 60_000, onCreated, recover })).rejects.toThrow('did not end within 60000 ms');
+    await expect(run({ timeoutMs: 60_000, onCreated, recover })).rejects.toThrow('did not finish within 60000 ms');
     expect(clock.now() - start).toBe(60_000);
     expect(keys()).toEqual(['k']);
     const again = setup([pending(30)]);

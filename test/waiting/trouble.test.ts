@@ -48,7 +48,7 @@ describe('one read', () => {
     const never = stubbed(() => answer({ status: 'completed', providerOutputUrl: null }));
     const error = await rejection(settled(never.client.waitForJob('job_1', { timeoutMs: 60_000 })));
     expect(error).toBeInstanceOf(WaitTimeoutError);
-    expect(String(error)).toContain('it was completed when last read, but had no providerOutputUrl');
+    expect(String(error)).toContain('It is completed, but its file is not available yet');
   });
 
   it('that hangs does not hold up the webhook', async () => {

@@ -1,0 +1,152 @@
+// How a wait ends without the end of its job: by its timeout, by pages of a proxy, and by a file that never comes.
+import { describe, expect, it } from 'vitest';
+import { MAX_PAGES } from '../../src/rules/failure-kind.js';
+import { CLOCK } from '../../src/runtime/clock.js';
+import { freshKey, json, rejection, stubbed } from '../transport/support.js';
+import { done, running, startProcess } from './processes.js';
+import { type VirtualClock, virtualClock } from './virtual-clock.js';
+
+/** A clock whose timers do not fire while the process is stopped. Then all that are due fire in one turn. */
+function stoppable(): VirtualClock & { stop(): void; resume(): void } {
+  const clock = virtualClock();
+  const held = new Set<() => void>();
+  let isStopped = false;
+  return {
+    ...clock,
+    timers: 0,
+    after(ms, fire) {
+      const fired = () => void (isStopped ? held.add(fire) : fire());
+      const cancel = clock.after(ms, fired);
+      return () => {
+        cancel();
+        held.delete(fire);
+      };
+    },
+    stop() {
+      isStopped = true;
+    },
+    resume() {
+      isStopped = false;
+      for (const fire of held) {
+        held.delete(fire);
+        fire();
+      }
+    },
+  };
+}
+
+describe('a wait that reaches its timeout', () => {
+  it.each(['by job', 'by id'])('polls once more if its process slept meanwhile (%s)', async (how) => {
+    const clock = stoppable();
+    const read = (id: string, atMs: number) => (atMs >= 3_000 ? done(id) : running(id));
+    const { waiter, at } = startProcess(read, {}, clock);
+    const wait = waiter.waitForJob(how === 'by id' ? 'a' : running('a'), { timeoutMs: 6_000, pollIntervalMs: 2_500 });
+    await clock.advance(2_900);
+    const before = at.length;
+    clock.stop();
+    await clock.advance(8_000);
+    clock.resume();
+    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
+    expect(at.slice(before)).toEqual([10_900]);
+  });
+
+  it('polls once more also if a poll was in flight when the process slept', async () => {
+    const clock = stoppable();
+    let polls = 0;
+    const read = (id: string) => (++polls === 1 ? new Promise<never>(() => {}) : done(id));
+    const { waiter } = startProcess(read, {}, clock);
+    const wait = waiter.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 });
+    await clock.advance(2_600);
+    expect(polls).toBe(1);
+    clock.stop();
+    await clock.advance(60_000);
+    clock.resume();
+    await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
+    expect(polls).toBe(2);
+  });
+
+  it('does not poll again if its last poll is younger than the interval', async () => {
+    const { clock, waiter, at } = startProcess(running);
+    const error = await clock.until(rejection(waiter.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 })));
+    expect(error).toMatchObject({ name: 'WaitTimeoutError', job: { status: 'processing' } });
+    expect(String(error)).toContain('Its last status was processing. It continues: call waitForJob again');
+    expect(at).toEqual([2_500, 5_000]);
+  });
+
+  it('waits for its last poll no longer than five seconds, and for an abort not at all', async () => {
+    const hangs = () => new Promise<never>(() => {});
+    const { clock, waiter, at } = startProcess(hangs);
+    const startMs = clock.now();
+    const young = { timeoutMs: 6_000, pollIntervalMs: 4_000 };
+    const error = await clock.until(rejection(waiter.waitForJob(running('a'), young)));
+    expect(error).toMatchObject({ name: 'WaitTimeoutError' });
+    expect(at).toEqual([4_000]);
+    expect(clock.now() - startMs).toBe(11_000);
+    const stalled = { timeoutMs: 10_000, pollIntervalMs: 4_000 };
+    await clock.until(rejection(waiter.waitForJob(running('a'), stalled)));
+    expect(at.slice(1)).toEqual([15_000, 21_000]);
+    expect(clock.now() - startMs).toBe(26_000);
+    const abort = new AbortController();
+    const aborted = rejection(waiter.waitForJob(running('b'), { timeoutMs: 6_000, signal: abort.signal }));
+    await clock.advance(7_000);
+    abort.abort('enough');
+    expect(await aborted).toBe('enough');
+    await clock.advance(0);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('a job that is completed without its file', () => {
+  const fileless = (id: string) => ({ ...running(id), status: 'completed', providerOutputUrl: null });
+
+  it('ends the wait after two minutes with a ResponseError that has the job', async () => {
+    const { clock, waiter } = startProcess(fileless);
+    const startMs = clock.now();
+    const error = await clock.until(rejection(waiter.waitForJob('a')));
+    expect(error).toMatchObject({ name: 'ResponseError', job: { id: 'a', status: 'completed' } });
+    expect(String(error)).not.toContain('continues');
+    expect(clock.now() - startMs).toBeGreaterThanOrEqual(120_000);
+    expect(clock.now() - startMs).toBeLessThan(135_000);
+  });
+
+  it('does not end it if the file comes meanwhile, or the wait ends first', async () => {
+    const { clock, waiter } = startProcess((id, atMs) => (atMs > 100_000 ? done(id) : fileless(id)));
+    await expect(clock.until(waiter.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
+    const other = startProcess(fileless);
+    const error = await other.clock.until(rejection(other.waiter.waitForJob('a', { timeoutMs: 30_000 })));
+    expect(error).toMatchObject({ name: 'WaitTimeoutError' });
+    expect(String(error)).toMatch(/its file is not available yet: call waitForJob again\.$/);
+  });
+});
+
+describe('a page in place of a response', () => {
+  const page = (status: number) => () =>
+    new Response('<html><body>404 Not Found</body></html>', { status, headers: { 'content-type': 'text/html' } });
+  const job = (status: string) => json({ data: { job: { ...done('a'), status } } });
+  const held = (steps: readonly (() => Response)[]) => {
+    const clock = virtualClock();
+    const { client, seen } = stubbed(steps, { apiKey: freshKey(), [CLOCK]: clock } as object);
+    return { clock, client, seen };
+  };
+
+  it.each([200, 403, 404])('with status %i is a failed poll, and ends a wait after five in a row', async (status) => {
+    const few = held([...Array.from({ length: MAX_PAGES - 1 }, () => page(status)), () => job('completed')]);
+    await expect(few.clock.until(few.client.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
+    const apart = held([
+      page(status),
+      page(status),
+      () => job('processing'),
+      ...Array.from({ length: 4 }, () => page(status)),
+      () => job('completed'),
+    ]);
+    await expect(apart.clock.until(apart.client.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
+    const many = held([page(status)]);
+    await expect(many.clock.until(many.client.waitForJob('a'))).rejects.toMatchObject({ attempts: 1 });
+    expect(many.seen).toHaveLength(MAX_PAGES);
+  });
+
+  it('with status 502 never ends a wait', async () => {
+    const { clock, client } = held([...Array.from({ length: 12 }, () => page(502)), () => job('completed')]);
+    await expect(clock.until(client.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
+  });
+});
