@@ -103,7 +103,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'costs one read for any number of waits on one job',
     ],
     [
-      'Waits poll a video\nevery 10 to 12 seconds',
+      'Waits poll a video every 10 to 12 seconds',
       'test/waiting/wait-for-job.test.ts',
       'reads a job first when it could be done, then about every eleven seconds',
     ],
@@ -113,7 +113,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'end 0.1 s late on average and 2.5 s at worst, with at most 450 reads',
     ],
     [
-      'Only a read that is answered 400, 401, 403 or 404 ends a wait',
+      'Only a poll that the service rejects with 400, 401, 403, or 404 ends a wait',
       'test/waiting/failing-reads.test.ts',
       '%i ends the wait at once',
     ],
@@ -125,7 +125,22 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/limits-and-retries.md': [
     [
-      'This holds whether the service counts fixed or sliding windows',
+      'it takes five seconds longer',
+      'test/limits/counting-service.test.ts',
+      'keeps its slot until the service has counted it for a window: %s',
+    ],
+    [
+      'Clients of one account with different `limits` count together',
+      'test/limits/counting-service.test.ts',
+      'count in one state, and each waits until the count allows its own number',
+    ],
+    [
+      'twice as many with each round that the service accepts',
+      'test/limits/counting-service.test.ts',
+      'starts slowly after a 429 (Retry-After: %s)',
+    ],
+    [
+      'whether the service counts fixed or sliding windows',
       'test/limits/in-memory.test.ts',
       'holds in every window, fixed or sliding, whatever the network delays',
     ],
@@ -242,7 +257,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'are asked for at most twice a second by a process, however many of its calls wait',
     ],
     [
-      'A process that dies loses its place in the line after 15 seconds',
+      'A crashed process leaves the queue after 15 seconds',
       'test/limits/over-a-store.test.ts',
       'give up the place of a process that died, and its slots after one lease',
     ],
