@@ -161,7 +161,9 @@ describe('the end of a wait', () => {
       timeoutMs: 15_000,
       job: { status: 'processing' },
     });
-    expect(String(error)).toContain('Job a did not finish within 15000 ms (timeoutMs). Its last status was processing.');
+    expect(String(error)).toContain(
+      'Job a did not finish within 15000 ms (timeoutMs). Its last status was processing.',
+    );
     expect(signals.at(-1)?.aborted).toBe(true);
     expect(removed).toHaveBeenCalledOnce();
     expect(scheduler.busy).toBe(false);
