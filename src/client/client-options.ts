@@ -47,9 +47,9 @@ export interface ClientOptions {
    */
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
   /**
-   * What is kept outside of a call: creates, budgets, limits, prices, handled events. `fileStore(path)` of `gen-client/node`
-   * keeps it on one machine's disk, `redisStore(redis)` shares it between processes. With it `client.resume()` takes up what
-   * a crash has left. @default the memory of this process
+   * Persistent storage for creates, budgets, rate limits, and handled events. `fileStore(path)` of `gen-client/node` uses one
+   * machine's disk, `redisStore(redis)` of `gen-client/redis` is for many machines, and `createStore` wraps a database of your
+   * own. With a store, `client.resume()` resumes what a crash interrupted. @default none
    */
   readonly store?: Store | undefined;
   /**

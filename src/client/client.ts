@@ -77,7 +77,7 @@ export class GenClient {
       readJob: (id, signal) => jobs.readOnce(id, signal),
       async scheduling() {
         const account = await transport.account();
-        const make = () => new ReadScheduler(config.clock, undefined, account.facts.lengths);
+        const make = () => new ReadScheduler(config.clock, undefined, account.learned.durations);
         const limits = config.rateLimit === 'off' ? NO_LIMITS : transport.limitsOf(account);
         return { id: account.id, scheduler: account.shared('waits', make), limits };
       },

@@ -3,7 +3,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { type Clock, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
-import { Facts, JobLengths } from './facts.js';
+import { JobDurations, LearnedValues } from './learned-values.js';
 import type { RateLimitBackend } from './rate-limit-backend.js';
 import { type Limits, RateLimits } from './rate-limits.js';
 import type { Store } from './store.js';
@@ -14,20 +14,14 @@ export interface ClientAccount {
   readonly id: string;
   /** The account's rate limits, the same for all clients with the same settings. */
   limitsFor(settings: LimitSettings): RateLimits;
-  /** What its clients learn from the service. It is shared with other processes where a client has a shared store. */
-  readonly facts: AccountFacts;
+  /** What its clients in this process learn from the service. */
+  readonly learned: { readonly prices: LearnedValues<number>; readonly durations: JobDurations };
   /** The one thing of this name for the account, made on first use: the poll scheduler, for example. */
   shared<T extends object>(name: string, make: () => T): T;
   /** Whether something of it is in use, which keeps it. */
   readonly busy: boolean;
   /** The one thing of this name for all accounts of the process. */
   ofProcess<T extends object>(name: string, make: () => T): T;
-}
-
-export interface AccountFacts {
-  readonly prices: Facts<number>;
-  /** How long jobs took, by class. */
-  readonly lengths: JobLengths;
 }
 
 /** How a client keeps the limits of its account. */
@@ -101,12 +95,11 @@ function prune(registry: Registry): void {
 function createAccount(id: string, clock: Clock, registry: Registry): ClientAccount {
   /** Each may say that it is in use. */
   const things = new Map<string, object & { readonly busy?: boolean }>();
-  const facts: AccountFacts = { prices: new Facts(), lengths: new JobLengths() };
   const made = new Set<RateLimits>();
   return {
     id,
-    facts,
-    limitsFor: limitsOf({ id, clock, facts, made }),
+    learned: { prices: new LearnedValues(), durations: new JobDurations() },
+    limitsFor: limitsOf({ id, clock, made }),
     get busy() {
       return [...made, ...things.values()].some((thing) => thing.busy);
     },
@@ -123,22 +116,20 @@ function createAccount(id: string, clock: Clock, registry: Registry): ClientAcco
   };
 }
 
-interface LimitsOf extends Pick<ClientAccount, 'id' | 'facts'> {
+interface LimitsOf extends Pick<ClientAccount, 'id'> {
   readonly clock: Clock;
   /** All that were made. */
   readonly made: Set<RateLimits>;
 }
 
 /** Makes the rate limits once: clients with the same settings use the same ones. */
-function limitsOf({ id, clock, facts, made }: LimitsOf): ClientAccount['limitsFor'] {
+function limitsOf({ id, clock, made }: LimitsOf): ClientAccount['limitsFor'] {
   const random = randomOf(clock);
   const backends = new Map<string, RateLimitBackend>();
   const inProcess = new Map<string, RateLimits>();
   const inStores = new WeakMap<Store, Map<string, RateLimits>>();
   return ({ store, limits }) => {
     const shared = store && { store, account: id };
-    for (const [name, learned] of Object.entries(shared ? facts : {}))
-      if (shared) learned.share({ store: shared.store, group: `${shared.account}/${name}`, clock, random });
     const known = (store && inStores.get(store)) ?? (store ? new Map<string, RateLimits>() : inProcess);
     if (store) inStores.set(store, known);
     const settings = JSON.stringify(Object.entries(limits ?? {}));

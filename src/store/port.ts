@@ -12,8 +12,8 @@ export interface StoredValues {
 export type StoreChanges = Readonly<Record<string, { readonly value: string; readonly ttlMs: number } | null>>;
 
 /**
- * What many processes share: limits, budgets, prices, handled events. A store only compares and swaps; the rules are code
- * of this package. `memoryStore`, `redisStore` and `durableObjectStore` make one. Your own needs two functions.
+ * State that processes share: creates, budgets, rate limits, and handled events. A store only compares and swaps; the rules
+ * are code of this package. For a database of your own, pass two functions to `createStore`.
  */
 export interface Store {
   /** Reads keys of a group, with a version that changes with each write to the group. */

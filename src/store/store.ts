@@ -4,7 +4,7 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, type Random, systemClock } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import { mustBe } from '../schemas/show.js';
-import { Groups } from './groups.js';
+import { MemoryGroups } from './groups.js';
 import type { Store, StoreChanges, StoredValues } from './port.js';
 
 export type { Store, StoreChanges, StoredValues };
@@ -124,14 +124,10 @@ export function processStore(what: keyof typeof MOST_KEPT, clock: Clock = system
 
 /** A {@link Store} in memory on a clock that a test or a sandbox holds. `most` groups are kept, the newest. */
 export function memoryStoreOn(clock: Clock, most = Number.POSITIVE_INFINITY): NotifyingStore {
-  const groups = new Groups(() => clock.now(), most);
+  const groups = new MemoryGroups(() => clock.now(), most);
   const store: NotifyingStore = {
     read: async (group, keys) => groups.read(group, keys),
-    async write(group, version, changes) {
-      const written = groups.prepare(group, version, changes);
-      if (written) groups.put(written);
-      return written !== undefined;
-    },
+    write: async (group, version, changes) => groups.write(group, version, changes),
     ...openTopics(),
   };
   IN_PROCESS.add(store);

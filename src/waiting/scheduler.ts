@@ -3,7 +3,7 @@ import { ENDED, type JobProgress, readPauseMs } from '../rules/read-order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { keepLast } from '../runtime/keep-last.js';
 import { isFinal, isSettled, type Job } from '../schemas/job.js';
-import type { JobLengths } from '../store/facts.js';
+import type { JobDurations } from '../store/learned-values.js';
 import type { Notice } from './notices.js';
 import { type ReadLimits, ReadQueue } from './read-queue.js';
 import { EAGER_READS, HEARD, JobRhythms, type NewWait, type WaitedJob, type WaitPlace } from './waited-job.js';
@@ -60,7 +60,7 @@ export class ReadScheduler {
   #turnIsPlanned = false;
   #stopTimer: (() => void) | undefined;
 
-  constructor(clock: Clock, random: () => number = randomOf(clock).next, lengths?: JobLengths) {
+  constructor(clock: Clock, random: () => number = randomOf(clock).next, lengths?: JobDurations) {
     this.#clock = steady(clock);
     this.#rhythms = new JobRhythms(wallOf(clock), random, lengths);
   }

@@ -2,7 +2,7 @@
 import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from '../rules/read-order.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
-import type { JobLengths } from '../store/facts.js';
+import type { JobDurations } from '../store/learned-values.js';
 import type { Ranked, ReadQueue } from './read-queue.js';
 
 /** How the end of a job was announced: not at all, by a notice that may be wrong, or by a verified event, which ended a wait. */
@@ -72,11 +72,11 @@ export const EAGER_READS = 4;
 export class JobRhythms {
   readonly #wall: Clock;
   readonly #random: () => number;
-  readonly #lengths: JobLengths | undefined;
+  readonly #lengths: JobDurations | undefined;
   readonly #models = new Map<string, Ranked['of']>();
 
   /** `wall` shows the time of day, for the age of a job. */
-  constructor(wall: Clock, random: () => number, lengths: JobLengths | undefined) {
+  constructor(wall: Clock, random: () => number, lengths: JobDurations | undefined) {
     this.#wall = wall;
     this.#random = random;
     this.#lengths = lengths;

@@ -138,14 +138,14 @@ it('has one queue for all clients of the process that share their limits over th
   (await clock.until(waiting))();
 });
 
-it('keeps what it shares with other processes under its own name: limits, prices and lengths apart', async () => {
+it('shares its limits with other processes under its own name, and nothing else', async () => {
   const { accountIn, store, clock, groups } = shared();
   const account = accountIn();
   const id = account.id;
   const limits = account.limitsFor({ store });
   (await clock.until(limits.acquire('videos.create', { warn })))();
-  account.facts.prices.learn('a', () => 5);
-  account.facts.lengths.learn('b', 1_000);
+  account.learned.prices.learn('a', 5);
+  account.learned.durations.learn('b', 1_000);
   await clock.advance(5_000);
-  expect([...groups].sort()).toEqual([`${id}/lengths`, `${id}/limits/videos.create`, `${id}/prices`]);
+  expect([...groups].sort()).toEqual([`${id}/limits/videos.create`]);
 });

@@ -2,7 +2,7 @@
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
-import type { JobLengths } from '../../src/store/facts.js';
+import type { JobDurations } from '../../src/store/learned-values.js';
 import type { ReadLimits } from '../../src/waiting/read-queue.js';
 import { ReadScheduler } from '../../src/waiting/scheduler.js';
 import { createWaiter, type WaiterContext } from '../../src/waiting/waiter.js';
@@ -36,7 +36,7 @@ export const fullFor = (ms: () => number): ReadLimits => ({
 /** What a test may set of a process. */
 export interface Setting extends Partial<WaiterContext> {
   readonly limits?: ReadLimits;
-  readonly lengths?: JobLengths;
+  readonly lengths?: JobDurations;
   /** Where several clients share one. */
   readonly scheduler?: ReadScheduler;
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, ServerError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
-import { JobLengths } from '../../src/store/facts.js';
+import { JobDurations } from '../../src/store/learned-values.js';
 import { completedEvent } from '../support/completed-event.js';
 import { rejection } from '../transport/support.js';
 import { BASE_URL, done, hint, readLimits, running, type Setting, startProcess, verified } from './processes.js';
@@ -184,7 +184,7 @@ describe('a completed job teaches its length', () => {
     ['and one that never has its file does not', { providerOutputUrl: null }, []],
   ])('%s', async (_, fields, expected) => {
     const learned: number[] = [];
-    const lengths = new JobLengths();
+    const lengths = new JobDurations();
     lengths.learn = (_key, ms) => void learned.push(ms);
     lengths.classOf = () => 'mini 5 s';
     const { waiter, clock } = startProcess((id) => ({ ...done(id), ...fields }), { lengths });

@@ -1,7 +1,7 @@
 // Several waits on one job: one of them reads, all see what it has read, and each ends by itself.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
-import { JobLengths } from '../../src/store/facts.js';
+import { JobDurations } from '../../src/store/learned-values.js';
 import { NO_LIMITS, type ReadLimits } from '../../src/waiting/read-queue.js';
 import { ReadScheduler } from '../../src/waiting/scheduler.js';
 import { completedEvent } from '../support/completed-event.js';
@@ -14,7 +14,7 @@ function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, setting: S
   const clock = virtualClock();
   const startMs = clock.now();
   const learned: [string, number][] = [];
-  const lengths = new JobLengths();
+  const lengths = new JobDurations();
   lengths.learn = (key, ms) => void learned.push([key, ms]);
   const read = async (id: string) => {
     if (readMs > 0) await new Promise<void>((resolve) => void clock.after(readMs, resolve));

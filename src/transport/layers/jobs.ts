@@ -59,12 +59,10 @@ export function createJobTeller(core: TellerCore): JobTeller {
     hold: (jobId) => core.ledger()?.hold(jobId) ?? (() => {}),
     isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job, account = credentials.account()) {
-      // What other processes have learned is read with the first use of the rate limits.
-      credentials.limits();
-      return account?.facts.prices.get(priceClassOf(job));
+      return account?.learned.prices.get(priceClassOf(job));
     },
     durationOf(job) {
-      return credentials.account()?.facts.lengths.expectedMs(lengthClassOf(job));
+      return credentials.account()?.learned.durations.expectedMs(lengthClassOf(job));
     },
   };
 }
@@ -89,9 +87,9 @@ function listeners(core: TellerCore): JobListeners {
 
 /** Learns what a create says of its kind: the price, and how long its job takes once that has ended. */
 function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
-  account.facts.lengths.created(job.id, priced);
+  account.learned.durations.created(job.id, priced);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
-  if (tokens !== undefined) account.facts.prices.learn(priceClassOf(priced), () => tokens);
+  if (tokens !== undefined) account.learned.prices.learn(priceClassOf(priced), tokens);
 }
 
 /** Whether somebody wants to know of a job. Nothing is kept where nobody does. */

@@ -1,0 +1,47 @@
+// What a process learns about an account from the service's responses: prices, and how long jobs take.
+import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/read-order.js';
+import { keepLast } from '../runtime/keep-last.js';
+import type { PricedCall } from '../schemas/budget.js';
+
+/** The most values of one kind. The oldest are evicted. */
+const MAX_VALUES = 1_000;
+
+/** Values by name, for example prices by price class. */
+export class LearnedValues<V> {
+  readonly #known = new Map<string, V>();
+
+  get(name: string): V | undefined {
+    return this.#known.get(name);
+  }
+
+  learn(name: string, value: V): void {
+    keepLast(this.#known, name, value, MAX_VALUES);
+  }
+}
+
+/** How long the jobs of an account take, by class. All its clients in this process share it. */
+export class JobDurations {
+  readonly #classes = new LearnedValues<Lengths>();
+  /** From their create until somebody waits for them. */
+  readonly #jobs = new LearnedValues<PricedCall>();
+
+  created(jobId: string, call: PricedCall): void {
+    this.#jobs.learn(jobId, call);
+  }
+
+  classOf(jobId: string): string | undefined {
+    const call = this.#jobs.get(jobId);
+    return call && lengthClassOf(call);
+  }
+
+  /** Records that a job of a class completed after `ms` milliseconds. */
+  learn(durationClass: string, ms: number): void {
+    this.#classes.learn(durationClass, withLength(this.#classes.get(durationClass) ?? [], ms));
+  }
+
+  /** Returns how long a job of a class will take, in milliseconds, or undefined until one has completed. */
+  expectedMs(durationClass: string): number | undefined {
+    const lengths = this.#classes.get(durationClass);
+    return lengths && expectedMs(lengths);
+  }
+}
