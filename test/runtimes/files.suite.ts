@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { LoopbackService } from '../files/loopback-service.js';
 import { inWorkerd, type Worker, writeEntry } from './bundle.js';
 import { type Context, execute, type Step, type Suite, tool } from './suite.js';
+import { inPnpApp } from './yarn-pnp.js';
 
 const SCENARIO = fileURLToPath(new URL('./files-scenario.mjs', import.meta.url));
 const UPLOADS = 7;
@@ -69,34 +70,10 @@ function asProgram(name: string, program: string, flags: readonly string[]): Sui
   return { name, run };
 }
 
-/** Yarn puts a file system of its own in the place of Node's, whose handles cannot flush. */
-async function inYarnPnp({ project }: Context): Promise<void> {
-  const app = mkdtempSync(join(tmpdir(), 'gen-pnp-'));
-  const dependencies = { 'gen-client': `file:${join(project, 'node_modules/gen-client')}` };
-  writeFileSync(
-    join(app, 'package.json'),
-    JSON.stringify({ name: 'app', private: true, type: 'module', dependencies }),
+const inYarnPnp = ({ project }: Context) =>
+  inPnpApp(project, (app, runNode) =>
+    hold({ project: app }, UPLOADS, async (place) => stepsIn(await runNode([writeProgram(app, place)]))),
   );
-  writeFileSync(join(app, 'yarn.lock'), '');
-  const yarn = tool('yarn');
-  const registry = (await execute('npm', ['config', 'get', 'registry'], app)).trim();
-  const env = {
-    ...process.env,
-    YARN_NODE_LINKER: 'pnp',
-    YARN_ENABLE_TELEMETRY: '0',
-    YARN_ENABLE_IMMUTABLE_INSTALLS: 'false',
-    YARN_NPM_REGISTRY_SERVER: registry,
-    YARN_UNSAFE_HTTP_WHITELIST: new URL(registry).hostname,
-  };
-  try {
-    await execute(process.execPath, [yarn, 'install'], app, env);
-    await hold({ project: app }, UPLOADS, async (place) =>
-      stepsIn(await execute(process.execPath, [yarn, 'node', writeProgram(app, place)], app, env)),
-    );
-  } finally {
-    rmSync(app, { recursive: true });
-  }
-}
 
 /** In workerd there are no files: bytes and streams. */
 async function asWorker({ project }: Context): Promise<void> {
