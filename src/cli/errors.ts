@@ -56,6 +56,8 @@ const CODES = [
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (DownloadError.isInstance(error) && error.code === 'file_exists') return EXIT.usage;
+  // The storage has answered, and not the service: its 403 is not about the key.
+  if (UploadError.isInstance(error) && error.step === 'put') return EXIT.service;
   const row = CODES.find(({ kinds }) => kinds.some((kind) => kind.isInstance(error)));
   if (row) return row.code;
   // An upload or a download fails for the reason of its cause.

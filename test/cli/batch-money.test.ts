@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { Machine } from '../../src/cli/session.js';
@@ -114,6 +115,14 @@ describe('the name of a row', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
+  it('may be that of the prompts file, whose store is in the same directory', async () => {
+    prompts({ ...row, id: 'prompts', prompt: 'a fox' });
+    expect((await batch()).code).toBe(0);
+    expect((await batch()).code).toBe(0);
+    expect(readdirSync(inFolder('out')).sort()).toEqual(['prompts.png', 'prompts.store']);
+    expect(sandbox.jobs).toHaveLength(1);
+  });
+
   it('is taken by a directory', async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(inFolder('out/fox.png'), { recursive: true });
@@ -124,9 +133,9 @@ describe('the name of a row', () => {
   it('belongs to the row when a killed run was writing there', async () => {
     prompts({ ...row, prompt: 'a fox' });
     await batch();
-    const store = inFolder('out/prompts.store');
-    const lines = readFileSync(store, 'utf8').trim().split('\n');
-    writeFileSync(store, `${lines.filter((entry) => !entry.includes('isStored')).join('\n')}\n`);
+    const store = new DatabaseSync(inFolder('out/prompts.store'));
+    store.exec("update pairs set value = json_remove(value, '$.isStored') where name = 'batch'");
+    store.close();
     writeFileSync(inFolder('out/fox.png'), 'half of it');
     const { code, rows } = await batch();
     expect({ code, status: rows[0].status, jobs: sandbox.jobs.length }).toEqual({

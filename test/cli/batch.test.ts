@@ -111,7 +111,7 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
   });
 
   it.each([
-    [['batch', 'prompts.jsonl'], 'Where do the files go?'],
+    [['batch', 'prompts.jsonl'], 'The output directory is missing'],
     [['batch', 'prompts.jsonl', '--out', '-'], 'Give a directory'],
     [['batch', 'prompts.jsonl', '--out', '/proc/x'], '--out: '],
     [['batch', 'none.jsonl', '--out', 'out'], '"none.jsonl" cannot be read'],

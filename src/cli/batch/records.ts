@@ -15,7 +15,6 @@ import { UsageError } from '../errors.js';
 import { MOST_FAULTS, type Row } from './rows.js';
 
 interface RowRecord {
-  readonly quotedTokens?: number;
   readonly job?: Job;
   /** Where its file is, or was being written to. */
   readonly path?: string;
@@ -68,10 +67,6 @@ export class RowRecords {
     return { key, jobId: create?.jobId, mayHaveJob: create?.phase === 'sent' };
   }
 
-  spentTokens(): number {
-    return [...this.#known.records.values()].reduce((sum, record) => sum + costOf(record), 0);
-  }
-
   async note(row: Keyed, more: RowRecord): Promise<void> {
     const { store, records } = this.#known;
     const record = { ...this.of(row), ...more };
@@ -80,10 +75,6 @@ export class RowRecords {
     const change = { value: JSON.stringify(record), ttlMs: KEPT_MS };
     await updateGroup(where, [], () => ({ changes: { [row.key]: change }, result: undefined }));
   }
-}
-
-function costOf({ job, quotedTokens = 0 }: RowRecord): number {
-  return job ? (job.finalTokenCost ?? (job.status === 'failed' ? 0 : quotedTokens)) : quotedTokens;
 }
 
 /** Reads what is known of rows. `client` keeps its creates in the store. */
@@ -143,12 +134,21 @@ export async function saveFile(
   return file;
 }
 
+/** Returns true for the batch's own store, and for the files that SQLite keeps beside it. */
+function isOfStore(name: string, store: string): boolean {
+  return name === store || name.startsWith(`${store}-`);
+}
+
 /**
  * Refuses rows that are to be paid for, and whose name is taken by the file of another job, or of nobody's. Throws one
  * UsageError that lists them.
  */
-export function refuseTaken(rows: readonly Row[], { out, force }: BatchTarget, records: RowRecords): void {
-  const names = readdirSync(out);
+export function refuseTaken(
+  rows: readonly Row[],
+  { out, force, store }: BatchTarget & { readonly store: string },
+  records: RowRecords,
+): void {
+  const names = readdirSync(out).filter((name) => !isOfStore(name, store));
   const faults: string[] = [];
   for (const row of rows) {
     const { id, line } = row;

@@ -11,13 +11,13 @@ import {
   WaitTimeoutError,
 } from '../../errors/index.js';
 import { createBudget } from '../../ledger/create-budget.js';
-import { memoryStore } from '../../ledger/stores.js';
 import { backoff } from '../../rules/backoff.js';
 import { failureKindOf } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import type { Budget } from '../../schemas/budget.js';
-import { type CreatedJob, type Job, tokensIn } from '../../schemas/job.js';
+import type { CreatedJob, Job } from '../../schemas/job.js';
+import type { Store } from '../../store/port.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
 import { type JobMakers, resumeLine } from '../run-job.js';
@@ -45,6 +45,7 @@ export interface BatchPlan {
   readonly rows: readonly Row[];
   /** Keeps its creates in the store of the batch. */
   readonly client: GenClient;
+  readonly store: Store;
   readonly records: RowRecords;
   readonly target: BatchTarget;
   readonly maxTokens: number | undefined;
@@ -61,11 +62,11 @@ export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
   return new BatchRun(session, plan).all();
 }
 
-/** Whether every other row would fail in the same way: a wrong key, no balance, a service that is away. */
+/** Returns true if every other row would fail for the same reason: a wrong key, no balance, an unavailable service. */
 function isSystemic(error: unknown): boolean {
   const cause = UploadError.isInstance(error) ? error.cause : error;
   return (
-    exitCodeOf(cause) === EXIT.account ||
+    exitCodeOf(error) === EXIT.account ||
     (ConnectionError.isInstance(cause) && failureKindOf(cause) === 'unsent') ||
     (ServerError.isInstance(cause) && cause.code === 'dispatch_disabled')
   );
@@ -82,10 +83,22 @@ const LEFT_OUT = {
   budget_exceeded: 'It would pass --max-tokens.',
 };
 
+const NO_LIMIT = 1_000_000_000;
+
+/**
+ * The budget of all runs of a batch, in its own store. A run without --max-tokens counts, too, for a later run that has it: at
+ * no estimated price, so that its rows do not wait for each other.
+ */
+function budgetOf({ store, maxTokens }: Pick<BatchPlan, 'store' | 'maxTokens'>): Budget {
+  const terms = { per: 'total', scope: 'batch', store } as const;
+  if (maxTokens === undefined) return createBudget({ ...terms, maxTokens: NO_LIMIT, unknownPrice: () => 0 });
+  return createBudget({ ...terms, maxTokens });
+}
+
 class BatchRun {
   readonly #session: Session;
   readonly #plan: BatchPlan;
-  readonly #budget: Budget | undefined;
+  readonly #budget: Budget;
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
   /** Ends the creates that are not answered. */
   readonly #unanswered = new Set<AbortController>();
@@ -101,11 +114,7 @@ class BatchRun {
   constructor(session: Session, plan: BatchPlan) {
     this.#session = session;
     this.#plan = plan;
-    const { maxTokens, records } = plan;
-    if (maxTokens === undefined) return;
-    // The limit is for all runs of the batch.
-    const leftTokens = Math.max(0, maxTokens - records.spentTokens());
-    this.#budget = createBudget({ maxTokens: leftTokens, store: memoryStore() });
+    this.#budget = budgetOf(plan);
   }
 
   async all(): Promise<unknown> {
@@ -187,7 +196,7 @@ class BatchRun {
   }
 
   #make(row: Row, idempotencyKey: string, create: AbortController): Promise<Job> {
-    const { client, wait, records } = this.#plan;
+    const { client, wait } = this.#plan;
     const maker = (client as JobMakers)[row.call];
     return maker.createAndWait(row.params as never, {
       ...wait,
@@ -198,12 +207,11 @@ class BatchRun {
       budget: this.#budget,
       label: row.label ?? row.id,
       extraBody: row.extraBody,
-      onCreated: async ({ job, quoted_token_cost, warnings }: CreatedJob) => {
+      onCreated: ({ job, quoted_token_cost: quotedTokenCost, warnings }: CreatedJob) => {
         this.#unanswered.delete(create);
-        const quotedTokens = tokensIn(quoted_token_cost) ?? tokensIn(job.quotedTokenCost);
         const before = this.#accepted.get(row)?.warnings ?? [];
-        this.#accepted.set(row, { job, warnings: [...before, ...warnings] });
-        if (quotedTokens !== undefined) await records.note(row, { quotedTokens });
+        const quote = quotedTokenCost === undefined ? {} : { quotedTokenCost };
+        this.#accepted.set(row, { job: { ...job, ...quote }, warnings: [...before, ...warnings] });
       },
     });
   }
@@ -235,10 +243,8 @@ class BatchRun {
     const accepted = this.#accepted.get(row)?.job;
     const id = typeof named === 'string' ? named : (accepted?.id ?? this.#plan.records.standing(row).jobId);
     if (id !== undefined && !NotFoundError.isInstance(error)) {
-      const { quotedTokens: quotedTokenCost } = this.#plan.records.of(row);
-      const quote = quotedTokenCost === undefined ? {} : { quotedTokenCost };
       const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
-      const job: Job = { id, status: 'processing', ...accepted, ...quote, ...seen };
+      const job: Job = { id, status: 'processing', ...accepted, ...seen };
       this.#lose({ row, status: 'pending', job, error: errorDocument(error) }, EXIT.service);
       return;
     }

@@ -69,11 +69,12 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   const file = await readPrompts(session, path, flags.name);
   const rows = await readRows(file);
   const target = await targetOf(flags);
-  const store = fileStore(join(target.out, `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`));
+  const storeName = `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`;
+  const store = fileStore(join(target.out, storeName));
   try {
     const client = session.client({ store });
     const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
-    refuseTaken(rows, target, records);
+    refuseTaken(rows, { ...target, store: storeName }, records);
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
     const results: RowResult[] = [];
     session.outcome = {
@@ -87,7 +88,7 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     };
     const { maxTokens } = flags;
     const concurrency = Math.max(1, flags.concurrency);
-    const plan = { rows, client, records, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
+    const plan = { rows, client, store, records, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
     const stopped = await runBatch(session, { ...plan, onResult });
     const report = reportOf(results);
     session.terminal.result({ report }, reportLines(report));
@@ -108,7 +109,7 @@ async function readPrompts({ machine }: Session, path: string, name: string | un
 }
 
 async function targetOf({ out, force }: BatchFlags): Promise<BatchTarget> {
-  if (out === undefined) throw new UsageError('Where do the files go? Pass --out dir/.');
+  if (out === undefined) throw new UsageError('The output directory is missing. Pass --out <directory>.');
   if (out === '-') throw new UsageError('--out: a batch has several files. Give a directory, such as "out/".');
   await makeDirectory(out);
   tryDirectory(out);
