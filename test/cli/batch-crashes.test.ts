@@ -96,7 +96,10 @@ async function runOnFullDisk(small: SmallDisk): Promise<void> {
   const { code, stdout, stderr } = await start().ended;
   // The process does not stay for what the store has missed.
   expect(Date.now() - begun).toBeLessThan(60_000);
-  expect({ code, stderr }).toEqual({ code: expect.any(Number), stderr: expect.stringMatching(/no space left|disk is full/) });
+  expect({ code, stderr }).toEqual({
+    code: expect.any(Number),
+    stderr: expect.stringMatching(/no space left|disk is full/),
+  });
   expect(code).not.toBe(0);
   expect(stdout).toMatch(/[1-9]\d* (failed|not started)/);
   expect(unsaved() - before).toBeLessThanOrEqual(CONCURRENCY);
