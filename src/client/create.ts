@@ -28,13 +28,9 @@ export interface Creating {
 export function createNamespace(maker: JobMaker, call: JobCall): Creating {
   const createAndWait: Creating['createAndWait'] = (body, options) => {
     const site = callSite(createAndWait);
-    const job = runChecked(maker, createRequest(call, body), options).catch((error) => {
+    return runChecked(maker, createRequest(call, body), options).catch((error) => {
       throw seenFrom(error, site);
     });
-    // A create may fail long before its caller comes to await it. That must not be an unhandled rejection, which would end
-    // the process in spite of the caller's `try`.
-    job.catch(() => {});
-    return job;
   };
   return {
     create: (body, options) => sendCreate(maker, createRequest(call, body), options),

@@ -1,11 +1,11 @@
 import { GenError, ResponseError } from '../errors/index.js';
 import type { RateLimitName } from '../rules/limits.js';
-import { anObject, anything, checkOptions, optionsOf } from '../rules/options.js';
+import { anything, checkOptions, optional, optionsOf, requiredObject } from '../rules/options.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
 import type { Character } from '../schemas/character.js';
 import { type Fields, isFields, isText, listIn, recordIn, unwrap } from '../schemas/envelope.js';
 import { type CreatedJob, type Job, type JobCall, warningsIn } from '../schemas/job.js';
-import type { DecodeContext, JsonRequest, ShownJob, Transport } from '../transport/transport.js';
+import type { DecodeContext, JsonRequest, Query, ShownJob, Transport } from '../transport/transport.js';
 import { type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
 import type { Waiter } from '../waiting/waiter.js';
@@ -85,8 +85,11 @@ export interface RawRequest {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
   /** Below the base URL, for example `/v1/speech`. Encode ids in it yourself. */
   readonly path: string;
-  /** Appended to the path. Undefined values are left out. */
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  /**
+   * Added to the query of the path: a plain object of strings, numbers, booleans, and arrays of these. An array repeats its
+   * name, and undefined leaves it out.
+   */
+  readonly query?: Query | undefined;
   /** Sent as JSON. */
   readonly body?: unknown;
 }
@@ -105,7 +108,18 @@ const LIMIT_OF_PATH: readonly (readonly [RegExp, RateLimitName])[] = [
 ];
 
 /** The parts of a request to an endpoint without a method. What is missing or wrong in them is found when it is sent. */
-const RAW_REQUEST = optionsOf({ method: anything, path: anything, query: anObject, body: anything });
+const RAW_REQUEST = optionsOf({
+  method: anything,
+  path: anything,
+  query: optional(requiredObject<Query>('a plain object of strings, numbers, booleans, and arrays of these', isQuery)),
+  body: anything,
+});
+
+function isQuery(value: unknown): boolean {
+  if (!isFields(value) || ![Object.prototype, null].includes(Object.getPrototypeOf(value))) return false;
+  const isScalar = (one: unknown) => ['string', 'number', 'boolean'].includes(typeof one);
+  return Object.values(value).every((one) => [one ?? []].flat().every(isScalar));
+}
 
 /** The call as the transport takes it, with the `data` of its answer unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {

@@ -4,6 +4,7 @@ import { GenError, JobError, WaitTimeoutError } from '../errors/index.js';
 import { callFailure, mayHaveCreated } from '../rules/failure-kind.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
+import { requireParams } from '../rules/preflight.js';
 import { nextStep } from '../rules/run.js';
 import {
   type CreateStep,
@@ -28,6 +29,7 @@ import { createRequest, filesInBody, type JobMaker, leaveFiles } from './endpoin
 /** Creates a job and waits for it. The keys of the run replace one that stands in the body. */
 export async function runJob(maker: JobMaker, request: JsonRequest<CreatedJob>, options: CreateOptions): Promise<Job> {
   const { transport, uploads } = maker;
+  requireParams(request.body);
   const { idempotency_key: ownKey, ...body } = isFields(request.body) ? request.body : {};
   // A key that cannot be right is refused, and never left out.
   const key = idempotencyKeyOf(options.idempotencyKey, request.body, transport.random);
@@ -133,6 +135,7 @@ async function drive(
   let state = begun;
   let sinceMs = clock.now();
   let created: CreatedJob | undefined;
+  let failedJob: Job | undefined;
   let lastError: unknown;
   const perform = async (step: RunStep): Promise<RunEvent> => {
     if (step.type === 'create') {
@@ -171,8 +174,13 @@ async function drive(
     for (;;) {
       const { step } = state;
       if (step.type === 'end') return outcomeOf({ ...step.job, tries: state.tries }, options.throwOnFailure);
+      // A fallback that the service refused must not hide why the job before it failed.
+      if (step.type === 'fail' && step.reason === 'refused' && failedJob) {
+        return outcomeOf({ ...failedJob, tries: state.tries }, options.throwOnFailure, lastError);
+      }
       if (step.type === 'fail') throw lastError;
       const event = await perform(step);
+      if (event.type === 'job' && event.job.status === 'failed') failedJob = event.job;
       const now = clock.now();
       state = nextStep(state, { ...event, passedMs: now - sinceMs });
       sinceMs = now;

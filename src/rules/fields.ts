@@ -3,7 +3,7 @@
 import { PreflightError } from '../errors/index.js';
 import { type Fields, isFields, isObject } from '../schemas/envelope.js';
 import { mediaTypeOfName } from '../schemas/media-type.js';
-import { show } from '../schemas/show.js';
+import { didYouMean, nearest, show } from '../schemas/show.js';
 
 export type FieldsCall = 'images' | 'videos' | 'videoEdits' | 'characters' | 'registration';
 
@@ -55,7 +55,7 @@ const nameOf = (call: FieldsCall) => (call === 'registration' ? 'characters.regi
  */
 const MEANT: readonly (readonly [meant: readonly string[], ...names: string[]])[] = [
   [['prompt'], 'text', 'prompt_text'],
-  [['its fields beside each other, without input'], 'input'],
+  [['Pass its fields directly, without input.'], 'input'],
   [['model'], 'model_id', 'model_name', 'version'],
   [['resolution'], 'quality'],
   [['aspect_ratio', 'ratio'], 'aspect_ratio', 'ratio', 'aspect', 'size', 'image_size', 'width', 'height'],
@@ -63,7 +63,7 @@ const MEANT: readonly (readonly [meant: readonly string[], ...names: string[]])[
   [['generate_audio'], 'audio', 'with_audio', 'enable_audio'],
   [['safety_identifier'], 'user', 'user_id'],
   [['webhook_url'], 'webhook', 'callback', 'notify_url'],
-  [['one create for each output'], 'n', 'num_images', 'num_outputs', 'number_of_images', 'number_of_videos'],
+  [['Create one job for each output.'], 'n', 'num_images', 'num_outputs', 'number_of_images', 'number_of_videos'],
   [
     ['first_frame_upload_id', 'reference_upload_ids', 'reference_image_upload_ids', 'upload_id'],
     ...['image', 'images', 'prompt_image', 'input_image', 'input_reference', 'start_image', 'first_frame'],
@@ -104,7 +104,10 @@ export function refuseUndocumented(call: FieldsCall, params: Fields, extra: Fiel
   if (replaced !== undefined) refuse(replaced, 'is a documented field; pass it with the params, not in extraBody');
   for (const [name, value] of Object.entries(params)) {
     if (value === undefined || documented.includes(name)) continue;
-    refuse(name, problemOfName(name, isEdit ? 'videoEdits' : call, documented));
+    throw new PreflightError(`${nameOf(call)}: ${problemOfName(name, isEdit ? 'videoEdits' : call, documented)}`, {
+      code: INVALID_PARAMS,
+      param: name,
+    });
   }
 }
 
@@ -119,22 +122,27 @@ export function refuseOptions(params: Fields): void {
 }
 
 function problemOfName(name: string, call: FieldsCall, documented: readonly string[]): string {
-  if (OPTION_NAMES.includes(name)) return 'is an option: pass it as the second argument';
-  const own = sameName(name, documented);
-  if (own !== undefined) return ignoredFor(own);
-  const [meant = []] = MEANT.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
-  const here = meant.find((text) => text.includes(' ') || documented.includes(text));
-  if (here !== undefined) return `${nameOf(call)} ignores this name; write ${here}`;
+  if (OPTION_NAMES.includes(name)) return `"${name}" is an option. Pass it in the second argument.`;
+  const [meanings = []] = MEANT.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
+  const advice = meanings.find((text) => text.includes(' '));
+  const meant = sameName(name, documented) ?? meanings.find((text) => documented.includes(text));
   const calls = Object.keys(DOCUMENTED_FIELDS) as FieldsCall[];
   const owner = calls.find((other) => sameName(name, DOCUMENTED_FIELDS[other]) !== undefined);
-  if (owner !== undefined) return `it is a field of ${nameOf(owner)}, and ${nameOf(call)} does not take it`;
-  return `${nameOf(call)} documents no such field. Leave it out, or send it with the option extraBody`;
+  const otherwise =
+    advice ??
+    (owner === undefined
+      ? `${nameOf(call)} documents no such parameter. Leave it out, or send it with the option extraBody.`
+      : `It is a parameter of ${nameOf(owner)}. Leave it out.`);
+  // A name that another call or another service has is no slip of the pen.
+  const close = meant ?? ((owner ?? advice) ? undefined : nearest(name, documented));
+  return `Unknown parameter "${name}". ${didYouMean(name, [], { meant: close, otherwise })}`;
 }
 
-const ignoredFor = (own: string) => `the service ignores this name; write ${own}`;
+/** The code of what the documentation has no code for. */
+export const INVALID_PARAMS = 'invalid_params';
 
 function refuse(param: string, problem: string, at = param): never {
-  throw new PreflightError(`${at}: ${problem}.`, { code: 'http_400', param });
+  throw new PreflightError(`${at}: ${problem}.`, { code: INVALID_PARAMS, param });
 }
 
 const UPLOAD_FIELD = /(^|_)upload_ids?$/;
@@ -193,7 +201,7 @@ function checkItems(list: string, value: unknown): void {
       if (url === undefined || url === null) continue;
       if (!ITEM_FIELDS.includes(field)) {
         const own = sameName(field, ITEM_FIELDS);
-        refuse(field, own ? ignoredFor(own) : 'is no documented field of an item', `${at}.${field}`);
+        refuse(field, own ? `must be written ${own}` : 'is no documented field of an item', `${at}.${field}`);
       }
       if (!URL_FIELD.test(field)) continue;
       const problem = problemOfUrl(url, list === 'references' ? list : field);
@@ -202,10 +210,12 @@ function checkItems(list: string, value: unknown): void {
   }
 }
 
-const problemOfUpload: ProblemOf = (value) => {
+const problemOfUpload: ProblemOf = (value, field) => {
   if (typeof value === 'string') {
     if (value.trim() === '') return 'is empty; pass an upload id or a file, or leave the field out';
-    if (/^https?:/i.test(value)) return 'takes an upload id or a file; a public URL goes into a field for URLs';
+    if (/^https?:/i.test(value))
+      return `takes an upload ID or a file, and this is a URL. Pass it as ${urlFieldFor(field)}`;
+    if (/^data:/i.test(value)) return 'takes an upload ID or a file, and this is a data URI. Pass a Buffer or a Blob';
     const isFileName = PLACE.test(value) || mediaTypeOfName(value) !== undefined;
     return isFileName ? 'takes an upload id, and this is the name of a file; pass fromPath(path) or a Blob' : undefined;
   }
@@ -217,6 +227,9 @@ const problemOfUpload: ProblemOf = (value) => {
 const problemOfUrl: ProblemOf = (value, field) => {
   if (value instanceof URL) return undefined;
   if (isPromise(value)) return 'is a promise; await it';
+  // The message shows no URL: it may carry a secret.
+  if (typeof value === 'string' && value.trim() !== '' && !URL.canParse(value))
+    return 'must be an absolute URL such as https://example.com/fox.png';
   if (!isObject(value)) return problemOfText(value, field);
   // An item of such a list may be an object with its URL inside.
   if (/^reference_\w+s$/.test(field) && !field.endsWith('_urls') && !isOpaque(value)) return undefined;
@@ -225,6 +238,12 @@ const problemOfUrl: ProblemOf = (value, field) => {
 
 const problemOfText: ProblemOf = (value) =>
   typeof value === 'string' && value.trim() !== '' ? undefined : `must be a non-empty string, not ${show(value)}`;
+
+/** The field that takes a URL in place of one that takes an upload ID. */
+function urlFieldFor(field: string): string {
+  if (field === 'upload_id') return 'the url of uploads.create';
+  return field === 'reference_upload_ids' ? 'reference_image_urls' : field.replace('upload_id', 'url');
+}
 
 /** The field that takes a file in place of one that takes its URL. */
 function uploadFieldFor(field: string): string {

@@ -30,7 +30,8 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   if (issue === undefined) return;
   const path = pathOf(issue.path);
   if (issue.code !== 'unrecognized_keys') {
-    throw new GenError(`${path || 'options'} must be ${issue.message}${whatItIs(issue, valueAt(given, issue.path))}.`);
+    const value = valueAt(given, issue.path);
+    throw new GenError(`${path || 'options'} must be ${issue.message}${whatItIs(issue, value)}.${fixOf(issue, value)}`);
   }
   const named = (name: string) => pathOf([...issue.path, name]);
   const known = Object.keys(shapeAt(schema, issue.path)).map(named);
@@ -42,6 +43,13 @@ function whatItIs(issue: z.core.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
   return `, not ${hides === 'texts' || issue.code !== 'custom' ? showKind(value) : show(value)}`;
+}
+
+/** What to pass instead, if the check knows it. */
+function fixOf(issue: z.core.$ZodIssue, value: unknown): string {
+  const { fix } = (issue.code === 'custom' && issue.params) || {};
+  const text: unknown = typeof fix === 'function' ? fix(value) : undefined;
+  return isText(text) ? ` ${text}` : '';
 }
 
 function pathOf(path: readonly PropertyKey[]): string {
@@ -159,15 +167,25 @@ export const methods = <T>(...names: readonly string[]) =>
 /** The name under which stores and budgets carry the ledger, whichever copy of the package created them. */
 export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');
 
-/** A store or a budget that a function of this package created: `calls` says which. */
-const withLedger = <T>(calls: string) =>
-  z.optional(requiredObject<T>(`what ${calls} returns`, (value) => isObject(value) && LEDGER in value));
+const bringsLedger = (value: unknown) => isObject(value) && LEDGER in value;
 
-export const store = withLedger<object>(
-  'fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write })',
+export const store = z.optional(
+  requiredObject<object>(
+    'what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns',
+    bringsLedger,
+  ),
 );
 
-export const budget = withLedger<Budget>('createBudget({ maxTokens })');
+/** A number in the place of a budget is meant as its tokens. */
+export const budget = z.optional(
+  z.custom<Budget>(bringsLedger, {
+    error: 'what createBudget({ maxTokens }) returns',
+    params: {
+      hides: 'texts',
+      fix: (value: unknown) => typeof value === 'number' && `Pass createBudget({ maxTokens: ${value} }).`,
+    },
+  }),
+);
 
 function withMethods(names: readonly string[]): string {
   return `an object with the ${names.length > 1 ? 'methods' : 'method'} ${names.join(', ')}`;

@@ -7,6 +7,7 @@ import {
   EDIT_SOURCE_FIELDS,
   type FieldsCall,
   FRAME_FIELDS,
+  INVALID_PARAMS,
   REFERENCE_IMAGE_FIELDS,
   refuseUndocumented,
   urlsIn,
@@ -32,9 +33,7 @@ export interface CheckOptions {
  * not a string, and a reference that cannot be one.
  */
 function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {}): Fields {
-  if (typeof body === 'string') {
-    refuseParam('prompt_required', 'prompt', `is required; pass an object, for example { prompt: ${show(body)} }.`);
-  }
+  requireParams(body);
   const params = isFields(body) ? body : {};
   refuseUndocumented(call, params, extra);
   const { model } = params;
@@ -44,10 +43,19 @@ function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {})
   for (const [param, value] of Object.entries(params)) {
     // JSON has no such number: null would be sent.
     if (typeof value === 'number' && !Number.isFinite(value))
-      refuseParam('http_400', param, `must be a number, not ${value}.`);
+      refuseParam(INVALID_PARAMS, param, `must be a number, not ${value}.`);
   }
   checkReferences(params);
   return params;
+}
+
+/** Throws for params that are no plain object: spread or written as JSON, they would be lost. */
+export function requireParams(body: unknown): void {
+  const prototype: unknown = isFields(body) ? Object.getPrototypeOf(body) : undefined;
+  // A class of the program's own is an object with fields. FormData, Map, and the like have none.
+  if (isFields(body) && (prototype === null || Object.keys(body).length > 0 || prototype === Object.prototype)) return;
+  const example = show(typeof body === 'string' ? body : 'a fox at dawn');
+  refuseParam(INVALID_PARAMS, 'params', `must be an object such as { prompt: ${example} }, not ${show(body)}.`);
 }
 
 /** Whether a parameter says something: not missing, empty or an empty list. */
@@ -69,8 +77,8 @@ function requirePrompt(params: Fields, content: readonly Fields[] = []): void {
   if (!content.some((item) => hasWords(item.text))) requireText(params, 'prompt', 'prompt_required');
 }
 
-/** Refuses a text that is missing or blank. Where the spec gives no code for that, it is the SDK's own for an answer without one. */
-function requireText(params: Fields, param: string, code: RequestErrorCode = 'http_400'): void {
+/** Refuses a text that is missing or blank. Where the spec gives no code for that, it is the SDK's own. */
+function requireText(params: Fields, param: string, code: RequestErrorCode = INVALID_PARAMS): void {
   const value = params[param];
   if (hasWords(value)) return;
   refuseParam(code, param, value === undefined ? 'is required.' : `must be a non-empty string, not ${show(value)}.`);
@@ -92,7 +100,12 @@ function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallb
     const value = params[param];
     const offered: unknown = row[list];
     if (value === undefined || value === null || !Array.isArray(offered) || offered.includes(value)) continue;
-    refuseParam(code, param, `${show(value)} is not offered by ${model}; it offers ${offered.map(show).join(', ')}.`);
+    const [first] = offered;
+    if (typeof value !== typeof first) {
+      const fix = offered.includes(Number(value)) ? ` Pass ${param}: ${Number(value)}.` : '';
+      refuseParam(code, param, `must be a ${typeof first}, not ${show(value)}.${fix}`);
+    }
+    refuseParam(code, param, `must be one of ${offered.map(show).join(', ')} for ${model}, not ${show(value)}.`);
   }
 }
 

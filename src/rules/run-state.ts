@@ -10,6 +10,11 @@ export type RecoverRule = number | { readonly models: readonly string[] };
 /** How to go on after a failed job, by its error code. Only a failure that was read from the service counts. */
 export type Recover = { readonly [Code in RecoverableCode]?: RecoverRule | undefined };
 
+/** The models that the rules may send a create to in place of its own. */
+export function fallbackModels(recover: Recover = {}): readonly string[] {
+  return Object.values(recover).flatMap((rule) => (typeof rule === 'object' ? rule.models : []));
+}
+
 export interface RunRules {
   /** Milliseconds from the service's first answer; null for no limit. */
   readonly timeoutMs: number | null;

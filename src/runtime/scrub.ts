@@ -20,12 +20,12 @@ export function withoutQueries(text: string): string {
 /** Takes out of a text what must not be shown. */
 type Scrub = (text: string) => string;
 
-/** What a runtime may say of a failed request: without the key, and without the queries of URLs. */
-export function scrubber(key: string | undefined, target?: string): Scrub {
-  const query = target === undefined ? '' : new URL(target).search;
-  return (text) => {
-    const plain = withoutQueries(scrubText(text, key));
-    return query === '' ? plain : plain.replaceAll(query, '');
+/** What a runtime may say of a failed request: without the key, and without the queries of URLs. `added` joins the target's. */
+export function scrubber(key: string | undefined, target?: string, added = ''): Scrub {
+  const queries = [/\?[^#]*/.exec(target ?? '')?.[0] ?? '', added].filter((query) => query !== '');
+  return (said) => {
+    const plain = withoutQueries(scrubText(said, key));
+    return queries.reduce((text, query) => text.replaceAll(query, ''), plain);
   };
 }
 

@@ -38,11 +38,16 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/** `Did you mean "x"?`, or else what there is to choose from. One wording for options, fields, events and models. */
-export function didYouMean(name: string, known: readonly string[]): string {
-  const close = nearest(name, known);
-  if (close !== undefined) return `Did you mean "${close}"?`;
-  return known.length === 0 ? '' : `Use one of ${known.join(', ')}.`;
+/**
+ * `Did you mean "x"?`, otherwise what to do: by default, to use one of the known names. One wording for parameters, options,
+ * events, and models. `meant` is the name that another service's stands for.
+ */
+export function didYouMean(
+  name: string,
+  known: readonly string[],
+  { meant = nearest(name, known), otherwise = known.length === 0 ? '' : `Use one of ${known.join(', ')}.` } = {},
+): string {
+  return meant === undefined ? otherwise : `Did you mean "${meant}"?`;
 }
 
 /** `maxRetryAfter`, `max_retry_after` and `max-retry-after` are the same words. */

@@ -15,7 +15,15 @@ import type { ClaimedCreate, JobRecords, ResumedJob, UnfinishedCreate } from './
 import type { Credentials } from './credentials.js';
 import type { Channels, Hooks, RequestEvent, RequestTrace } from './events.js';
 import { idempotencyKeyOf } from './idempotency.js';
-import type { JsonRequest, RequestPath, ResponseMeta, ShownJob, StreamRequest, TransferRequest } from './transport.js';
+import type {
+  JsonRequest,
+  Query,
+  RequestPath,
+  ResponseMeta,
+  ShownJob,
+  StreamRequest,
+  TransferRequest,
+} from './transport.js';
 
 /** What all calls of one client share. */
 export interface Core {
@@ -108,8 +116,11 @@ export interface Call<T> {
   /** The method as users call it, for example `videos.create`. */
   readonly name: string;
   readonly method: string;
-  /** Absolute, with its query: what is sent. */
+  /** Below `prefix`, or absolute. It may have a query. */
   readonly target: string;
+  readonly prefix: string | undefined;
+  /** Added to the query of the target. */
+  readonly query: readonly (readonly [name: string, value: string])[];
   /** Absolute, without its query: for errors. */
   readonly url: string;
   /** Below the base URL, without its query: for hooks and logs. */
@@ -236,12 +247,11 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
   if (!METHODS.includes(method)) throw badMethod(method);
   const base = config.baseUrl();
-  const target =
-    kind.type === 'transfer'
-      ? kind.request.url
-      : base + requestPath(kind.request.path) + (json?.query ? queryOf(json.query) : '');
-  const toService = kind.type !== 'transfer' || new URL(target).origin === new URL(base).origin;
-  const [url = target] = target.split(/[?#]/, 1);
+  const target = kind.type === 'transfer' ? kind.request.url : requestPath(kind.request.path);
+  const prefix = kind.type === 'transfer' ? undefined : base;
+  const toService = prefix !== undefined || new URL(target).origin === new URL(base).origin;
+  const [bare = target] = target.split(/[?#]/, 1);
+  const url = (prefix ?? '') + bare;
   const creates = method === 'POST' || method === 'PATCH';
   const detached = detachedCall(options);
   return {
@@ -249,6 +259,8 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
     name,
     method,
     target,
+    prefix,
+    query: queryOf(json?.query),
     url,
     path: url.startsWith(`${base}/`) ? url.slice(base.length) : url,
     limit,
@@ -278,11 +290,13 @@ function badMethod(method: unknown): GenError {
   return new GenError(`method must be one of ${METHODS.join(', ')}, not ${show(method)}.`);
 }
 
-/** The query as text. Undefined and null say that a value is left out. */
-function queryOf(query: Readonly<Record<string, unknown>>): string {
-  const isGiven = (value: unknown) => value !== undefined && value !== null;
-  const given = Object.entries(query).flatMap(([name, value]) => (isGiven(value) ? [[name, String(value)]] : []));
-  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`;
+const NO_QUERY: Call<unknown>['query'] = Object.freeze([]);
+
+function queryOf(query: Query | undefined): Call<unknown>['query'] {
+  if (query === undefined) return NO_QUERY;
+  return Object.entries(query).flatMap(([name, value]) =>
+    [value ?? []].flat().map((one): [string, string] => [name, String(one)]),
+  );
 }
 
 /**

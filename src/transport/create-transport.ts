@@ -11,7 +11,7 @@ import { createHttp } from './http.js';
 import { createObserver } from './layers/events.js';
 import { createJobTeller } from './layers/jobs.js';
 import { ledgerIn } from './ledger.js';
-import { runCall } from './pipeline.js';
+import { type StartedCall, startCall } from './pipeline.js';
 import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
 export interface ClientTransport extends Transport, Pick<Core, 'ledger' | 'limits' | 'limitsOf' | 'warn'> {
@@ -34,10 +34,12 @@ export function createTransport(config: Config): ClientTransport {
     baseUrl: config.baseUrl,
     ledger: core.ledger,
     waits: () => heard(core.channels()?.wait),
-    send: (request, options) => requestPromise(runCall(core, { type: 'json', request }, options)),
-    open: (request, options) =>
-      requestPromise(opened(runCall(core, { type: 'stream', request, read: same }, options), request.read)),
-    transfer: (request, options) => requestPromise(runCall(core, { type: 'transfer', request, read: same }, options)),
+    send: (request, options) => requestPromise(startCall(core, { type: 'json', request }, options)),
+    open: (request, options) => {
+      const { answer } = startCall(core, { type: 'stream', request, read: same }, options);
+      return requestPromise({ answer: opened(answer, request.read) });
+    },
+    transfer: (request, options) => requestPromise(startCall(core, { type: 'transfer', request, read: same }, options)),
     async storing({ name, jobId }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
       const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, limitWaitMs: 0 };
@@ -99,13 +101,14 @@ async function askAccount({
  * Adds the two other ways to read an answer to the promise of its data. A caller who takes one of them does not have to
  * handle the promise itself: it causes no unhandled rejection then.
  */
-function requestPromise<T>(answer: Promise<Answer<T>>): RequestPromise<T> {
+function requestPromise<T>({ answer, idempotencyKey }: StartedCall<T>): RequestPromise<T> {
   const data = atCaller(answer.then(dataIn));
   const instead = <R>(read: (answer: Answer<T>) => R): Promise<R> => {
     data.catch(() => {});
     return atCaller(answer.then(read));
   };
   return Object.assign(data, {
+    idempotencyKey,
     withResponse: () => instead(withResponse),
     asResponse: () => instead(answeredResponse),
   });

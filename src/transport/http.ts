@@ -76,7 +76,8 @@ function requestOf(attempt: Attempt): SentRequest | Promise<SentRequest> {
 /** One request through ky. Retries, deadlines and errors are the transport's own. */
 function sendOnce(
   attempt: Attempt,
-  url: string,
+  /** Where a redirect has led; undefined for the call's own address. */
+  redirected: string | undefined,
   { headers, body, redirect = 'manual' }: SentRequest,
 ): Promise<Response> {
   const { call, deadline } = attempt;
@@ -97,7 +98,17 @@ function sendOnce(
     const send = custom ?? globalThis.fetch;
     return webResponse(await send(address, { ...init, method, headers: sent }));
   };
-  return ky(url, { ...KY_OPTIONS, method: call.method, headers, fetch }).catch(networkFailure);
+  const options = { ...KY_OPTIONS, method: call.method, headers, fetch };
+  const sent = redirected === undefined ? ky(call.target, { ...options, ...addressOf(call) }) : ky(redirected, options);
+  return sent.catch(networkFailure);
+}
+
+/** What ky builds the URL of: the base URL, and the query beside that of the path. */
+function addressOf({ prefix, query }: Call<unknown>) {
+  return {
+    ...(prefix !== undefined && { prefix }),
+    ...(query.length > 0 && { searchParams: query.map((pair) => [...pair]) }),
+  };
 }
 
 /** A stream as one of Node's, which every fetch for Node sends. node-fetch would send the name of the other kind as text. */
@@ -121,7 +132,7 @@ class BadFetch extends GenError {}
 
 async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Response> {
   const { call, secret } = attempt;
-  let url = call.target;
+  let url: string | undefined;
   // Only the service itself gets the client's own headers, those of the call, and the key.
   const own = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
   const headers: Record<string, string> = { ...own, ...first.headers };
@@ -132,12 +143,13 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
     const response = await sendOnce(attempt, url, sent);
     if (!isRedirection(response)) return response;
     dropBody(response);
-    const next = redirectTarget(response, call, url);
+    const asked = url ?? call.url;
+    const next = redirectTarget(response, call, asked);
     if (redirects >= MOST_REDIRECTS) {
       throw refusedRedirect(call, response.status, `it is the ${MOST_REDIRECTS + 1}th in a row`);
     }
     // Nothing of the client's is sent to another origin.
-    if (new URL(next).origin !== new URL(url).origin) sent = { headers: first.headers };
+    if (new URL(next).origin !== new URL(asked).origin) sent = { headers: first.headers };
     url = next;
   }
 }
@@ -184,7 +196,7 @@ export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attem
 }
 
 export function connectionError(thrown: unknown, call: Call<unknown>, secret: string | undefined): ConnectionError {
-  const scrub = scrubber(secret, call.target);
+  const scrub = scrubber(secret, call.target, String(new URLSearchParams(call.query.map((pair) => [...pair]))));
   const cause = scrubCause(thrown, scrub);
   const why = cause instanceof Error ? innermostMessage(cause) : reasonOf(cause);
   const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrub(why)})`;

@@ -2,7 +2,7 @@ import { GenError } from '../errors/index.js';
 import { LONGEST_KEY } from '../rules/run-state.js';
 import { type Random, systemRandom } from '../runtime/clock.js';
 import { sha256Of } from '../runtime/sha256.js';
-import { isFields } from '../schemas/envelope.js';
+import { isFields, isText } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 
 /** So many characters of the parts are readable in a key; the rest of them is in its hash. */
@@ -27,7 +27,7 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
 /**
  * Makes a stable idempotency key from your own ids. The same parts give the same key in every process and version, and
  * other parts give another key: `('ab', 'c')` differs from `('a', 'bc')`, and `1` from `'1'`. A key has at most 255
- * characters. Throws a GenError without parts, and for a part that is neither a string nor a finite number.
+ * characters. Throws a GenError without parts, and for a part that is neither a non-empty string nor a finite number.
  *
  * @example
  * const key = idempotencyKeyFrom('order', 42, 'intro-video');
@@ -54,8 +54,10 @@ export function digestOfKey(text: string): string {
 }
 
 function checkPart(part: unknown): string | number {
-  if (typeof part === 'string' || (typeof part === 'number' && Number.isFinite(part))) return part;
-  throw new GenError(`idempotencyKeyFrom takes strings and finite numbers, not ${show(part)}.`);
+  if (isText(part) || (typeof part === 'number' && Number.isFinite(part))) return part;
+  throw new GenError(
+    `idempotencyKeyFrom: each part must be a non-empty string or a finite number, not ${show(part)}. Pass your own IDs.`,
+  );
 }
 
 /**

@@ -41,9 +41,23 @@ function isObserved(core: Core): boolean {
   return core.observer() !== undefined || (heard(channels?.request) ?? heard(channels?.job)) !== undefined;
 }
 
-/** Does a call: checks its options, and sends it through its layers. */
-export async function runCall<T>(core: Core, kind: CallRequest<T>, options?: RequestOptions): Promise<Answer<T>> {
-  const call = createCall(core, kind, options);
+/** A call on its way, and the key that it has from the start. */
+export interface StartedCall<T> {
+  readonly idempotencyKey?: string | undefined;
+  readonly answer: Promise<Answer<T>>;
+}
+
+/** Starts a call: checks its options, and sends it through its layers. A mistake in the options rejects, too. */
+export function startCall<T>(core: Core, kind: CallRequest<T>, options?: RequestOptions): StartedCall<T> {
+  try {
+    const call = createCall(core, kind, options);
+    return { idempotencyKey: call.idempotencyKey, answer: passAll(call) };
+  } catch (error) {
+    return { answer: Promise.reject(error) };
+  }
+}
+
+async function passAll<T>(call: Call<T>): Promise<Answer<T>> {
   try {
     return await pass(call, layersOf(call), 0);
   } catch (error) {

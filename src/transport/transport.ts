@@ -11,6 +11,8 @@ import type { CreateRun } from './create-run.js';
 
 /** A Promise of the data, with two more ways to get the answer. */
 export interface RequestPromise<T> extends Promise<T> {
+  /** The Idempotency-Key of a create, known from the start, so also when the call is aborted. Undefined for other calls. */
+  readonly idempotencyKey?: string | undefined;
   /** The data together with the response, the service's request id, the number of attempts and the idempotency key. */
   withResponse(): Promise<{
     /** What the call gives. */
@@ -79,9 +81,14 @@ export interface ShownJob {
   readonly warnings?: readonly string[] | undefined;
 }
 
+type QueryValue = string | number | boolean;
+
+/** The values of a query by their names. A list sends its name several times, undefined and null leave it out. */
+export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[] | null | undefined>>;
+
 export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  readonly query?: Query | undefined;
   readonly body?: unknown;
   /** A POST that creates: an empty answer is a failure, because the job may exist. */
   readonly creates?: boolean;

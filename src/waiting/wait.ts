@@ -283,17 +283,18 @@ const JOB_ADVICE: Readonly<Record<string, string>> = {
 };
 
 /** The final job; throws its JobError where it did not complete, unless `throwOnFailure` is false. */
-export function outcomeOf(job: Job, throwOnFailure = true): CompletedJob {
+export function outcomeOf(job: Job, throwOnFailure = true, cause?: unknown): CompletedJob {
   if (!FAILURES[job.status] || !throwOnFailure) return job as CompletedJob;
-  throw jobErrorOf(job);
+  throw jobErrorOf(job, cause);
 }
 
-export function jobErrorOf(job: Job): JobError {
+export function jobErrorOf(job: Job, cause?: unknown): JobError {
   const { id, status, errorCode, errorMessage } = job;
   const Failure = FAILURES[status] ?? JobError;
   const reason = [errorCode, errorMessage].filter(Boolean).join(': ');
   const error = new Failure(`Job ${id} ${status === 'failed' ? status : `was ${status}`}${reason && ` (${reason})`}.`, {
     job,
+    cause,
   });
   const advice = JOB_ADVICE[error.recovery];
   if (advice) error.message += ` ${advice}`;

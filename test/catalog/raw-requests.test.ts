@@ -61,7 +61,7 @@ describe('a raw request', () => {
     [
       'a query that is a text',
       { method: 'GET', path: '/v1/x', query: 'a=1' },
-      'query must be an object, not a string.',
+      'query must be a plain object of strings, numbers, booleans, and arrays of these, not a string.',
     ],
   ])('with %s is refused before it is sent', async (_, request, message) => {
     const { client, seen } = counting();

@@ -29,7 +29,7 @@ describe('params that depend on the model', () => {
 
   it('are refused with the message of the call, at the field', () => {
     expect(issuesOf(videoParams, { model: 'svc-video-fast', prompt: 'x', duration: 12 })).toEqual([
-      'duration | duration: 12 is not offered by svc-video-fast; it offers 4, 5, 6, 8, 10.',
+      'duration | duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 12.',
     ]);
   });
 
@@ -78,7 +78,7 @@ describe('pickParams', () => {
     expect(Object.keys(input.shape)).toEqual(['prompt', 'model', 'duration']);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 5 })).toEqual([]);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 30 }).join()).toContain('duration');
-    expect(issuesOf(input, { prompt: 'x', duration: 30 }).join()).toContain('is not offered by svc-video-fast');
+    expect(issuesOf(input, { prompt: 'x', duration: 30 }).join()).toContain('for svc-video-fast, not 30');
     expect(issuesOf(input, { prompt: 'x', seed: 1 }).join()).toContain('seed');
     expectTypeOf(input.parse({ prompt: 'x' }).duration).toEqualTypeOf<number | undefined>();
   });

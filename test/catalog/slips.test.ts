@@ -33,69 +33,71 @@ test.each(Object.entries(ROWS))('the fields of %s are those of the document', (c
 /** What people write by habit of openai, fal, replicate, runway, luma and stripe, and by slips of the hand; first what is said. */
 const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Record<string, string>>>> = {
   images: {
-    'write ratio': 'size, image_size, aspect_ratio, aspectRatio, Ratio, aspect ratio, width, height, aspect',
-    'write prompt': 'text, prompt_text, promptText, Prompt, PROMPT, prompt ',
-    'write model': 'model_id, modelId, model_name, Model, version',
-    'write resolution': 'quality, Resolution',
-    'write safety_identifier': 'user, userId, safetyIdentifier',
-    'write webhook_url': 'webhook, webhookUrl, Webhook, callback, notifyUrl',
-    'write callback_url': 'callbackUrl',
-    'write idempotency_key': 'idempotency-key',
-    'write response_format': 'responseFormat',
-    'write reference_upload_ids': 'image, images, input_image, first_frame_upload_id, reference_image_upload_ids',
-    'write reference_image_urls': 'image_url, imageUrl, first_frame_url',
-    'write character_ids': 'characterIds',
-    'one create for each output': 'n, num_images, num_outputs, numImages, number_of_images',
+    'Did you mean "ratio"?': 'size, image_size, aspect_ratio, aspectRatio, Ratio, aspect ratio, width, height, aspect',
+    'Did you mean "prompt"?': 'text, prompt_text, promptText, Prompt, PROMPT, prompt ',
+    'Did you mean "model"?': 'model_id, modelId, model_name, Model, version',
+    'Did you mean "resolution"?': 'quality, Resolution',
+    'Did you mean "safety_identifier"?': 'user, userId, safetyIdentifier',
+    'Did you mean "webhook_url"?': 'webhook, webhookUrl, Webhook, callback, notifyUrl',
+    'Did you mean "callback_url"?': 'callbackUrl',
+    'Did you mean "idempotency_key"?': 'idempotency-key',
+    'Did you mean "response_format"?': 'responseFormat',
+    'Did you mean "reference_upload_ids"?':
+      'image, images, input_image, first_frame_upload_id, reference_image_upload_ids',
+    'Did you mean "reference_image_urls"?': 'image_url, imageUrl, first_frame_url',
+    'Did you mean "character_ids"?': 'characterIds',
+    'Create one job for each output': 'n, num_images, num_outputs, numImages, number_of_images',
     'without input': 'input',
-    'is a field of videos.create': 'duration, seed, generate_audio, content',
-    'documents no such field': 'negative_prompt, guidance_scale, steps, style, background, output_format, metadata',
+    'It is a parameter of videos.create': 'duration, seed, generate_audio, content',
+    'documents no such parameter': 'negative_prompt, guidance_scale, steps, style, background, output_format, metadata',
     'is an option':
       'idempotencyKey, signal, budget, label, timeoutMs, onUpdate, onCreated, headers, extraBody, preflight',
   },
   videos: {
-    'write duration': 'seconds, duration_seconds, Duration, DURATION, durationSeconds, length',
-    'write aspect_ratio': 'aspect ratio, aspectRatio, Aspect-Ratio, size, image_size, width, height, aspect',
-    'write model': 'Model, model_id, modelId',
-    'write prompt': 'text, promptText',
-    'write first_frame_upload_id':
+    'Did you mean "duration"?': 'seconds, duration_seconds, Duration, DURATION, durationSeconds, length',
+    'Did you mean "aspect_ratio"?': 'aspect ratio, aspectRatio, Aspect-Ratio, size, image_size, width, height, aspect',
+    'Did you mean "model"?': 'Model, model_id, modelId',
+    'Did you mean "prompt"?': 'text, promptText, promt',
+    'Did you mean "ratio"?': 'ratioo',
+    'Did you mean "first_frame_upload_id"?':
       'promptImage, image, images, input_image, input_reference, start_image, first_frame, first_frame_image, keyframes',
-    'write last_frame_upload_id': 'end_image, last_frame, tail_image, lastFrameUploadId',
-    'write first_frame_url': 'firstFrameUrl, image_url, start_image_url',
-    'write last_frame_url': 'end_image_url, tail_image_url, lastFrameUrl',
-    'write reference_video_urls': 'video_url, video',
-    'write reference_video_upload_ids': 'source_video_upload_id',
-    'write reference_image_upload_ids': 'reference_upload_ids',
-    'write generate_audio': 'generateAudio, audio, with_audio, enable_audio',
-    'write camera_fixed': 'cameraFixed',
-    'write character_ids': 'characterIds',
-    'write safety_identifier': 'user',
-    'write seed': 'Seed',
-    'write webhook_url': 'webhook, webhookUrl, callback, notify_url',
-    'one create for each output': 'n, number_of_videos, num_outputs',
+    'Did you mean "last_frame_upload_id"?': 'end_image, last_frame, tail_image, lastFrameUploadId',
+    'Did you mean "first_frame_url"?': 'firstFrameUrl, image_url, start_image_url',
+    'Did you mean "last_frame_url"?': 'end_image_url, tail_image_url, lastFrameUrl',
+    'Did you mean "reference_video_urls"?': 'video_url, video',
+    'Did you mean "reference_video_upload_ids"?': 'source_video_upload_id',
+    'Did you mean "reference_image_upload_ids"?': 'reference_upload_ids',
+    'Did you mean "generate_audio"?': 'generateAudio, audio, with_audio, enable_audio',
+    'Did you mean "camera_fixed"?': 'cameraFixed',
+    'Did you mean "character_ids"?': 'characterIds',
+    'Did you mean "safety_identifier"?': 'user',
+    'Did you mean "seed"?': 'Seed',
+    'Did you mean "webhook_url"?': 'webhook, webhookUrl, callback, notify_url',
+    'Create one job for each output': 'n, number_of_videos, num_outputs',
     'without input': 'input',
-    'is a field of images.create': 'references, response_format',
-    'documents no such field':
-      'fps, num_frames, camera, motion, loop, webhook_events_filter, wait, sync_mode, promt, negativePrompt, cfg_scale, customer, expand, ratioo',
+    'It is a parameter of images.create': 'references, response_format',
+    'documents no such parameter':
+      'fps, num_frames, camera, motion, loop, webhook_events_filter, wait, sync_mode, negativePrompt, cfg_scale, customer, expand',
     'is an option':
       'idempotencyKey, signal, pollIntervalMs, throwOnFailure, cleanup, recover, maxRetries, onUploadProgress',
   },
   videoEdits: {
-    'write ratio': 'aspect_ratio, size',
-    'write duration': 'seconds',
-    'write source_video_url': 'video_url, sourceVideoUrl',
-    'write edit_mode': 'editMode',
-    'write reference_image_upload_ids': 'reference_upload_ids, image',
-    'write reference_images': 'reference_image_urls, image_url',
-    'is a field of videos.create': 'seed, first_frame_upload_id, first_frame_url, last_frame_upload_id',
-    'is a field of characters.create': 'mode',
-    'documents no such field': 'strength, source_video, user',
+    'Did you mean "ratio"?': 'aspect_ratio, size',
+    'Did you mean "duration"?': 'seconds',
+    'Did you mean "source_video_url"?': 'video_url, sourceVideoUrl, source_video',
+    'Did you mean "edit_mode"?': 'editMode',
+    'Did you mean "reference_image_upload_ids"?': 'reference_upload_ids, image',
+    'Did you mean "reference_images"?': 'reference_image_urls, image_url',
+    'It is a parameter of videos.create': 'seed, first_frame_upload_id, first_frame_url, last_frame_upload_id',
+    'It is a parameter of characters.create': 'mode',
+    'documents no such parameter': 'strength, user',
   },
   characters: {
-    'write aspect_ratio': 'ratio, size',
-    'write reference_upload_ids': 'image, first_frame_upload_id',
-    'write name': 'Name',
-    'is a field of': 'upload_id, model, duration',
-    'documents no such field': 'title, model_id, user',
+    'Did you mean "aspect_ratio"?': 'ratio, size',
+    'Did you mean "reference_upload_ids"?': 'image, first_frame_upload_id',
+    'Did you mean "name"?': 'Name',
+    'It is a parameter of': 'upload_id, model, duration',
+    'documents no such parameter': 'title, model_id, user',
     'is an option': 'label',
   },
 };
@@ -127,7 +129,7 @@ describe('a field that the call does not document', () => {
       for (const field of fields) {
         const camel = field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
         if (fields.includes(camel) || camel === 'idempotencyKey') continue;
-        expect(() => refuseUndocumented(call as FieldsCall, { [camel]: 'x' })).toThrow(`write ${field}.`);
+        expect(() => refuseUndocumented(call as FieldsCall, { [camel]: 'x' })).toThrow(`Did you mean "${field}"?`);
       }
     }
   });
@@ -158,7 +160,7 @@ describe('a field that the call does not document', () => {
   });
 
   it.each(['toString', 'constructor', '__proto__x'])('is refused where every object has the name: %s', (name) => {
-    expect(() => refuseUndocumented('videos', { [name]: 1 })).toThrow('documents no such field');
+    expect(() => refuseUndocumented('videos', { [name]: 1 })).toThrow('documents no such parameter');
   });
 
   it('is none for the fields of an edit that is sent as a video, and for one that is undefined', () => {
@@ -205,7 +207,9 @@ describe('every entry point refuses such a field', () => {
         throw new Error(error.message);
       },
     };
-    await expect(generate(engine, { call: 'images', params: slip as never, key: 'k' })).rejects.toThrow('ratioo: ');
+    await expect(generate(engine, { call: 'images', params: slip as never, key: 'k' })).rejects.toThrow(
+      'Unknown parameter "ratioo"',
+    );
     expect(failed).toMatchObject([{ name: 'PreflightError' }]);
     expect(sandbox.requests).toEqual([]);
   });

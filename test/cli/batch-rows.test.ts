@@ -54,7 +54,7 @@ describe('a row is refused', () => {
     [{ prompt: 'a', first_frame_upload_id: 'shots\\none' }, 'is not there'],
     [{ prompt: 'a', reference_image_upload_ids: ['none.png'] }, '"none.png" is not there'],
     [{ prompt: 'a', first_frame_upload_id: './' }, '"./" is not a file'],
-    [{ prompt: 'a', n: 4 }, 'n: videos.create ignores this name; write one create for each'],
+    [{ prompt: 'a', n: 4 }, 'videos.create: Unknown parameter "n". Create one job for each output.'],
     [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field; pass it'],
     [{ prompt: 'a', extraBody: 4 }, 'extraBody must be an object.'],
   ])('that is %j: %s', async (row, message) => {
@@ -98,9 +98,9 @@ describe('a prompts file is refused', () => {
       'with a name in another case',
       'Duration,prompt\n5,a\n',
       'rows.csv',
-      'line 2: Duration: the service ignores this name',
+      'line 2: videos.create: Unknown parameter "Duration". Did you mean "duration"?',
     ],
-    ['with a name of two words', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'write aspect_ratio.'],
+    ['with a name of two words', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
   ])('%s: %j in %s', async (_, text, name, message) => {
     expect(await refusal(text, name)).toContain(message);
   });

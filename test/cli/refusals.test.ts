@@ -14,11 +14,11 @@ const { sandbox, cli, start } = place;
 
 describe('without any call, exit code 2', () => {
   it.each([
-    [['video', 'a', '--duration', '7'], 'duration: 7 is not offered by svc-video-fast; it offers 4, 5, 6, 8, 10.'],
+    [['video', 'a', '--duration', '7'], 'duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 7.'],
     [['video', 'a', '-m', 'svc-video-mini', '--resolution', '4k', '-i', 'fox.png'], 'it offers "480p", "720p".'],
     [['video', 'a', '-i', 'fox.png', '--first-frame', 'fox.png'], 'send frames or reference images'],
     [['video', ' '], 'prompt: must be a non-empty string, not " ".'],
-    [['image', 'a', '-m', 'svc-image-fast', '-r', '21:9'], 'ratio: "21:9" is not offered by svc-image-fast'],
+    [['image', 'a', '-m', 'svc-image-fast', '-r', '21:9'], 'for svc-image-fast, not "21:9".'],
     [['edit', 'upl_1', 'a', '-m', 'svc-video-gen-2-5'], 'svc-video-gen-2-5'],
     [['video', 'a', '--duration', 'long'], 'Give a number.'],
     [['video', 'a', '--timeout', 'soon'], 'Give a time above 0 such as 90s'],

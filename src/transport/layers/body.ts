@@ -1,13 +1,14 @@
 // What a call is sent with: its body is checked, copied, and its files are uploaded.
-import { GenError } from '../../errors/index.js';
+import { GenError, PreflightError } from '../../errors/index.js';
 import { isForgottenUpload } from '../../rules/failure-kind.js';
 import { refuseOptions } from '../../rules/fields.js';
-import { derivedKey } from '../../rules/run-state.js';
+import { derivedKey, fallbackModels } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import { isFields } from '../../schemas/envelope.js';
+import { type Fields, isFields } from '../../schemas/envelope.js';
+import { show } from '../../schemas/show.js';
 import { type Answer, type Call, detachedCall, type Layer, type Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
-import type { RequestFiles } from '../transport.js';
+import type { JsonRequest, RequestFiles } from '../transport.js';
 import { requireRoom } from './rate-limit.js';
 
 /**
@@ -19,9 +20,23 @@ export const checked: Layer = async (call, next) => {
   const preflight = options.preflight ?? core.config.preflight;
   const { extraBody } = options;
   if (kind.type === 'json' && kind.request.call && isFields(body)) refuseOptions(body);
-  if (kind.type === 'json' && preflight) kind.request.check?.(body, core.warn, { extra: { ...extraBody } });
+  if (kind.type === 'json' && preflight) checkBody(call, kind.request, { ...extraBody });
   return next(copied(extraBody === undefined ? call : withExtra(call, extraBody)));
 };
+
+/** Checks the body, also with each model that `recover` may replace its model with. */
+function checkBody({ body, core }: Call<unknown>, { check, run }: JsonRequest<unknown>, extra: Fields): void {
+  check?.(body, core.warn, { extra });
+  for (const model of fallbackModels(run?.rules?.recover)) {
+    try {
+      check?.({ ...(isFields(body) ? body : {}), model }, () => {}, { extra });
+    } catch (cause) {
+      if (!PreflightError.isInstance(cause)) throw cause;
+      const message = `recover: the params do not fit the model "${model}". ${cause.message}`;
+      throw new PreflightError(message, { code: cause.code, param: 'recover', cause });
+    }
+  }
+}
 
 function withExtra<T>(call: Call<T>, extraBody: object): Call<T> {
   const body = isFields(call.body) ? call.body : {};
@@ -39,7 +54,9 @@ function copied<T>(call: Call<T>): Call<T> {
   try {
     if (files) files.outline(body);
     if (files) return { ...call, body: files.copy(body) };
-    return { ...call, json: JSON.stringify(body) };
+    const json = JSON.stringify(body);
+    if (json === undefined) throw new TypeError(`it is ${show(body)}`);
+    return { ...call, json };
   } catch (cause) {
     throw new GenError(`${name}: the params cannot be written as JSON (${reasonOf(cause)}).`, { cause });
   }

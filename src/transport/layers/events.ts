@@ -31,7 +31,7 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
   if (!writes && Object.keys(hooks).length === 0) return undefined;
   const log = (level: Exclude<LogLevel, 'off'>, message: string, fields?: object) => {
     if (writes && LOG_LEVELS.indexOf(level) <= most)
-      callObserver(() => logger[level](`gen-client: ${message}`, fields));
+      callObserver(() => logger[level](`gen-client: ${message}`, ...(fields === undefined ? [] : [fields])));
   };
   const warn = (message: string) => log('warn', message);
   const tell = <E>(name: keyof typeof hooks, hook: ((event: E) => unknown) | undefined, event: E) => {

@@ -1,0 +1,150 @@
+// Calls: what a mistake in one says, and what a caller knows of it.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import {
+  type ClientOptions,
+  GenError,
+  idempotencyKeyFrom,
+  JobFailedError,
+  PreflightError,
+} from '../../../src/index.js';
+import { createSandbox } from '../../../src/sandbox/index.js';
+import { BASE_URL, json, never, rejection, stubbed } from '../../transport/support.js';
+
+const PROMPT = { prompt: 'a fox at dawn' };
+const stub = (options?: ClientOptions) => stubbed(() => json({ success: true, data: {} }), options);
+afterEach(() => vi.restoreAllMocks());
+
+describe('client.request builds its query', () => {
+  it.each<[source: string, request: { path: string; query?: object }, sent: string]>([
+    ['P4: beside one in the path', { path: '/v1/x?y=1', query: { z: 2 } }, '/v1/x?y=1&z=2'],
+    ['a list', { path: '/v1/x', query: { a: ['1', 2, true] } }, '/v1/x?a=1&a=2&a=true'],
+    ['nothing', { path: '/v1/x', query: { a: undefined, b: [] } }, '/v1/x'],
+    ['only in the path, as it was written', { path: '/v1/x?y=a+b%20c' }, '/v1/x?y=a+b%20c'],
+  ])('%s', async (_, request, sent) => {
+    const { client, seen } = stub();
+    await client.request({ method: 'GET', ...request } as never);
+    expect(seen.map(({ url }) => url)).toEqual([BASE_URL + sent]);
+  });
+
+  it.each<[source: string, request: object]>([
+    ['URLSearchParams', { query: new URLSearchParams({ a: '1' }) }],
+    ['a Map', { query: new Map([['a', '1']]) }],
+    ['a list', { query: [['a', '1']] }],
+    ['an object inside', { query: { a: { b: 1 } } }],
+    ['a Date inside', { query: { a: new Date(0) } }],
+    ['a function as the body', { method: 'POST', body: () => {} }],
+    ['a symbol as the body', { method: 'POST', body: Symbol('x') }],
+  ])('or refuses it: %s', async (_, request) => {
+    const { client, seen } = stub();
+    const call = async () => client.request({ method: 'GET', path: '/v1/x', ...request } as never);
+    expect(await rejection(call())).toBeInstanceOf(GenError);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('a message names the fix', () => {
+  const file = (value: unknown) => ({ ...PROMPT, first_frame_upload_id: value });
+  it.each<[params: unknown, message: string]>([
+    [{ promptText: 'a fox' }, 'videos.create: Unknown parameter "promptText". Did you mean "prompt"?'],
+    [
+      { ...PROMPT, character_id: 'fox' },
+      'videos.create: Unknown parameter "character_id". Did you mean "character_ids"?',
+    ],
+    [{ ...PROMPT, duration: '5' }, 'duration: must be a number, not "5". Pass duration: 5.'],
+    [{ ...PROMPT, duration: 7 }, 'duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 7.'],
+    [file('data:image/png;base64,AAAA'), 'this is a data URI. Pass a Buffer or a Blob.'],
+    [file('https://a.test/fox.png'), 'this is a URL. Pass it as first_frame_url.'],
+    ['a fox', 'params: must be an object such as { prompt: "a fox" }, not "a fox".'],
+    [[PROMPT], 'params: must be an object such as { prompt: "a fox at dawn" }, not an array.'],
+    [new FormData(), 'params: must be an object such as { prompt: "a fox at dawn" }, not an object.'],
+    // P7: the quickstart's own line without APP_URL.
+    [{ ...PROMPT, webhook_url: 'undefined/api/webhooks' }, 'webhook_url: must be an absolute URL'],
+    [{ ...PROMPT, webhook_url: 'https://' }, 'webhook_url: must be an absolute URL'],
+    [{ ...PROMPT, callback_url: 'invalid' }, 'callback_url: must be an absolute URL'],
+    [{ ...PROMPT, reference_image_urls: ['fox.png'] }, 'reference_image_urls[0]: must be an absolute URL'],
+  ])('%j', async (params, message) => {
+    const { client, seen } = stub();
+    const { videos } = client;
+    for (const call of [videos.create, videos.createAndWait]) {
+      const send = call as (params: unknown) => Promise<unknown>;
+      const error = (await rejection(send(params))) as PreflightError;
+      expect(error).toBeInstanceOf(PreflightError);
+      expect(error.message).toContain(message);
+      expect(error.code).not.toMatch(/^http_/);
+    }
+    expect(seen).toEqual([]);
+  });
+
+  it.each([
+    [
+      { budget: 100 },
+      'budget must be what createBudget({ maxTokens }) returns, not 100. Pass createBudget({ maxTokens: 100 }).',
+    ],
+    [{ timeoutMS: 1 }, 'GenClient has no option "timeoutMS". Did you mean "timeoutMs"?'],
+  ])('%j', (options, message) => {
+    expect(() => stub(options as never)).toThrow(message);
+  });
+
+  it('a log line without fields has nothing after it', async () => {
+    const { client } = stubbed(
+      () => json({ success: true, data: { job: { id: 'job_1', status: 'queued' }, warnings: ['odd'] } }),
+      { logger: console, logLevel: 'warn' },
+    );
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => {});
+    await client.videos.create(PROMPT);
+    expect(warn.mock.calls).toEqual([['gen-client: job job_1: odd']]);
+  });
+});
+
+describe('the idempotency key', () => {
+  it('of a create is known from the start, and after an abort', async () => {
+    const controller = new AbortController();
+    const { client } = stub({ fetch: never });
+    const call = client.videos.create(PROMPT, { signal: controller.signal });
+    expect(call.idempotencyKey).toMatch(/^[\da-f-]{36}$/);
+    controller.abort();
+    expect(await rejection(call)).toMatchObject({ name: 'AbortError' });
+    const own = client.videos.create({ ...PROMPT, idempotency_key: 'order-1' }, { signal: controller.signal });
+    expect(own.idempotencyKey).toBe('order-1');
+    await rejection(own);
+  });
+
+  it('of another call is undefined', async () => {
+    const { client } = stubbed(() => json({ success: true, data: { job: { id: 'job_1', status: 'queued' } } }));
+    const call = client.jobs.get('job_1');
+    expect(call.idempotencyKey).toBeUndefined();
+    await call;
+  });
+
+  it('is not made of an empty part: two orders would be one job', () => {
+    expect(() => idempotencyKeyFrom('order', '')).toThrow('each part must be a non-empty string');
+  });
+});
+
+describe('recover', () => {
+  it('is checked with each of its models before the first create', async () => {
+    const { client, seen } = stub();
+    const recover = { generation_failed: { models: ['svc-image-pro'] } };
+    const error = await rejection(client.videos.createAndWait(PROMPT, { recover }));
+    expect(error).toMatchObject({ name: 'PreflightError', param: 'recover', code: 'model_not_found' });
+    expect(String(error)).toContain('recover: the params do not fit the model "svc-image-pro".');
+    expect(seen).toEqual([]);
+  });
+
+  it('does not hide the failed job behind a fallback that the service refuses', async () => {
+    const sandbox = createSandbox({ jobDurationMs: 0 });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    let creates = 0;
+    const fetch = async (url: string, init: RequestInit) => {
+      if (init.method === 'POST' && ++creates === 2)
+        return json({ error: { code: 'account_not_active' } }, { status: 403 });
+      return sandbox.fetch(url, init);
+    };
+    const client = sandbox.client({ fetch: fetch as typeof globalThis.fetch });
+    const recover = { generation_failed: { models: ['svc-video-pro'] } };
+    const error = await rejection(client.videos.createAndWait(PROMPT, { recover }));
+    expect(error).toBeInstanceOf(JobFailedError);
+    expect(error).toMatchObject({ code: 'generation_failed', cause: { name: 'PermissionDeniedError' } });
+    expect((error as JobFailedError).job.tries).toHaveLength(1);
+  });
+});
