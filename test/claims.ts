@@ -25,7 +25,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       '500 creates through seeded faults make 500 jobs, charge each once and leave nothing behind',
     ],
     [
-      'One deadline covers connect, headers and body.',
+      '`timeoutMs` limits one attempt: connect, headers, and body.',
       'test/transport/deadlines.test.ts',
       'a stalled body times out, its connection is closed, and the repeat succeeds',
     ],

@@ -45,7 +45,12 @@ it('a run whose second create is refused for good is over when its call has reje
   state.outcomes = [failed];
   state.answer = (key) => (key.endsWith(':r2') ? refusal(402, 'insufficient_balance') : 'made');
   const call = client.videos.createAndWait(VIDEO, { recover: { generation_failed: 2 } });
-  await expect(clock.until(call)).rejects.toMatchObject({ code: 'insufficient_balance' });
+  await expect(clock.until(call)).rejects.toMatchObject({
+    name: 'JobFailedError',
+    cause: { code: 'insufficient_balance' },
+  });
+  // The entry ends once the program has the outcome.
+  await clock.advance(10);
   expect([await openKeys(client), await budget.usage()]).toMatchObject([[], { spentTokens: 0, reservedTokens: 0 }]);
 });
 

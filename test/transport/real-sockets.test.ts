@@ -1,0 +1,122 @@
+// "Was it sent?", with errors as real sockets give them: what a budget reserves after a create that failed so.
+import { spawn } from 'node:child_process';
+import dns from 'node:dns';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { ProxyAgent, fetch as undiciFetch } from 'undici';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type ClientOptions, ConnectionError, createBudget, GenClient } from '../../src/index.js';
+import { freshKey, rejection } from './support.js';
+
+const opened: (() => void)[] = [];
+afterEach(() => {
+  vi.restoreAllMocks();
+  for (const close of opened.splice(0)) close();
+});
+
+/** The port of a server on loopback that lives as long as the test. */
+async function listening(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  opened.push(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+const tcp = (onSocket: (socket: Socket) => void) =>
+  listening(
+    createTcpServer((socket) => {
+      socket.on('error', () => {});
+      onSocket(socket);
+    }),
+  );
+
+/** A create that fails: its error, and the tokens that stay reserved for it. */
+async function failedCreate(baseUrl: string, options: ClientOptions = {}) {
+  const budget = createBudget({ maxTokens: 100, scope: freshKey(), unknownPrice: () => 10 });
+  const client = new GenClient({ apiKey: freshKey(), baseUrl, maxRetries: 0, timeoutMs: 20_000, ...options });
+  const error = await rejection(client.videos.create({ prompt: 'a fox' }, { budget }));
+  expect(error).toBeInstanceOf(ConnectionError);
+  const { reservedTokens } = await budget.usage();
+  return { message: String(error), reservedTokens };
+}
+
+describe('a create that never left reserves nothing', () => {
+  it('when the TLS handshake breaks off', async () => {
+    const port = await tcp((socket) => socket.once('data', () => socket.destroy()));
+    expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
+  });
+
+  it('when the port behind https: speaks plain HTTP', async () => {
+    const port = await listening(createServer((_request, response) => response.end()));
+    expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
+  });
+
+  it.each([407, 403])('when a proxy answers CONNECT with %i', async (status) => {
+    const proxy = createServer();
+    proxy.on('connect', (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
+    const dispatcher = new ProxyAgent({ uri: `http://127.0.0.1:${await listening(proxy)}`, proxyTunnel: true });
+    opened.push(() => void dispatcher.close());
+    const fetch = (url: string, init: RequestInit) =>
+      undiciFetch(url, { ...init, dispatcher } as never) as Promise<never>;
+    const failed = await failedCreate('https://api.example.test', { fetch });
+    expect(failed).toMatchObject({ reservedTokens: 0, message: expect.stringContaining(`(${status})`) });
+  });
+
+  it('when nothing listens', async () => {
+    const server = createTcpServer();
+    const port = await listening(server);
+    server.close();
+    expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
+  });
+
+  it('when the name does not resolve', async () => {
+    expect(await failedCreate('http://gen-client.invalid')).toMatchObject({ reservedTokens: 0 });
+  });
+
+  it('when no address of the name answers, and its message has the reason of each', async () => {
+    const server = createTcpServer();
+    const port = await listening(server);
+    server.close();
+    const addresses = [
+      { address: '127.0.0.1', family: 4 },
+      { address: '::1', family: 6 },
+    ];
+    // The signature depends on the options.
+    vi.spyOn(dns, 'lookup').mockImplementation(((
+      _host: string,
+      _options: object,
+      done: (...found: unknown[]) => void,
+    ) => process.nextTick(() => done(null, addresses))) as never);
+    const { message, reservedTokens } = await failedCreate(`http://api.example.test:${port}`);
+    expect(reservedTokens).toBe(0);
+    expect(message).toMatch(/127\.0\.0\.1:\d+; .*::1/);
+  });
+});
+
+describe('a create that may have arrived keeps its tokens', () => {
+  it('when the connection is reset after the request', async () => {
+    const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
+    expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
+  });
+
+  it('when it is reset in the handshake, which looks the same', async () => {
+    const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
+    expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
+  });
+
+  it('when the server is killed after it has read the request', async () => {
+    const program = `require('node:http').createServer((q) => q.on('data', () => process.kill(process.pid, 'SIGKILL')))
+      .listen(0, '127.0.0.1', function () { console.log(this.address().port) })`;
+    const server = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+    opened.push(() => server.kill('SIGKILL'));
+    const [port] = await once(server.stdout, 'data');
+    expect(await failedCreate(`http://127.0.0.1:${Number(port)}`)).toMatchObject({ reservedTokens: 10 });
+  });
+
+  it('when the route dies under a live connection', async () => {
+    const reset = Object.assign(new Error('read EHOSTUNREACH'), { code: 'EHOSTUNREACH', syscall: 'read', errno: -113 });
+    const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: reset }));
+    expect(await failedCreate('https://api.example.test', { fetch })).toMatchObject({ reservedTokens: 10 });
+  });
+});
