@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -63,7 +64,7 @@ export async function enginePackage<T>(engine: EngineName, name: string): Promis
   return (await import(pathToFileURL(engineFile(engine, name)).href)) as T;
 }
 
-const DOORS = ['durable', 'webhooks', 'storage', 'sandbox'];
+const DOORS = ['durable', 'node', 'webhooks', 'storage', 'sandbox'];
 
 /** `gen-client` in a bundle is this source. */
 const alias = {
@@ -71,9 +72,30 @@ const alias = {
   ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, ROOT + sourceOf(door)])),
 };
 
+/** A version of an example's source. */
+export type Version = (source: string) => string;
+
+/** An example with a store that every process of it uses, as the guide recommends. */
+export const withStore: Version = (source) =>
+  `import { fileStore } from 'gen-client/node';\n${source}`.replaceAll(
+    'new GenClient()',
+    "new GenClient({ store: fileStore(process.env.STORE ?? '') })",
+  );
+
+/** The next version of it, which changes the prompt of one order. */
+export const nextVersion: Version = (source) => {
+  const changed = withStore(source).replace(
+    '{ prompt, webhook_url',
+    "{ prompt: prompt.replace('run one', 'run one at night'), webhook_url",
+  );
+  if (changed === withStore(source)) throw new Error('the example has no params that the next version could change');
+  return changed;
+};
+
 /** An example as a program for Node, beside the packages of its engine; its path. */
-export async function bundleForNode(engine: EngineName, example: string): Promise<string> {
-  const outfile = `${folder(engine)}node_modules/.cache/${example.split('/').at(-1)?.replace('.ts', '.mjs')}`;
+export async function bundleForNode(engine: EngineName, example: string, version: Version): Promise<string> {
+  const file = `${example.split('/').at(-1)?.replace('.ts', '')}-${version.name}.mjs`;
+  const outfile = `${folder(engine)}node_modules/.cache/${file}`;
   await build({
     entryPoints: [ROOT + example],
     bundle: true,
@@ -81,6 +103,14 @@ export async function bundleForNode(engine: EngineName, example: string): Promis
     format: 'esm',
     platform: 'node',
     plugins: [
+      {
+        name: 'version',
+        setup: (setup) =>
+          setup.onLoad({ filter: /examples.durable.[^.]+\.ts$/ }, ({ path }) => ({
+            contents: version(readFileSync(path, 'utf8')),
+            loader: 'ts',
+          })),
+      },
       { name: 'engine stays outside', setup: (setup) => setup.onResolve({ filter: /^[^./]/ }, resolvePackage) },
     ],
     tsconfigRaw: {},

@@ -1,15 +1,20 @@
 // What every engine has to keep, with its example as a program of its own that is killed.
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isTooSlow } from '../support/core-share.js';
-import { bundleForNode, type EngineName, folder } from './engine-packages.js';
+import { bundleForNode, type EngineName, folder, nextVersion, withStore } from './engine-packages.js';
 import { type SlowService, slowService, until } from './slow-service.js';
 
 /** An engine that runs the example. */
 export interface RunningEngine {
   /** Starts a run, and gives what waits for its end: its job, or its error. */
   start(order: number, prompt: string): Promise<() => Promise<Record<string, unknown>>>;
-  /** Kills the program, and starts it again. */
+  /** True once a next version of the program runs. */
+  readonly isNextVersion?: boolean;
+  /** Kills the program, and starts its next version if there is one. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -39,7 +44,7 @@ export function testRuns(
       return { told, endedAt: Date.now() };
     };
 
-    it('has one job and one charge over a create that dies with its process, its lost answer and a lost webhook', async () => {
+    it('has one job and one charge if its process dies with its create, the next version has another URL and prompt, and the webhook is lost', async () => {
       service.sandbox.outcomes.next({ webhookCopies: 0 });
       const ended = await engine.start(1, 'run one');
       await service.created('run one');
@@ -49,6 +54,8 @@ export function testRuns(
       others.catch(() => {});
       expect(await ended()).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
       expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
+      expect(service.bill('run one at night')).toEqual({ jobs: 0, charges: 0 });
+      if (engine.isNextVersion) expect(service.sentPrompts()).toContain('run one at night');
     }, 90_000);
 
     it('reads its job when the webhook comes, and fails for good with the error of its job', async () => {
@@ -65,14 +72,18 @@ export function testRuns(
   });
 }
 
-/** A program that is killed and started again. */
-export async function restartable(start: () => Promise<ChildProcess>) {
-  let program = await start();
+/** A program that is killed and started again. `start` is passed the number of the start, from 0. */
+export async function restartable(start: (number: number) => Promise<ChildProcess>) {
+  let number = 0;
+  let program = await start(number);
   return {
     kill: () => program.kill('SIGKILL'),
+    get isNextVersion() {
+      return number > 0;
+    },
     async restart() {
       program.kill('SIGKILL');
-      program = await start();
+      program = await start(++number);
     },
   };
 }
@@ -88,17 +99,29 @@ export function environmentOf({ sandbox, url }: SlowService, more: Record<string
   };
 }
 
-/** Starts an example as a program beside the packages of its engine, until it answers at a URL. */
+/**
+ * Starts an example as a program beside the packages of its engine, until it answers at a URL. Started again, it is the next
+ * version: a rolling deploy changes its `ORIGIN` and a prompt. Both have one store.
+ */
 export async function startExample(
   engine: EngineName,
   example: string,
   service: SlowService,
   { env, answersAt }: { readonly env: Record<string, string>; readonly answersAt: string },
 ) {
-  const path = await bundleForNode(engine, `examples/durable/${example}`);
-  return restartable(async () => {
-    const options = { cwd: folder(engine), stdio: 'ignore', env: environmentOf(service, env) } as const;
-    const child = spawn(process.execPath, [path], options);
+  const store = join(mkdtempSync(join(tmpdir(), `gen-client-${engine}-`)), 'gen.store');
+  const programs = await Promise.all(
+    [withStore, nextVersion].map((version) => bundleForNode(engine, `examples/durable/${example}`, version)),
+  );
+  return restartable(async (number) => {
+    const { ORIGIN = '' } = env;
+    const origin = number === 0 ? ORIGIN : ORIGIN.replace('127.0.0.1', 'localhost');
+    const options = {
+      cwd: folder(engine),
+      stdio: 'ignore',
+      env: environmentOf(service, { ...env, ORIGIN: origin, STORE: store }),
+    } as const;
+    const child = spawn(process.execPath, [programs[Math.min(number, 1)] ?? ''], options);
     await until(() => fetch(answersAt).then(() => true), 60_000);
     return child;
   });

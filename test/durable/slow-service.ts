@@ -6,6 +6,8 @@ export interface SlowService {
   readonly url: string;
   /** The jobs and charges of one run, whose prompt is its name. */
   bill(prompt: string): { jobs: number; charges: number };
+  /** The prompts of all creates that reached the service, whatever it answered. */
+  sentPrompts(): string[];
   /** Resolves when a create of the run has reached the service. */
   created(prompt: string): Promise<void>;
   close(): Promise<void>;
@@ -27,6 +29,10 @@ export async function slowService(): Promise<SlowService> {
         .entries.filter(({ type, jobId }) => type === 'charge' && ids.includes(jobId ?? ''));
       return { jobs: ids.length, charges: charges.length };
     },
+    sentPrompts: () =>
+      sandbox.requests.flatMap(({ method, body }) =>
+        method === 'POST' ? [String(JSON.parse(body ?? '{}').prompt)] : [],
+      ),
     async created(prompt) {
       while (!sandbox.requests.some(({ body }) => body?.includes(prompt))) await pause(20);
     },

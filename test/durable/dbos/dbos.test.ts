@@ -31,6 +31,9 @@ else
       const program = await startExample('dbos', 'dbos-workflow.ts', service, { env, answersAt: `${origin}/hook` });
       return {
         restart: program.restart,
+        get isNextVersion() {
+          return program.isNextVersion;
+        },
         async start(order, prompt) {
           await fetch(`${origin}/?order=${order}`, { method: 'POST', body: prompt });
           return () => jsonAt(`${origin}/?order=${order}`);

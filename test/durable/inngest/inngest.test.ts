@@ -16,6 +16,9 @@ else
     const program = await startExample('inngest', 'inngest-function.ts', service, { env, answersAt });
     return {
       restart: program.restart,
+      get isNextVersion() {
+        return program.isNextVersion;
+      },
       async start(order, prompt) {
         const run = executor.run(`${origin}/api/inngest`, { order: `order-${order}`, prompt });
         return async () => {

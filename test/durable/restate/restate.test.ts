@@ -50,6 +50,9 @@ else
     }, 30_000);
     return {
       restart: program.restart,
+      get isNextVersion() {
+        return program.isNextVersion;
+      },
       async start(number, prompt) {
         const order = `order-${number}`;
         const { url, ...init } = post(`http://${ingress}/video/${order}/run`, { order, prompt });
