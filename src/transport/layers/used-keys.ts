@@ -4,7 +4,7 @@ import { keepLast } from '../../runtime/keep-last.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobCall } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
-import type { Call, Layer } from '../call.js';
+import { type Call, detachedCall, type Layer } from '../call.js';
 import { ASKED, digestOf } from '../idempotency.js';
 
 /** Keys of an account that the process remembers. */
@@ -40,8 +40,9 @@ export function digestOfCreate({ kind, body, options }: Call<unknown>, namespace
   const isChosen = run
     ? run.hasOwnKey
     : (options.idempotencyKey ?? (isFields(body) ? body.idempotency_key : undefined));
-  // The key of a page stands for the page's input, not for the params that a proxy builds from it.
-  const asked = (options as { readonly [ASKED]?: object })[ASKED] ?? body;
+  // The key of a page stands for the page's input, not for the params that a proxy builds from it. The key of a detached run
+  // stands for the run: a deploy may change its params, and the run still finds its job.
+  const asked = detachedCall(options) ? {} : ((options as { readonly [ASKED]?: object })[ASKED] ?? body);
   return isChosen && isFields(asked) ? digestOf(namespace, asked) : undefined;
 }
 
