@@ -66,11 +66,15 @@ function checkPart(part: unknown): string | number {
  */
 export const ASKED: unique symbol = Symbol.for('gen-client.asked');
 
-/** A digest of the params. Left out are the key, and upload ids: a file that is uploaded again has another one. */
+/**
+ * A digest of the params, without what may change when a call is repeated: upload IDs, and the URLs that the service notifies.
+ */
 export function digestOf(name: string, params: object): string | undefined {
   const sorted = (_name: string, value: unknown) => {
     if (!isFields(value)) return value;
-    const counted = Object.entries(value).filter(([field]) => !/upload_id|^idempotency_key$/.test(field));
+    const counted = Object.entries(value).filter(
+      ([field]) => !/upload_id|^(idempotency_key|webhook_url|callback_url)$/.test(field),
+    );
     return Object.fromEntries(counted.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
   try {

@@ -23,54 +23,56 @@ import {
 } from './connection.js';
 import { createProcessor } from './process-call.js';
 
-/** How a worker runs. */
+/** Options of {@link createGenWorker}. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Called with the completed job, and awaited, before the queue job ends: the place to copy the file to your own storage.
-   * Called at least once, because a crash in between calls it again. When it throws, it is called again for a day, with
-   * pauses up to `retryDelayMs`; then the call fails. The job is not created
-   * again. The engine's UnrecoverableError ends the call at once.
+   * Called with the completed job before the queue job ends, and awaited: copy the file to your own storage here. It is called
+   * at least once. If it throws, it is called again for a day, with pauses up to `retryDelayMs`; BullMQ's UnrecoverableError
+   * ends the call at once.
    */
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with the error that ended a call, and awaited, before the queue job fails; at least once. When it throws, it is
-   * called again, for a day. A failure that the engine alone decides, such as that of a child with `failParentOnFailure`, is
-   * told right after it.
+   * Called with the error of a failed call before the queue job fails, and awaited, at least once. If it throws, it is called
+   * again for a day. A failure that only BullMQ decides, such as that of a child with `failParentOnFailure`, is reported right
+   * after it.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
-  /** Called with errors of the worker's connection. The engine reconnects by itself. @default nothing is done with them */
+  /**
+   * Called with errors of the worker's connection, which reconnects automatically, and with records that this worker leaves
+   * for others. @default errors are ignored
+   */
   readonly onError?: ((error: Error) => void) | undefined;
-  /** How many calls this process works on at once. Sleeping calls do not count. @default 10 */
+  /** The number of calls that this process works on at once. Sleeping calls don't count. @default 10 */
   readonly concurrency?: number | undefined;
   /**
-   * Milliseconds between two reads of a job.
-   * @default 10-15 s for video and edits, 3-4.5 s for images, more when many jobs are waited for
+   * Milliseconds between two polls of a job.
+   * @default 10-15 s for video and edits, 3-4.5 s for images, more if many jobs run
    */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * The longest pause, in milliseconds, after the service or the connection failed without naming a time. The first pause
-   * is a second, and each one after it is twice as long.
+   * The longest pause in milliseconds after a failure of the service or the connection that names no time. The first pause is
+   * one second, and each one after it is twice as long.
    * @default 30_000
    */
   readonly retryDelayMs?: number | undefined;
   /**
-   * Milliseconds from the service's first answer at which a call that has not ended fails with a WaitTimeoutError; its job
-   * goes on. Time in the queue does not count. `retry()` of the queue job takes the job up again.
+   * Milliseconds from the service's first response until a call fails with a WaitTimeoutError. Its job continues, and `retry()`
+   * of the queue job waits for it again. Time in the queue doesn't count.
    * @default 86_400_000 (24 h)
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * How to go on after a failed job, by its error code, for calls that do not say it themselves: a number of further tries,
-   * or one try with each of some models.
+   * How to continue after a failed job, by its error code, for calls that don't specify it: a number of further tries, or one
+   * try with each of some models.
    * @default {}: a failed job ends the call
    */
   readonly recover?: Recover | undefined;
   /**
-   * Gives the budget of a call's `budgetScope`.
+   * Returns the budget of a call's `budgetScope`.
    * @default the budget of the client, under that scope
    */
   readonly budget?: ((scope: string) => Budget) | undefined;
-  /** Further options of the engine’s Worker, for example `lockDuration` and `stalledInterval`. */
+  /** Further options of BullMQ's Worker, for example `lockDuration` and `stalledInterval`. */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency' | 'maxStalledCount'> | undefined;
 }
 
@@ -93,17 +95,17 @@ const WORKER_OPTIONS = option.optionsOf({
 
 /** A running worker. */
 export interface GenWorker {
-  /** The engine's own worker, for its events. */
+  /** BullMQ's own worker, for its events. */
   readonly worker: Worker<GenJobData, GenJobResult>;
   /**
-   * Ends within five seconds. Calls to the service are broken off, and other workers take them up under their own keys.
-   * An `onCompleted` that takes longer goes on as long as the process lives.
+   * Resolves within five seconds. It aborts requests, and other workers send them again under their keys. An `onCompleted` that
+   * takes longer continues as long as the process lives.
    */
   close(): Promise<void>;
 }
 
-/** A call whose worker died is taken up again however often that happens: its job is paid for. */
-const NEVER_GIVEN_UP = Number.MAX_SAFE_INTEGER;
+/** The job of a call is paid, so however many workers crash with it, another one continues. */
+const MAX_STALLS = Number.MAX_SAFE_INTEGER;
 const CONCURRENCY = 10;
 const DEFAULT_RETRY_MS = 30_000;
 /** The engine's own default. */
@@ -111,19 +113,18 @@ const LOCK_MS = 30_000;
 const CLEAN_EVERY_MS = 10 * 60 * 1000;
 const SWEEP_EVERY_MS = 30_000;
 /** The pauses of an onFailed that throws. */
-const TELLING = { firstMs: 1_000, mostMs: 60_000 };
+const REPORT_PAUSES = { firstMs: 1_000, mostMs: 60_000 };
 
-/** How a worker tells of what goes wrong. */
-interface Telling {
+/** How a worker reports failures. */
+interface FailureReport {
   readonly onFailed: NonNullable<GenWorkerOptions['onFailed']>;
   readonly onError: (error: Error) => void;
   readonly closing: AbortSignal;
 }
 
 /**
- * Works on the calls of {@link createGenQueue}. Creates under the queue job's own id, stores the service's job id,
- * sleeps as a delayed job and ends with the completed job or its error. Kill it at any point; another goes on.
- * Give the client a `store` when several processes share an account.
+ * Makes the calls of {@link createGenQueue}. If its process crashes, another worker continues with the same jobs. Give the client
+ * a `store` if several processes use one account.
  *
  * @example
  * createGenWorker(connection, client, { onCompleted: (job) => saveOutput(client, job, `${job.id}.mp4`) });
@@ -136,7 +137,7 @@ export function createGenWorker(
   option.checkOptions('createGenWorker', WORKER_OPTIONS, options);
   checkConnection('createGenWorker', connection, options);
   checkClient('createGenWorker', client);
-  refuseStalledCount(options.worker);
+  checkStalledCount(options.worker);
   const { calls, options: base } = queueNames(connection, options);
   const onError = (error: Error) => callObserver(() => options.onError?.(error));
   const jobIndex = openJobIndex(connection, options);
@@ -162,7 +163,7 @@ export function createGenWorker(
   });
   const worker = new Worker<GenJobData, GenJobResult>(calls, work, {
     ...options.worker,
-    maxStalledCount: NEVER_GIVEN_UP,
+    maxStalledCount: MAX_STALLS,
     ...base,
     concurrency: options.concurrency ?? CONCURRENCY,
   });
@@ -174,39 +175,39 @@ export function createGenWorker(
     // The engine retries an unfinished one, and failCall has reported one that has a failure.
     if (queueJob?.finishedOn === undefined || !isCall(queueJob.data) || queueJob.data.failure !== undefined) return;
     const { onFailed = () => {} } = options;
-    tellEngineFailure(queueJob, reason, { onFailed, onError, closing: closing.signal }).catch(onError);
+    reportEngineFailure(queueJob, reason, { onFailed, onError, closing: closing.signal }).catch(onError);
   });
   return {
     worker,
     async close() {
       closing.abort(new Error('The worker is closing.'));
-      // Not to be cut: an `onCompleted` that takes longer stores what it has done.
+      // Without disconnect: an `onCompleted` that takes longer still stores its result.
       const parts = [worker, queue, jobIndex].map((part) => ({ close: () => part.close() }));
       await closeInTime(connection, parts).catch(onError);
     },
   };
 }
 
-/** The engine would end a call whose worker has died, without a word. */
-function refuseStalledCount(worker: object = {}): void {
+/** The engine would end a call whose worker has crashed. */
+function checkStalledCount(worker: object = {}): void {
   if (!('maxStalledCount' in worker)) return;
   throw new GenError(
-    'createGenWorker takes no worker.maxStalledCount. Leave it out: a call whose worker has died is always taken up, because its job is paid.',
+    'createGenWorker: worker.maxStalledCount is not supported, because the job of a call is paid: if a worker crashes, another one always continues. Leave it out.',
   );
 }
 
 /**
- * Tells of a call that the engine has failed by itself: a hand-written child of a flow that has used up its attempts, a
- * parent whose child has failed. Its record has no failure of ours.
+ * Reports a call that the engine has failed: a hand-written child of a flow that has used up its attempts, a parent whose child
+ * has failed. Its record has no failure of ours.
  */
-async function tellEngineFailure(
+async function reportEngineFailure(
   queueJob: GenQueueJob,
   reason: Error,
-  { onFailed, onError, closing }: Telling,
+  { onFailed, onError, closing }: FailureReport,
 ): Promise<void> {
   const { id = '', data } = queueJob;
-  const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}, and retry() of its record takes it up.`;
-  const message = `The engine has ended "${id}": ${reason.message}.${job}`;
+  const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}, and retry() of its record waits for it.`;
+  const message = `BullMQ has failed "${id}": ${reason.message}.${job}`;
   const error = new GenError(message, { cause: reason, recovery: 'retry' });
   const until = systemClock.now() + DAY_MS;
   for (let failures = 1; ; failures++) {
@@ -216,19 +217,19 @@ async function tellEngineFailure(
     } catch (thrown) {
       if (systemClock.now() >= until) throw thrown;
       onError(thrown instanceof Error ? thrown : new Error(String(thrown)));
-      await sleep(systemClock, backoff(TELLING, failures), closing);
+      await sleep(systemClock, backoff(REPORT_PAUSES, failures), closing);
     }
   }
-  // Also where the engine keeps no record of a failed call.
+  // BullMQ may have removed the record.
   const failure = error.toJSON();
   await queueJob.updateData({ ...queueJob.data, failure, stalls: queueJob.stalledCounter }).catch(() => {});
 }
 
-/** Does something at once and then now and again, until it is closed. */
+/** Does something at once and then regularly, until the worker closes. */
 async function regularly(
   everyMs: number,
   act: () => Promise<void>,
-  { closing, onError }: Pick<Telling, 'closing' | 'onError'>,
+  { closing, onError }: Pick<FailureReport, 'closing' | 'onError'>,
 ): Promise<void> {
   while (!closing.aborted) {
     await act().catch((error: unknown) => closing.aborted || onError(error as Error));
@@ -240,6 +241,6 @@ function budgetOf(client: GenClient, scope: string): Budget {
   const budget = client.budgetOf(scope);
   if (budget) return budget;
   throw new GenError(
-    `budgetScope "${scope}" needs a budget: give the worker's client one made by createBudget, or createGenWorker the option budget: (scope) => Budget.`,
+    `budgetScope: "${scope}" needs a budget. Pass a createBudget to the worker's client, or budget: (scope) => Budget to createGenWorker.`,
   );
 }

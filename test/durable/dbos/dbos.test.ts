@@ -27,7 +27,8 @@ else
       postgres = await startPostgres(programs);
       const port = String(await freePort());
       const origin = `http://127.0.0.1:${port}`;
-      const env = { DATABASE_URL: postgres.url, ORIGIN: origin, PORT: port };
+      // DBOS recovers the runs of its own version only: here a deploy keeps the version.
+      const env = { DATABASE_URL: postgres.url, ORIGIN: origin, PORT: port, DBOS__APPVERSION: 'videos-1' };
       const program = await startExample('dbos', 'dbos-workflow.ts', service, { env, answersAt: `${origin}/hook` });
       return {
         restart: program.restart,
