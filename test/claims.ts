@@ -207,18 +207,18 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/queues-and-durable-runs.md': [
     [
-      'Kill a worker at any point and another goes on with the same job',
+      'Kill a worker at any point and another continues with the same job',
       'test/bullmq/crashes.test.ts',
       'ends each of %s calls with one charge, over %s',
     ],
-    ['a test runs each on the real engine', 'npm run campaign -- durable'],
+    ['Tests run them on the real engines', 'npm run campaign -- durable'],
     [
       'and at most five, however many runs wait',
       'test/durable/crowd.test.ts',
       '%i runs that start together take at most five steps each to their create, in order (%i processes)',
     ],
     [
-      'from 10 seconds to at most five minutes',
+      'grow from 10 seconds to at most five minutes',
       'test/waiting/run-rules.test.ts',
       'grows from 10 s to five minutes, so that half an hour takes 60 steps at most',
     ],

@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GenClient, Store } from 'gen-client';
+import type { GenQueue } from 'gen-client/bullmq';
 import { createSandbox } from 'gen-client/sandbox';
 import { signWebhook } from 'gen-client/webhooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -22,7 +23,8 @@ interface Exported {
   readonly redis?: { disconnect(): void };
   readonly POST?: Handler;
   readonly receive?: Handler;
-  readonly queue?: { readonly queue: { getJob(id: string): Promise<unknown> }; close(): Promise<void> };
+  readonly queue?: GenQueue;
+  readonly cancel?: (queue: GenQueue | undefined, id: string) => Promise<boolean>;
   readonly shared?: Store & { close?(): Promise<void> };
   readonly makeVideo?: (step: object, key: string, options: object) => Promise<{ status: string }>;
   readonly worker?: { fetch(request: Request, env: object): Promise<Response> };
@@ -98,7 +100,12 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     await expect.poll(() => printed.length, { timeout: 20_000 }).toBe(1);
     expect(printed[0]).toBe(sandbox.jobs[0]?.providerOutputUrl);
     expect((await receive?.(await webhook(sandbox.jobs[0]?.id ?? '')))?.status).toBe(204);
-    expect(await queue?.queue.getJob('order-17')).toBeDefined();
+    expect(await queue?.queue.getJob('film-order-17')).toBeDefined();
+    const { cancel } = await block('docs/queues-and-durable-runs', 'record.remove()');
+    expect(await cancel?.(queue, 'film-order-17')).toBe(false);
+    await queue?.videos.create({ prompt: 'a fox at dawn' }, { jobId: 'film-order-18', delay: 60_000 });
+    expect(await cancel?.(queue, 'film-order-18')).toBe(true);
+    expect(await queue?.queue.getJob('film-order-18')).toBeUndefined();
   });
 
   test('the run of an engine ends with its job', async () => {
