@@ -22,11 +22,13 @@ async function recordEnd(
 ): Promise<void> {
   const note = ledger.note((draft) => {
     const id = draft.jobEntry(jobId);
-    if (id !== undefined) endCreate(draft, { id, jobId, status, chargedTokens, isRead });
-    return id !== undefined;
+    if (id === undefined) return undefined;
+    const wasEnded = draft.entry(id)?.phase === 'ended';
+    endCreate(draft, { id, jobId, status, chargedTokens, isRead });
+    return !wasEnded;
   });
   const known = note.then(
-    (isKnown) => isKnown && recorded(),
+    (isNew) => isNew !== undefined && recorded(isNew),
     (error) => warn(`the end of job ${jobId} could not be recorded: ${reasonOf(error)}`),
   );
   await ledger.soon(known);

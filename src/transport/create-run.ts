@@ -6,11 +6,11 @@ import type { Job, JobCall } from '../schemas/job.js';
 
 /** Where the end of a job is recorded. The same object for each store. */
 export interface JobRecords {
-  /** Waits briefly. Calls `recorded` once an entry has the end; a failure becomes a warning. */
+  /** Waits briefly. Calls `recorded` once an entry has the end: true if this step ended it. A failure becomes a warning. */
   recordEnd(
     jobId: string,
     end: { readonly status: string; readonly chargedTokens: number | undefined; readonly isRead: boolean },
-    report: { recorded(): void; warn(message: string): void },
+    report: { recorded(isNew: boolean): void; warn(message: string): void },
   ): Promise<void>;
 }
 

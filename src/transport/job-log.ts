@@ -37,15 +37,19 @@ export interface JobOrigin {
   readonly trace: JobTrace | undefined;
 }
 
-/** The end of a job that its ledgers do not know yet. */
+/** The end of a job that was not reported yet, or that its ledgers do not know yet. */
 export interface EndedJob {
   readonly records: readonly JobRecords[];
   readonly status: string;
-  /** Undefined where nobody says it. */
+  /** Undefined if nobody says it. */
   readonly chargedTokens: number | undefined;
   readonly isRead: boolean;
-  /** To be called when a ledger knows the end: a webhook may come before the answer to the create. */
+  /** Whether this process created the job. */
+  readonly isOwn: boolean;
+  /** Call it when a ledger has the end: a webhook may come before the response to the create. */
   recorded(): void;
+  /** Reports the end once. Only one process reports what was charged. */
+  report(withCharge: boolean): void;
 }
 
 export interface JobListeners {
@@ -129,18 +133,21 @@ export class JobLog {
   }
 
   #ended(jobId: string, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
-    this.#tell('final', jobId, { logged, to });
-    endTrace(logged);
-    const { status, facts, isRead } = logged;
+    const { status, facts, isRead, acceptedMs } = logged;
     const { chargedTokens } = facts;
-    // An end that a webhook announced has no cost. It is told again with the cost.
+    // An end that a webhook announced has no cost. It is recorded again with the cost.
     const end = `${status} ${chargedTokens} ${isRead}`;
-    const records = [...new Set([...logged.records, ...to.records])];
-    if (end === logged.toldEnd || records.length === 0) return undefined;
+    const records = end === logged.toldEnd ? [] : [...new Set([...logged.records, ...to.records])];
     const recorded = () => {
       logged.toldEnd = end;
     };
-    return { records, status, chargedTokens, isRead, recorded };
+    const report = (withCharge: boolean) => {
+      const { chargedTokens: _, ...uncharged } = logged.facts;
+      this.#tell('final', jobId, { logged: withCharge ? logged : { ...logged, facts: uncharged }, to });
+      logged.reported |= PHASES.final;
+      endTrace(logged);
+    };
+    return { records, status, chargedTokens, isRead, isOwn: acceptedMs !== undefined, recorded, report };
   }
 
   #tell(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {

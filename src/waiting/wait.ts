@@ -86,7 +86,7 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
         update?.(job, step.progress);
         if (step.hasLostFile) throw missingFileError(job);
         if (!isSettled(job)) continue;
-        if (!step.isRead) void learnCharge(context, at, job);
+        if (!step.isRead && context.learnsCharge?.(id)) void learnCharge(context, at, job);
         return job;
       }
     }
@@ -233,12 +233,12 @@ function inCallersContext(
 }
 
 /**
- * An event has ended the wait: the charge is learned by a read when no other wait has one to make. Where no read shows it,
- * the end is told without it.
+ * An event says that the job has ended, and no wait polls it: one poll learns what was charged. If that fails, or a failed job
+ * has no charge, the end is reported without it.
  */
-async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
-  if (!context.learnsCharge?.(id)) return;
-  const isRead = at.scheduler.readsLater && (await readCharge(context, at, id).catch(() => false));
+export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
+  const mayPoll = !FAILURES[status] && context.learnsCharge?.(id) && at.scheduler.readsLater;
+  const isRead = mayPoll && (await readCharge(context, at, id).catch(() => false));
   if (!isRead) context.announced?.({ id, status }, true);
 }
 

@@ -9,7 +9,7 @@ import { jobIn } from '../schemas/webhook-event.js';
 import { type TraceChannel, traced, type WaitTrace } from '../transport/events.js';
 import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
 import type { ReadScheduler } from './scheduler.js';
-import { followJob, outcomeOf, type Scheduling, type WaitContext, type WaitTarget } from './wait.js';
+import { followJob, learnCharge, outcomeOf, type Scheduling, type WaitContext, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
 export interface WaiterContext extends NoticesContext, Omit<WaitContext, 'listen' | 'scheduling'> {
@@ -98,10 +98,13 @@ export function createWaiter(given: WaiterContext): Waiter {
       if (!notice) return;
       notices.publish(event);
       const job = jobIn(event);
-      const known: Promise<unknown> = asksAccount ? Promise.resolve() : scheduling();
+      const known: Promise<Scheduling | undefined> = asksAccount ? Promise.resolve(undefined) : scheduling();
       known.then(
-        () => {
-          if (!deliver(notice) && job) announced?.({ id: job.id, status: job.status }, notice.isVerified === true);
+        (at) => {
+          if (deliver(notice) || !job) return;
+          const { id, status } = job;
+          if (at && notice.isVerified) void learnCharge(context, at, { id, status });
+          else announced?.({ id, status }, notice.isVerified === true);
         },
         // Without a key there are no waits.
         () => {},

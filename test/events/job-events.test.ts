@@ -105,7 +105,7 @@ describe('hooks.onJob', () => {
       const hooks = { onJob: (event: JobEvent) => void events.push(event) };
       const job = { id: 'job_1', status: 'failed', mediaType, modelId: 7, createdAt: 1, completedAt: null };
       await stubbed(() => json({ data: { job } }), { hooks }).client.jobs.get('job_1');
-      expect(events).toStrictEqual([{ phase: 'final', jobId: 'job_1', ...more, chargedTokens: 0, status: 'failed' }]);
+      expect(events).toStrictEqual([{ phase: 'final', jobId: 'job_1', ...more, status: 'failed' }]);
     },
   );
 

@@ -49,6 +49,7 @@ export function createJobTeller(core: TellerCore): JobTeller {
       if (!isWatched(core, job.id)) return;
       const ended = logOf(credentials.account())?.announced(job, listeners(core));
       if (ended && isVerified) void reportEnd(core, ended, job.id);
+      else ended?.report(false);
     },
     async stored(jobId) {
       if (!isWatched(core, jobId)) return;
@@ -105,7 +106,17 @@ function isWatched(core: TellerCore, jobId: string, account = core.credentials.a
   );
 }
 
-/** Reports how a job ended to the ledgers, which adjust its budgets to what was charged. */
-async function reportEnd({ warn }: TellerCore, { records, recorded, ...end }: EndedJob, jobId: string): Promise<void> {
-  await Promise.all(records.map((it) => it.recordEnd(jobId, end, { recorded, warn })));
+/**
+ * Reports how a job ended: to the ledgers, which adjust its budgets to what was charged, and then to the listeners. The charge
+ * is reported by the process that ended the entry, or without an entry by the one that created the job.
+ */
+async function reportEnd({ warn }: TellerCore, ended: EndedJob, jobId: string): Promise<void> {
+  const { records, recorded, report, isOwn, ...end } = ended;
+  let isFirst = records.length === 0 && isOwn;
+  const entryEnded = (isNew: boolean) => {
+    recorded();
+    isFirst ||= isNew;
+  };
+  await Promise.all(records.map((it) => it.recordEnd(jobId, end, { recorded: entryEnded, warn })));
+  report(isFirst);
 }
