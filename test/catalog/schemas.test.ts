@@ -32,15 +32,6 @@ describe('params that depend on the model', () => {
       'duration | duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 12.',
     ]);
   });
-
-  it('are in the JSON form too, for tools that only know JSON Schema', () => {
-    const json = z.toJSONSchema(videoParams, { io: 'input' });
-    expect(json).toMatchObject({ type: 'object', additionalProperties: false });
-    const fast = json.allOf?.find((rule) => JSON.stringify(rule).includes('"const":"svc-video-fast"'));
-    expect(JSON.stringify(fast)).toContain(
-      '"then":{"properties":{"duration":{"enum":[4,5,6,8,10]},"resolution":{"enum":["480p","720p"]}}}',
-    );
-  });
 });
 
 describe('a schema', () => {
@@ -80,15 +71,8 @@ describe('pickParams', () => {
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 30 }).join()).toContain('duration');
     expect(issuesOf(input, { prompt: 'x', duration: 30 }).join()).toContain('for svc-video-fast, not 30');
     expect(issuesOf(input, { prompt: 'x', seed: 1 }).join()).toContain('seed');
+    expectTypeOf(input.parse({ prompt: 'x' }).prompt).toEqualTypeOf<string>();
     expectTypeOf(input.parse({ prompt: 'x' }).duration).toEqualTypeOf<number | undefined>();
-  });
-
-  it('says in JSON what a model that is left out offers, and that a prompt is required', () => {
-    const json = z.toJSONSchema(input, { io: 'input' });
-    expect(json.anyOf).toEqual([{ required: ['prompt'] }]);
-    const fast = json.allOf?.find((rule) => JSON.stringify(rule).includes('"const":"svc-video-fast"'));
-    expect(JSON.stringify(fast)).not.toContain('"required"');
-    expect(JSON.stringify(json)).not.toContain('480p');
   });
 
   it('takes an alias that the table lacks, with any duration', () => {
@@ -100,12 +84,4 @@ describe('pickParams', () => {
     expect(() => pickParams(videoParams, ['promt' as 'prompt'])).toThrow('there is no field "promt". Did you mean');
     expect(() => pickParams(z.strictObject({ a: z.string() }), ['a'])).toThrow('a schema of gen-client/schemas');
   });
-});
-
-test('one of prompt and content is required, in JSON too', () => {
-  expect(issuesOf(videoParams, {}).join()).toContain('prompt');
-  expect(z.toJSONSchema(videoParams, { io: 'input' }).anyOf).toEqual([
-    { required: ['prompt'] },
-    { required: ['content'] },
-  ]);
 });

@@ -1,5 +1,5 @@
-// The params as schemas, for MCP and AI tools, tRPC, Fastify and forms. What a field may be comes from the catalog, and the
-// rules between fields are those of preflight.
+// The params as schemas, for MCP and AI tools, tRPC, Fastify, and forms. Values come from the catalog, and the rules between
+// fields from preflight. The JSON form has no combinator at its top level: the large model APIs reject tools that have one.
 import * as z from 'zod';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { GenError, PreflightError } from '../../errors/index.js';
@@ -18,61 +18,57 @@ const nonEmptyText = (what: string) => z.string().min(1).describe(what);
 const ids = (what: string) => z.array(z.string().min(1)).describe(what);
 const urls = (what: string) => z.array(z.url()).describe(`${what} Public HTTPS URLs.`);
 
-/** A value that depends on the model. The rules of the object check it; a model that the table lacks may offer others. */
+/** A value that depends on the model: the description lists the values, and preflight checks them. */
 function ofModels<T extends string | number>(
   schema: z.ZodType<T>,
   what: string,
-  [rows, list]: readonly [rows: readonly ModelEntry[], list: ListField],
+  [rows, list]: readonly [rows: readonly ModelEntry[], list: 'durations' | 'resolutions' | 'aspectRatios'],
 ) {
   const of = (row: ModelCapabilities) => (list === 'aspectRatios' ? ratiosOf(row) : (row[list] ?? []));
   const by = rows.map(([alias, row]) => `${alias}: ${of(row).join(', ')}`).join('; ');
   return schema.describe(`${what} By model: ${by}.`);
 }
 
-/** The list of a model's row that holds the values of a field. */
-type ListField = 'durations' | 'resolutions' | 'aspectRatios';
+type Check = (params: unknown, warn: () => void) => void;
 
-/** What the rules and the JSON form of a schema are made of. */
-interface ParamsRules {
-  readonly rows: readonly ModelEntry[];
-  /** The model that the service takes where there is none. */
-  readonly fallback?: string;
-  readonly lists: Readonly<Record<string, ListField>>;
-  readonly check: (params: unknown, warn: () => void) => void;
+/** The preflight check of each schema, for those that are picked from it. */
+const CHECKS = new WeakMap<z.ZodObject, Check>();
+
+/** A strict object with a preflight check, which reports one issue at the invalid parameter. */
+function paramsSchema<S extends z.ZodRawShape>(shape: S, check: Check): z.ZodObject<S, z.core.$strict> {
+  const fields = Object.keys(shape);
+  const schema = z.strictObject(shape).superRefine((params, context) => {
+    // Fields that a caller adds with `extend` are none of preflight's business.
+    const own = Object.fromEntries(Object.entries(params).filter(([field]) => fields.includes(field)));
+    try {
+      check(own, () => {});
+    } catch (error) {
+      if (!PreflightError.isInstance(error)) throw error;
+      context.addIssue({ code: 'custom', message: error.message, path: [error.param] });
+    }
+  });
+  CHECKS.set(schema, check);
+  // zod's own methods refuse a schema with a check, and don't say what to do.
+  const refused = (method: string) => () => {
+    throw new GenError(`${method}: params can't drop their rules. Use pickParams(params, ['prompt', 'model']).`);
+  };
+  return Object.assign(schema, { pick: refused('pick'), omit: refused('omit'), partial: refused('partial') });
 }
 
-/** What the JSON form says about the fields that depend on the model, and of which of two one is required. */
-function jsonRules({ rows, fallback, lists }: ParamsRules, fields: readonly string[]) {
-  const limited = Object.entries(lists).filter(([field]) => fields.includes(field));
-  const allOf = rows.map(([alias, row]) => ({
-    if: { properties: { model: { const: alias } }, ...(alias !== fallback && { required: ['model'] }) },
-    // biome-ignore lint/suspicious/noThenProperty: this is the keyword of JSON Schema.
-    then: {
-      properties: Object.fromEntries(
-        limited.flatMap(([field, list]) => (row[list] ? [[field, { enum: row[list] }]] : [])),
-      ),
-    },
-  }));
-  const prompts = ['prompt', 'content'].filter((field) => fields.includes(field));
-  const anyOf = prompts.map((field) => ({ required: [field] }));
-  return { ...(limited.length > 0 && { allOf }), ...(anyOf.length > 0 && { anyOf }) };
-}
-
-/** The rules of each schema, for those that are picked from it. */
-const RULES = new WeakMap<z.ZodObject, ParamsRules>();
-
-function paramsSchema<S extends z.ZodRawShape>(shape: S, of: ParamsRules): z.ZodObject<S, z.core.$strict> {
-  const schema = z
-    .strictObject(shape)
-    .superRefine(rules(of.check))
-    .meta(jsonRules(of, Object.keys(shape)));
-  RULES.set(schema, of);
-  return schema;
-}
+/** A prompt can't be left out of a schema that has no `content` to take its place. */
+type PickedShape<S, K extends keyof S> = {
+  [F in K]: F extends 'prompt'
+    ? 'content' extends K
+      ? S[F]
+      : S[F] extends z.ZodOptional<infer P extends z.core.$ZodType>
+        ? P
+        : S[F]
+    : S[F];
+};
 
 /**
- * The schema of some of the fields, with the rules of the models. Throws a GenError for a schema that is none of this entry
- * point, and for a name that is not in it.
+ * Returns a schema of some of the fields that keeps the rules of the models. `prompt` is required unless `content` is picked,
+ * too. Throws a GenError for a schema of another package and for an unknown field.
  *
  * @example
  * const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
@@ -80,43 +76,35 @@ function paramsSchema<S extends z.ZodRawShape>(shape: S, of: ParamsRules): z.Zod
 export function pickParams<S extends z.ZodRawShape, K extends keyof S & string>(
   params: z.ZodObject<S, z.core.$strict>,
   fields: readonly K[],
-): z.ZodObject<Pick<S, K>, z.core.$strict> {
-  const of = RULES.get(params);
-  if (of === undefined) throw new GenError(mustBe('pickParams: params', 'a schema of gen-client/schemas', params));
+): z.ZodObject<PickedShape<S, K>, z.core.$strict> {
+  const check = CHECKS.get(params);
+  if (check === undefined) throw new GenError(mustBe('pickParams: params', 'a schema of gen-client/schemas', params));
   const missing = fields.find((field) => !(field in params.shape));
   if (missing !== undefined) {
     throw new GenError(`pickParams: there is no field "${missing}". ${didYouMean(missing, Object.keys(params.shape))}`);
   }
-  const shape = Object.fromEntries(fields.map((field) => [field, params.shape[field]])) as Pick<S, K>;
-  return paramsSchema(shape, of);
-}
-
-/** The rules of preflight as a check of a schema: one issue, at the parameter that is wrong. */
-function rules<T extends object>(check: (params: unknown, warn: () => void) => void) {
-  return (params: T, context: { addIssue(issue: { code: 'custom'; message: string; path: string[] }): void }) => {
-    try {
-      check(params, () => {});
-    } catch (error) {
-      if (!PreflightError.isInstance(error)) throw error;
-      context.addIssue({ code: 'custom', message: error.message, path: [error.param] });
-    }
-  };
+  const needsPrompt = !fields.some((field) => field === 'content');
+  const picked = fields.map((field) => {
+    const schema = params.shape[field];
+    return [field, needsPrompt && field === 'prompt' && schema instanceof z.ZodOptional ? schema.unwrap() : schema];
+  });
+  return paramsSchema<PickedShape<S, K>>(Object.fromEntries(picked), check);
 }
 
 const model = (rows: readonly ModelEntry[], what: string) =>
   nonEmptyText(`${what} ${rows.map(([alias]) => alias).join(', ')}, or one that is newer.`);
 const everyCreate = {
-  webhook_url: url("Receives the signed event of the job's end.").optional(),
+  webhook_url: url('Receives a signed event when the job is final.').optional(),
   callback_url: url('Alias of webhook_url.').optional(),
-  idempotency_key: nonEmptyText('The same key never makes a second job.').optional(),
+  idempotency_key: nonEmptyText('The same key never creates a second job.').optional(),
 };
 const images = rowsOf('image');
 const videos = rowsOf('video');
 const editors = rowsOf('video', ({ edits }) => edits === true);
 
 /**
- * The params of `images.create` as a zod schema. Values that depend on the model are checked too, with the message that
- * `images.create` would reject with. Files are upload ids here, because a schema describes JSON.
+ * Zod schema of the params of `images.create`. It checks values that depend on the model, with the messages of the call. Files
+ * are upload IDs, because a schema describes JSON.
  *
  * @example
  * const params = imageParams.parse({ prompt: 'a fox at dawn', ratio: '16:9' });
@@ -124,25 +112,25 @@ const editors = rowsOf('video', ({ edits }) => edits === true);
  */
 export const imageParams = paramsSchema(
   {
-    model: model(images, 'Image model. The service chooses where there is none.').optional(),
+    model: model(images, 'Image model. By default, the service chooses one.').optional(),
     prompt: nonEmptyText('What the image shows.'),
     ratio: ofModels(z.string(), 'Aspect ratio.', [images, 'aspectRatios']).optional(),
     resolution: ofModels(z.string(), 'Resolution.', [images, 'resolutions']).optional(),
-    response_format: z.literal('url').describe('How the image comes back.').optional(),
+    response_format: z.literal('url').describe('How the image is returned.').optional(),
     watermark: z.boolean().optional(),
-    safety_identifier: nonEmptyText('Hashed id of the end user.').optional(),
+    safety_identifier: nonEmptyText('Hashed ID of the end user.').optional(),
     references: z
       .array(z.strictObject({ type: z.literal('image_url'), url: z.url() }))
       .describe('Reference images by public HTTPS URL.')
       .optional(),
-    reference_upload_ids: ids('Reference images by upload id.').optional(),
-    character_ids: ids('Registered characters, by id or slug.').optional(),
+    reference_upload_ids: ids('Reference images by upload ID.').optional(),
+    character_ids: ids('Registered characters, by ID or slug.').optional(),
     reference_image_urls: urls('Reference images.').optional(),
     referenceImageUrls: urls('Alias of reference_image_urls.').optional(),
     reference_images: urls('Alias of reference_image_urls.').optional(),
     ...everyCreate,
   },
-  { rows: images, lists: { ratio: 'aspectRatios', resolution: 'resolutions' }, check: checkImage },
+  checkImage,
 );
 
 const role = z.enum(['first_frame', 'reference_video', 'reference_audio']);
@@ -154,19 +142,17 @@ const contentItem = z.discriminatedUnion('type', [
 ]);
 
 const videoFields = {
-  prompt: nonEmptyText('Subject, action, camera move, light and style.').optional(),
-  content: z.array(contentItem).describe('The prompt and references as a list, in place of prompt.').optional(),
+  prompt: nonEmptyText('Subject, action, camera move, light, and style.').optional(),
+  content: z.array(contentItem).describe('The prompt and references as a list, instead of prompt.').optional(),
   resolution: ofModels(z.string(), 'Resolution.', [videos, 'resolutions']).optional(),
   duration: ofModels(z.number(), 'Length in seconds.', [videos, 'durations']).optional(),
-  generate_audio: z.boolean().describe('Whether the video has sound, on models that support it.').optional(),
+  generate_audio: z.boolean().describe('If true, adds sound. For models that support it.').optional(),
 };
 
-const VIDEO_LISTS = { duration: 'durations', resolution: 'resolutions' } as const;
-
-/** The params of `videos.create` as a zod schema: see {@link imageParams}. An edit by `intent` has `videoEditParams`. */
+/** Zod schema of the params of `videos.create`, like {@link imageParams}. For an edit by `intent`, use `videoEditParams`. */
 export const videoParams = paramsSchema(
   {
-    model: model(videos, 'Video model. svc-video-fast where there is none.').optional(),
+    model: model(videos, 'Video model. The default is svc-video-fast.').optional(),
     ...videoFields,
     aspect_ratio: nonEmptyText(
       `Aspect ratio, for example ${ratiosOf(MODELS[DEFAULT_VIDEO_MODEL]).join(', ')}.`,
@@ -176,61 +162,56 @@ export const videoParams = paramsSchema(
     camera_fixed: z.boolean().describe('Keeps the camera still.').optional(),
     watermark: z.boolean().optional(),
     first_frame_url: url('Start image.').optional(),
-    first_frame_upload_id: nonEmptyText('Start image, by upload id.').optional(),
+    first_frame_upload_id: nonEmptyText('Start image, by upload ID.').optional(),
     last_frame_url: url('End image.').optional(),
-    last_frame_upload_id: nonEmptyText('End image, by upload id.').optional(),
+    last_frame_upload_id: nonEmptyText('End image, by upload ID.').optional(),
     reference_image_urls: urls('Images that guide appearance and style.').optional(),
-    reference_image_upload_ids: ids('Images that guide appearance and style, by upload id.').optional(),
+    reference_image_upload_ids: ids('Images that guide appearance and style, by upload ID.').optional(),
     referenceImageUrls: urls('Alias of reference_image_urls.').optional(),
     reference_images: urls('Alias of reference_image_urls.').optional(),
     reference_video_urls: urls('Clips that guide motion or camera.').optional(),
-    reference_video_upload_ids: ids('Clips that guide motion or camera, by upload id.').optional(),
+    reference_video_upload_ids: ids('Clips that guide motion or camera, by upload ID.').optional(),
     referenceVideoUrls: urls('Alias of reference_video_urls.').optional(),
     reference_videos: urls('Alias of reference_video_urls.').optional(),
-    reference_audio_urls: urls('Sound that guides voice, music or timing.').optional(),
-    reference_audio_upload_ids: ids('Sound that guides voice, music or timing, by upload id.').optional(),
+    reference_audio_urls: urls('Audio that guides voice, music, or timing.').optional(),
+    reference_audio_upload_ids: ids('Audio that guides voice, music, or timing, by upload ID.').optional(),
     referenceAudioUrls: urls('Alias of reference_audio_urls.').optional(),
     reference_audios: urls('Alias of reference_audio_urls.').optional(),
-    character_ids: ids('Registered characters, by id or slug.').optional(),
-    video_reference_mode: nonEmptyText('strict: never make the video without its clips.').optional(),
-    safety_identifier: nonEmptyText('Hashed id of the end user.').optional(),
+    character_ids: ids('Registered characters, by ID or slug.').optional(),
+    video_reference_mode: nonEmptyText('strict: never generate the video without its clips.').optional(),
+    safety_identifier: nonEmptyText('Hashed ID of the end user.').optional(),
     ...everyCreate,
   },
-  {
-    rows: videos,
-    fallback: DEFAULT_VIDEO_MODEL,
-    lists: { ...VIDEO_LISTS, aspect_ratio: 'aspectRatios' },
-    check: checkVideo,
-  },
+  checkVideo,
 );
 
-/** The params of `videoEdits.create` as a zod schema: see {@link imageParams}. */
+/** Zod schema of the params of `videoEdits.create`, like {@link imageParams}. */
 export const videoEditParams = paramsSchema(
   {
     model: model(editors, 'Model that edits videos.'),
     ...videoFields,
-    edit_mode: nonEmptyText('transform, restyle or extend.').optional(),
-    source_video_upload_id: nonEmptyText('The clip to edit, by the id of an upload of type VIDEO.').optional(),
+    edit_mode: nonEmptyText('transform, restyle, or extend.').optional(),
+    source_video_upload_id: nonEmptyText('The clip to edit, by the ID of a VIDEO upload.').optional(),
     video: url('The clip to edit.').optional(),
-    source_video_url: url('The clip to edit, as video.').optional(),
-    ratio: nonEmptyText('Aspect ratio of the result. adaptive where there is none.').optional(),
-    reference_image_upload_ids: ids('Reference images, by upload id.').optional(),
+    source_video_url: url('Alias of video.').optional(),
+    ratio: nonEmptyText('Aspect ratio of the result. The default is adaptive.').optional(),
+    reference_image_upload_ids: ids('Reference images, by upload ID.').optional(),
     reference_images: urls('Reference images.').optional(),
     reference_audios: urls('Reference audio.').optional(),
     ...everyCreate,
   },
-  { rows: editors, lists: VIDEO_LISTS, check: checkVideoEdit },
+  checkVideoEdit,
 );
 
-/** The params of `characters.create` as a zod schema: see {@link imageParams}. */
+/** Zod schema of the params of `characters.create`, like {@link imageParams}. */
 export const characterParams = paramsSchema(
   {
     name: nonEmptyText('Name of the character.'),
-    prompt: nonEmptyText("Hairstyle, wardrobe, pose, style and palette. Not a real person's likeness."),
-    reference_upload_ids: ids('Reference images, by upload id.').optional(),
+    prompt: nonEmptyText("Hairstyle, wardrobe, pose, style, and palette. Not a real person's likeness."),
+    reference_upload_ids: ids('Reference images, by upload ID.').optional(),
     aspect_ratio: nonEmptyText('Aspect ratio of the image.').optional(),
     resolution: nonEmptyText('Resolution of the image.').optional(),
     ...everyCreate,
   },
-  { rows: [], lists: {}, check: checkCharacter },
+  checkCharacter,
 );

@@ -1,0 +1,69 @@
+// The published rules of the large model APIs for the schema of a tool, and the schemas that we export.
+import { characterParams, imageParams, pickParams, videoEditParams, videoParams } from 'gen-client/schemas';
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { RULES } from './model-api-rules.js';
+
+const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
+  imageParams,
+  videoParams,
+  videoEditParams,
+  characterParams,
+  'pickParams(videoParams, …)': pickParams(videoParams, ['prompt', 'model', 'duration', 'aspect_ratio']),
+  'pickParams with content': pickParams(videoParams, ['prompt', 'content']),
+  'pickParams(imageParams, …)': pickParams(imageParams, ['prompt', 'ratio', 'resolution']),
+};
+
+describe.each(Object.entries(SCHEMAS))('%s', (_name, schema) => {
+  test.each(RULES)('%s', (_source, breaks) => {
+    expect(breaks(z.toJSONSchema(schema, { io: 'input' }))).toBe(false);
+  });
+});
+
+describe('prompt', () => {
+  const requiredOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' }).required ?? [];
+  test.each([
+    ['is required where nothing takes its place', SCHEMAS['pickParams(videoParams, …)'], ['prompt']],
+    ['is required of an image', imageParams, ['prompt']],
+    ['may be left out beside content', videoParams, []],
+  ])('%s', (_why, schema, right) => {
+    expect(requiredOf(schema as z.ZodType)).toEqual(right);
+  });
+
+  test('or content is required of a video, by the check', () => {
+    expect(videoParams.safeParse({}).error?.issues[0]).toMatchObject({ path: ['prompt'] });
+  });
+});
+
+describe('methods of zod that form libraries and tools call', () => {
+  const message = /Use pickParams\(params/;
+  test('extend works: the added field is checked by its own schema', () => {
+    const extended = videoParams.extend({ orderId: z.string() });
+    expect(extended.parse({ prompt: 'x', duration: 5, orderId: 'o' })).toEqual({
+      prompt: 'x',
+      duration: 5,
+      orderId: 'o',
+    });
+    expect(extended.safeParse({ prompt: 'x', duration: 7, orderId: 'o' }).success).toBe(false);
+    expect(extended.safeParse({ prompt: 'x', duration: 5 }).error?.issues[0]?.path).toEqual(['orderId']);
+  });
+  test.each([
+    ['pick', () => videoParams.pick({ prompt: true })],
+    ['omit', () => videoParams.omit({ webhook_url: true })],
+    ['partial', () => videoParams.partial()],
+  ])('%s names pickParams', (_method, call) => {
+    expect(call).toThrow(message);
+  });
+  test('describe and nesting keep the rules', () => {
+    const nested = z.object({ video: videoParams.describe('A video.') });
+    expect(nested.safeParse({ video: { prompt: 'x', duration: 7 } }).error?.issues[0]?.path).toEqual([
+      'video',
+      'duration',
+    ]);
+  });
+});
+
+test('a description lists the values of each model, because the schema itself cannot', () => {
+  const { properties } = z.toJSONSchema(videoParams, { io: 'input' });
+  expect(JSON.stringify(properties?.duration)).toContain('svc-video-fast: 4, 5, 6, 8, 10');
+});
