@@ -8,15 +8,15 @@ import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
 import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
 import { tokensIn } from '../schemas/job.js';
-import { type Answer, type Attempt, type Call, detailsOf, type ToldResponse } from './call.js';
+import { type Answer, type Attempt, type Call, detailsOf, type ResponseInfo } from './call.js';
 import { decodeError } from './decode-error.js';
 import { connectionError, networkFailure } from './http.js';
 import type { JsonRequest } from './transport.js';
 
 /** A larger JSON answer is refused, after decompression. */
-const MOST_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Of a refusal as much is read as its message needs. */
-const MOST_ERROR_BYTES = 64 * 1024;
+const MAX_ERROR_BYTES = 64 * 1024;
 
 interface Read {
   readonly response: Response;
@@ -90,7 +90,7 @@ async function readStream(attempt: Attempt, response: Response): Promise<Respons
 /** The body, read whole within the attempt's deadline. Throws the APIError of a refusal. */
 async function readWhole(attempt: Attempt, response: Response) {
   const { call, deadline } = attempt;
-  const read = deadline.race(readText(response, response.ok ? MOST_ANSWER_BYTES : MOST_ERROR_BYTES));
+  const read = deadline.race(readText(response, response.ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES));
   if (response.ok) return read.catch(networkFailure);
   // The status alone says that it is refused: a refusal whose body is cut or stalled is not a failure to be retried.
   const { text } = await read.catch((error: unknown) => {
@@ -119,11 +119,11 @@ function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
 }
 
 function answerTooLarge(call: Call<unknown>, response: Response): ResponseError {
-  const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${MOST_ANSWER_BYTES} bytes`;
+  const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${MAX_ANSWER_BYTES} bytes`;
   return new ResponseError(message, detailsOf(call));
 }
 
-function tellSize(told: ToldResponse, text: string, value: unknown): void {
+function tellSize(told: ResponseInfo, text: string, value: unknown): void {
   told.receivedBytes = new TextEncoder().encode(text).length;
   const data = unwrap(value);
   if (isFields(data)) told.quotedTokens = tokensIn(data.quoted_token_cost);

@@ -189,10 +189,10 @@ export interface Attempt {
   /** The key that is sent, to be kept out of messages. */
   readonly secret: string | undefined;
   /** What the hooks are passed about the response; undefined without a listener. */
-  readonly told: ToldResponse | undefined;
+  readonly told: ResponseInfo | undefined;
 }
 
-export interface ToldResponse {
+export interface ResponseInfo {
   receivedBytes?: number;
   quotedTokens?: number | undefined;
 }

@@ -145,8 +145,8 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
     dropBody(response);
     const asked = url ?? call.url;
     const next = redirectTarget(response, call, asked);
-    if (redirects >= MOST_REDIRECTS) {
-      throw refusedRedirect(call, response.status, `it is the ${MOST_REDIRECTS + 1}th in a row`);
+    if (redirects >= MAX_REDIRECTS) {
+      throw refusedRedirect(call, response.status, `it is the ${MAX_REDIRECTS + 1}th in a row`);
     }
     // Nothing of the client's is sent to another origin.
     if (new URL(next).origin !== new URL(asked).origin) sent = { headers: first.headers };
@@ -214,7 +214,7 @@ function innermostMessage(error: Error, depth = 0): string {
   return cause instanceof Error && depth < MAX_CAUSES ? innermostMessage(cause, depth + 1) : message || name;
 }
 
-const MOST_REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 
 /** Where a redirect of `asked` leads. Throws the APIError of one that is not followed. */
 function redirectTarget({ status, type, headers }: Response, call: Call<unknown>, asked: string): string {

@@ -6,7 +6,7 @@ import { isFields, isText } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 
 /** So many characters of the parts are readable in a key; the rest of them is in its hash. */
-const LONGEST_READABLE = 128;
+const MAX_READABLE = 128;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 /**
@@ -37,7 +37,7 @@ export function idempotencyKeyFrom(...parts: readonly (string | number)[]): stri
   if (parts.length === 0) throw new GenError('idempotencyKeyFrom needs at least one part, for example an order id.');
   const exact = JSON.stringify(parts.map(checkPart));
   const readable = parts.join('-').replace(/[^\w.-]+/g, '_');
-  return `${readable.slice(0, LONGEST_READABLE)}-${sha256Of(exact)}`;
+  return `${readable.slice(0, MAX_READABLE)}-${sha256Of(exact)}`;
 }
 
 /** Longest key that surely has room for a suffix. */

@@ -5,11 +5,11 @@ import type { RequestOptions } from '../rules/options.js';
 import { type Answer, type Call, type CallRequest, type Core, createCall, type Layer } from './call.js';
 import { heard } from './events.js';
 import { attempt } from './layers/attempt.js';
-import { checked, withFiles } from './layers/body.js';
-import { observed } from './layers/events.js';
-import { jobsSeen } from './layers/jobs.js';
-import { rateLimited } from './layers/rate-limit.js';
-import { retried } from './layers/retry.js';
+import { checkLayer, filesLayer } from './layers/body.js';
+import { observeLayer } from './layers/events.js';
+import { jobEventsLayer } from './layers/jobs.js';
+import { rateLimitLayer } from './layers/rate-limit.js';
+import { retryLayer } from './layers/retry.js';
 import { usedKeysLayer } from './layers/used-keys.js';
 
 type Optional = Layer | false | undefined;
@@ -23,14 +23,14 @@ function layersOf({ core, kind, limit, options }: Call<unknown>): readonly Optio
   const request = kind.type === 'json' ? kind.request : undefined;
   const ledger = request?.call && core.ledger(options.budget);
   return [
-    isObserved(core) && observed,
-    (request?.check ?? request?.body) !== undefined && checked,
-    request?.shows && jobsSeen,
+    isObserved(core) && observeLayer,
+    (request?.check ?? request?.body) !== undefined && checkLayer,
+    request?.shows && jobEventsLayer,
     request?.call && usedKeysLayer,
     ledger?.ledgerLayer,
-    request?.files && withFiles,
-    retried,
-    limit !== undefined && config.rateLimit !== 'off' && rateLimited,
+    request?.files && filesLayer,
+    retryLayer,
+    limit !== undefined && config.rateLimit !== 'off' && rateLimitLayer,
     ledger?.recordSentLayer,
   ];
 }

@@ -3,12 +3,12 @@ import { isUncounted } from '../../rules/failure-kind.js';
 import type { SlotOutcome } from '../../rules/rate-limit.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
 import { readAnswer, shownRequestId } from '../answer.js';
-import { type Answer, type Attempt, type Call, detailsOf, requestEvent, type ToldResponse } from '../call.js';
+import { type Answer, type Attempt, type Call, detailsOf, type ResponseInfo, requestEvent } from '../call.js';
 import type { Login } from '../credentials.js';
 import type { ResponseEvent } from '../events.js';
 import { asFailure, dropBody, send } from '../http.js';
 
-interface Ended extends ToldResponse {
+interface Ended extends ResponseInfo {
   startMs?: number;
   status?: number;
   requestId?: string | undefined;

@@ -15,7 +15,7 @@ import { requireRoom } from './rate-limit.js';
  * Refuses a body that the documented rules say the service would refuse, and takes a copy of it: the caller may change its
  * object while the call waits for its rate limit or is sent again.
  */
-export const checked: Layer = async (call, next) => {
+export const checkLayer: Layer = async (call, next) => {
   const { kind, body, core, options } = call;
   const preflight = options.preflight ?? core.config.preflight;
   const { extraBody } = options;
@@ -63,7 +63,7 @@ function copied<T>(call: Call<T>): Call<T> {
 }
 
 /** Uploads the files of the body, and puts the ids of the uploads in their place. */
-export const withFiles: Layer = async (call, next) => {
+export const filesLayer: Layer = async (call, next) => {
   const files = call.kind.type === 'json' ? call.kind.request.files : undefined;
   if (!files) return next(call);
   try {

@@ -5,7 +5,7 @@ import type { Config } from '../config.js';
 import { heard, type JobTrace, LOG_LEVELS, type LogLevel, type RequestTrace, traced, tracedStart } from '../events.js';
 
 /** Traces the call: from its start to its end, and the job of a create from the same start. */
-export const observed: Layer = (call, next) => {
+export const observeLayer: Layer = (call, next) => {
   const { core, kind, name, label } = call;
   const channels = core.channels();
   const { call: creates, body, waits } = kind.type === 'json' ? kind.request : {};

@@ -9,7 +9,7 @@ import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.
 import type { ShownJob } from '../transport.js';
 
 /** Passes on what the answer shows of a job: its price, and its state for the listeners and the ledger. */
-export const jobsSeen: Layer = async (call, next) => {
+export const jobEventsLayer: Layer = async (call, next) => {
   const { core, kind, trace } = call;
   const answer = await next(call);
   const { decoded } = answer;

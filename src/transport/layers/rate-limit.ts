@@ -21,7 +21,7 @@ export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): b
  * Takes a slot of the call's rate limit before the attempt, and releases it when the headers of the response have come: the
  * window of a slot begins there. A 429 pauses the rate limit before its slot is given to the next call.
  */
-export const rateLimited: Layer = async (call, next) => {
+export const rateLimitLayer: Layer = async (call, next) => {
   const { core } = call;
   // Whose limits count is not known before a key function has been asked.
   const login = core.config.asksAccount ? await askLogin(call) : undefined;

@@ -10,7 +10,7 @@ import { waitsForRateLimit } from './rate-limit.js';
 
 const RETRY = { firstMs: 500, mostMs: 8_000 };
 /** A call stops waiting for 429s that name a time after this many times `maxRetryAfterMs` in all: it must come to an end. */
-const MOST_WAITS = 10;
+const MAX_WAITS = 10;
 
 interface RetryProgress {
   turn: Turn;
@@ -18,12 +18,12 @@ interface RetryProgress {
   waits: number;
   waitedMs: number;
   /** Whether an attempt had no usable answer, so that it may have arrived. */
-  wasLost: boolean;
+  responseLost: boolean;
 }
 
 /** Makes attempts until one succeeds or the policy gives up. Rejects with the last error. */
-export const retried: Layer = async (call, next) => {
-  const progress: RetryProgress = { turn: call.turn, waits: 0, waitedMs: 0, wasLost: false };
+export const retryLayer: Layer = async (call, next) => {
+  const progress: RetryProgress = { turn: call.turn, waits: 0, waitedMs: 0, responseLost: false };
   try {
     return await pRetry(
       (number) => {
@@ -37,28 +37,33 @@ export const retried: Layer = async (call, next) => {
         signal: call.signal,
         shouldConsumeRetry: ({ error }) => !isRateLimited(error),
         shouldRetry: ({ error, retriesConsumed }) =>
-          goesOn({ ...call, turn: progress.turn }, progress, error, retriesConsumed),
+          waitToRetry({ ...call, turn: progress.turn }, progress, error, retriesConsumed),
       },
     );
   } catch (error) {
-    if (progress.wasLost && GenError.isInstance(error)) markArrived(error);
+    if (progress.responseLost && GenError.isInstance(error)) markArrived(error);
     throw error;
   }
 };
 
 /** Whether the call is sent again. Resolves when it is time to. */
-async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, failures: number): Promise<boolean> {
+async function waitToRetry<T>(
+  call: Call<T>,
+  progress: RetryProgress,
+  error: Error,
+  failures: number,
+): Promise<boolean> {
   const { core, signal } = call;
   progress.turn = { ...progress.turn, error };
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   const kind = failureKindOf(error);
   // What has surely made no job counts as not sent, should the caller leave during the pause.
-  progress.wasLost ||= kind === 'lost';
+  progress.responseLost ||= kind === 'lost';
   const madeNothing = kind === 'throttled' || kind === 'unsent';
-  if (madeNothing) call.sent.mayHaveArrived = progress.wasLost;
-  if (madeNothing && !progress.wasLost) await call.record?.unsent();
+  if (madeNothing) call.sent.mayHaveArrived = progress.responseLost;
+  if (madeNothing && !progress.responseLost) await call.record?.unsent();
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
-  if (isRateLimited(error)) return waitOut(call, progress, askedMs);
+  if (isRateLimited(error)) return waitFor429(call, progress, askedMs);
   if (failures >= call.maxRetries || !isTransient(error)) return false;
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
@@ -69,12 +74,12 @@ async function goesOn<T>(call: Call<T>, progress: RetryProgress, error: Error, f
 }
 
 /** Waits out a 429. False when the call must not wait any longer. */
-async function waitOut<T>(call: Call<T>, progress: RetryProgress, askedMs: number | undefined): Promise<boolean> {
+async function waitFor429<T>(call: Call<T>, progress: RetryProgress, askedMs: number | undefined): Promise<boolean> {
   const { core, limit, trace } = call;
   const { maxRetryAfterMs, random } = core.config;
   const pauseMs = spread(backoff(RETRY, progress.waits + 1), random.next());
   const waitMs = Math.max(askedMs ?? 0, pauseMs);
-  const mostMs = Math.max(maxRetryAfterMs * (askedMs === undefined ? 1 : MOST_WAITS), askedMs ?? 0);
+  const mostMs = Math.max(maxRetryAfterMs * (askedMs === undefined ? 1 : MAX_WAITS), askedMs ?? 0);
   if (call.neverWaits || progress.waitedMs + waitMs > mostMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;
