@@ -17,7 +17,7 @@ export type ReportProgress = (progress: UploadProgress) => void;
 export interface FileOptions {
   /** Name for the service, reduced to a safe one. @default the source's own name, else `upload` with the type's extension */
   readonly filename?: string | undefined;
-  /** Media type, for example `video/mp4`. @default the Blob's, else by the name, else by the first bytes */
+  /** Media type, for example `video/mp4`. @default by the first bytes, otherwise the Blob's, otherwise by the name */
   readonly mimeType?: string | undefined;
   /** What the service takes the file for; sets the size limit. @default by the media type: IMAGE, VIDEO or AUDIO */
   readonly uploadType?: UploadType | undefined;

@@ -1,5 +1,6 @@
 // What an upload makes of its source, before any call: what it is, what it contains, and why it is refused.
 import { Readable } from 'node:stream';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { describeFile, openFile } from '../../src/uploading/file.js';
@@ -78,6 +79,26 @@ describe('a source is recognised', () => {
       'a Response of a file',
       () => response({ 'content-disposition': 'inline; filename="a b.png"; x=1' }),
       { name: 'a b.png' },
+    ],
+    [
+      'a Response of a file with a semicolon in its name',
+      () => response({ 'content-disposition': 'attachment; filename="a;\\"b.png"' }),
+      { name: 'a;"b.png' },
+    ],
+    [
+      'a Response of a file with an encoded name',
+      () => response({ 'content-disposition': "attachment; filename=x.png; filename*=UTF-8''f%C3%BC.png" }),
+      { name: 'fü.png' },
+    ],
+    [
+      'a Response with another parameter',
+      () => response({ 'content-disposition': 'inline; myfilename="x.png"' }),
+      { name: undefined },
+    ],
+    [
+      'an ArrayBuffer of another realm',
+      () => runInNewContext('Uint8Array.of(1, 2, 3, 4, 5).buffer'),
+      { kind: 'bytes' },
     ],
     [
       'a Response of a URL',

@@ -1,23 +1,29 @@
 import { createReadStream, statSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../../errors/index.js';
-import { streamOf } from '../../runtime/bytes.js';
+import { pieceBytes, streamOf } from '../../runtime/bytes.js';
 import { mustBe } from '../../schemas/show.js';
 import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 
-/** Bytes in a piece: small enough to show the progress of a small file. */
-const PIECE_BYTES = 64 * 1024;
-
-/** Opened with the first piece. A stream of Node's reads one piece ahead, so that the disk works while the network does. */
+/**
+ * Opens the file with its first piece. A Node.js stream reads one piece ahead, so the disk and the network work at the same
+ * time. Throws at the end if the file was rewritten meanwhile, because the pieces are then a mixture of two versions.
+ */
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
-  yield* createReadStream(path, { highWaterMark: PIECE_BYTES });
+  const before = await stat(path, { bigint: true });
+  yield* createReadStream(path, { highWaterMark: pieceBytes(Number(before.size)) });
+  const after = await stat(path, { bigint: true });
+  // A file that another one has replaced is read to its own end.
+  const isRewritten = after.ino === before.ino && (after.mtimeNs !== before.mtimeNs || after.size !== before.size);
+  if (isRewritten) throw new Error(`"${path}" changed while it was sent. Upload it again.`);
   return undefined;
 }
 
 /**
- * A file on disk as an upload source. It is read in pieces, never held whole, and read again from its start when the PUT is
- * repeated. The file is first looked at when it is uploaded; one that is missing fails the upload before any call.
+ * Returns a file on disk as an upload source. It is read in pieces, and again from its start if the PUT is retried. A missing
+ * file fails the upload before any call, and a file that changes while it is sent fails it, too.
  */
 export function fromPath(given: string | URL): RereadableSource & { readonly name: string } {
   if (typeof given !== 'string' && !(given instanceof URL))
@@ -31,7 +37,7 @@ export function fromPath(given: string | URL): RereadableSource & { readonly nam
     name: basename(path),
     get size() {
       const stats = statSync(path);
-      if (stats.isDirectory()) throw new TypeError(`"${path}" is a directory, not a file.`);
+      if (!stats.isFile()) throw new TypeError(`"${path}" is not a regular file.`);
       return stats.size;
     },
     // A file that has changed since is uploaded again.
