@@ -10,7 +10,7 @@ export type { OutputClient } from '../src/downloading/output-source.js';
 export type { Details } from '../src/errors/gen-error.js';
 export type { JobErrorCode, Recovery, RequestErrorCode } from '../src/errors/index.js';
 export type { BudgetPeriod } from '../src/rules/budget.js';
-export type { CreatePhase } from '../src/rules/ledger-draft.js';
+export type { CreatePhase } from '../src/rules/create-entry.js';
 export type { RateLimitName } from '../src/rules/limits.js';
 export type { JobRunState, Recover } from '../src/rules/run-state.js';
 export type { CostEstimate, PricedCall } from '../src/schemas/budget.js';

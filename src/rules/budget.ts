@@ -3,10 +3,10 @@ import { DAY_MS } from './limits.js';
 
 const HOUR_MS = 3_600_000;
 
-/** How long the tokens of a budget last: a UTC day or month, for ever, or a number of milliseconds from the first create. */
+/** A UTC day or month, `'total'` for no period, or milliseconds from the first create. */
 export type BudgetPeriod = 'day' | 'month' | 'total' | number;
 
-/** A limit on what may be spent. Its scope and its period are its name: a day and a month of one scope are two sums. */
+/** A limit on what may be spent. Scope and period identify it: a day and a month of one scope are two sums. */
 export interface BudgetTerms {
   readonly scope: string;
   readonly per: BudgetPeriod;
@@ -14,51 +14,61 @@ export interface BudgetTerms {
   readonly maxTokens: number;
 }
 
-/** What a create costs, as far as that is known before it is answered. */
+/** The cost of a create before the service has accepted it. */
 export interface ExpectedPrice {
-  /** Null while the price is unknown: the create then reserves all that is left. */
+  /** Null while the price is unknown: the create then reserves everything that is left. */
   readonly tokens: number | null;
-  /** Whether the price was learned. A price that was not learned may be any. */
-  readonly isSure: boolean;
+  /** True if the price was learned. An estimate may be wrong by any amount. */
+  readonly isLearned: boolean;
 }
 
-interface Share {
+interface Reserved {
   readonly creates: number;
   readonly tokens: number;
+  /** Creates without a price. */
   readonly unknown: number;
+  /** Creates whose price was not learned. */
   readonly unsure: number;
 }
 
 export interface BudgetState {
   /** 0 for `total`, and before the first create of a number of milliseconds. */
   readonly startMs: number;
+  /** Charges, and the quotes of running jobs. */
   readonly spentTokens: number;
-  /** What is reserved, by {@link shareName}. */
-  readonly shares: Readonly<Record<string, Share>>;
+  /** Reservations, by {@link reservationName}. */
+  readonly reservations: Readonly<Record<string, Reserved>>;
 }
 
 export interface Reservation {
-  /** Whether a process has only noted the create, or has sent it. */
-  readonly phase: 'open' | 'sent';
-  /** The process that holds it; '' for a create whose answer was lost. */
+  /** `accepted` is the quote of a running job. It is spent already, and comes back if the job fails. */
+  readonly phase: 'open' | 'sent' | 'accepted';
+  /** The process that works on the create; '' if none does. */
   readonly owner: string;
   readonly sinceMs: number;
 }
 
 /**
- * Creates go side by side while the budget would hold even if each cost this many times its price. After that they go one
- * by one, so that the first job after a price has risen is the only one that can pass the limit.
+ * Creates are sent concurrently while the budget covers this many times their price. After that they are sent one by one,
+ * so that only the first job after a price increase can exceed the limit.
  */
 const PRICE_MARGIN = 10;
 
-export const EMPTY_BUDGET: BudgetState = { startMs: 0, spentTokens: 0, shares: {} };
-const EMPTY_SHARE: Share = { creates: 0, tokens: 0, unknown: 0, unsure: 0 };
+/** Budgets count in millionths of a token, so that three times 0.1 fits in 0.3. */
+const PER_TOKEN = 1_000_000;
+
+export const EMPTY_BUDGET: BudgetState = { startMs: 0, spentTokens: 0, reservations: {} };
+const NOTHING: Reserved = { creates: 0, tokens: 0, unknown: 0, unsure: 0 };
 
 export function budgetName({ scope, per }: Pick<BudgetTerms, 'scope' | 'per'>): string {
   return JSON.stringify([scope, per]);
 }
 
-/** When the period at a time begins and ends. One that is a number of milliseconds goes on from `sinceMs`, 0 for none. */
+function exact(tokens: number): number {
+  return Math.round(tokens * PER_TOKEN) / PER_TOKEN;
+}
+
+/** Returns when the period at `nowMs` starts and ends. A period in milliseconds continues from `sinceMs`; 0 if none runs. */
 export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): { startMs: number; endMs: number | null } {
   if (per === 'total') return { startMs: 0, endMs: null };
   if (per === 'day') {
@@ -75,18 +85,18 @@ export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): { s
 }
 
 /**
- * Until when a create whose answer was lost stays reserved: the end of the next period, or a day where there is none. What
- * ends at about the same time ends together.
+ * Returns when a reservation without a live owner expires: a lost create at the end of the next period, a quote at the end
+ * of its own. Without a period, both last a day. Rounded, so that reservations of about the same time share one sum.
  */
-export function lostUntilMs(per: BudgetPeriod, sinceMs: number): number {
-  if (typeof per === 'number') return Math.ceil(sinceMs / per + 2) * per;
+export function expiresMs({ phase, sinceMs }: Reservation, per: BudgetPeriod): number {
+  if (typeof per === 'number') return Math.ceil(sinceMs / per + (phase === 'accepted' ? 1 : 2)) * per;
   const { endMs } = periodAt(per, sinceMs, 0);
   if (endMs === null) return Math.ceil((sinceMs + DAY_MS) / HOUR_MS) * HOUR_MS;
-  return periodAt(per, endMs, 0).endMs ?? endMs;
+  return phase === 'accepted' ? endMs : (periodAt(per, endMs, 0).endMs ?? endMs);
 }
 
-function shareName({ phase, owner, sinceMs }: Reservation, per: BudgetPeriod): string {
-  return `${phase} ${owner} ${lostUntilMs(per, sinceMs)}`;
+function reservationName(reservation: Reservation, per: BudgetPeriod): string {
+  return `${reservation.phase} ${reservation.owner} ${expiresMs(reservation, per)}`;
 }
 
 function partsOf(name: string): { phase: string; owner: string; untilMs: number } {
@@ -94,121 +104,143 @@ function partsOf(name: string): { phase: string; owner: string; untilMs: number 
   return { phase, owner, untilMs: Number(untilMs) };
 }
 
-/** How long a store keeps a budget after its last change. A total is kept for ten years. */
-export function keptMs(per: BudgetPeriod): number {
+/** Returns true if only an answer to its key can free the reservation: no process works on it, and it has not expired. */
+export function isUnresolved(
+  reservation: Reservation,
+  per: BudgetPeriod,
+  { nowMs, isAlive }: { readonly nowMs: number; readonly isAlive: (owner: string) => boolean },
+): boolean {
+  return reservation.phase === 'sent' && !isAlive(reservation.owner) && expiresMs(reservation, per) > nowMs;
+}
+
+/** How long a store retains a budget after its last change. A total is retained for ten years. */
+export function budgetTtlMs(per: BudgetPeriod): number {
   if (per === 'total') return 3_650 * DAY_MS;
   return 2 * (typeof per === 'number' ? per : 31 * DAY_MS) + DAY_MS;
 }
 
-/** The budget at a time. A clock that is set back does not give the tokens of the present period again. */
+/** Returns the budget at a time. A clock that is set back does not return the tokens of the present period. */
 export function budgetAt(
   state: BudgetState,
   per: BudgetPeriod,
   { nowMs, isAlive }: { readonly nowMs: number; readonly isAlive: (owner: string) => boolean },
 ): BudgetState {
-  const shares = Object.entries(state.shares).filter(([name, { creates }]) => {
+  const reservations = Object.entries(state.reservations).filter(([name, { creates }]) => {
     const { owner, untilMs } = partsOf(name);
     return creates > 0 && (untilMs > nowMs || isAlive(owner));
   });
-  const kept = { ...state, shares: Object.fromEntries(shares) };
+  const current = { ...state, reservations: Object.fromEntries(reservations) };
   const { startMs } = periodAt(per, nowMs, state.startMs);
   const isOver = startMs === 0 && state.startMs > 0 && typeof per === 'number';
-  return startMs > state.startMs || isOver ? { ...kept, startMs, spentTokens: 0 } : kept;
+  return startMs > state.startMs || isOver ? { ...current, startMs, spentTokens: 0 } : current;
 }
 
-export function withShare(
+/** Adds a reservation (`sign` 1) or removes it (`sign` -1). */
+export function withReservation(
   state: BudgetState,
   reservation: Reservation & Pick<BudgetTerms, 'per'>,
-  { tokens, isSure }: ExpectedPrice,
+  { tokens, isLearned }: ExpectedPrice,
   sign: 1 | -1,
 ): BudgetState {
-  const name = shareName(reservation, reservation.per);
-  const share = state.shares[name] ?? EMPTY_SHARE;
-  // A share that was forgotten with its period has nothing left to take away.
-  if (sign < 0 && share.creates === 0) return state;
-  const after: Share = {
-    creates: share.creates + sign,
-    tokens: Math.max(0, share.tokens + sign * (tokens ?? 0)),
-    unknown: Math.max(0, share.unknown + (tokens === null ? sign : 0)),
-    unsure: Math.max(0, share.unsure + (isSure ? 0 : sign)),
+  const name = reservationName(reservation, reservation.per);
+  const reserved = state.reservations[name] ?? NOTHING;
+  // One that expired with its period has nothing left to remove.
+  if (sign < 0 && reserved.creates === 0) return state;
+  const after: Reserved = {
+    creates: reserved.creates + sign,
+    tokens: Math.max(0, exact(reserved.tokens + sign * (tokens ?? 0))),
+    unknown: Math.max(0, reserved.unknown + (tokens === null ? sign : 0)),
+    unsure: Math.max(0, reserved.unsure + (isLearned ? 0 : sign)),
   };
-  return { ...state, shares: { ...state.shares, [name]: after } };
+  return { ...state, reservations: { ...state.reservations, [name]: after } };
 }
 
-/** The budget with tokens spent in its present period; a number of milliseconds begins with the first of them. */
+/** Adds tokens to the present period. A period in milliseconds starts with the first of them. */
 export function withSpent(state: BudgetState, per: BudgetPeriod, tokens: number, nowMs: number): BudgetState {
   const startMs = state.startMs === 0 && typeof per === 'number' ? nowMs : state.startMs;
-  return { ...state, startMs, spentTokens: Math.max(0, state.spentTokens + tokens) };
+  return { ...state, startMs, spentTokens: Math.max(0, exact(state.spentTokens + tokens)) };
 }
 
-export interface BudgetStanding {
+export interface BudgetSnapshot {
   readonly spentTokens: number;
   readonly reservedTokens: number;
   readonly leftTokens: number;
-  /** When the period ends; null where it does not. */
+  /** When the period ends; null if it does not. */
   readonly endMs: number | null;
-  /** What living processes are working on. */
-  readonly alive: Share;
-  /** Creates whose answer was lost, or whose process died after it had sent them. */
-  readonly lost: Share;
+  /** Creates of live processes that are not sent yet. */
+  readonly waiting: Reserved;
+  /** Creates of live processes that are in flight. */
+  readonly sent: Reserved;
+  /** Creates whose response was lost, or whose process crashed after it had sent them. */
+  readonly lost: Reserved;
+  /** The quotes of running jobs, which are part of `spentTokens`. */
+  readonly running: Reserved;
 }
 
-/** How a budget stands. What was never sent does not count once its process is gone. */
-export function standingOf(
+/** Returns what a budget has left. A create that was never sent stops counting when its process crashes. */
+export function snapshotOf(
   state: BudgetState,
   { per, maxTokens }: BudgetTerms,
   nowMs: number,
-  isAlive: (holder: string) => boolean,
-): BudgetStanding {
-  const { spentTokens, startMs, shares } = budgetAt(state, per, { nowMs, isAlive });
-  let [alive, lost] = [EMPTY_SHARE, EMPTY_SHARE];
-  for (const [name, share] of Object.entries(shares)) {
+  isAlive: (owner: string) => boolean,
+): BudgetSnapshot {
+  const { spentTokens, startMs, reservations } = budgetAt(state, per, { nowMs, isAlive });
+  let [waiting, sent, lost, running] = [NOTHING, NOTHING, NOTHING, NOTHING];
+  for (const [name, reserved] of Object.entries(reservations)) {
     const { phase, owner } = partsOf(name);
-    if (isAlive(owner)) alive = sumOf(alive, share);
-    else if (phase === 'sent') lost = sumOf(lost, share);
+    if (phase === 'accepted') running = sumOf(running, reserved);
+    else if (phase === 'open') waiting = isAlive(owner) ? sumOf(waiting, reserved) : waiting;
+    else if (isAlive(owner)) sent = sumOf(sent, reserved);
+    else lost = sumOf(lost, reserved);
   }
-  const reserved = alive.tokens + lost.tokens;
-  const left = Math.max(0, maxTokens - spentTokens - reserved);
-  const holdsAll = alive.unknown + lost.unknown > 0;
+  const { tokens, unknown } = sumOf(waiting, sent, lost);
+  const left = Math.max(0, exact(maxTokens - spentTokens - tokens));
   return {
     spentTokens,
-    reservedTokens: reserved + (holdsAll ? left : 0),
-    leftTokens: holdsAll ? 0 : left,
+    reservedTokens: unknown > 0 ? exact(tokens + left) : tokens,
+    leftTokens: unknown > 0 ? 0 : left,
     endMs: periodAt(per, Math.max(nowMs, startMs), startMs).endMs,
-    alive,
-    lost,
+    ...{ waiting, sent, lost, running },
   };
 }
 
-function sumOf(a: Share, b: Share): Share {
-  return {
+function sumOf(...all: readonly Reserved[]): Reserved {
+  return all.reduce((a, b) => ({
     creates: a.creates + b.creates,
-    tokens: a.tokens + b.tokens,
+    tokens: exact(a.tokens + b.tokens),
     unknown: a.unknown + b.unknown,
     unsure: a.unsure + b.unsure,
-  };
+  }));
 }
 
 /**
- * Whether a create may be sent now. `spent`: there is no room in this period. `busy`: a living process has reserved what is
- * missing, so ask again soon. `unresolved`: only creates without an answer or a price stand in the way.
+ * `room`: the step may happen now. `busy`: a live process is settling what is missing, so ask again soon. `unresolved`: what
+ * is missing may come back from creates without an answer or a price, or from running jobs. `spent`: only the next period
+ * helps.
  */
-export type Admission = 'room' | 'spent' | 'busy' | 'unresolved';
+export type Admission = 'room' | 'busy' | 'unresolved' | 'spent';
 
+/**
+ * Decides whether a create may reserve its price, or be sent. A reservation must fit beside every other one. A send counts
+ * only what is sent, so that creates which reserve too much together (a price has risen, a lease expired) do not block each
+ * other.
+ */
 export function admissionOf(
-  { spentTokens, alive, lost }: BudgetStanding,
+  { spentTokens, waiting, sent, lost, running }: BudgetSnapshot,
   maxTokens: number,
-  { tokens, isSure }: ExpectedPrice,
+  { tokens, isLearned }: ExpectedPrice,
+  step: 'reserve' | 'send',
 ): Admission {
-  const unspent = maxTokens - spentTokens;
-  if (tokens === null ? unspent <= 0 : tokens > unspent) return 'spent';
-  const reserved = alive.tokens + lost.tokens;
-  const hasRoom = tokens === null ? reserved < unspent : tokens <= unspent - reserved;
-  const fits = alive.unknown + lost.unknown === 0 && hasRoom;
-  // Two prices that were not learned could each pass the limit.
-  const isOnly = isSure || alive.unsure + lost.unsure === 0;
-  const isAlone = alive.creates === 0;
-  const holdsIfPricesRise = PRICE_MARGIN * (reserved + (isSure ? (tokens ?? 0) : 0)) <= unspent;
-  if (fits && isOnly && (isAlone || holdsIfPricesRise)) return 'room';
-  return isAlone ? 'unresolved' : 'busy';
+  const unspent = exact(maxTokens - spentTokens);
+  const fitsIn = (room: number) => (tokens === null ? room > 0 : tokens <= exact(room));
+  if (!fitsIn(unspent)) return fitsIn(unspent + running.tokens) ? 'unresolved' : 'spent';
+  const exposed = sumOf(sent, lost);
+  const counted = step === 'send' ? exposed : sumOf(waiting, exposed);
+  const fits = counted.unknown === 0 && fitsIn(unspent - counted.tokens);
+  // Two prices that were not learned could each exceed the limit.
+  const isOnly = isLearned || exposed.unsure === 0;
+  const holdsIfPricesRise = PRICE_MARGIN * (exposed.tokens + (isLearned ? (tokens ?? 0) : 0)) <= unspent;
+  if (fits && isOnly && (sent.creates === 0 || holdsIfPricesRise)) return 'room';
+  const others = step === 'send' ? sent : sumOf(waiting, sent);
+  return others.creates > 0 ? 'busy' : 'unresolved';
 }

@@ -1,329 +1,282 @@
-// The rules of the ledger: what has become of each create. Whoever learns something says it here; nobody else decides.
-// A step that is made twice has the effect of one. Pure.
+// The rules of the ledger: whoever learns something about a create records it here. A step that is made twice has the effect
+// of one. Pure.
+import { type Admission, admissionOf, type BudgetSnapshot, type BudgetTerms, snapshotOf } from './budget.js';
 import {
-  type Admission,
-  admissionOf,
-  type BudgetStanding,
-  type BudgetTerms,
-  budgetName,
-  standingOf,
-} from './budget.js';
-import { type CreateEntry, entryId, type LedgerDraft } from './ledger-draft.js';
-import { correct, finish, isAnswered, replace, spend } from './ledger-shares.js';
+  COMPLETED_TTL_MS,
+  type CreateEntry,
+  ENTRY_TTL_MS,
+  entryId,
+  entryJobId,
+  isAccepted,
+  type OpenCreate,
+  transition,
+  withFirst,
+} from './create-entry.js';
+import { adjustSpent, closeEntry, removeEntry, replaceEntry, spend } from './ledger-budgets.js';
+import { markLostIfOrphaned, withOwner, withoutOwner } from './ledger-owners.js';
+import type { LedgerTransaction } from './ledger-transaction.js';
 import { type JobRunState, originsOf } from './run-state.js';
 
-export interface OpenAsk {
+export interface ReserveRequest {
   readonly id: string;
-  readonly by: string;
-  /** The entry as it would be noted, with the price as far as this process knows it. */
-  readonly entry: CreateEntry;
-  /** Whether a create of unknown price is refused, by budget. */
-  readonly refusesUnknown: readonly boolean[];
-  /** Whether the create may be known, because its key comes again. */
+  readonly owner: string;
+  /** The entry to record, with the price that this process knows. */
+  readonly entry: OpenCreate;
+  /** For each budget: true if it rejects creates of unknown price. */
+  readonly rejectsUnknown: readonly boolean[];
+  /** True if the create may be known, because its key may have been used before. */
   readonly isAgain: boolean;
 }
 
-export type OpenReply =
-  /** Noted, or noted before under `id`: it may be sent. */
-  | { readonly outcome: 'noted'; readonly id: string }
+export type ReserveResult =
+  /** Recorded, now or before, under `id`: it may be sent. */
+  | { readonly outcome: 'recorded'; readonly id: string }
   /** Another call has used the key for something else. */
   | { readonly outcome: 'reused'; readonly jobId: string | undefined }
-  | BudgetRefused;
+  | NoRoom;
 
-/** A budget stands in the way; `unpriced` where it refuses unknown prices. */
-export interface BudgetRefused {
+/** A budget has no room; `unpriced` if it rejects unknown prices. */
+export interface NoRoom {
   readonly outcome: Exclude<Admission, 'room'> | 'unpriced';
   readonly budget: BudgetTerms;
-  readonly standing: BudgetStanding;
+  readonly snapshot: BudgetSnapshot;
   readonly tokens: number | null;
 }
 
-/** Goes on with a create that is known, which needs no room, or refuses its key. Undefined for one that asks for room. */
-export function openKnown(draft: LedgerDraft, { id: asked, by, entry }: OpenAsk): OpenReply | undefined {
-  const id = knownId(draft, asked, entry);
+/** Joins a create that is known and needs no room, or reports its key as reused. Returns undefined if it needs room. */
+export function reuseCreate(
+  tx: LedgerTransaction,
+  { id: asked, owner, entry }: ReserveRequest,
+): ReserveResult | undefined {
+  const id = knownId(tx, asked, entry);
   const isFirst = entry.sentKey === entry.key;
-  const done = draft.done(id);
-  const known = draft.entry(id);
-  const { digest, jobId, tries } = known ?? done ?? {};
+  const usedKey = tx.usedKey(id);
+  const known = tx.entry(id);
+  const { digest, earlierJobs } = known ?? usedKey ?? {};
   const differs = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
   // A run sends its later creates under keys and models of its own.
-  if (differs && isFirst) return { outcome: 'reused', jobId };
-  const isMade = (done && isFirst) || tries?.[entry.sentKey] !== undefined;
-  if (!isMade && !(known && isUnderWay(draft, known, entry.sentKey))) return undefined;
-  if (known) replace(draft, id, { ...leftBehind(draft, known), holders: withHolder(draft, known, by) });
-  return { outcome: 'noted', id };
+  if (differs && isFirst) return { outcome: 'reused', jobId: entryJobId(known) ?? usedKey?.jobId };
+  const hasJob = (usedKey && isFirst) || earlierJobs?.[entry.sentKey] !== undefined;
+  if (!hasJob && !(known && isInProgress(tx, known, entry.sentKey))) return undefined;
+  if (known) replaceEntry(tx, id, withOwner(tx, markLostIfOrphaned(tx, known), owner));
+  return { outcome: 'recorded', id };
 }
 
-/** Notes a create if every budget that counts it has room, in one step. One that is known goes on where it is. */
-export function openCreate(draft: LedgerDraft, ask: OpenAsk): OpenReply {
-  const reply = openKnown(draft, ask);
-  if (reply) return reply;
-  const { by, entry, refusesUnknown } = ask;
-  const id = knownId(draft, ask.id, entry);
-  const known = draft.entry(id);
-  const learned = entry.teaches ? draft.price(entry) : undefined;
-  const { tokens, isSure } = learned === undefined ? entry : { tokens: learned, isSure: true };
-  const { isAside: _, ...before } = known ?? entry;
-  const refused = refusalOf(draft, { ...before, tokens, isSure }, refusesUnknown);
-  if (refused) return refused;
-  const { params, sentKey } = entry;
-  const holders = withHolder(draft, known, by);
-  const earlier = known?.jobId === undefined ? undefined : { [known.sentKey]: known.jobId };
-  const tries = { ...draft.done(id)?.tries, ...known?.tries, ...earlier };
-  const tried = Object.keys(tries).length > 0 && { tries };
-  const opened = { phase: 'open', sentKey, params: params ?? before.params, holders, sinceMs: draft.nowMs } as const;
-  replace(draft, id, { ...before, tokens, isSure, ...opened, ...tried });
-  return { outcome: 'noted', id };
+/** Reserves the price of a create in all its budgets and records it, in one step. Joins a create that is known. */
+export function reserveCreate(tx: LedgerTransaction, request: ReserveRequest): ReserveResult {
+  const reused = reuseCreate(tx, request);
+  if (reused) return reused;
+  const { owner, entry, rejectsUnknown } = request;
+  const id = knownId(tx, request.id, entry);
+  const known = tx.entry(id);
+  const before: CreateEntry = { ...(known ?? entry), ...priceNow(tx, entry) };
+  const noRoom = noRoomFor(tx, before, { step: 'reserve', rejectsUnknown });
+  if (noRoom) return noRoom;
+  const jobId = entryJobId(known);
+  const earlier = known && jobId !== undefined ? { [known.sentKey]: jobId } : {};
+  const jobs = { ...tx.usedKey(id)?.earlierJobs, ...known?.earlierJobs, ...earlier };
+  const reserved = transition(before, { type: 'reserved', nowMs: tx.nowMs });
+  replaceEntry(tx, id, {
+    ...withOwner(tx, reserved, owner),
+    sentKey: entry.sentKey,
+    params: entry.params ?? before.params,
+    ...(Object.keys(jobs).length > 0 && { earlierJobs: jobs }),
+  });
+  return { outcome: 'recorded', id };
 }
 
-/** The first budget that has no room for a create; undefined where all have. */
-function refusalOf(
-  draft: LedgerDraft,
-  { budgets, tokens, isSure }: CreateEntry,
-  refusesUnknown: readonly boolean[] = [],
-): BudgetRefused | undefined {
+/** Returns the price of a create. A learned price counts more than an estimate. */
+function priceNow(
+  tx: LedgerTransaction,
+  entry: Pick<CreateEntry, 'account' | 'priceClass' | 'hasFixedPrice' | 'tokens' | 'isLearned'>,
+): Pick<CreateEntry, 'tokens' | 'isLearned'> {
+  const learned = entry.hasFixedPrice ? tx.price(entry) : undefined;
+  const { tokens, isLearned } = entry;
+  return learned === undefined ? { tokens, isLearned } : { tokens: learned, isLearned: true };
+}
+
+/** Returns the first budget that can't cover the create, or undefined if all can. */
+function noRoomFor(
+  tx: LedgerTransaction,
+  { budgets, tokens, isLearned }: CreateEntry,
+  { step, rejectsUnknown = [] }: { readonly step: 'reserve' | 'send'; readonly rejectsUnknown?: readonly boolean[] },
+): NoRoom | undefined {
   for (const [at, budget] of budgets.entries()) {
-    const standing = standingOf(draft.budget(budgetName(budget)), budget, draft.nowMs, draft.isAlive);
-    const admission = admissionOf(standing, budget.maxTokens, { tokens, isSure });
-    const outcome = tokens === null && refusesUnknown[at] ? 'unpriced' : admission;
-    if (outcome !== 'room') return { outcome, budget, standing, tokens };
+    const snapshot = snapshotOf(tx.budget(budget), budget, tx.nowMs, tx.isAlive);
+    const admission = admissionOf(snapshot, budget.maxTokens, { tokens, isLearned }, step);
+    const outcome = tokens === null && rejectsUnknown[at] ? 'unpriced' : admission;
+    if (outcome !== 'room') return { outcome, budget, snapshot, tokens };
   }
   return undefined;
 }
 
-/** A create that was sent by a process which is gone: a job may exist, whatever the next attempt comes to. */
-function leftBehind(draft: LedgerDraft, entry: CreateEntry): CreateEntry {
-  const isLeft = entry.phase === 'sent' && !entry.holders.some(draft.isAlive);
-  return isLeft ? { ...entry, isLost: true } : entry;
-}
-
-/** The calls that work on a create, and one more, which comes first. */
-function withHolder(draft: LedgerDraft, known: CreateEntry | undefined, by: string): readonly string[] {
-  return [by, ...(known?.holders ?? []).filter((it) => it !== by && draft.isAlive(it))];
-}
-
-/** The entry that a key belongs to: the SDK may have derived the key and sent it in the place of another one. */
-function knownId(draft: LedgerDraft, id: string, { account, key, sentKey }: CreateEntry): string {
+/** Returns the ID of the entry that a key belongs to. The SDK may have derived the key, and sent it instead of another one. */
+function knownId(tx: LedgerTransaction, id: string, { account, key, sentKey }: CreateEntry): string {
   const ids = originsOf(key).map((origin) => entryId(account, origin));
-  return draft.entry(id) ? id : (ids.find((it) => draft.entry(it)?.sentKey === sentKey) ?? id);
+  return tx.entry(id) ? id : (ids.find((it) => tx.entry(it)?.sentKey === sentKey) ?? id);
 }
 
-/** Whether the create stands where it is: it counts already, or its job exists. */
-function isUnderWay(draft: LedgerDraft, known: CreateEntry, sentKey: string): boolean {
-  if (known.phase === 'open') return !known.isAside && known.sentKey === sentKey && known.holders.some(draft.isAlive);
-  return known.phase === 'sent' || sentKey === known.sentKey || sentKey === known.key;
+/** Returns true if the create counts in its budgets already, or has a job. */
+function isInProgress(tx: LedgerTransaction, known: CreateEntry, sentKey: string): boolean {
+  if (known.phase === 'open') return known.isReserved && known.sentKey === sentKey && known.owners.some(tx.isAlive);
+  return !isAccepted(known) || sentKey === known.sentKey || sentKey === known.key;
 }
 
-/** A price that was learned since fills in what was noted without one. */
-export function fillIn(draft: LedgerDraft, id: string): void {
-  const entry = draft.entry(id);
-  const tokens = entry?.teaches && entry.tokens === null ? draft.price(entry) : undefined;
-  if (!entry || tokens === undefined) return;
-  const budgets = isAnswered(entry) ? spend(draft, entry.budgets, tokens) : entry.budgets;
-  replace(draft, id, { ...entry, tokens, isSure: true, budgets });
-}
-
-export interface SentCreate extends Pick<CreateEntry, 'params' | 'sentKey'> {
+export interface SendRequest extends Pick<CreateEntry, 'params' | 'sentKey'> {
   readonly id: string;
-  readonly by: string;
+  readonly owner: string;
 }
 
-/** The request goes out now. False where the create or its room is in other hands, so that it must not. */
-export function noteSent(draft: LedgerDraft, { id, by, params, sentKey }: SentCreate): boolean {
-  const entry = draft.entry(id);
-  if (!entry) return draft.done(id) !== undefined;
-  if (!entry.holders.includes(by)) return false;
-  if (entry.phase === 'open' && !draft.isHeld(by)) {
-    // Its process was taken for dead: meanwhile others may have had its share.
-    replace(draft, id, { ...entry, isAside: true });
-    if (refusalOf(draft, entry)) return false;
-  }
-  if (!isAnswered(entry)) replace(draft, id, { ...entry, phase: 'sent', sentKey, params: params ?? entry.params });
-  return true;
+export type SendResult =
+  /** The request may go out now. */
+  | { readonly outcome: 'sent' }
+  /** Another process has claimed the create, after the lease of this one expired. */
+  | { readonly outcome: 'taken' }
+  | NoRoom;
+
+/**
+ * Records that the request goes out now. Asks for its room again, whatever was reserved: its price may have risen, or its
+ * reservation expired while its process was stopped.
+ */
+export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }: SendRequest): SendResult {
+  const entry = tx.entry(id);
+  if (!entry) return { outcome: tx.usedKey(id) ? 'sent' : 'taken' };
+  if (!entry.owners.includes(owner)) return { outcome: 'taken' };
+  if (isAccepted(entry) || hasEarlierJob(entry, sentKey)) return { outcome: 'sent' };
+  const priced = entry.phase === 'open' ? { ...entry, ...priceNow(tx, entry) } : entry;
+  const noRoom = entry.phase === 'open' ? noRoomFor(tx, priced, { step: 'send' }) : undefined;
+  if (noRoom) return noRoom;
+  const sent = transition(markLostIfOrphaned(tx, priced), { type: 'sent', owner });
+  replaceEntry(tx, id, { ...sent, sentKey, params: params ?? entry.params });
+  return { outcome: 'sent' };
 }
 
-/** The service has surely made nothing of what was sent: in the pause before the next attempt, it is not sent. */
-export function noteUnsent(draft: LedgerDraft, id: string, by: string): void {
-  const entry = draft.entry(id);
-  if (entry?.phase !== 'sent' || entry.isLost) return;
-  const [holder, ...others] = entry.holders;
-  if (holder === by && others.length === 0) replace(draft, id, { ...entry, phase: 'open' });
+/** Returns true if the key is that of an earlier create of the run, which another call passes once more. */
+function hasEarlierJob({ earlierJobs }: CreateEntry, sentKey: string | undefined): boolean {
+  return sentKey !== undefined && earlierJobs?.[sentKey] !== undefined;
 }
 
-export function noteParams(draft: LedgerDraft, id: string, params: CreateEntry['params']): void {
-  const entry = draft.entry(id);
-  if (entry && entry.params === null) replace(draft, id, { ...entry, params });
+/**
+ * Records that the service has created nothing for the last attempt of a call, before the pause until the next one. A create
+ * that another call has sent stays sent.
+ */
+export function recordUnsent(tx: LedgerTransaction, id: string, owner: string): void {
+  const entry = tx.entry(id);
+  if (!entry?.owners.includes(owner)) return;
+  replaceEntry(tx, id, withdraw(tx, { ...entry, owners: withFirst(owner, entry.owners) }, owner, true));
 }
 
-export interface AcceptedCreate {
+/** Takes back what a call has sent. What other calls have sent stays sent, or is lost if they have crashed. */
+function withdraw(tx: LedgerTransaction, entry: CreateEntry, owner: string, isReserved: boolean): CreateEntry {
+  if (entry.phase !== 'sent') return transition(entry, { type: 'unsent', isReserved });
+  const senders = entry.senders.filter((it) => it !== owner);
+  if (senders.length === 0) return transition(entry, { type: 'unsent', isReserved });
+  return markLostIfOrphaned(tx, { ...entry, senders });
+}
+
+export function recordParams(tx: LedgerTransaction, id: string, params: CreateEntry['params']): void {
+  const entry = tx.entry(id);
+  if (entry && entry.params === null) replaceEntry(tx, id, { ...entry, params });
+}
+
+export interface AcceptedResponse {
   readonly id: string;
-  readonly by: string;
+  readonly owner: string;
   readonly sentKey: string;
-  /** The entry as it was asked for, in case the ledger has lost it. */
-  readonly asked: CreateEntry;
+  /** The entry as it was requested, in case the ledger has lost it. */
+  readonly asked: OpenCreate;
   readonly jobId: string;
-  /** What the answer quotes; null for no quote. */
+  /** The quote of the response; null if it has none. */
   readonly quotedTokens: number | null;
   readonly isUncharged: boolean;
 }
 
-/** The service has accepted the create, whoever learns that. True where no budget can tell what it costs. */
-export function acceptCreate(draft: LedgerDraft, accepted: AcceptedCreate): boolean {
-  const { id, by, asked, sentKey, jobId, quotedTokens, isUncharged } = accepted;
-  if (asked.teaches && quotedTokens !== null) draft.learnPrice(asked, quotedTokens);
-  const { jobId: doneId, tries: doneTries = {} } = draft.done(id) ?? {};
-  if ([doneId, ...Object.values(doneTries)].includes(jobId)) return false;
-  const entry = draft.entry(id) ?? asked;
-  const holders = entry.rules === null ? [] : entry.holders;
-  // A run that is repeated from its beginning comes by the jobs that it has made before.
-  const isKnown = entry.jobId === jobId || entry.sentKey !== sentKey || entry.tries?.[sentKey] === jobId;
-  if (isAnswered(entry) && isKnown) {
-    replace(draft, id, { ...entry, holders: entry.holders.filter((it) => it !== by || entry.rules !== null) });
+/** The service has accepted the create. Returns true if no budget can know what it costs. */
+export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse): boolean {
+  const { id, owner, asked, sentKey, jobId, quotedTokens, isUncharged } = response;
+  if (asked.hasFixedPrice && quotedTokens !== null) tx.learnPrice(asked, quotedTokens);
+  const { jobId: usedJob, earlierJobs = {} } = tx.usedKey(id) ?? {};
+  if ([usedJob, ...Object.values(earlierJobs)].includes(jobId)) return false;
+  const entry = tx.entry(id) ?? asked;
+  const owners = entry.rules === null ? [] : entry.owners;
+  // A run that is repeated from its start passes the jobs that it has created before.
+  const isKnown = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
+  if (isKnown || entry.earlierJobs?.[sentKey] === jobId) {
+    if (entry.rules === null) replaceEntry(tx, id, withoutOwner(entry, owner));
     return false;
   }
-  const { isLost: _, isAside: __, isCharged: ___, ...rest } = entry;
-  const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? draft.price(entry) ?? null);
-  const phase = 'accepted';
-  const after: CreateEntry = { ...rest, tokens, isSure: true, phase, jobId, holders };
-  replace(draft, id, { ...after, budgets: spend(draft, after.budgets, tokens ?? 0) });
-  draft.putJob(jobId, id);
-  // Nobody asks again for what the process alone remembers and no budget counts.
-  if (!entry.keeps && entry.budgets.length === 0 && entry.rules === null) finish(draft, id);
+  const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? tx.price(entry) ?? null);
+  const accepted = {
+    ...transition(entry, { type: 'accepted', jobId, nowMs: tx.nowMs }),
+    owners,
+    tokens,
+    isLearned: true,
+  };
+  replaceEntry(tx, id, { ...accepted, sentKey, budgets: spend(tx, entry.budgets, tokens ?? 0) });
+  // The process alone remembers it, and no budget counts it: nobody asks again.
+  if (!entry.retainUntilStored && entry.budgets.length === 0 && entry.rules === null) closeEntry(tx, id);
   return tokens === null && entry.budgets.length > 0;
 }
 
-/** What a read or a webhook says of the end of a job. */
-export interface EndedCreate {
+/** A job's final state, from a poll or a webhook. */
+export interface FinalState {
   readonly id: string;
   readonly jobId: string;
   readonly status: string;
-  /** What was charged; undefined where nobody says it. */
+  /** What was charged; undefined if nobody says it. */
   readonly chargedTokens: number | undefined;
-  /** Whether a read says it: no other word of the charge will come. */
-  readonly isRead: boolean;
+  /** When the link of the file expires; undefined if it has no expiry. */
+  readonly expiresMs?: number | undefined;
 }
 
-/** The job of a create is final. Its budgets are corrected to what was charged. */
-export function endCreate(draft: LedgerDraft, { id, jobId, status, chargedTokens, isRead }: EndedCreate): void {
-  const entry = draft.entry(id);
-  // Of an earlier job of the run, all is said.
-  if (!entry || entry.jobId !== jobId || !isAnswered(entry)) return;
+/** The job of a create is final. Its budgets are settled at what was charged. */
+export function endCreate(tx: LedgerTransaction, final: FinalState): void {
+  const { id, jobId, status, chargedTokens, expiresMs = tx.nowMs + COMPLETED_TTL_MS } = final;
+  const entry = tx.entry(id);
+  // The end of an earlier job of the run is recorded already.
+  if (!entry || !isAccepted(entry) || entry.jobId !== jobId) return;
   const tokens = chargedTokens ?? entry.tokens;
-  const corrected = tokens !== null && tokens !== entry.tokens ? tokens - (entry.tokens ?? 0) : 0;
-  if (entry.teaches && entry.tokens === null && tokens !== null && tokens > 0) draft.learnPrice(entry, tokens);
-  const charged = isRead && { isCharged: true as const };
-  const budgets = correct(draft, entry.budgets, corrected);
-  replace(draft, id, { ...entry, phase: 'ended', status, tokens, budgets, ...charged });
-  // Where only the process remembers it, or its file is stored, the budget waits for the charge and for nothing else.
-  const isLast = entry.isStored ? isRead : !entry.keeps && tokens !== null && entry.rules === null;
-  if (isLast) finish(draft, id);
+  if (entry.hasFixedPrice && entry.tokens === null && tokens !== null && tokens > 0) tx.learnPrice(entry, tokens);
+  if (tokens !== null) adjustSpent(tx, entry.budgets, tokens - (entry.tokens ?? 0));
+  const retainUntilMs = status === 'completed' ? Math.max(tx.nowMs, expiresMs) : tx.nowMs + ENTRY_TTL_MS;
+  replaceEntry(tx, id, { ...transition(entry, { type: 'final', jobId, status, retainUntilMs }), tokens });
+  if (!entry.retainUntilStored && tokens !== null && entry.rules === null) closeEntry(tx, id);
 }
 
-/** A call waits for the job or stores its file, or does so no longer. */
-export function holdJob(draft: LedgerDraft, id: string, by: string, isHeld: boolean): void {
-  const entry = draft.entry(id);
-  if (!entry || !isAnswered(entry)) return;
-  const holders = isHeld ? withHolder(draft, entry, by) : entry.holders.filter((it) => it !== by);
-  replace(draft, id, { ...entry, holders });
-}
-
-/** The program has the outcome of a job, or its file. A completed one stays until its file is stored. */
-export function handOver(draft: LedgerDraft, id: string, what: 'outcome' | 'file'): void {
-  const entry = draft.entry(id);
-  if (!entry || entry.jobId === undefined) return;
-  const { phase, status, budgets, isCharged, holders } = entry;
-  const isOver = phase === 'ended' && status !== 'completed';
-  // Another wait may have thrown the failure of a job that its run goes on from.
-  if (what === 'outcome' && (!isOver || holders.some(draft.isAlive))) return;
-  if (what === 'file' && budgets.length > 0 && !isCharged) replace(draft, id, { ...entry, isStored: true });
-  else finish(draft, id);
-}
-
-/** Why a create came to no job, as far as is known: see `outcomeUnderKey`. */
+/** Why a create has no job: see `outcomeUnderKey`. */
 export interface FailedCreate {
   readonly id: string;
-  readonly by: string;
-  readonly fate: 'refused' | 'unsent' | 'lost';
+  readonly owner: string;
+  readonly outcome: 'refused' | 'unsent' | 'lost';
   readonly sentKey?: string | undefined;
-  /** Whether a process before this one has left the create, so that nobody else can make it again. */
+  /** True if a process that crashed has left the create, so that nobody else can send it again. */
   readonly isResumed?: boolean | undefined;
 }
 
-/** The call came to nothing. What may have been accepted stays; the rest of a run stays until the run is closed. */
-export function failCreate(draft: LedgerDraft, { id, by, fate, sentKey, isResumed = false }: FailedCreate): void {
-  const entry = draft.entry(id);
-  if (!entry?.holders.includes(by) || isAnswered(entry)) return;
-  const others = entry.holders.filter((it) => it !== by);
+/** A call has no job. What may have been accepted stays; the entry of a run stays until the run is over. */
+export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
+  const { id, owner, outcome, sentKey, isResumed = false } = failed;
+  const entry = tx.entry(id);
+  if (!entry?.owners.includes(owner) || isAccepted(entry) || hasEarlierJob(entry, sentKey)) return;
   const isRun = entry.rules !== null || isResumed;
-  const holders = isRun ? entry.holders : others;
-  if (fate === 'lost') {
-    replace(draft, id, { ...entry, phase: 'sent', isLost: true, sentKey: sentKey ?? entry.sentKey, holders });
-  } else if (others.some(fate === 'refused' ? draft.isOwn : draft.isAlive) || (fate === 'unsent' && entry.isLost)) {
-    // What became of the create, another call under its key says, or an earlier attempt leaves open. A refusal is believed,
-    // because another process may have died, unless the other call is of this process.
-    replace(draft, id, { ...entry, holders });
-  } else if (isRun) {
-    const { isLost: _, ...rest } = entry;
-    replace(draft, id, { ...rest, phase: 'open', isAside: true, holders });
-  } else replace(draft, id, undefined);
+  const others = entry.owners.filter((it) => it !== owner);
+  const left = { ...entry, owners: isRun ? entry.owners : others };
+  if (outcome === 'lost') {
+    replaceEntry(tx, id, { ...transition(left, { type: 'unanswered' }), sentKey: sentKey ?? entry.sentKey });
+    return;
+  }
+  // A rejection is the service's word, and another process may have crashed. Calls of this process speak for themselves.
+  const isShared = others.some(outcome === 'refused' ? tx.isOwn : tx.isAlive);
+  const after =
+    outcome === 'refused' && !isShared
+      ? transition(left, { type: 'rejected', isReserved: false })
+      : withdraw(tx, left, owner, isShared);
+  if (after.phase === 'open' && !isShared && !isRun) removeEntry(tx, id);
+  else replaceEntry(tx, id, after);
 }
 
-/** Where a run stands, before it pauses or creates again. */
-export function noteRun(draft: LedgerDraft, id: string, run: JobRunState): void {
-  const entry = draft.entry(id);
-  if (entry) replace(draft, id, { ...entry, run });
-}
-
-export interface ClosedRun {
-  readonly id: string;
-  readonly by: string;
-  /** Whether its program was told the outcome: then a create that came to nothing is over, too. */
-  readonly told: boolean;
-  readonly isResumed?: boolean | undefined;
-}
-
-export function closeRun(draft: LedgerDraft, { id, by, told, isResumed = false }: ClosedRun): void {
-  const entry = draft.entry(id);
-  if (!entry?.holders.includes(by)) return;
-  const holders = entry.holders.filter((it) => it !== by);
-  const { phase, status, keeps } = entry;
-  const isTold = told && (phase === 'open' || (phase === 'ended' && status !== 'completed'));
-  if (holders.length > 0) replace(draft, id, { ...entry, holders });
-  else if (phase === 'open' && entry.jobId === undefined && !isResumed) replace(draft, id, undefined);
-  else if (isTold || (!keeps && phase === 'ended' && entry.tokens !== null)) finish(draft, id);
-  else replace(draft, id, phase === 'sent' ? { ...entry, isLost: true, holders } : { ...entry, holders });
-}
-
-/** The user knows that no job exists under the key. What is in flight stays. */
-export function releaseCreate(draft: LedgerDraft, id: string): void {
-  const entry = draft.entry(id);
-  if (!entry) return;
-  const { isLost: _, ...rest } = entry;
-  if (entry.holders.some(draft.isAlive)) replace(draft, id, rest);
-  else if (!isAnswered(entry)) replace(draft, id, undefined);
-  else if (entry.tokens === null) replace(draft, id, { ...entry, tokens: 0 });
-}
-
-/** Gives a create whose process is gone to a call. Undefined if a living process, or the record of a detached run, has it. */
-export function takeUp(
-  draft: LedgerDraft,
-  id: string,
-  by: string,
-  isInFlight: (holder: string) => boolean,
-): CreateEntry | undefined {
-  const entry = draft.entry(id);
-  if (!entry?.keeps || entry.isStored) return undefined;
-  if (entry.holders.some((it) => draft.isAlive(it) && isInFlight(it))) return undefined;
-  // What was not sent has lost its share, and asks again.
-  const aside = entry.phase === 'open' && { isAside: true as const };
-  const held = { ...leftBehind(draft, entry), holders: [by], ...aside };
-  replace(draft, id, held);
-  return held;
-}
-
-/** The program was told that a create which was left behind made no job, or one that the service does not know. */
-export function dropCreate(draft: LedgerDraft, id: string, isUnknown: boolean): void {
-  const entry = draft.entry(id);
-  if (!entry || entry.holders.some(draft.isAlive)) return;
-  if (isUnknown || entry.phase === 'open') replace(draft, id, undefined);
+/** Records the state of a run, before it pauses or creates again. */
+export function recordRun(tx: LedgerTransaction, id: string, run: JobRunState): void {
+  const entry = tx.entry(id);
+  if (entry) replaceEntry(tx, id, { ...entry, run });
 }

@@ -1,6 +1,6 @@
 import { isSettled, type Job, type JobTry } from '../schemas/job.js';
+import { type CreateEntry, entryJobId } from './create-entry.js';
 import { type CallFailure, errorJson, MAX_PAGES, MAX_WITHOUT_FILE_MS, missingFileError } from './failure-kind.js';
-import type { CreateEntry } from './ledger-draft.js';
 import {
   type CreateStep,
   type JobRunState,
@@ -335,11 +335,9 @@ function withJob(tries: readonly JobTry[], job: Job): readonly JobTry[] {
 const NO_RUN: Pick<RunRules, 'resubmitPending' | 'recover'> = { resubmitPending: false, recover: {} };
 
 /** Where the run of an entry goes on, with its time anew. `shortKey` stands for a key that is too long to be extended. */
-export function resumedRun(
-  { key, sentKey, jobId, phase, rules, run }: CreateEntry,
-  shortKey: string,
-  timeoutMs: number | null,
-): JobRunState {
+export function resumedRun(entry: CreateEntry, shortKey: string, timeoutMs: number | null): JobRunState {
+  const { key, sentKey, phase, rules, run } = entry;
+  const jobId = entryJobId(entry);
   const own: RunRules = {
     pollMs: null,
     retryMs: null,
@@ -352,10 +350,10 @@ export function resumedRun(
   const begun = startRun({ key, shortKey, rules: own });
   const first: JobRunState = { ...begun, step: { type: 'create', key: sentKey, model: null, isSecondKey: false } };
   let state: JobRunState = run ? { ...run, rules: own, elapsedMs: 0 } : first;
-  const isPaused = phase === 'open' || state.tries.some((it) => it.jobId === jobId && phase !== 'sent');
+  const isPaused = phase === 'open' || (jobId !== undefined && state.tries.some((it) => it.jobId === jobId));
   if (isPaused && run) return state;
   // The pause that was written down is over: the create after it was sent.
   if (state.step.type === 'wait') state = nextStep(state, { type: 'waited', woken: false });
-  if (jobId === undefined || phase === 'sent' || phase === 'open') return state;
+  if (jobId === undefined) return state;
   return nextStep(state, { type: 'job', job: { id: jobId, status: 'queued' } });
 }

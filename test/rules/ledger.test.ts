@@ -1,52 +1,87 @@
-// What a budget answers a create, and what becomes of an entry whoever learns something of it.
+// What a budget answers a create, and how an entry changes with each thing that somebody learns about it.
 import { describe, expect, it } from 'vitest';
 import {
   admissionOf,
   type BudgetState,
-  budgetName,
   EMPTY_BUDGET,
-  standingOf,
-  withShare,
+  snapshotOf,
+  withReservation,
   withSpent,
 } from '../../src/rules/budget.js';
+import {
+  type CreateEntry,
+  type CreatePhase,
+  type EntryEvent,
+  NEXT_PHASE,
+  type OpenCreate,
+  processOf,
+  transition,
+} from '../../src/rules/create-entry.js';
 import * as rule from '../../src/rules/ledger.js';
-import { type CreateEntry, LedgerDraft, processOf } from '../../src/rules/ledger-draft.js';
+import * as owners from '../../src/rules/ledger-owners.js';
+import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 
 const TERMS = { scope: 'a', per: 'total', maxTokens: 100 } as const;
 
 describe('a budget of 100 tokens answers a create', () => {
-  const learned = (tokens: number) => ({ tokens, isSure: true });
-  const unknown = { tokens: null, isSure: false };
-  const guessed = (tokens: number) => ({ tokens, isSure: false });
-  const at = (phase: 'open' | 'sent', owner: string) => ({ phase, owner, sinceMs: 1, per: 'total' }) as const;
-  const alive = (price: typeof unknown | ReturnType<typeof learned>) => (state: BudgetState) =>
-    withShare(state, at('open', 'living'), price, 1);
-  const lost = (price: typeof unknown | ReturnType<typeof learned>) => (state: BudgetState) =>
-    withShare(state, at('sent', ''), price, 1);
-  const dead = (price: typeof unknown | ReturnType<typeof learned>) => (state: BudgetState) =>
-    withShare(state, at('open', 'gone'), price, 1);
-  const spent = (tokens: number) => (state: BudgetState) => withSpent(state, 'total', tokens, 1);
+  type Price = { readonly tokens: number | null; readonly isLearned: boolean };
+  type Change = (state: BudgetState) => BudgetState;
+  const learned = (tokens: number): Price => ({ tokens, isLearned: true });
+  const unknown: Price = { tokens: null, isLearned: false };
+  const estimated = (tokens: number): Price => ({ tokens, isLearned: false });
+  const reserved =
+    (phase: 'open' | 'sent' | 'accepted', owner: string) =>
+    (price: Price): Change =>
+    (state) =>
+      withReservation(state, { phase, owner, sinceMs: 1, per: 'total' }, price, 1);
+  const [waiting, sent, lost, crashed] = [
+    reserved('open', 'living'),
+    reserved('sent', 'living'),
+    reserved('sent', ''),
+    reserved('open', 'crashed'),
+  ];
+  const spent =
+    (tokens: number): Change =>
+    (state) =>
+      withSpent(state, 'total', tokens, 1);
+  const running =
+    (tokens: number): Change =>
+    (state) =>
+      reserved('accepted', '')(learned(tokens))(spent(tokens)(state));
 
-  it.each<[string, ((state: BudgetState) => BudgetState)[], { tokens: number | null; isSure: boolean }, string]>([
-    ['that fits', [], learned(100), 'room'],
-    ['that is dearer than the whole budget', [], learned(101), 'spent'],
-    ['of an unknown price, alone', [], unknown, 'room'],
-    ['of an unknown price where all is spent', [spent(100)], unknown, 'spent'],
-    ['where the rest is spent', [spent(95)], learned(10), 'spent'],
-    ['while others hold what is missing', [alive(learned(95))], learned(10), 'busy'],
-    ['beside one of an unknown price', [alive(unknown)], learned(10), 'busy'],
-    ['of an unknown price beside another one', [alive(learned(11))], unknown, 'busy'],
-    ['beside others while ten times the price would fit', [alive(learned(4))], learned(5), 'room'],
-    ['beside others where a price that rises would not fit', [alive(learned(4))], learned(7), 'busy'],
-    ['beside a lost one that leaves room', [lost(learned(10))], learned(90), 'room'],
-    ['beside a lost one that leaves none', [lost(learned(10))], learned(91), 'unresolved'],
-    ['beside a lost one of an unknown price', [lost(unknown)], learned(1), 'unresolved'],
-    ['with an estimate beside a lost one with an estimate', [lost(guessed(5))], guessed(5), 'unresolved'],
-    ['beside one that was never sent and whose process is gone', [dead(unknown)], learned(100), 'room'],
-  ])('%s: %s', (_, before, price, admission) => {
+  it.each<[string, Change[], Price, string, string]>([
+    ['that fits', [], learned(100), 'room', 'room'],
+    ['that costs more than the entire budget', [], learned(101), 'spent', 'spent'],
+    ['of an unknown price, alone', [], unknown, 'room', 'room'],
+    ['of an unknown price when all is spent', [spent(100)], unknown, 'spent', 'spent'],
+    ['when the rest is spent', [spent(95)], learned(10), 'spent', 'spent'],
+    ['when the rest is quoted to running jobs (N4)', [spent(50), running(45)], learned(10), 'unresolved', 'unresolved'],
+    ['when running jobs cannot return enough (N4)', [spent(91), running(5)], learned(10), 'spent', 'spent'],
+    ['while waiting creates reserve what is missing', [waiting(learned(95))], learned(10), 'busy', 'room'],
+    ['while creates in flight reserve what is missing', [sent(learned(95))], learned(10), 'busy', 'busy'],
+    ['beside a waiting one of an unknown price', [waiting(unknown)], learned(10), 'busy', 'room'],
+    ['beside one in flight of an unknown price', [sent(unknown)], learned(10), 'busy', 'busy'],
+    ['of an unknown price beside one in flight', [sent(learned(11))], unknown, 'busy', 'busy'],
+    ['beside one in flight if ten times the price would fit', [sent(learned(4))], learned(5), 'room', 'room'],
+    ['beside one in flight if a higher price would not fit', [sent(learned(4))], learned(7), 'busy', 'busy'],
+    ['beside one that waits for its rate limit (C10)', [waiting(learned(20))], learned(80), 'room', 'room'],
+    ['beside a lost one that leaves room', [lost(learned(10))], learned(90), 'room', 'room'],
+    ['beside a lost one that leaves none', [lost(learned(10))], learned(91), 'unresolved', 'unresolved'],
+    ['beside a lost one of an unknown price', [lost(unknown)], learned(1), 'unresolved', 'unresolved'],
+    [
+      'with an estimate beside a lost one with an estimate',
+      [lost(estimated(5))],
+      estimated(5),
+      'unresolved',
+      'unresolved',
+    ],
+    ['beside one that was never sent and whose process crashed', [crashed(unknown)], learned(100), 'room', 'room'],
+    ['of 0.1 when 99.9 are spent in tenths (C13)', Array(999).fill(spent(0.1)), learned(0.1), 'room', 'room'],
+  ])('%s', (_, before, price, reserve, send) => {
     const state = before.reduce((made, change) => change(made), EMPTY_BUDGET);
-    const standing = standingOf(state, TERMS, 1, (holder) => holder === 'living');
-    expect(admissionOf(standing, TERMS.maxTokens, price)).toBe(admission);
+    const snapshot = snapshotOf(state, TERMS, 1, (owner) => owner === 'living');
+    const answers = (['reserve', 'send'] as const).map((step) => admissionOf(snapshot, TERMS.maxTokens, price, step));
+    expect(answers).toEqual([reserve, send]);
   });
 });
 
@@ -61,210 +96,321 @@ const RULES = {
 };
 
 /** A ledger in which a test says who lives. */
-class Draft extends LedgerDraft {
+class Ledger extends LedgerTransaction {
   readonly living = new Set(['one', 'two']);
 
   constructor() {
-    super(
-      { has: () => true },
-      { nowMs: 1, values: {} },
-      { id: 'one', isLeaseHeld: undefined, lapsed: new Set(), holders: new Map() },
-    );
+    super({ has: () => true }, { nowMs: 1, values: {} }, { id: 'one', isLeaseHeld: undefined, owners: new Map() });
   }
 
-  override isAlive = (holder: string) => this.living.has(holder.includes('#') ? processOf(holder) : holder);
+  override isAlive = (owner: string) => this.living.has(processOf(owner));
 }
+
+const ENTRY: OpenCreate = {
+  key: 'k',
+  account: 'account',
+  call: 'videos',
+  params: {},
+  atMs: 1,
+  sinceMs: 1,
+  phase: 'open',
+  isReserved: true,
+  sentKey: 'k',
+  owners: [],
+  budgets: [TERMS],
+  priceClass: 'video',
+  hasFixedPrice: true,
+  tokens: 10,
+  isLearned: true,
+  retainUntilStored: true,
+  rules: null,
+};
 
 function ledger() {
-  const draft = new Draft();
-  const { living } = draft;
+  const tx = new Ledger();
+  const { living } = tx;
   const id = 'account/k';
-  const open = (by: string, more: Partial<CreateEntry> = {}) => {
-    const entry: CreateEntry = {
-      ...{ key: 'k', account: 'account', call: 'videos', params: {}, atMs: 1, phase: 'open', sentKey: 'k' },
-      ...{ holders: [by], budgets: [TERMS], priceClass: 'video', teaches: true, tokens: 10, isSure: true },
-      ...{ keeps: true, rules: null, ...more },
-    };
-    return { entry, reply: rule.openCreate(draft, { id, by, entry, refusesUnknown: [false], isAgain: true }) };
+  const reserve = (owner: string, more: Partial<OpenCreate> = {}, at = id) => {
+    const entry = { ...ENTRY, owners: [owner], ...more };
+    return { entry, result: rule.reserveCreate(tx, { id: at, owner, entry, rejectsUnknown: [false], isAgain: true }) };
   };
-  const accept = (by: string, more: object = {}) => {
-    const { entry: asked } = open(by);
-    rule.acceptCreate(draft, {
-      id,
-      by,
-      asked,
-      sentKey: 'k',
-      jobId: 'job_1',
-      quotedTokens: 12,
-      isUncharged: false,
-      ...more,
-    });
+  const send = (owner: string, sentKey = 'k', at = id) =>
+    rule.recordSent(tx, { id: at, owner, params: {}, sentKey }).outcome;
+  const accept = (owner: string, more: object = {}) => {
+    const { entry: asked } = reserve(owner);
+    const response = { id, owner, asked, sentKey: 'k', jobId: 'job_1', quotedTokens: 12, isUncharged: false };
+    rule.acceptCreate(tx, { ...response, ...more });
   };
+  const end = (more: Partial<rule.FinalState> = {}) =>
+    rule.endCreate(tx, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, ...more });
+  const fail = (owner: string, outcome: 'refused' | 'unsent' | 'lost', more: object = {}) =>
+    rule.failCreate(tx, { id, owner, outcome, sentKey: 'k', ...more });
   const usage = () => {
-    const { spentTokens, reservedTokens } = standingOf(draft.budget(budgetName(TERMS)), TERMS, 1, draft.isAlive);
+    const { spentTokens, reservedTokens } = snapshotOf(tx.budget(TERMS), TERMS, 1, tx.isAlive);
     return [spentTokens, reservedTokens];
   };
-  return { draft, id, living, open, accept, usage, entry: () => draft.entry(id), done: () => draft.done(id) };
+  const claim = (owner: string) => owners.claimCreate(tx, id, owner, () => true);
+  const acknowledge = (what: 'outcome' | 'file') => owners.acknowledge(tx, id, what);
+  const state = () => ({ entry: () => tx.entry(id), phase: () => tx.entry(id)?.phase, usedKey: () => tx.usedKey(id) });
+  return { tx, id, living, reserve, send, accept, end, fail, usage, claim, acknowledge, ...state() };
 }
 
+describe('the table of transitions', () => {
+  const entries: Record<CreatePhase, CreateEntry> = {
+    open: ENTRY,
+    sent: { ...ENTRY, phase: 'sent', senders: ['one#1'] },
+    lost: { ...ENTRY, phase: 'lost' },
+    accepted: { ...ENTRY, phase: 'accepted', jobId: 'job_1' },
+    ended: { ...ENTRY, phase: 'ended', jobId: 'job_1', status: 'failed', retainUntilMs: 9 },
+  };
+  const events: EntryEvent[] = [
+    { type: 'reserved', nowMs: 1 },
+    { type: 'sent', owner: 'one#1' },
+    { type: 'unsent', isReserved: true },
+    { type: 'rejected', isReserved: false },
+    { type: 'unanswered' },
+    { type: 'accepted', jobId: 'job_1', nowMs: 1 },
+    { type: 'final', jobId: 'job_1', status: 'completed', retainUntilMs: 9 },
+    { type: 'released' },
+  ];
+
+  it('says what each event does in each phase: nothing, if it says nothing', () => {
+    for (const entry of Object.values(entries)) {
+      for (const event of events) {
+        const phase = NEXT_PHASE[entry.phase][event.type];
+        const after = transition(entry, event);
+        if (phase === undefined) expect(after).toBe(entry);
+        else expect(after.phase, `${event.type} in ${entry.phase}`).toBe(phase);
+      }
+    }
+  });
+});
+
 describe('an entry', () => {
-  it('reserves its price, and counts what it is quoted, and then what it is charged', () => {
-    const { open, accept, usage, draft, id } = ledger();
-    open('one#1');
+  it('reserves its price, and counts what it is quoted, then what it is charged', () => {
+    const { reserve, accept, usage, end } = ledger();
+    reserve('one#1');
     expect(usage()).toEqual([0, 10]);
     accept('one#1');
     expect(usage()).toEqual([12, 0]);
-    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
+    end();
     expect(usage()).toEqual([0, 0]);
   });
 
-  it('that was never sent counts for nothing once its process is gone, and one that was sent counts on', () => {
+  it('that was never sent stops counting when its process crashes, and one that was sent does not', () => {
     for (const [isSent, reserved] of [
       [false, 0],
       [true, 10],
     ] as const) {
-      const { open, usage, draft, id, living } = ledger();
-      open('one#1');
-      if (isSent) rule.noteSent(draft, { id, by: 'one#1', params: {}, sentKey: 'k' });
+      const { reserve, send, usage, living } = ledger();
+      reserve('one#1');
+      if (isSent) send('one#1');
       living.delete('one');
       expect(usage()).toEqual([0, reserved]);
     }
   });
 
-  it('is not corrected by the end of an earlier job of its run, which is told once more', () => {
-    const { open, usage, accept, draft, id } = ledger();
-    const end = () => rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
-    open('one#1', { rules: RULES });
+  it('is not settled by the end of an earlier job of its run', () => {
+    const { reserve, send, usage, accept, end } = ledger();
+    reserve('one#1', { rules: RULES });
     accept('one#1');
     end();
-    open('one#1', { rules: RULES, sentKey: 'k:r2' });
+    reserve('one#1', { rules: RULES, sentKey: 'k:r2' });
     expect(usage()).toEqual([0, 12]);
     end();
     expect(usage()).toEqual([0, 12]);
-    rule.noteSent(draft, { id, by: 'one#1', params: {}, sentKey: 'k:r2' });
+    send('one#1', 'k:r2');
     end();
     accept('one#1', { jobId: 'job_2', sentKey: 'k:r2' });
     expect(usage()).toEqual([12, 0]);
   });
 
-  it('is kept until its outcome is handed over: a failure by its word, a file by its storage', () => {
+  it('stays until a failure is delivered, or a file is stored', () => {
     for (const [status, first, second] of [
       ['failed', 'outcome', undefined],
       ['completed', 'outcome', 'file'],
     ] as const) {
-      const { accept, draft, id, entry, done } = ledger();
+      const { accept, end, acknowledge, entry, usedKey } = ledger();
       accept('one#1');
-      rule.endCreate(draft, { id, jobId: 'job_1', status, chargedTokens: undefined, isRead: true });
-      rule.handOver(draft, id, first);
+      end({ status, chargedTokens: undefined });
+      acknowledge(first);
       expect(entry() === undefined).toBe(second === undefined);
-      if (second) rule.handOver(draft, id, second);
-      expect([entry(), done()]).toEqual([undefined, expect.objectContaining({ jobId: 'job_1' })]);
+      if (second) acknowledge(second);
+      expect([entry(), usedKey()]).toEqual([undefined, expect.objectContaining({ jobId: 'job_1' })]);
     }
   });
 
-  it('of a run that goes on is not ended by another wait, which throws the failure of its job', () => {
-    const { open, accept, draft, id, entry, living } = ledger();
-    open('one#1', { rules: RULES });
+  it('whose file is stored before its charge is known is over, at its quote (C9)', () => {
+    const { accept, usage, end, acknowledge, entry, usedKey } = ledger();
     accept('one#1');
-    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
-    rule.handOver(draft, id, 'outcome');
+    acknowledge('file');
+    end({ status: 'completed', chargedTokens: 25 });
+    expect([entry(), usedKey()?.jobId, usage()]).toEqual([undefined, 'job_1', [12, 0]]);
+  });
+
+  it('of a completed job is over when its link expires, or seven days later (C9)', () => {
+    const days = 86_400_000;
+    for (const [expiresMs, afterMs] of [
+      [5_000, 5_000],
+      [undefined, 7 * days + 1],
+      [0, 1],
+    ] as const) {
+      const { tx, id, accept, end } = ledger();
+      accept('one#1');
+      end({ status: 'completed', chargedTokens: 12, expiresMs });
+      const at = (nowMs: number) => {
+        const values = Object.fromEntries(
+          Object.entries(tx.changes()).map(([key, change]) => [key, change?.value ?? '']),
+        );
+        const process = { id: 'one', isLeaseHeld: undefined, owners: new Map() };
+        const later = new LedgerTransaction({ has: () => true }, { nowMs, values }, process);
+        return [later.entry(id)?.phase, later.usedKey(id)?.jobId];
+      };
+      if (afterMs > 1) expect(at(afterMs - 1)).toEqual(['ended', undefined]);
+      expect(at(afterMs)).toEqual([undefined, 'job_1']);
+    }
+  });
+
+  it('of a run that continues is not closed by another wait, which throws the failure of its job', () => {
+    const { reserve, accept, end, acknowledge, entry, living } = ledger();
+    reserve('one#1', { rules: RULES });
+    accept('one#1');
+    end();
+    acknowledge('outcome');
     expect(entry()?.phase).toBe('ended');
     living.delete('one');
-    rule.handOver(draft, id, 'outcome');
+    acknowledge('outcome');
     expect(entry()).toBeUndefined();
   });
 
-  it('whose file is stored waits for its charge, which no job shows but one that is read', () => {
-    const { accept, usage, draft, id, entry } = ledger();
-    accept('one#1');
-    const end = { id, jobId: 'job_1', status: 'completed' };
-    rule.endCreate(draft, { ...end, chargedTokens: undefined, isRead: false });
-    rule.handOver(draft, id, 'file');
-    expect([entry()?.isStored, rule.takeUp(draft, id, 'two#1', () => true)]).toEqual([true, undefined]);
-    rule.endCreate(draft, { ...end, chargedTokens: 25, isRead: true });
-    expect([entry(), usage()]).toEqual([undefined, [25, 0]]);
-  });
-
-  it('is gone where its create was refused, and stays where its answer was lost', () => {
-    for (const [fate, phase] of [
+  it('is gone if its create was rejected or not sent, and lost if its response was lost', () => {
+    for (const [outcome, after] of [
       ['refused', undefined],
       ['unsent', undefined],
-      ['lost', 'sent'],
+      ['lost', 'lost'],
     ] as const) {
-      const { open, draft, id, entry } = ledger();
-      open('one#1');
-      rule.failCreate(draft, { id, by: 'one#1', fate });
-      expect(entry()?.phase).toBe(phase);
+      const { reserve, send, fail, phase } = ledger();
+      reserve('one#1');
+      send('one#1');
+      fail('one#1', outcome);
+      expect(phase()).toBe(after);
     }
   });
 
-  it('of one key in two calls is counted once, and stays while one of them is under way', () => {
-    const { open, usage, draft, id, entry } = ledger();
-    open('one#1');
-    expect(open('two#1').reply).toMatchObject({ outcome: 'noted' });
+  it('of one key in two calls is counted once, and stays while one of them works on it', () => {
+    const { reserve, usage, fail, entry } = ledger();
+    reserve('one#1');
+    expect(reserve('two#1').result).toMatchObject({ outcome: 'recorded' });
     expect(usage()).toEqual([0, 10]);
-    rule.failCreate(draft, { id, by: 'one#1', fate: 'unsent' });
-    expect(entry()?.holders).toEqual(['two#1']);
+    fail('one#1', 'unsent');
+    expect(entry()?.owners).toEqual(['two#1']);
   });
 
-  it('is refused under its key with other params, also once it is done', () => {
-    const { open, accept, draft, id } = ledger();
-    open('one#1', { digest: 'a' });
-    expect(open('one#2', { digest: 'b' }).reply).toMatchObject({ outcome: 'reused' });
-    accept('one#1');
-    rule.handOver(draft, id, 'file');
-    expect(open('one#3', { digest: 'b' }).reply).toMatchObject({ outcome: 'reused', jobId: 'job_1' });
-    expect(open('one#4', { digest: 'a' }).reply).toMatchObject({ outcome: 'noted' });
+  it('that another call has sent is not removed or reopened by one that sent nothing (C1)', () => {
+    for (const isRun of [false, true]) {
+      const { tx, id, reserve, send, usage, fail, phase, living } = ledger();
+      reserve('two#1', { rules: isRun ? RULES : null });
+      send('two#1');
+      reserve('one#1');
+      rule.recordUnsent(tx, id, 'one#1');
+      expect(phase()).toBe('sent');
+      living.delete('two');
+      fail('one#1', 'unsent');
+      expect([phase(), usage()]).toEqual(['lost', [0, 10]]);
+    }
   });
 
-  it('is taken up by nobody while a living process has it, and asks for room again where it was not sent', () => {
-    const { open, usage, draft, id, living } = ledger();
-    open('one#1');
-    const isInFlight = () => true;
-    expect(rule.takeUp(draft, id, 'two#1', isInFlight)).toBeUndefined();
+  it('reopens when the only call that sent it has sent nothing, and asks for room again', () => {
+    const { tx, id, reserve, send, phase, usage } = ledger();
+    reserve('one#1');
+    send('one#1');
+    rule.recordUnsent(tx, id, 'one#1');
+    expect([phase(), usage()]).toEqual(['open', [0, 10]]);
+    expect([send('one#1'), phase()]).toEqual(['sent', 'sent']);
+  });
+
+  it('is not sent if others have spent its room while its process was stopped (C2, H1)', () => {
+    const { reserve, send, living, phase } = ledger();
+    reserve('one#1', { tokens: 60 });
     living.delete('one');
-    expect(rule.takeUp(draft, id, 'two#1', isInFlight)).toMatchObject({ phase: 'open' });
+    expect(reserve('two#1', { key: 'other', tokens: 60, sentKey: 'other' }, 'account/other').result.outcome).toBe(
+      'recorded',
+    );
+    expect(send('two#1', 'other', 'account/other')).toBe('sent');
+    living.add('one');
+    expect([send('one#1'), phase()]).toEqual(['busy', 'open']);
+  });
+
+  it('is reported as reused with other params, also after it is over', () => {
+    const { reserve, accept, acknowledge } = ledger();
+    reserve('one#1', { digest: 'a' });
+    expect(reserve('one#2', { digest: 'b' }).result).toMatchObject({ outcome: 'reused' });
+    accept('one#1');
+    acknowledge('file');
+    expect(reserve('one#3', { digest: 'b' }).result).toMatchObject({ outcome: 'reused', jobId: 'job_1' });
+    expect(reserve('one#4', { digest: 'a' }).result).toMatchObject({ outcome: 'recorded' });
+  });
+
+  it('is claimed by nobody while a living process owns it, and asks for room again if it was not sent', () => {
+    const { reserve, usage, claim, living } = ledger();
+    reserve('one#1');
+    expect(claim('two#1')).toBeUndefined();
+    living.delete('one');
+    expect(claim('two#1')).toMatchObject({ phase: 'open' });
     expect(usage()).toEqual([0, 0]);
-    open('two#1');
+    reserve('two#1');
     expect(usage()).toEqual([0, 10]);
   });
 
-  it('must not be sent by a process whose create another one has taken up', () => {
-    const { open, draft, id, living } = ledger();
-    open('one#1');
+  it('is not sent by a process whose create another one has claimed', () => {
+    const { reserve, claim, send, living } = ledger();
+    reserve('one#1');
     living.delete('one');
-    rule.takeUp(draft, id, 'two#1', () => true);
-    expect(rule.noteSent(draft, { id, by: 'one#1', params: {}, sentKey: 'k' })).toBe(false);
+    claim('two#1');
+    expect(send('one#1')).toBe('taken');
   });
 
-  it('of a run that is repeated from its beginning does not count its earlier jobs again', () => {
-    const { open, accept, usage, draft, id } = ledger();
-    open('one#1', { rules: RULES });
+  it('is free again when the call that claimed it leaves it (C4)', () => {
+    const { tx, id, reserve, send, claim, living, phase } = ledger();
+    reserve('one#1');
+    send('one#1');
+    living.delete('one');
+    claim('two#1');
+    owners.closeRun(tx, { id, owner: 'two#1', isDelivered: false, isResumed: true });
+    living.add('three');
+    expect([phase(), claim('three#1')?.owners]).toEqual(['lost', ['three#1']]);
+  });
+
+  it('of a run that is repeated from its start does not count its earlier jobs again', () => {
+    const { tx, id, reserve, send, accept, end, usage, fail, phase } = ledger();
+    reserve('one#1', { rules: RULES });
     accept('one#1');
-    rule.endCreate(draft, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, isRead: true });
-    open('one#1', { rules: RULES, sentKey: 'k:r2' });
-    accept('one#1', { jobId: 'job_2', sentKey: 'k:r2' });
-    expect(usage()).toEqual([12, 0]);
+    end();
+    reserve('one#1', { rules: RULES, sentKey: 'k:r2' });
+    send('one#1', 'k:r2');
+    reserve('two#1', { rules: RULES });
+    expect(send('two#1')).toBe('sent');
     accept('two#1', { jobId: 'job_1' });
-    expect(usage()).toEqual([12, 0]);
+    fail('two#1', 'lost');
+    expect([phase(), usage()]).toEqual(['sent', [0, 12]]);
+    accept('one#1', { jobId: 'job_2', sentKey: 'k:r2' });
+    expect([usage(), tx.entry(id)]).toMatchObject([[12, 0], { phase: 'accepted', jobId: 'job_2' }]);
   });
 
-  it('says the same twice with the effect of once', () => {
-    const { accept, usage, draft, id } = ledger();
+  it('has the same state if everything is said twice', () => {
+    const { accept, usage, end } = ledger();
     for (let times = 0; times < 2; times++) accept('one#1');
-    for (let times = 0; times < 2; times++) {
-      rule.endCreate(draft, { id, jobId: 'job_1', status: 'completed', chargedTokens: 5, isRead: true });
-    }
+    for (let times = 0; times < 2; times++) end({ status: 'completed', chargedTokens: 5 });
     expect(usage()).toEqual([5, 0]);
   });
 
-  it('that is released gives back what it holds, unless a call works on it', () => {
-    const { open, usage, draft, id } = ledger();
-    open('one#1');
-    rule.releaseCreate(draft, id);
+  it('that is released returns what it reserves, unless a call works on it', () => {
+    const { tx, id, reserve, fail, usage } = ledger();
+    reserve('one#1');
+    owners.releaseCreate(tx, id);
     expect(usage()).toEqual([0, 10]);
-    rule.failCreate(draft, { id, by: 'one#1', fate: 'lost' });
-    rule.releaseCreate(draft, id);
+    fail('one#1', 'lost');
+    owners.releaseCreate(tx, id);
     expect(usage()).toEqual([0, 0]);
   });
 });

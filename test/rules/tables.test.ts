@@ -13,7 +13,7 @@ import {
   UploadError,
 } from '../../src/errors/index.js';
 import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
-import { keptMs, lostUntilMs, periodAt } from '../../src/rules/budget.js';
+import { budgetTtlMs, expiresMs, periodAt } from '../../src/rules/budget.js';
 import * as rules from '../../src/rules/failure-kind.js';
 import * as files from '../../src/rules/files.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
@@ -164,17 +164,18 @@ describe('the period of a budget', () => {
     expect(periodAt(per, now, since)).toEqual(period);
   });
 
-  it('keeps a lost answer until the end of the next one, or a day', () => {
-    expect(lostUntilMs('total', now)).toBe(now + DAY);
-    expect(lostUntilMs('day', now)).toBe(Date.UTC(2026, 2, 2));
-    expect(lostUntilMs('month', now)).toBe(Date.UTC(2026, 3));
-    expect(lostUntilMs(1_000, now)).toBe(now + 2_000);
+  it('reserves a lost create until the end of the next one, or a day', () => {
+    const lost = { phase: 'sent', owner: '', sinceMs: now } as const;
+    expect(expiresMs(lost, 'total')).toBe(now + DAY);
+    expect(expiresMs(lost, 'day')).toBe(Date.UTC(2026, 2, 2));
+    expect(expiresMs(lost, 'month')).toBe(Date.UTC(2026, 3));
+    expect(expiresMs(lost, 1_000)).toBe(now + 2_000);
   });
 
   it('is kept by the store for longer than it lasts', () => {
-    expect([keptMs('total'), keptMs('day'), keptMs('month'), keptMs(DAY)].map((ms) => ms / DAY)).toEqual([
-      3_650, 63, 63, 3,
-    ]);
+    expect(
+      [budgetTtlMs('total'), budgetTtlMs('day'), budgetTtlMs('month'), budgetTtlMs(DAY)].map((ms) => ms / DAY),
+    ).toEqual([3_650, 63, 63, 3]);
   });
 });
 
