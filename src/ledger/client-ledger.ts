@@ -5,7 +5,7 @@ import type { ClientLedger } from '../transport/call.js';
 import type { LedgerCore, OpenLedger } from '../transport/ledger.js';
 import { countingOf } from './counting-budget.js';
 import { homeOf, ledgerLayer, recordSentLayer, storeLedgerOf } from './create-layer.js';
-import { acknowledge, holdJobIn, recordsOf } from './job-records.js';
+import { acknowledgeJob, ownJob, recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 import { resumeCreates, unfinishedCreatesIn } from './resume.js';
 
@@ -16,9 +16,14 @@ export function withLedger<T extends object>(carrier: T): T & { readonly [LEDGER
 
 function openLedger(core: LedgerCore): ClientLedger {
   const own = () => storeLedgerOf(core);
+  let hasWarned = false;
+  const onOthers = (creates: number) => {
+    if (!hasWarned) core.warn(otherAccounts(creates));
+    hasWarned = true;
+  };
   return {
     get isPersistent() {
-      return own()?.outlives ?? false;
+      return own()?.isPersistent ?? false;
     },
     ledgerLayer,
     recordSentLayer,
@@ -26,24 +31,29 @@ function openLedger(core: LedgerCore): ClientLedger {
     async acknowledge(jobId, what) {
       const ledger = own();
       const warn = (error: unknown) => core.warn(`job ${jobId} could not be recorded as delivered: ${reasonOf(error)}`);
-      await ledger?.soon(acknowledge(ledger, jobId, what).catch(warn));
+      await ledger?.awaitBriefly(acknowledgeJob(ledger, jobId, what).catch(warn));
     },
     hold(jobId) {
       const ledger = own();
-      return ledger?.outlives ? holdJobIn(ledger, jobId) : () => {};
+      return ledger?.isPersistent ? ownJob(ledger, jobId) : () => {};
     },
     async *resume(account, run, options) {
       const ledger = own();
-      if (ledger) yield* resumeCreates(ledger, account, run, options);
+      if (ledger) yield* resumeCreates(ledger, account, run, { ...options, onOthers });
     },
     async *unfinished(account) {
       const ledger = own();
-      if (ledger) yield* unfinishedCreatesIn(ledger, account);
+      if (ledger) yield* unfinishedCreatesIn(ledger, account, onOthers);
     },
   };
 }
 
-/** The ledgers of the client's store and of its budget. */
+function otherAccounts(creates: number): string {
+  const what = creates === 1 ? '1 unfinished create' : `${creates} unfinished creates`;
+  return `the store has ${what} of other accounts. An account is a base URL and a key: set the account option to keep it when the key is rotated.`;
+}
+
+/** Returns the ledgers of the client's store and of its budget. */
 function ledgersOf(core: LedgerCore): readonly Ledger[] {
   const { budget, clock } = core.config;
   const own = storeLedgerOf(core);

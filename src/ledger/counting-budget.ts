@@ -1,15 +1,14 @@
-// What the calls of a client need of a budget, whoever made it.
+// A budget, as the calls of a client use it.
 import { BudgetExceededError } from '../errors/client-errors.js';
-import { type BudgetStanding, type BudgetTerms, budgetName } from '../rules/budget.js';
-import type { BudgetRefused } from '../rules/ledger.js';
-import type { CreateEntry } from '../rules/ledger-draft.js';
-import { isUnresolved } from '../rules/ledger-shares.js';
+import type { BudgetSnapshot, BudgetTerms } from '../rules/budget.js';
+import type { NoRoom } from '../rules/ledger.js';
+import { countsIn, isEntryUnresolved } from '../rules/ledger-budgets.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
 import type { Store } from '../store/store.js';
 import type { Ledger } from './ledger.js';
 
-/** The name under which a budget shows its terms to the calls that it counts, whichever copy of the package made it. */
+/** The name under which a budget shows its terms, whichever copy of the package created it. */
 export const TERMS: unique symbol = Symbol.for('gen-client.budget');
 
 export interface ClientHome {
@@ -19,11 +18,11 @@ export interface ClientHome {
 
 export interface CountingBudget extends Budget {
   readonly [TERMS]: {
-    readonly refusesUnknown: boolean;
-    /** The store that a client's creates count in, which is the client's or the process's where the budget has none. */
+    readonly rejectsUnknown: boolean;
+    /** Returns the store that counts a client's creates: the budget's own, or that of the client, or that of the process. */
     countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
-    /** What the user estimates; null for no estimate. */
-    guess(job: PricedCall): number | null;
+    /** Returns the user's estimate; null without one. */
+    estimate(job: PricedCall): number | null;
     reportLow(balanceTokens: number | undefined): void;
   };
 }
@@ -32,49 +31,42 @@ export function countingOf(budget: Budget): CountingBudget[typeof TERMS] {
   return (budget as CountingBudget)[TERMS];
 }
 
-/** What the scope of a budget without a name begins with. */
-export const ALONE = 'default#';
-
-/** The name of a budget for messages. */
-function shownScope(scope: string): string {
-  return scope.startsWith(ALONE) ? 'default' : scope;
-}
-
-export function counts({ budgets }: CreateEntry, terms: BudgetTerms): boolean {
-  return budgets.some((budget) => budgetName(budget) === budgetName(terms));
-}
-
-/** The keys of the creates that hold tokens without that anybody works on them. */
-export async function unresolvedKeys(ledger: Ledger, terms: BudgetTerms, { lost }: BudgetStanding): Promise<string[]> {
+/** Returns the keys of creates that reserve tokens but have no live owner. */
+export async function unresolvedKeys(ledger: Ledger, terms: BudgetTerms, { lost }: BudgetSnapshot): Promise<string[]> {
   if (lost.creates === 0) return [];
   const { entries, ...at } = await ledger.recentEntries();
-  return entries.filter((it) => counts(it, terms) && isUnresolved(it, terms, at)).map(({ sentKey }) => sentKey);
+  return entries.filter((it) => countsIn(it, terms) && isEntryUnresolved(it, terms, at)).map(({ sentKey }) => sentKey);
 }
 
-/** When the period of a budget ends, as an ISO timestamp. */
-export function resetOf({ endMs }: BudgetStanding): string | null {
+/** Returns when the period of a budget ends, as an ISO timestamp. */
+export function resetOf({ endMs }: BudgetSnapshot): string | null {
   return endMs === null ? null : new Date(endMs).toISOString();
 }
 
-export async function budgetRefusal(ledger: Ledger, refused: BudgetRefused): Promise<BudgetExceededError> {
-  const { outcome, budget, standing, tokens } = refused;
-  const scope = shownScope(budget.scope);
+export async function noRoomError(ledger: Ledger, noRoom: NoRoom): Promise<BudgetExceededError> {
+  const { outcome, budget, snapshot, tokens } = noRoom;
+  const { scope } = budget;
   const cost = tokens === null ? 'a create of unknown price' : `a create of ${tokens} tokens`;
-  const [leftTokens, resetsAt] = [standing.leftTokens, resetOf(standing)];
+  const [leftTokens, resetsAt] = [snapshot.leftTokens, resetOf(snapshot)];
   const details = { estimateTokens: tokens ?? undefined, leftTokens, resetsAt, scope };
   const state = `The budget "${scope}" has ${leftTokens} of ${budget.maxTokens} tokens left`;
   if (outcome === 'unpriced') {
     const advice = "Let unknownPrice estimate, or set it to 'one-at-a-time'.";
-    const message = `${state} and refuses unknown prices, so ${cost} was not sent. ${advice}`;
+    const message = `${state} and rejects unknown prices, so ${cost} was not sent. ${advice}`;
     return new BudgetExceededError(message, { ...details, reason: 'spent' });
   }
   if (outcome === 'spent') {
-    const next = resetsAt === null ? '' : ` The next period begins at ${resetsAt}.`;
+    const next = resetsAt === null ? ' Raise maxTokens.' : ` The next period begins at ${resetsAt}.`;
     return new BudgetExceededError(`${state}, so ${cost} was not sent.${next}`, { ...details, reason: 'spent' });
   }
-  const keys = await unresolvedKeys(ledger, budget, standing).catch(() => []);
-  const shown = keys.slice(0, 3).join(', ') + (keys.length > 3 ? ` and ${keys.length - 3} more` : '');
-  const advice = `Send them again under their keys, or call budget.release(key)${shown === '' ? '' : `: ${shown}`}.`;
-  const message = `${state} while creates have no answer or no price yet, so ${cost} was not sent. ${advice}`;
-  return new BudgetExceededError(message, { ...details, reason: 'unresolved' });
+  const keys = await unresolvedKeys(ledger, budget, snapshot).catch(() => []);
+  const unresolved = { ...details, reason: 'unresolved' } as const;
+  if (keys.length === 0) {
+    const why = `${state} while jobs are running whose tokens may come back, so ${cost} was not sent`;
+    return new BudgetExceededError(`${why}. Call again when they have ended.`, unresolved);
+  }
+  const list = keys.slice(0, 3).join(', ') + (keys.length > 3 ? ` and ${keys.length - 3} more` : '');
+  const advice = `Send them again under their keys, or call budget.release(key): ${list}.`;
+  const message = `${state} while creates have no response or no price yet, so ${cost} was not sent. ${advice}`;
+  return new BudgetExceededError(message, unresolved);
 }

@@ -1,50 +1,43 @@
 import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
-import { type BudgetPeriod, type BudgetTerms, budgetName, standingOf } from '../rules/budget.js';
-import { releaseCreate } from '../rules/ledger.js';
-import { entryId } from '../rules/ledger-draft.js';
+import { type BudgetPeriod, type BudgetTerms, snapshotOf } from '../rules/budget.js';
+import { entryId } from '../rules/create-entry.js';
+import { countsIn } from '../rules/ledger-budgets.js';
+import { releaseCreate } from '../rules/ledger-owners.js';
 import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
-import { clockOf, randomOf, systemClock } from '../runtime/clock.js';
+import { clockOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
 import { mustBe } from '../schemas/show.js';
 import { processStore, type Store } from '../store/store.js';
 import { withLedger } from './client-ledger.js';
-import {
-  ALONE,
-  type ClientHome,
-  type CountingBudget,
-  counts,
-  resetOf,
-  TERMS,
-  unresolvedKeys,
-} from './counting-budget.js';
+import { type ClientHome, type CountingBudget, resetOf, TERMS, unresolvedKeys } from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
-/** What a budget is made with. */
+/** Options of {@link createBudget}. */
 export interface BudgetOptions {
   /** Tokens that may be spent in each period. 1 token is 0.05 USD. */
   readonly maxTokens: number;
   /**
-   * How long they last: a UTC day or month, for ever, or a number of milliseconds that begins with the first create.
+   * Budget period: a UTC day or month, `'total'` for no period, or milliseconds from the first create.
    * @default 'total'
    */
   readonly per?: BudgetPeriod | undefined;
   /**
-   * The name of the budget, such as a tenant. Budgets of one name in one store share their tokens, whoever makes them.
-   * @default 'default' in a store; in the memory of the process, a budget that has no name counts alone
+   * Name of the budget, such as a tenant. Budgets of one scope and period in one store share their tokens.
+   * @default 'default'
    */
   readonly scope?: string | undefined;
   /**
-   * Where the budget is kept: `redisStore(redis)` for many processes, `durableObjectStore(env.ACCOUNT, 'main')` for
+   * Where the budget is stored: `redisStore(redis)` for many processes, `durableObjectStore(env.ACCOUNT, 'main')` for
    * Workers, or your own store.
-   * @default the `store` of the client that uses the budget, else the memory of this process
+   * @default the `store` of the client that uses the budget, otherwise the memory of this process
    */
   readonly store?: Store | undefined;
   /**
-   * What happens to a create whose price is not learned. `one-at-a-time`: it goes alone, and others wait for its answer,
-   * which tells the price. `refuse`: it is refused. A function estimates the tokens; undefined means unknown, and goes one
-   * at a time. A learned price counts more than the estimate.
+   * What happens to a create whose price is not known. `one-at-a-time`: it is sent alone, and others wait for its response,
+   * which has the price. `refuse`: it is rejected. A function returns an estimate in tokens, or undefined for none. A learned
+   * price counts more than an estimate.
    * @default 'one-at-a-time'
    */
   readonly unknownPrice?: 'one-at-a-time' | 'refuse' | ((job: PricedCall) => number | undefined) | undefined;
@@ -79,15 +72,14 @@ const BUDGET_OPTIONS = z.strictObject({
 });
 
 /**
- * Makes a limit on what creates may spend, for a client (`new GenClient({ budget })`), for one call
- * (`videos.create(params, { budget })`), or both.
+ * Creates a limit on what creates may spend, for a client (`new GenClient({ budget })`), for one call
+ * (`videos.create(params, { budget })`), or both. Its scope and its period identify it. Throws a GenError for an invalid
+ * option.
  *
- * What a create may cost is reserved before it is sent, under its idempotency key, settled at the service's quote, and given
- * back when the create is refused or the job ends uncharged. A create whose answer is lost stays reserved until its key is
- * answered, until `release`, or until the end of the next period (a day for `'total'`). The spending passes the limit by at
- * most one job: one with a price never seen, or the first one after a price has risen.
- *
- * A budget is known by its scope and its period. Throws a GenError for an option that cannot be right.
+ * The price of a create is reserved before it is sent, settled at the service's quote, and released when the create is
+ * rejected or the job ends uncharged. A create whose response was lost stays reserved until its key is answered, until
+ * `release`, or until the end of the next period (a day for `'total'`). The spending exceeds the limit by at most one job:
+ * one whose price was unknown, or the first one after a price has risen.
  *
  * @example
  * const budget = createBudget({ maxTokens: 2_000, per: 'day' });
@@ -95,44 +87,30 @@ const BUDGET_OPTIONS = z.strictObject({
  */
 export function createBudget(options: BudgetOptions): Budget {
   option.checkOptions('createBudget', BUDGET_OPTIONS, options);
-  const { maxTokens, per = 'total', store, unknownPrice } = options;
-  // Without a store and a name, a budget counts alone. Its name is made when it is used: a Worker draws no random numbers
-  // while its module loads.
-  let alone: string | undefined;
-  const ownName = () => {
-    alone ??= `${ALONE}${randomOf(systemClock).uuid()}`;
-    return alone;
-  };
-  const countIn = ({ store: given, clock }: ClientHome) => {
-    const kept = store ?? given;
-    const terms: BudgetTerms = { scope: options.scope ?? (kept ? 'default' : ownName()), per, maxTokens };
-    return { store: kept ?? processStore('creates', clock), terms };
-  };
+  const { maxTokens, per = 'total', scope = 'default', store, unknownPrice } = options;
+  const terms: BudgetTerms = { scope, per, maxTokens };
+  const countIn = ({ store: ofClient, clock }: ClientHome) => ({
+    store: store ?? ofClient ?? processStore('creates', clock),
+    terms,
+  });
   /** That of the client that used the budget last. */
   let home: ClientHome = { store, clock: store ? clockOf(store) : systemClock };
-  const counted = () => {
-    const { store: kept, terms } = countIn(home);
-    return { ledger: ledgerOf(kept, home.clock), terms };
-  };
+  const ledger = () => ledgerOf(countIn(home).store, home.clock);
   const budget: CountingBudget = {
     [TERMS]: {
-      refusesUnknown: unknownPrice === 'refuse',
-      countIn(given) {
-        home = given;
-        return countIn(given);
+      rejectsUnknown: unknownPrice === 'refuse',
+      countIn(ofClient) {
+        home = ofClient;
+        return countIn(ofClient);
       },
-      guess: (job) => (typeof unknownPrice === 'function' ? guess(unknownPrice, job) : null),
+      estimate: (job) => (typeof unknownPrice === 'function' ? estimateOf(unknownPrice, job) : null),
       reportLow: lowBalance(options),
     },
-    async usage() {
-      const { ledger, terms } = counted();
-      return usageOf(ledger, terms);
-    },
+    usage: () => usageOf(ledger(), terms),
     async release(key) {
-      const { ledger, terms } = counted();
-      const { entries } = await ledger.entries();
-      for (const entry of entries.filter((it) => [it.key, it.sentKey].includes(key) && counts(it, terms))) {
-        await ledger.note((draft) => releaseCreate(draft, entryId(entry.account, entry.key)));
+      const { entries } = await ledger().entries();
+      for (const entry of entries.filter((it) => [it.key, it.sentKey].includes(key) && countsIn(it, terms))) {
+        await ledger().record((tx) => releaseCreate(tx, entryId(entry.account, entry.key)));
       }
     },
     scoped: (other) => createBudget({ ...options, scope: other }),
@@ -141,20 +119,18 @@ export function createBudget(options: BudgetOptions): Budget {
 }
 
 async function usageOf(ledger: Ledger, terms: BudgetTerms): Promise<BudgetUsage> {
-  const standing = await ledger.ask((draft) =>
-    standingOf(draft.budget(budgetName(terms)), terms, draft.nowMs, draft.isAlive),
-  );
-  const { spentTokens, reservedTokens, leftTokens } = standing;
+  const snapshot = await ledger.transact((tx) => snapshotOf(tx.budget(terms), terms, tx.nowMs, tx.isAlive));
+  const { spentTokens, reservedTokens, leftTokens } = snapshot;
   return {
     spentTokens,
     reservedTokens,
     leftTokens,
-    unresolved: await unresolvedKeys(ledger, terms, standing),
-    resetsAt: resetOf(standing),
+    unresolved: await unresolvedKeys(ledger, terms, snapshot),
+    resetsAt: resetOf(snapshot),
   };
 }
 
-function guess(estimate: (job: PricedCall) => number | undefined, job: PricedCall): number | null {
+function estimateOf(estimate: (job: PricedCall) => number | undefined, job: PricedCall): number | null {
   let tokens: number | undefined;
   try {
     tokens = estimate(job);
@@ -166,7 +142,7 @@ function guess(estimate: (job: PricedCall) => number | undefined, job: PricedCal
   throw new GenError(mustBe('unknownPrice()', 'a number of tokens, 0 or more, or undefined', tokens));
 }
 
-/** Reports once that the balance falls under the limit, and again after it was above. */
+/** Reports once that the balance is below the limit, and again after it was above. */
 function lowBalance({ lowBalanceTokens = 0, onLow }: BudgetOptions): (balanceTokens: number | undefined) => void {
   let isLow = false;
   return (balanceTokens) => {

@@ -1,19 +1,18 @@
 import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/index.js';
-import type { BudgetTerms } from '../rules/budget.js';
+import { type CreateEntry, entryId, type OpenCreate } from '../rules/create-entry.js';
 import { outcomeUnderKey } from '../rules/failure-kind.js';
 import {
   acceptCreate,
-  closeRun,
   type FailedCreate,
   failCreate,
-  fillIn,
-  noteParams,
-  noteRun,
-  noteSent,
-  noteUnsent,
+  recordParams,
+  recordRun,
+  recordUnsent,
+  type SendResult,
 } from '../rules/ledger.js';
-import { type CreateEntry, entryId, keysOf } from '../rules/ledger-draft.js';
+import { closeRun } from '../rules/ledger-owners.js';
+import { keysOf } from '../rules/ledger-transaction.js';
 import { priceOf } from '../rules/price.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import type { Budget } from '../schemas/budget.js';
@@ -26,16 +25,16 @@ import type { LedgerCreate } from '../transport/create-run.js';
 import { chargedTokensOf } from '../transport/job-log.js';
 import { digestOfCreate, reuseError } from '../transport/layers/used-keys.js';
 import type { ShownJob } from '../transport/transport.js';
-import { budgetRefusal, type ClientHome, countingOf, counts } from './counting-budget.js';
+import { type ClientHome, countingOf, noRoomError } from './counting-budget.js';
 import { recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
 /** A create that has an entry. */
-interface OpenedCreate {
+interface RecordedCreate {
   readonly ledger: Ledger;
   readonly id: string;
-  readonly by: string;
-  readonly asked: CreateEntry;
+  readonly owner: string;
+  readonly asked: OpenCreate;
 }
 
 /**
@@ -45,32 +44,33 @@ interface OpenedCreate {
 export const ledgerLayer: Layer = async (call, next) => {
   const namespace = call.kind.type === 'json' ? call.kind.request.call : undefined;
   if (!namespace || call.kind.type !== 'json') return next(call);
-  const where = whereOf(call);
-  if (where.length === 0) return next(call);
+  const targets = targetsOf(call);
+  if (targets.length === 0) return next(call);
   // A key function may return the key of another account for each call.
   const account = await call.core.account();
-  const creates = await openAll(call, where, { account, namespace, digest: digestOfCreate(call, namespace) });
+  const origin = { account, namespace, digest: digestOfCreate(call, namespace) };
+  const creates = await reserveAll(call, targets, origin);
   call.sent.records = creates.map(({ ledger }) => recordsOf(ledger));
   const { run, shows } = call.kind.request;
   const record = createRecord(creates);
   const failed = (error: unknown) => {
-    const fate = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
-    const failure = { fate, sentKey: record.sentKey, isResumed: run?.isResumed };
-    return Promise.all(creates.map((it) => it.ledger.soon(failIn(it, failure))));
+    const outcome = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
+    const failure = { outcome, sentKey: record.sentKey, isResumed: run?.isResumed };
+    return Promise.all(creates.map((it) => it.ledger.awaitBriefly(recordFailure(it, failure), call.signal)));
   };
   try {
     const answer = await next({ ...call, record });
     const { decoded } = answer;
     // Not the documented shape: a job may have been created.
     const shown = 'failure' in decoded ? undefined : shows?.(decoded.data);
-    if (shown) await accept(call, { creates, sentKey: record.sentKey }, shown);
+    if (shown) await recordAccepted(call, { creates, sentKey: record.sentKey }, shown);
     else await failed('failure' in decoded ? decoded.failure : undefined);
     return answer;
   } catch (error) {
     await failed(error);
     throw error;
   } finally {
-    if (!run) for (const { ledger, by } of creates) ledger.landed(by);
+    if (!run) for (const { ledger, owner } of creates) ledger.endCall(owner);
   }
 };
 
@@ -80,8 +80,8 @@ export const recordSentLayer: Layer = async (call, next) => {
   return next(call);
 };
 
-/** What the layers below the ledger's say of a create. `sentKey` is the key that the ledger knows to be sent. */
-function createRecord(creates: readonly OpenedCreate[]): CreateRecord & { readonly sentKey: string | undefined } {
+/** What the layers below the ledger's report about a create. `sentKey` is the key that the ledger knows to be sent. */
+function createRecord(creates: readonly RecordedCreate[]): CreateRecord & { readonly sentKey: string | undefined } {
   let sentKey: string | undefined;
   return {
     get sentKey() {
@@ -89,47 +89,52 @@ function createRecord(creates: readonly OpenedCreate[]): CreateRecord & { readon
     },
     async uploaded(body) {
       const params = isFields(body) ? body : {};
-      const noting = creates
-        .filter(({ asked }) => asked.keeps)
+      const writes = creates
+        .filter(({ asked }) => asked.retainUntilStored)
         .map(({ ledger, id, asked }) =>
-          ledger.ask((draft) => noteParams(draft, id, params), { keys: keysOf(id, asked) }),
+          ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, asked) }),
         );
       // If it fails, the record of the request itself reports it.
-      await Promise.allSettled(noting);
+      await Promise.allSettled(writes);
     },
     async sending(call) {
       const { idempotencyKey: key, json } = call;
       if (key === undefined || key === sentKey) return;
       const params = json === undefined ? null : paramsOf(call);
-      await Promise.all(creates.map((it) => noteSentIn(call, it, { params, sentKey: key })));
+      // In order: a create that one ledger refuses is not sent in the other.
+      for (const it of creates) await markSent(call, it, { params, sentKey: key });
       sentKey = key;
     },
     async unsent() {
       sentKey = undefined;
-      const kept = creates.filter(({ ledger }) => ledger.outlives);
-      await Promise.all(
-        kept.map(({ ledger, id, by, asked }) =>
-          ledger.soon(ledger.ask((draft) => noteUnsent(draft, id, by), { keys: keysOf(id, asked) })),
-        ),
+      const writes = creates.map(({ ledger, id, owner, asked }) =>
+        ledger.awaitBriefly(ledger.record((tx) => recordUnsent(tx, id, owner), keysOf(id, asked))),
       );
+      await Promise.all(writes);
     },
   };
 }
 
 /** The entry of a create, for the code that runs the create. */
-export function ledgerCreate({ ledger, id, by, asked }: OpenedCreate, isResumed = false): LedgerCreate {
+export function ledgerCreate({ ledger, id, owner, asked }: ClaimedEntry, isResumed = false): LedgerCreate {
   return {
     records: recordsOf(ledger),
-    owner: by,
+    owner,
     async save(state) {
-      if (asked.keeps) await ledger.soon(ledger.note((draft) => noteRun(draft, id, state), keysOf(id, asked)));
+      if (!asked.retainUntilStored) return;
+      await ledger.awaitBriefly(ledger.record((tx) => recordRun(tx, id, state), keysOf(id, asked)));
     },
     async end(isDelivered) {
-      const end = { id, by, told: isDelivered, isResumed };
-      const closed = ledger.note((draft) => closeRun(draft, end), keysOf(id, asked));
-      await ledger.soon(closed.finally(() => ledger.landed(by)));
+      const end = { id, owner, isDelivered, isResumed };
+      const closed = ledger.record((tx) => closeRun(tx, end), keysOf(id, asked));
+      await ledger.awaitBriefly(closed.finally(() => ledger.endCall(owner)));
     },
   };
+}
+
+/** An entry that a call owns. */
+export interface ClaimedEntry extends Omit<RecordedCreate, 'asked'> {
+  readonly asked: CreateEntry;
 }
 
 /** The ledger of the client's store, or undefined without a store. */
@@ -141,19 +146,21 @@ export function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
   return { store: config.store, clock: config.clock.wall };
 }
 
-interface AskedBudgets {
+interface Target {
   readonly ledger: Ledger;
   readonly budgets: readonly Budget[];
 }
 
-/** Where a create is noted: in the store of its budgets first, and in that of its client. */
-function whereOf({ core, options }: Call<unknown>): AskedBudgets[] {
+/** Returns where a create is recorded: in the store of its budgets first, then in that of its client. */
+function targetsOf({ core, options }: Call<unknown>): Target[] {
   const { store, budget, clock } = core.config;
   const budgets = [...new Set([budget, options.budget].filter((it) => it !== undefined))];
   const stores = [...new Set(budgets.map((it) => countingOf(it).countIn(homeOf(core)).store))];
   const [counting] = stores;
   if (stores.length > 1) {
-    throw new GenError('The budgets of one call must be in one store. Pass the same `store` to each createBudget.');
+    throw new GenError(
+      'budget: the budgets of one call have different stores. Pass the same store to each createBudget.',
+    );
   }
   return [...new Set([counting, store].filter((it) => it !== undefined))].map((it) => ({
     ledger: ledgerOf(it, clock.wall),
@@ -161,99 +168,106 @@ function whereOf({ core, options }: Call<unknown>): AskedBudgets[] {
   }));
 }
 
-async function openAll(
-  call: Call<unknown>,
-  where: readonly AskedBudgets[],
-  noted: Noted,
-): Promise<readonly OpenedCreate[]> {
-  const isResumed = call.kind.type === 'json' && call.kind.request.run?.isResumed;
-  const creates: OpenedCreate[] = [];
-  try {
-    for (const asked of where) creates.push(await openIn(call, asked, noted));
-    return creates;
-  } catch (error) {
-    await Promise.all(creates.map((it) => it.ledger.soon(failIn(it, { fate: 'unsent', isResumed }))));
-    for (const { ledger, by } of creates) ledger.landed(by);
-    throw error;
-  }
-}
-
-interface Noted {
+interface CreateOrigin {
   readonly account: ClientAccount;
   readonly namespace: JobCall;
   readonly digest: string | undefined;
 }
 
-async function openIn(call: Call<unknown>, { ledger, budgets }: AskedBudgets, noted: Noted): Promise<OpenedCreate> {
+async function reserveAll(
+  call: Call<unknown>,
+  targets: readonly Target[],
+  origin: CreateOrigin,
+): Promise<readonly RecordedCreate[]> {
+  const isResumed = call.kind.type === 'json' && call.kind.request.run?.isResumed;
+  const creates: RecordedCreate[] = [];
+  try {
+    for (const target of targets) creates.push(await reserveIn(call, target, origin));
+    return creates;
+  } catch (error) {
+    const failure = { outcome: 'unsent', isResumed } as const;
+    await Promise.all(creates.map((it) => it.ledger.awaitBriefly(recordFailure(it, failure), call.signal)));
+    for (const { ledger, owner } of creates) ledger.endCall(owner);
+    throw error;
+  }
+}
+
+async function reserveIn(
+  call: Call<unknown>,
+  { ledger, budgets }: Target,
+  origin: CreateOrigin,
+): Promise<RecordedCreate> {
   const run = call.kind.type === 'json' ? call.kind.request.run : undefined;
-  const held = run?.opened.find((it) => it.records === recordsOf(ledger));
-  const fields = entryOf(call, budgets, noted);
-  const by = held?.owner ?? ledger.fly();
+  const known = run?.opened.find((it) => it.records === recordsOf(ledger));
+  const fields = entryOf(call, budgets, origin);
+  const owner = known?.owner ?? ledger.startCall();
   const asked = {
     ...fields,
-    holders: [by],
+    owners: [owner],
     // The record of a detached run has its outcome.
-    keeps: ledger.outlives && ledger === storeLedgerOf(call.core) && detachedCall(call.options) === undefined,
+    retainUntilStored:
+      ledger.isPersistent && ledger === storeLedgerOf(call.core) && detachedCall(call.options) === undefined,
   };
-  const create: OpenedCreate = { ledger, by, id: entryId(asked.account, asked.key), asked };
-  const refusesUnknown = budgets.map((it) => countingOf(it).refusesUnknown);
+  const create: RecordedCreate = { ledger, owner, id: entryId(asked.account, asked.key), asked };
+  const rejectsUnknown = budgets.map((it) => countingOf(it).rejectsUnknown);
   try {
-    const isAgain = held !== undefined || noted.digest !== undefined;
-    const ask = { id: create.id, by, entry: asked, refusesUnknown, isAgain };
-    let reply = await ledger.open(ask, call.signal);
-    if (reply.outcome === 'unresolved') {
-      await fillInAll(ledger, reply.budget);
-      reply = await ledger.open(ask, call.signal);
-    }
-    if (reply.outcome === 'reused') throw reuseError(call, reply.jobId);
-    if (reply.outcome !== 'noted') throw await budgetRefusal(ledger, reply);
-    const opened = { ...create, id: reply.id };
-    if (run && !held) run.opened.push(ledgerCreate(opened, run.isResumed));
-    return opened;
+    const isAgain = known !== undefined || origin.digest !== undefined;
+    const request = { id: create.id, owner, entry: asked, rejectsUnknown, isAgain };
+    const result = await ledger.reserve(request, { signal: call.signal, onWait: reportWait(call) });
+    if (result.outcome === 'reused') throw reuseError(call, result.jobId);
+    if (result.outcome !== 'recorded') throw await noRoomError(ledger, result);
+    const recorded = { ...create, id: result.id };
+    if (run && !known) run.opened.push(ledgerCreate(recorded, run.isResumed));
+    return recorded;
   } catch (cause) {
-    // It may be noted after all: an abort does not wait for the store.
-    void failIn(create, { fate: 'unsent', isResumed: run?.isResumed }).catch(() => {});
-    // Of a run that does not know of it yet, nobody else says that it is over.
-    if (run && !held)
+    // It may be recorded after all: an abort does not wait for the store.
+    void recordFailure(create, { outcome: 'unsent', isResumed: run?.isResumed }).catch(() => {});
+    // A run that does not know of it yet cannot close it.
+    if (run && !known)
       void ledgerCreate(create, run.isResumed)
         .end(false)
         .catch(() => {});
-    if (!held) ledger.landed(by);
+    if (!known) ledger.endCall(owner);
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
 }
 
-async function fillInAll(ledger: Ledger, budget: BudgetTerms): Promise<void> {
-  const { entries } = await ledger.recentEntries();
-  const unpriced = entries.filter((it) => it.tokens === null && counts(it, budget));
-  await Promise.all(unpriced.map((it) => ledger.ask((draft) => fillIn(draft, entryId(it.account, it.key)))));
+/** Reports a wait for a budget. */
+function reportWait({ core, trace, limit }: Call<unknown>): ((before: number) => void) | undefined {
+  if (!trace) return undefined;
+  const { callId } = trace;
+  return (before) => core.observer()?.onWait({ callId, limit, waitMs: 0, queued: before + 1, reason: 'budget' });
 }
 
-/** The entry of a create, as far as it is known before anything is uploaded. */
-function entryOf(call: Call<unknown>, budgets: readonly Budget[], { account, namespace, digest }: Noted): CreateEntry {
+/** The entry of a create, before anything is uploaded. */
+function entryOf(call: Call<unknown>, budgets: readonly Budget[], origin: CreateOrigin): OpenCreate {
+  const { account, namespace, digest } = origin;
   const { core, kind, body, label, idempotencyKey: sentKey = '' } = call;
   const run = kind.type === 'json' ? kind.request.run : undefined;
-  const { job, priceClass, isFixed: teaches } = priceOf(namespace, body);
-  const learned = teaches ? core.jobs.priceOf(job, account) : undefined;
-  const guesses = budgets.map((it) => countingOf(it).guess(job));
-  const guessed = guesses.length > 0 && guesses.every((it) => it !== null) ? Math.max(...guesses.map(Number)) : null;
+  const { job, priceClass, isFixed: hasFixedPrice } = priceOf(namespace, body);
+  const learned = hasFixedPrice ? core.jobs.priceOf(job, account) : undefined;
+  const estimates = budgets.map((it) => countingOf(it).estimate(job));
+  const isEstimated = estimates.length > 0 && estimates.every((it) => it !== null);
+  const nowMs = core.config.clock.wall.now();
   return {
     key: run?.key ?? sentKey,
     account: account.id,
     call: namespace,
     params: call.json === undefined ? null : paramsOf(call),
-    atMs: core.config.clock.wall.now(),
+    atMs: nowMs,
+    sinceMs: nowMs,
     label,
     phase: 'open',
+    isReserved: true,
     sentKey,
-    holders: [],
+    owners: [],
     budgets: budgets.map((it) => countingOf(it).countIn(homeOf(core)).terms),
     priceClass,
-    teaches,
-    tokens: learned ?? guessed,
-    isSure: learned !== undefined,
+    hasFixedPrice,
+    tokens: learned ?? (isEstimated ? Math.max(...estimates.map(Number)) : null),
+    isLearned: learned !== undefined,
     digest,
-    keeps: false,
+    retainUntilStored: false,
     rules: run?.rules ?? null,
   };
 }
@@ -264,66 +278,68 @@ function paramsOf({ json }: Call<unknown>): Record<string, unknown> {
   return rest;
 }
 
-async function noteSentIn(
+async function markSent(
   call: Call<unknown>,
-  { ledger, id, by, asked }: OpenedCreate,
-  sent: { readonly params: CreateEntry['params']; readonly sentKey: string },
+  { ledger, id, owner, asked }: RecordedCreate,
+  sent: { readonly params: OpenCreate['params']; readonly sentKey: string },
 ): Promise<void> {
-  // A process that dies takes a ledger in its memory with it.
-  if (!ledger.outlives) return;
-  let isMine: boolean;
+  // A process that crashes takes a ledger in its memory with it: only its budgets need to know.
+  const { budgets } = asked;
+  if (!ledger.isPersistent && budgets.length === 0) return;
+  const request = { id, owner, ...sent, keys: keysOf(id, asked), budgets };
+  let result: SendResult;
   try {
-    isMine = await ledger.ask((draft) => noteSent(draft, { id, by, ...sent }), {
-      keys: keysOf(id, asked),
-      signal: call.signal,
-    });
+    result = await ledger.send(request, { signal: call.signal, onWait: reportWait(call) });
   } catch (cause) {
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
-  if (isMine) return;
-  const message = `${call.name} was not sent: the store had not heard from this process for 30 s, and another process now has this create or its share of the budget. Call again with the same key.`;
-  throw new GenError(message, { recovery: 'retry' });
+  if (result.outcome === 'sent') return;
+  if (result.outcome !== 'taken') throw await noRoomError(ledger, result);
+  const why = "this process's 30-second lease expired, and another process now owns the create";
+  throw new GenError(`${call.name} was not sent: ${why}. Call again with the same idempotencyKey.`, {
+    recovery: 'retry',
+  });
 }
 
-async function accept(
+async function recordAccepted(
   call: Call<unknown>,
-  { creates, sentKey }: { readonly creates: readonly OpenedCreate[]; readonly sentKey: string | undefined },
+  { creates, sentKey }: { readonly creates: readonly RecordedCreate[]; readonly sentKey: string | undefined },
   { job, quotedTokens, balanceTokens }: ShownJob,
 ): Promise<void> {
-  const { core, options, idempotencyKey } = call;
+  const { core, options, idempotencyKey, signal } = call;
   for (const budget of new Set([core.config.budget, options.budget])) {
     if (budget) countingOf(budget).reportLow(tokensIn(balanceTokens));
   }
-  const accepted = {
+  const response = {
     jobId: job.id,
     quotedTokens: tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost) ?? null,
     isUncharged: chargedTokensOf(job) === 0,
     sentKey: sentKey ?? idempotencyKey ?? '',
   };
-  const notes = creates.map(({ ledger, id, by, asked }) => {
-    const noted = ledger.note((draft) => acceptCreate(draft, { id, by, asked, ...accepted }), keysOf(id, asked));
-    const told = noted.then(
-      (isUnpriced) => isUnpriced && core.warn(unpriced(job.id)),
-      (error) => core.warn(`job ${job.id} could not be noted: ${reasonOf(error)}`),
+  const writes = creates.map(({ ledger, id, owner, asked }) => {
+    const recorded = ledger.record((tx) => acceptCreate(tx, { id, owner, asked, ...response }), keysOf(id, asked));
+    const reported = recorded.then(
+      (isUnpriced) => isUnpriced && core.warn(unpricedWarning(job.id)),
+      (error) => core.warn(`job ${job.id} could not be recorded: ${reasonOf(error)}`),
     );
-    return ledger.soon(told);
+    return ledger.awaitBriefly(reported, signal);
   });
-  await Promise.all(notes);
+  await Promise.all(writes);
 }
 
-function unpriced(jobId: string): string {
-  return `the answer to the create of job ${jobId} has no price, so a budget cannot count it until the job has ended and is read`;
+function unpricedWarning(jobId: string): string {
+  return `the response to the create of job ${jobId} has no price, so a budget can count it only after the job has ended`;
 }
 
-function failIn(
-  { ledger, id, by, asked }: OpenedCreate,
-  failure: Pick<FailedCreate, 'fate' | 'sentKey' | 'isResumed'>,
+function recordFailure(
+  { ledger, id, owner, asked }: RecordedCreate,
+  failure: Pick<FailedCreate, 'outcome' | 'sentKey' | 'isResumed'>,
 ): Promise<void> {
-  return ledger.note((draft) => failCreate(draft, { id, by, ...failure }), keysOf(id, asked));
+  return ledger.record((tx) => failCreate(tx, { id, owner, ...failure }), keysOf(id, asked));
 }
 
 function storeFailure(call: Call<unknown>, cause: unknown): unknown {
   if (!ConnectionError.isInstance(cause) || isSetupError(cause)) return cause;
-  const message = `The store could not note the create, so it was not sent: ${reasonOf(cause)}`;
+  const message = `${call.name} was not sent: the store could not record it (${reasonOf(cause)}). Call again with the same idempotencyKey.`;
   return new ConnectionError(message, { ...detailsOf(call), attempts: 0, cause });
 }

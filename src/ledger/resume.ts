@@ -1,110 +1,133 @@
-// What a crash has left: the creates of the store that no call works on.
+// Resumes what a crash has left: the creates of the store that no call works on.
 import { withKey } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
+import { type CreateEntry, entryId, entryJobId } from '../rules/create-entry.js';
 import { isUnknownJob, outcomeUnderKey } from '../rules/failure-kind.js';
-import { dropCreate, handOver, takeUp } from '../rules/ledger.js';
-import { type CreateEntry, entryId, keysOf, type LedgerDraft } from '../rules/ledger-draft.js';
+import { acknowledge, claimCreate, discardCreate } from '../rules/ledger-owners.js';
+import { keysOf, type LedgerTransaction } from '../rules/ledger-transaction.js';
 import { resumedRun } from '../rules/run.js';
-import { wallOf } from '../runtime/clock.js';
 import { abortable, startDeadline } from '../runtime/deadline.js';
 import type { ClientLedger } from '../transport/call.js';
 import type { ClaimedCreate, ResumedJob, UnfinishedCreate } from '../transport/create-run.js';
 import { shortenKey } from '../transport/idempotency.js';
 import { asTheyEnd } from '../waiting/job-iterables.js';
-import { ledgerCreate } from './create-layer.js';
+import { type ClaimedEntry, ledgerCreate } from './create-layer.js';
 import type { Ledger } from './ledger.js';
 
-/** The entries of an account, or of all, as a program sees them. */
+/** Yields the entries of an account, or of all accounts. `onOthers` gets the number of creates of other accounts. */
 export async function* unfinishedCreatesIn(
   ledger: Ledger,
   account?: string,
+  onOthers?: (creates: number) => void,
 ): AsyncGenerator<UnfinishedCreate, void, undefined> {
   const { entries } = await ledger.entries();
-  const open = entries.filter((it) => !it.isStored && (account === undefined || it.account === account));
-  for (const entry of open) yield unfinishedCreateOf(entry);
+  for (const entry of ofAccount(entries, account, onOthers)) yield unfinishedCreateOf(entry);
 }
 
-function unfinishedCreateOf({ key, call, params, atMs, label, phase, jobId, status }: CreateEntry): UnfinishedCreate {
+function ofAccount(
+  entries: readonly CreateEntry[],
+  account: string | undefined,
+  onOthers?: (creates: number) => void,
+): readonly CreateEntry[] {
+  const own = entries.filter((it) => account === undefined || it.account === account);
+  if (own.length < entries.length) onOthers?.(entries.length - own.length);
+  return own;
+}
+
+function unfinishedCreateOf(entry: CreateEntry): UnfinishedCreate {
+  const { key, call, params, atMs, label, phase } = entry;
+  const jobId = entryJobId(entry);
   const known = { ...(label !== undefined && { label }), ...(jobId !== undefined && { jobId }) };
   const at = new Date(atMs).toISOString();
-  return { idempotencyKey: key, call, params, at, phase, ...known, ...(status !== undefined && { status }) };
+  return { idempotencyKey: key, call, params, at, phase, ...known, ...(phase === 'ended' && { status: entry.status }) };
+}
+
+type Run = Parameters<ClientLedger['resume']>[1];
+type ResumeOptions = Parameters<ClientLedger['resume']>[2];
+
+interface Claimed {
+  readonly entry: CreateEntry;
+  readonly create: ClaimedEntry;
 }
 
 /**
- * The jobs of the creates that no living process works on, in the order in which they end. What cannot be resumed does not
- * stop the others: its error is thrown after the last of them, several as an AggregateError.
+ * Yields the jobs of the creates that no living process works on, in completion order. A create that can't be resumed does
+ * not stop the others: its error is thrown after the last of them, several as an AggregateError.
  */
 export async function* resumeCreates(
   ledger: Ledger,
   account: string,
-  run: Parameters<ClientLedger['resume']>[1],
-  options: ResumeOptions,
+  run: Run,
+  options: ResumeOptions & { readonly onOthers: (creates: number) => void },
 ): AsyncGenerator<ResumedJob, void, undefined> {
   const { signal } = options;
   signal?.throwIfAborted();
-  const left = await takeUpAll(ledger, account, options);
-  const over: (Held & { readonly isUnknown: boolean })[] = [];
-  const resumed = (it: Held, ended: AbortSignal) =>
+  const claimed = await claimAll(ledger, account, options);
+  const failed: (Claimed & { readonly isUnknown: boolean })[] = [];
+  const resumed = (it: Claimed, ended: AbortSignal) =>
     resumeOne(run, it, options.timeoutMs, ended).catch((error) => {
-      const isUnknown = isUnknownJob(error) && it.entry.jobId !== undefined;
-      if (isUnknown) Object.assign(error, { jobId: it.entry.jobId });
-      if (isUnknown || it.entry.params === null || outcomeUnderKey(error) === 'refused')
-        over.push({ ...it, isUnknown });
+      const jobId = entryJobId(it.entry);
+      const isUnknown = isUnknownJob(error) && jobId !== undefined;
+      if (isUnknown) Object.assign(error, { jobId });
+      const isOver = isUnknown || it.entry.params === null || outcomeUnderKey(error) === 'refused';
+      if (isOver) failed.push({ ...it, isUnknown });
       throw withKey(error, it.entry.key);
     });
-  const drop = ({ isUnknown, held: { id, asked } }: (typeof over)[number]) =>
-    ledger.note((draft) => dropCreate(draft, id, isUnknown), keysOf(id, asked));
+  const record = ({ id, asked }: ClaimedEntry, rule: (tx: LedgerTransaction) => void) =>
+    ledger.awaitBriefly(ledger.record(rule, keysOf(id, asked)), signal);
   try {
-    for await (const { held, ...job } of asTheyEnd(left, resumed, signal, 'could not be resumed')) {
+    for await (const { create, ...job } of asTheyEnd(claimed, resumed, signal, 'could not be resumed')) {
       yield job;
-      // The program has asked for the next one, so it has handled this one.
-      const { id } = held;
-      const { status, providerOutputExpiresAt } = job.job;
-      const isExpired = Date.parse(providerOutputExpiresAt ?? '') <= wallOf(ledger.clock).now();
-      const what = status !== 'completed' ? 'outcome' : isExpired ? 'file' : undefined;
-      if (what) await ledger.note((draft) => handOver(draft, id, what), keysOf(id, held.asked));
+      // The program has asked for the next one, so it has handled this one. A file is over when it is stored, or expires.
+      if (job.job.status !== 'completed') await record(create, (tx) => acknowledge(tx, create.id, 'outcome'));
     }
   } catch (error) {
-    // A program that leaves the loop before is told by the next resume; one that ends with the error is not told again.
-    if (!signal?.aborted) await Promise.all(over.map((it) => ledger.soon(drop(it))));
+    // A program that leaves the loop gets the failures from the next resume(). One that ends with the error has them.
+    const isDelivered = !signal?.aborted;
+    for (const { create, isUnknown } of isDelivered ? failed : []) {
+      await record(create, (tx) => discardCreate(tx, create.id, isUnknown));
+    }
     throw error;
   }
 }
 
-type ResumeOptions = Parameters<ClientLedger['resume']>[2];
-
-interface Held {
-  readonly entry: CreateEntry;
-  readonly held: { readonly ledger: Ledger; readonly id: string; readonly by: string; readonly asked: CreateEntry };
-}
-
-/** Takes up what is left, for as long as the options allow. What was taken before an end is given back. */
-async function takeUpAll(ledger: Ledger, account: string, options: ResumeOptions): Promise<Held[]> {
-  const { signal: caller, timeoutMs } = options;
+/** Claims what has no live owner. Releases it again if that fails, or takes too long. */
+async function claimAll(
+  ledger: Ledger,
+  account: string,
+  { signal: caller, timeoutMs, onOthers }: ResumeOptions & { readonly onOthers: (creates: number) => void },
+): Promise<Claimed[]> {
   const ms = timeoutMs || Number.POSITIVE_INFINITY;
   const late = () =>
-    new TimeoutError(`The store did not answer resume() within ${ms} ms. Raise timeoutMs, or call resume() again.`, {
-      timeoutMs: ms,
-    });
+    new TimeoutError(
+      `resume: the store did not respond within ${ms} ms (timeoutMs). Call resume() again, or raise timeoutMs.`,
+      {
+        timeoutMs: ms,
+      },
+    );
   const { signal, end } = startDeadline({ clock: ledger.clock, ms, signal: caller, late });
-  const takeUpOne = async (asked: CreateEntry): Promise<Held[]> => {
-    const [by, id] = [ledger.fly(), entryId(account, asked.key)];
-    let entry: CreateEntry | undefined;
+  const claimOne = async (asked: CreateEntry): Promise<Claimed[]> => {
+    const [owner, id] = [ledger.startCall(), entryId(account, asked.key)];
+    const rule = (tx: LedgerTransaction) => claimCreate(tx, id, owner, ledger.isInFlight);
+    const create = { ledger, id, owner, asked };
     try {
-      const rule = (draft: LedgerDraft) => takeUp(draft, id, by, ledger.isInFlight);
-      entry = await ledger.ask(rule, { keys: keysOf(id, asked), signal });
-    } finally {
-      if (!entry) ledger.landed(by);
+      const entry = await ledger.transact(rule, { keys: keysOf(id, asked), signal });
+      if (entry) return [{ entry, create: { ...create, asked: entry } }];
+      ledger.endCall(owner);
+      return [];
+    } catch (error) {
+      // It may be claimed after all: an abort does not wait for the store.
+      void ledgerCreate(create, true).end(false);
+      throw error;
     }
-    return entry ? [{ entry, held: { ledger, id, by, asked: entry } }] : [];
   };
   try {
     const { entries } = await abortable(ledger.entries(), signal);
-    const taken = await Promise.allSettled(entries.filter((entry) => entry.account === account).map(takeUpOne));
-    const held = taken.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
-    const failed = taken.find((it) => it.status === 'rejected');
-    if (!failed) return held;
-    for (const it of held) ledger.landed(it.held.by);
+    const claims = await Promise.allSettled(ofAccount(entries, account, onOthers).map(claimOne));
+    const claimed = claims.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
+    const failed = claims.find((it) => it.status === 'rejected');
+    if (!failed) return claimed;
+    for (const { create } of claimed) void ledgerCreate(create, true).end(false);
     throw failed.reason;
   } finally {
     end();
@@ -112,14 +135,14 @@ async function takeUpAll(ledger: Ledger, account: string, options: ResumeOptions
 }
 
 async function resumeOne(
-  run: Parameters<ClientLedger['resume']>[1],
-  { entry, held }: Held,
+  run: Run,
+  { entry, create }: Claimed,
   timeoutMs: number | false,
   signal: AbortSignal,
-): Promise<ResumedJob & Pick<Held, 'held'>> {
+): Promise<ResumedJob & Pick<Claimed, 'create'>> {
   const { call, key, label, params, rules } = entry;
   const state = resumedRun(entry, shortenKey(key), timeoutMs === false ? null : timeoutMs);
-  const claimed: ClaimedCreate = { call, key, label, params, rules, state, create: ledgerCreate(held, true) };
+  const claimed: ClaimedCreate = { call, key, label, params, rules, state, create: ledgerCreate(create, true) };
   const job = await run(claimed, signal);
-  return { job, call, idempotencyKey: key, ...(label !== undefined && { label }), held };
+  return { job, call, idempotencyKey: key, ...(label !== undefined && { label }), create };
 }

@@ -1,6 +1,6 @@
 // What the ledger keeps of one create, as the code that sends it and the code that runs it see it.
 
-import type { CreatePhase } from '../rules/ledger-draft.js';
+import type { CreatePhase } from '../rules/create-entry.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
 import type { Job, JobCall } from '../schemas/job.js';
 
@@ -9,7 +9,11 @@ export interface JobRecords {
   /** Waits briefly. Calls `recorded` once an entry has the end: true if this step ended it. A failure becomes a warning. */
   recordEnd(
     jobId: string,
-    end: { readonly status: string; readonly chargedTokens: number | undefined; readonly isRead: boolean },
+    end: {
+      readonly status: string;
+      readonly chargedTokens: number | undefined;
+      readonly expiresMs: number | undefined;
+    },
     report: { recorded(isNew: boolean): void; warn(message: string): void },
   ): Promise<void>;
 }
@@ -74,15 +78,18 @@ export interface UnfinishedCreate {
   readonly idempotencyKey: string;
   /** The namespace that creates the job. */
   readonly call: JobCall;
-  /** The body, with upload ids in the place of files; null until the files are uploaded. */
+  /** The body, with upload IDs in the place of files; null until the files are uploaded. */
   readonly params: Readonly<Record<string, unknown>> | null;
   /** ISO timestamp of the call. */
   readonly at: string;
   /** The `label` of the call, if it had one. */
   readonly label?: string | undefined;
-  /** How far it has come: `open` is not sent, `sent` may have made a job, `accepted` has one, and `ended` is final. */
+  /**
+   * `open` is not sent, `sent` is in flight, `lost` had no response and may have a job, `accepted` has a job, and the job of
+   * `ended` is final.
+   */
   readonly phase: CreatePhase;
-  /** The service's job id, once it is known. */
+  /** The service's job ID, once it is known. */
   readonly jobId?: string | undefined;
   /** The final status of the job, once it is known. */
   readonly status?: string | undefined;

@@ -200,12 +200,12 @@ export interface WaitEvent {
   readonly callId: string;
   /** The rate limit that is full or paused; undefined for a call without one. */
   readonly limit: string | undefined;
-  /** Milliseconds that the call will wait, as far as is known now. */
+  /** Estimated wait in milliseconds; 0 for a budget. */
   readonly waitMs: number;
   /** Calls that wait for it, this one included. */
   readonly queued: number;
-  /** `limit`: the limit is reached. `pause`: the service asked to wait. */
-  readonly reason: 'limit' | 'pause';
+  /** `limit`: the limit is reached. `pause`: the service asked to wait. `budget`: other creates reserve what is missing. */
+  readonly reason: 'limit' | 'pause' | 'budget';
 }
 
 /**

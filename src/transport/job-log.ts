@@ -44,6 +44,8 @@ export interface EndedJob {
   /** Undefined if nobody says it. */
   readonly chargedTokens: number | undefined;
   readonly isRead: boolean;
+  /** When the link of the file expires; undefined if nobody says it. */
+  readonly expiresMs: number | undefined;
   /** Whether this process created the job. */
   readonly isOwn: boolean;
   /** Call it when a ledger has the end: a webhook may come before the response to the create. */
@@ -102,7 +104,7 @@ export class JobLog {
     logged.status = job.status;
     logged.isRead ||= isRead;
     if (origin) this.#accepted(job.id, logged, { to, origin });
-    return isFinal(job) ? this.#ended(job.id, logged, to) : undefined;
+    return isFinal(job) ? this.#ended(job, logged, to) : undefined;
   }
 
   /** A webhook says that the job has ended. Of the job only its status is known. */
@@ -132,7 +134,7 @@ export class JobLog {
     this.#tell('accepted', jobId, { logged, to: at.to });
   }
 
-  #ended(jobId: string, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
+  #ended(job: Job, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
     const { status, facts, isRead, acceptedMs } = logged;
     const { chargedTokens } = facts;
     // An end that a webhook announced has no cost. It is recorded again with the cost.
@@ -143,11 +145,12 @@ export class JobLog {
     };
     const report = (withCharge: boolean) => {
       const { chargedTokens: _, ...uncharged } = logged.facts;
-      this.#tell('final', jobId, { logged: withCharge ? logged : { ...logged, facts: uncharged }, to });
+      this.#tell('final', job.id, { logged: withCharge ? logged : { ...logged, facts: uncharged }, to });
       logged.reported |= PHASES.final;
       endTrace(logged);
     };
-    return { records, status, chargedTokens, isRead, isOwn: acceptedMs !== undefined, recorded, report };
+    const expiresMs = Date.parse(textIn(job.providerOutputExpiresAt) ?? '') || undefined;
+    return { records, status, chargedTokens, isRead, expiresMs, isOwn: acceptedMs !== undefined, recorded, report };
   }
 
   #tell(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {

@@ -1,0 +1,108 @@
+// Creates that wait for room in a budget: first come, first served.
+import { type BudgetTerms, budgetName } from '../rules/budget.js';
+import type { LedgerTransaction } from '../rules/ledger-transaction.js';
+import type { Clock } from '../runtime/clock.js';
+import { CallQueue, type QueuedCall, type TurnOutcome } from '../store/call-queue.js';
+
+/** How often a budget that other processes use is checked while creates wait for it. */
+const POLL_MS = 500;
+const MAX_PER_TURN = 64;
+
+export interface RoomRequest {
+  /** The values that decide about the request. */
+  readonly keys: readonly string[];
+  readonly budgets: readonly BudgetTerms[];
+}
+
+export type RoomResult = { readonly outcome: string; readonly budget?: BudgetTerms };
+
+interface RoomQueuePorts<Request, Result> {
+  readonly transact: <T>(rule: (tx: LedgerTransaction) => T, keys: readonly string[]) => Promise<T>;
+  /** The rule of the ledger. Its outcome is `busy` while the request has to wait. */
+  readonly decide: (tx: LedgerTransaction, request: Request) => Result;
+  readonly clock: Clock;
+  /** True if other processes use the same budgets. */
+  readonly isShared: boolean;
+}
+
+type Settled<Result> = { readonly result: Result } | { readonly error: unknown };
+
+export interface RoomQueue<Request, Result> {
+  /** Resolves with the first result that is not `busy`. An abort removes the request from the queue. */
+  add(request: Request, call: QueuedCall): Promise<Result>;
+  /** Checks again, because there may be room. */
+  wake(): void;
+}
+
+export function createRoomQueue<Request extends RoomRequest, Result extends RoomResult>({
+  transact,
+  decide,
+  clock,
+  isShared,
+}: RoomQueuePorts<Request, Result>): RoomQueue<Request, Result> {
+  /** How many requests may find room: what decides about them is read at once. */
+  let likely = MAX_PER_TURN;
+  const turn = async (requests: Iterable<Request>): Promise<TurnOutcome<Request, Settled<Result>>> => {
+    const waiting = [...requests];
+    const settled = new Map<Request, Settled<Result>>();
+    let decided: readonly Request[] = waiting.slice(0, MAX_PER_TURN);
+    const keys = new Set(waiting.slice(0, likely).flatMap((it) => it.keys));
+    const decideAll = (tx: LedgerTransaction) => {
+      const results = resultsOf(waiting, (request) => decide(tx, request));
+      decided = [...results.keys()];
+      return results;
+    };
+    try {
+      const results = waiting.length > 0 ? await transact(decideAll, [...keys]) : [];
+      for (const [it, result] of results) if (result.outcome !== 'busy') settled.set(it, { result });
+    } catch (error) {
+      // Only the requests of this turn fail. The others get a turn of their own.
+      for (const it of decided) settled.set(it, { error });
+    }
+    likely = settled.size > 0 ? MAX_PER_TURN : 1;
+    const pauseMs = isShared || clock.perRequest ? POLL_MS : Number.POSITIVE_INFINITY;
+    return { grants: settled, waitMsOf: () => 0, restMs: settled.size > 0 ? 0 : pauseMs };
+  };
+  const newQueue = () =>
+    new CallQueue<Request, Settled<Result>>({
+      clock,
+      isShared: true,
+      turn,
+      onOrphanedGrant: () => {},
+      onEmpty: () => {},
+    });
+  const queue = newQueue();
+  return {
+    async add(request, call) {
+      likely = MAX_PER_TURN;
+      // On Workers, a call must not wait for another request.
+      const own = clock.perRequest ? newQueue() : queue;
+      const added = own.acquire(request, call);
+      // It may need another budget than those before it.
+      own.serveSoon();
+      const outcome = await added;
+      if ('error' in outcome) throw outcome.error;
+      return outcome.result;
+    },
+    wake() {
+      if (queue.size > 0) queue.serve();
+    },
+  };
+}
+
+/** Decides about as many requests as share one step. One that waits for a budget lets none behind it have that budget first. */
+function resultsOf<Request extends RoomRequest, Result extends RoomResult>(
+  waiting: readonly Request[],
+  decide: (request: Request) => Result,
+): Map<Request, Result> {
+  const taken = new Set<string>();
+  const results = new Map<Request, Result>();
+  for (const it of waiting) {
+    if (results.size >= MAX_PER_TURN) break;
+    if (it.budgets.some((budget) => taken.has(budgetName(budget)))) continue;
+    const result = decide(it);
+    if (result.outcome === 'busy' && result.budget) taken.add(budgetName(result.budget));
+    results.set(it, result);
+  }
+  return results;
+}
