@@ -81,7 +81,7 @@ describe('a price that the answer lacks', () => {
     expect(outcomes.slice(0, 3)).toEqual([undefined, undefined, expect.any(BudgetExceededError)]);
     expect(service.charged()).toBe(LIMIT);
     expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
-    expect(warn.mock.calls[0]?.[0]).toContain('the answer to the create of job job_1 has no price');
+    expect(warn.mock.calls[0]?.[0]).toContain('the response to the create of job job_1 has no price');
   });
 
   test('is learned from a read that tells the quote beside the charge', async () => {
@@ -102,7 +102,7 @@ describe('a price that the answer lacks', () => {
     await client.videos.create(VIDEO);
     const refused = await inTurn(1, () => client.images.create({ prompt: 'a fox' }));
     expect(refused).toEqual([expect.objectContaining({ code: 'budget_exceeded' })]);
-    expect(String(refused[0])).toContain('while creates have no answer or no price yet');
+    expect(String(refused[0])).toContain('while creates have no response or no price yet');
     expect(service.jobs.size).toBe(3);
   });
 

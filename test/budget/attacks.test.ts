@@ -1,7 +1,8 @@
 // What broke a budget: each of these charged more than it counted, or shut it for nothing.
-import { createBudget } from 'gen-client';
+
 import { describe, expect, it } from 'vitest';
 import { company, openKeys, order, PRICE, refusal, VIDEO } from '../store/company.js';
+import { ownBudget } from '../support/own-budget.js';
 
 const failed = { status: 'failed', errorCode: 'generation_failed' };
 
@@ -78,19 +79,6 @@ describe('a create whose answer was lost', () => {
     await clock.advance(3_000);
     expect(await budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   });
-
-  it('is filled in with the price that another create has learned since', async () => {
-    const { clock, state, open } = company();
-    const { client, budget, store } = open({ timeoutMs: 10 });
-    state.answer = () => 'lost';
-    await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }).catch(() => {}));
-    state.answer = () => 'made';
-    await clock.until(
-      client.withOptions({ budget: createBudget({ maxTokens: 100, scope: 'other', store }) }).videos.create(VIDEO),
-    );
-    await clock.until(client.videos.create(VIDEO));
-    expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: PRICE, unresolved: ['k'] });
-  });
 });
 
 it('a create under way counts for as long as it takes, whatever the period', async () => {
@@ -105,7 +93,7 @@ it('a create under way counts for as long as it takes, whatever the period', asy
 it('two budgets of one scope and period are one sum with two limits', async () => {
   const { clock, open } = company();
   const { client, budget, store } = open();
-  const same = createBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
+  const same = ownBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
   await clock.until(client.videos.create(VIDEO, { budget: same }));
   expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
   const second = client.videos.create(VIDEO, { budget: same });

@@ -16,7 +16,7 @@ describe('a budget without a store of its own', () => {
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('and without a name is the budget "default" of that store, so a restart does not begin again', async () => {
+  test('and without a scope is the budget "default" of that store, so a restart does not begin again', async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
     const run = () => sandbox.client({ store, budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
@@ -33,10 +33,10 @@ describe('a budget without a store of its own', () => {
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('and without a store of its client counts alone', async () => {
+  test('and without a store of its client counts in the process, however often it is created (U1)', async () => {
     const sandbox = openSandbox();
     const run = () => sandbox.client({ budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
     await run().videos.create(VIDEO);
-    await expect(run().videos.create(VIDEO)).resolves.toBeDefined();
+    await expect(run().videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
   });
 });

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Budget, createBudget } from '../../src/index.js';
+import type { Budget } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { ownBudget } from '../support/own-budget.js';
 
 const file = new Blob([new Uint8Array(3_000)], { type: 'image/png' });
 const params = { prompt: 'the fox runs', first_frame_upload_id: file };
@@ -12,7 +13,7 @@ let budget: Budget;
 /** Makes the service forget the upload of an earlier call, and repeat its refusal of the first key. */
 beforeEach(async () => {
   sandbox = createSandbox({ balanceTokens: 1e6, limits: 'off', review: 'instant' });
-  budget = createBudget({ maxTokens: 100_000 });
+  budget = ownBudget({ maxTokens: 100_000 });
   await sandbox.client().videos.create(params);
   forgetUpload();
 });

@@ -3,15 +3,16 @@ import { experimental_generateVideo as generateVideo } from 'ai';
 import { expect, test } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
-import { BudgetExceededError, createBudget, GenClient } from '../../src/index.js';
+import { BudgetExceededError, GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { ownBudget } from '../support/own-budget.js';
 
 const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
 
 function spender() {
   const sandbox = createSandbox({ prices: 10, jobDurationMs: 0, limits: 'off' });
   const { apiKey, baseUrl, fetch } = sandbox;
-  const budget = createBudget({ maxTokens: 25 });
+  const budget = ownBudget({ maxTokens: 25 });
   return { sandbox, budget, client: new GenClient({ apiKey, baseUrl, fetch, budget, rateLimit: 'off' }) };
 }
 

@@ -1,10 +1,11 @@
 // Where two capabilities meet: two budgets, two processes, a budget and resume, a store that hangs.
-import { type ClientOptions, createBudget, GenClient } from 'gen-client';
+import { type ClientOptions, GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { withLedger } from '../../src/ledger/client-ledger.js';
 import { createStore } from '../../src/ledger/stores.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
+import { ownBudget } from '../support/own-budget.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 import { openService, quoted, VIDEO } from './service.js';
@@ -31,7 +32,7 @@ function company(answers: Parameters<typeof openService>[0] = {}) {
       return alive(service.fetch(url, init));
     };
     const base = { apiKey, baseUrl: BASE_URL, fetch, store, rateLimit: 'off' as const, [CLOCK]: clock };
-    const budgetOf = (scope: string, maxTokens = 1_000) => createBudget({ scope, maxTokens, store });
+    const budgetOf = (scope: string, maxTokens = 1_000) => ownBudget({ scope, maxTokens, store });
     const kill = () => {
       life.isDead = true;
     };
@@ -211,7 +212,7 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
       ...store,
       read: (...given) => (isAway ? Promise.reject(new Error('away')) : store.read(...given)),
     };
-    const budget = createBudget({ maxTokens: 100, scope: 'team', store: failing });
+    const budget = ownBudget({ maxTokens: 100, scope: 'team', store: failing });
     const spender = client.withOptions({ store: failing, budget });
     const { job } = await clock.until(spender.videos.create(VIDEO));
     await clock.until(spender.jobs.get(job.id));
@@ -233,7 +234,7 @@ it('creates of one moment share their steps at the store', async () => {
       return store.read(...given);
     },
   };
-  const budget = createBudget({ maxTokens: 1e6, scope: 'crowd', store: counted, unknownPrice: () => 12 });
+  const budget = ownBudget({ maxTokens: 1e6, scope: 'crowd', store: counted, unknownPrice: () => 12 });
   const crowd = client.withOptions({ store: counted, budget });
   await clock.until(crowd.videos.create(VIDEO));
   asked = 0;
@@ -257,7 +258,7 @@ it('a store that hangs after an answer holds up the whole call for two seconds t
     },
     final: () => ({ providerOutputUrl: `${BASE_URL}/output`, finalTokenCost: 12 }),
   });
-  const budget = createBudget({ maxTokens: 100, store: hanging });
+  const budget = ownBudget({ maxTokens: 100, store: hanging });
   const options = { apiKey: freshKey(), baseUrl: BASE_URL, fetch: service.fetch, rateLimit: 'off' as const };
   const client = new GenClient({ ...options, store: hanging, budget });
   const startMs = performance.now();

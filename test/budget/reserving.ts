@@ -1,10 +1,11 @@
-// Creates as the calls of a process tell the ledger of them, without a service.
-import { budgetRefusal } from '../../src/ledger/counting-budget.js';
+// Creates as the calls of a process record them in the ledger, without a service.
+import { noRoomError } from '../../src/ledger/counting-budget.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import type { BudgetTerms } from '../../src/rules/budget.js';
+import { entryId, type OpenCreate } from '../../src/rules/create-entry.js';
 import { outcomeUnderKey } from '../../src/rules/failure-kind.js';
-import { acceptCreate, endCreate, failCreate, noteSent } from '../../src/rules/ledger.js';
-import type { CreateEntry } from '../../src/rules/ledger-draft.js';
+import { acceptCreate, endCreate, failCreate } from '../../src/rules/ledger.js';
+import { keysOf } from '../../src/rules/ledger-transaction.js';
 import type { Clock } from '../../src/runtime/clock.js';
 import type { Store } from '../../src/store/store.js';
 
@@ -29,45 +30,52 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
   const ledger = ledgerOf(store, clock);
   return {
     async reserve({ idempotencyKey: key, signal, ...order }: Order) {
-      const { priceClass = 'video', isFixedPrice: teaches = true, learnedTokens, guessedTokens } = order;
-      const [by, id] = [ledger.fly(), `account/${key}`];
-      const price = { tokens: learnedTokens ?? guessedTokens ?? null, isSure: learnedTokens !== undefined };
-      const what = { key, sentKey: key, account: 'account', call: 'videos', params: null, atMs: clock.now() } as const;
-      const entry: CreateEntry = {
-        ...{ ...what, ...price, phase: 'open', holders: [by], budgets: [terms], priceClass, teaches },
-        ...{ keeps: false, rules: null },
+      const { priceClass = 'video', isFixedPrice: hasFixedPrice = true, learnedTokens, guessedTokens } = order;
+      const [owner, id] = [ledger.startCall(), entryId('account', key)];
+      const nowMs = clock.now();
+      const entry: OpenCreate = {
+        ...{ key, sentKey: key, account: 'account', call: 'videos', params: null, atMs: nowMs, sinceMs: nowMs },
+        ...{ tokens: learnedTokens ?? guessedTokens ?? null, isLearned: learnedTokens !== undefined },
+        ...{ phase: 'open', isReserved: true, owners: [owner], budgets: [terms], priceClass, hasFixedPrice },
+        ...{ retainUntilStored: false, rules: null },
       };
-      const fail = (fate: 'refused' | 'unsent' | 'lost') => ledger.note((draft) => failCreate(draft, { id, by, fate }));
-      const reply = await ledger
-        .open({ id, by, entry, refusesUnknown: [false], isAgain: true }, signal)
-        .catch((error) => {
-          void fail('unsent').catch(() => {});
-          ledger.landed(by);
-          throw error;
-        });
-      if (reply.outcome === 'spent' || reply.outcome === 'unresolved') {
-        ledger.landed(by);
-        throw await budgetRefusal(ledger, reply);
+      const fail = (outcome: 'refused' | 'unsent' | 'lost') =>
+        ledger.record((tx) => failCreate(tx, { id, owner, outcome }));
+      const request = { id, owner, entry, rejectsUnknown: [false], isAgain: true };
+      const result = await ledger.reserve(request, { signal }).catch((error) => {
+        void fail('unsent').catch(() => {});
+        ledger.endCall(owner);
+        throw error;
+      });
+      if (result.outcome === 'spent' || result.outcome === 'unresolved') {
+        ledger.endCall(owner);
+        throw await noRoomError(ledger, result);
       }
       return {
-        sent: () => ledger.ask((draft) => noteSent(draft, { id, by, params: null, sentKey: key })),
+        /** True if the request may go out. */
+        async sent() {
+          const budgets = [terms];
+          const sent = { id, owner, params: null, sentKey: key, keys: keysOf(id, entry), budgets };
+          const { outcome } = await ledger.send(sent, { signal });
+          return outcome === 'sent';
+        },
         async answered({ jobId, quotedTokens = undefined }: Spent) {
-          const answer = { jobId, quotedTokens: quotedTokens ?? null, isUncharged: false };
-          await ledger.note((draft) => acceptCreate(draft, { id, by, asked: entry, sentKey: key, ...answer }));
-          ledger.landed(by);
+          const response = { jobId, quotedTokens: quotedTokens ?? null, isUncharged: false };
+          await ledger.record((tx) => acceptCreate(tx, { id, owner, asked: entry, sentKey: key, ...response }));
+          ledger.endCall(owner);
         },
         async failed({ error, wasSent }: { readonly error: unknown; readonly wasSent: boolean }) {
           await fail(wasSent ? outcomeUnderKey(error) : 'unsent');
-          ledger.landed(by);
+          ledger.endCall(owner);
         },
       };
     },
-    /** A read has told what a job was charged. */
+    /** A poll has shown what a job was charged. */
     async charged(jobId: string, chargedTokens: number) {
-      await ledger.note((draft) => {
-        const id = draft.jobEntry(jobId);
+      await ledger.record((tx) => {
+        const id = tx.jobEntry(jobId);
         const status = chargedTokens === 0 ? 'failed' : 'completed';
-        if (id !== undefined) endCreate(draft, { id, jobId, status, chargedTokens, isRead: true });
+        if (id !== undefined) endCreate(tx, { id, jobId, status, chargedTokens });
       });
     },
   };

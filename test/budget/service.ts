@@ -1,4 +1,5 @@
-import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from '../../src/index.js';
+import { type BudgetOptions, type ClientOptions, GenClient } from '../../src/index.js';
+import { ownBudget } from '../support/own-budget.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 
 export const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -46,7 +47,7 @@ export function quoted({ id, tokens }: { readonly id: string; readonly tokens: n
 
 /** A client on a service, with a budget. */
 export function spenderOn(service: ReturnType<typeof openService>, options: BudgetOptions, client: ClientOptions = {}) {
-  const budget = createBudget(options);
+  const budget = ownBudget(options);
   const base = {
     apiKey: freshKey(),
     baseUrl: BASE_URL,

@@ -1,12 +1,13 @@
 // Periods, leases and clocks. Time is held by the sandbox.
 import { describe, expect, test } from 'vitest';
-import { type BudgetOptions, createBudget } from '../../src/index.js';
+import type { BudgetOptions } from '../../src/index.js';
 import { withLedger } from '../../src/ledger/client-ledger.js';
 import { createStore } from '../../src/ledger/stores.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
+import { ownBudget } from '../support/own-budget.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { reserverOn } from './reserving.js';
 import { VIDEO } from './service.js';
@@ -15,7 +16,7 @@ const DAY_MS = 86_400_000;
 
 function heldSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOptions> = {}) {
   const sandbox = createSandbox({ clock: 'manual', prices: 10, balanceTokens: 1e9, limits: 'off', ...sandboxOptions });
-  const budget = createBudget(options);
+  const budget = ownBudget(options);
   const client = sandbox.client({ budget });
   const chargedFrom = (since: string) =>
     sandbox.jobs
@@ -35,8 +36,8 @@ describe('the clock of a budget', () => {
   });
 
   test('keeps two periods apart without a scope: a limit of a day does not undo the limit of all days', async () => {
-    const short = createBudget({ maxTokens: 50, per: 'day' });
-    const long = createBudget({ maxTokens: 100, per: 'total' });
+    const short = ownBudget({ maxTokens: 50, per: 'day' });
+    const long = ownBudget({ maxTokens: 100, per: 'total' });
     const sandbox = createSandbox({ clock: 'manual', prices: 10, limits: 'off' });
     const client = sandbox.client({ budget: short, rateLimit: 'off' });
     for (let day = 0; day < 4; day++) {
@@ -116,7 +117,7 @@ function processes(options: Omit<BudgetOptions, 'shared'>, start = '2026-01-10T1
       write: (...args) => (process.isDead ? never : store.write(...args)),
     });
     const { maxTokens, per = 'total' } = options;
-    const budget = createBudget({ scope: 'tenant', maxTokens, per, store: view });
+    const budget = ownBudget({ scope: 'tenant', maxTokens, per, store: view });
     const spender = reserverOn(view, clock, { scope: 'tenant', per, maxTokens });
     const reserve = async (
       idempotencyKey: string,

@@ -1,0 +1,9 @@
+import { type Budget, type BudgetOptions, createBudget } from '../../src/index.js';
+
+let budgets = 0;
+
+/** Creates a budget that shares its tokens with no other test of the process. */
+export function ownBudget(options: BudgetOptions): Budget {
+  budgets += 1;
+  return createBudget({ scope: `own-${budgets}`, ...options });
+}
