@@ -6,6 +6,7 @@ import type { Recover, RunEvent, RunRules } from '../rules/run-state.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import { DETACHED, type DetachedCall } from '../transport/call.js';
+import { ASKED } from '../transport/idempotency.js';
 import { recoverRules } from '../waiting/wait-options.js';
 
 /** Throws a GenError if `client` is not a GenClient, before anything is opened. */
@@ -63,7 +64,9 @@ export async function sendRunCreate(
 ): Promise<CreatedJob> {
   const { idempotency_key: _, ...body } = params;
   const create = { ...body, ...(model !== null && { model }) };
-  return client[call].create(create as never, { ...options, idempotencyKey, [DETACHED]: detached } as RequestOptions);
+  // The key stands for the run: a repeated create with other params finds its job.
+  const own = { idempotencyKey, [DETACHED]: detached, [ASKED]: {} };
+  return client[call].create(create as never, { ...options, ...own } as RequestOptions);
 }
 
 /** Polls the job of a run that waits outside of this process. If the rate limit is full, it rejects with the time to come back. */

@@ -1,6 +1,7 @@
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
+import type { Job } from '../schemas/job.js';
 import { show } from '../schemas/show.js';
 import {
   checkReferences,
@@ -12,6 +13,14 @@ import {
   refuseUndocumented,
   urlsIn,
 } from './fields.js';
+
+/** Whether the call can have created the job: its key may have created another job before. */
+export function canHaveCreated(call: FieldsCall, { mediaType, modelId }: Pick<Job, 'mediaType' | 'modelId'>): boolean {
+  const kind = call === 'images' || call === 'characters' ? 'image' : 'video';
+  const model = modelId === undefined ? undefined : modelCapabilities(modelId);
+  const isKind = (mediaType !== 'image' && mediaType !== 'video') || mediaType === kind;
+  return isKind && (model === undefined || model.kind === kind);
+}
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
 const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [

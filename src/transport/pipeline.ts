@@ -10,7 +10,7 @@ import { observeLayer } from './layers/events.js';
 import { jobEventsLayer } from './layers/jobs.js';
 import { rateLimitLayer } from './layers/rate-limit.js';
 import { retryLayer } from './layers/retry.js';
-import { usedKeysLayer } from './layers/used-keys.js';
+import { ownJobLayer, usedKeysLayer } from './layers/used-keys.js';
 
 type Optional = Layer | false | undefined;
 
@@ -28,6 +28,7 @@ function layersOf({ core, kind, limit, options }: Call<unknown>): readonly Optio
     request?.shows && jobEventsLayer,
     request?.call && usedKeysLayer,
     ledger?.ledgerLayer,
+    request?.call && ownJobLayer,
     request?.files && filesLayer,
     retryLayer,
     limit !== undefined && config.rateLimit !== 'off' && rateLimitLayer,

@@ -1,4 +1,4 @@
-import { GenClient } from 'gen-client';
+import { createBudget, GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { beforeEach, describe, expect, it, test } from 'vitest';
 import { outlivingStore } from '../support/outliving-store.js';
@@ -52,6 +52,33 @@ test('createAndWait counts as a first call, and another account does not', async
   await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   client = sandbox.client({ apiKey: sandbox.createKey({ account: 'other' }) });
   expect(await warningsOf({ prompt: 'a whale' }, 'order-1')).toEqual([]);
+});
+
+test.each([
+  ['an image model', { mediaType: 'image', modelId: 'svc-image-pro' }],
+  ['another media type', { mediaType: 'image' }],
+  ['a model of another kind', { modelId: 'svc-image-pro' }],
+])("a key that created %s before is refused with that job's id", async (_, fields) => {
+  const { client } = stubbed(() => {
+    const job = { ...JSON.parse(created('job_old')).data.job, mediaType: undefined, ...fields };
+    return json({ success: true, data: { job, quoted_token_cost: 4 } });
+  });
+  const budget = createBudget({ maxTokens: 100, scope: crypto.randomUUID(), unknownPrice: () => 10 });
+  const reused = client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1', budget });
+  await expect(reused).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining('(job job_old)') });
+  expect(await budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
+});
+
+test('a key of a call in flight is refused for other params, and not for the same', async () => {
+  const first = client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
+  await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
+  expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
+  await first;
+});
+
+test('the URLs of webhooks are not part of what a key stands for', async () => {
+  expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://a.example/hook' }, 'order-1')).toEqual([]);
+  expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://b.example/hook' }, 'order-1')).toEqual([]);
 });
 
 describe('a key that is used again', () => {

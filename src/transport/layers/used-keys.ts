@@ -1,5 +1,6 @@
 // Idempotency keys that callers chose: the service answers a known key with its first job, whatever the params.
 import { PreflightError } from '../../errors/client-errors.js';
+import { canHaveCreated } from '../../rules/preflight.js';
 import { keepLast } from '../../runtime/keep-last.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobCall } from '../../schemas/job.js';
@@ -12,7 +13,8 @@ const MAX_KEYS = 1_000;
 
 interface UsedKey {
   readonly digest: string;
-  readonly jobId: string;
+  /** Undefined while the create is in flight. */
+  readonly jobId?: string;
 }
 
 /** Rejects a key that this process has used with other params: using it again by mistake would go unnoticed. */
@@ -24,9 +26,26 @@ export const usedKeysLayer: Layer = async (call, next) => {
   const used = usedKeysOf(await call.core.account());
   const known = used.get(key);
   if (known && known.digest !== digest) throw reuseError(call, known.jobId);
+  const inFlight: UsedKey = { digest };
+  if (!known) keepLast(used, key, inFlight, MAX_KEYS);
+  try {
+    const answer = await next(call);
+    const shown = 'failure' in answer.decoded ? undefined : request.shows?.(answer.decoded.data as never);
+    if (shown) keepLast(used, key, { digest, jobId: shown.job.id }, MAX_KEYS);
+    return answer;
+  } finally {
+    if (used.get(key) === inFlight) used.delete(key);
+  }
+};
+
+/** Rejects the job of another call: the service returns the job that the caller's key created first. */
+export const ownJobLayer: Layer = async (call, next) => {
   const answer = await next(call);
-  const shown = 'failure' in answer.decoded ? undefined : request.shows?.(answer.decoded.data as never);
-  if (shown) keepLast(used, key, { digest, jobId: shown.job.id }, MAX_KEYS);
+  const request = call.kind.type === 'json' ? call.kind.request : undefined;
+  if (!request?.call || 'failure' in answer.decoded) return answer;
+  const shown = request.shows?.(answer.decoded.data as never);
+  const isOwn = !shown || canHaveCreated(request.call, shown.job) || digestOfCreate(call, request.call) === undefined;
+  if (!isOwn) throw reuseError(call, shown.job.id);
   return answer;
 };
 
