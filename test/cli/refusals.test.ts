@@ -15,7 +15,10 @@ const { sandbox, cli, start } = place;
 describe('without any call, exit code 2', () => {
   it.each([
     [['video', 'a', '--duration', '7'], 'duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 7.'],
-    [['video', 'a', '-m', 'svc-video-mini', '--resolution', '4k', '-i', 'fox.png'], 'it offers "480p", "720p".'],
+    [
+      ['video', 'a', '-m', 'svc-video-mini', '--resolution', '4k', '-i', 'fox.png'],
+      'must be one of "480p", "720p" for svc-video-mini',
+    ],
     [['video', 'a', '-i', 'fox.png', '--first-frame', 'fox.png'], 'send frames or reference images'],
     [['video', ' '], 'prompt: must be a non-empty string, not " ".'],
     [['image', 'a', '-m', 'svc-image-fast', '-r', '21:9'], 'for svc-image-fast, not "21:9".'],
