@@ -1,22 +1,5 @@
 // What a response about a file means: a failed step of an upload, a failed download, and the status that a page receives.
-import {
-  APIError,
-  ConnectionError,
-  DownloadError,
-  type GenError,
-  PreflightError,
-  RateLimitError,
-  TimeoutError,
-  UploadError,
-} from '../errors/index.js';
-import { failureKindOf } from './failure-kind.js';
-
-/** If another upload of the same file would fail in the same way: the file is wrong, or the service refuses it. */
-export function failsAgain(error: GenError): boolean {
-  if (PreflightError.isInstance(error)) return true;
-  if (!UploadError.isInstance(error)) return failureKindOf(error) === 'refused';
-  return error.step === 'prepare' || (error.recovery !== 'retry' && failureKindOf(error.cause) === 'refused');
-}
+import { APIError, ConnectionError, DownloadError, RateLimitError, TimeoutError } from '../errors/index.js';
 
 /** Refusals that are about the job and not about the account: a page may see them as they are. */
 const OF_THE_JOB: readonly number[] = [404, 409, 410];

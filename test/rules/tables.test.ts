@@ -6,11 +6,9 @@ import {
   ConnectionError,
   DownloadError,
   GenError,
-  PreflightError,
   RateLimitError,
   ResponseError,
   TimeoutError,
-  UploadError,
 } from '../../src/errors/index.js';
 import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
 import { budgetTtlMs, expiresMs, periodAt } from '../../src/rules/budget.js';
@@ -298,19 +296,5 @@ describe('the file of a job', () => {
     [new TypeError('x'), { status: 500, isReported: true }],
   ])('%s: a page is told %j', (error, answer) => {
     expect(files.pageAnswer(error)).toEqual(answer);
-  });
-});
-
-describe('the step of an upload that failed', () => {
-  it.each<[string, GenError, boolean]>([
-    ['a file that no rule allows', new PreflightError('no', { code: 'file_too_large', param: 'file' }), true],
-    ['a file that cannot be read', new UploadError('no', { step: 'prepare' }), true],
-    ['a refused create', refused(422), true],
-    ['a refused step', new UploadError('no', { step: 'put', cause: refused(422) }), true],
-    ['a step whose answer was lost', new UploadError('no', { step: 'put', cause: away(1) }), false],
-    ['a lost answer', refused(500), false],
-    ['no connection', away(0), false],
-  ])('%s ends in the same way again: %s', (_, error, again) => {
-    expect(files.failsAgain(error)).toBe(again);
   });
 });
