@@ -3,7 +3,7 @@ import type { GlobalFlags, Session } from './session.js';
 
 export type OpenSession = (flags: GlobalFlags) => Session;
 
-export function doing<Flags extends object>(
+export function runCommand<Flags extends object>(
   command: Command,
   open: OpenSession,
   work: (session: Session, words: readonly string[], flags: Flags) => Promise<void>,

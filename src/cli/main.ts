@@ -8,7 +8,7 @@ import { downloadCommand, jobCommand, jobsCommand, resumeCommand, waitCommand } 
 import { characterCommand, modelsCommand, uploadCommand } from './commands/resources.js';
 import { sandboxCommand, webhookCommand } from './commands/servers.js';
 import { EXIT, errorDocument, exitCodeOf, messageOf, nextStepOf, sentenceOf } from './errors.js';
-import { createSession, type Machine, type Session } from './session.js';
+import { type CliHost, createSession, type Session } from './session.js';
 import { createTerminal, interruptSignal, type Terminal } from './terminal.js';
 
 const COMMANDS = [
@@ -39,16 +39,16 @@ Exit codes:
   ${EXIT.done} done, ${EXIT.failed} failed job, ${EXIT.usage} usage, ${EXIT.account} account or key, ${EXIT.service} service or network, ${EXIT.interrupted} interrupted
 `;
 
-export async function main(words: readonly string[], machine: Machine): Promise<number> {
-  const terminal = createTerminal(machine, { isJson: asksForJson(words) });
-  const signal = machine.signal ?? interruptSignal();
+export async function main(words: readonly string[], host: CliHost): Promise<number> {
+  const terminal = createTerminal(host, { isJson: asksForJson(words) });
+  const signal = host.signal ?? interruptSignal();
   let session: Session | undefined;
   const open: OpenSession = (flags) => {
-    session = createSession(flags, { machine, terminal, signal });
+    session = createSession(flags, { host, terminal, signal });
     return session;
   };
   try {
-    await createProgram(open, machine, terminal).parseAsync(words, { from: 'user' });
+    await createProgram(open, host, terminal).parseAsync(words, { from: 'user' });
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
     if (!signal.aborted || !session) return reportFailure(terminal, error, session);
@@ -60,7 +60,7 @@ export async function main(words: readonly string[], machine: Machine): Promise<
   }
 }
 
-function createProgram(open: OpenSession, { stdout, stderr }: Machine, { isJson }: Terminal): Command {
+function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson }: Terminal): Command {
   const program = new Command('gen-client')
     .description('Images, characters and videos from the command line.')
     .version(VERSION)

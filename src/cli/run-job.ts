@@ -15,7 +15,7 @@ import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
 import type { Session } from './session.js';
-import { saveTo, tryTarget } from './target.js';
+import { checkOutputPath, saveTo } from './target.js';
 import { bytesShown, megabytes, minutes, type ShowProgress } from './terminal.js';
 
 /** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
@@ -50,7 +50,7 @@ export async function runJobCommand(
   const fields = webhook === undefined ? params.fields : { ...params.fields, webhook_url: webhook };
   checkCall(call, fields);
   // A command that is run again under its key finds its own file.
-  await tryTarget(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
+  await checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
   const maker = (session.client() as JobMakers)[call];
   await sendingFiles(session, params, async (onUploadProgress) => {
@@ -138,7 +138,7 @@ function costOf({ status, finalTokenCost, quotedTokenCost, completedAt }: Job): 
   return typeof quotedTokenCost === 'number' && completedAt == null ? `${quotedTokenCost} tokens reserved` : '';
 }
 
-/** A reference of the command line, or of a row of a batch: a public URL, a file on this machine, or else the id of an upload. */
+/** A reference of the command line, or of a row of a batch: a public URL, a file on this host, or else the id of an upload. */
 export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
   const path = folder === '.' ? text : resolve(folder, text);
   if (/^https?:\/\//i.test(text)) return { kind: 'url', path };

@@ -9,7 +9,7 @@ import { asUsage, EXIT, messageOf, type NextStep, sameKeyAgain, UsageError } fro
 import type { OutputStreams, Terminal } from './terminal.js';
 
 /** What a command runs on: the process, or what takes its place in tests. */
-export interface Machine extends OutputStreams {
+export interface CliHost extends OutputStreams {
   readonly stdin: Readable;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Interrupts the command. @default Ctrl-C, or a request to terminate */
@@ -19,12 +19,12 @@ export interface Machine extends OutputStreams {
 }
 
 /** A variable of the environment that is set and not blank. */
-export function variable({ env }: Machine, ...names: readonly string[]): string | undefined {
+export function variable({ env }: CliHost, ...names: readonly string[]): string | undefined {
   return names.map((name) => env[name]?.trim()).find(Boolean);
 }
 
 /** A file, or standard input for `-`. */
-export async function readInput(path: string, { stdin }: Machine): Promise<Uint8Array> {
+export async function readInput(path: string, { stdin }: CliHost): Promise<Uint8Array> {
   try {
     return path === '-' ? await buffer(stdin) : await readFile(path);
   } catch (cause) {
@@ -33,7 +33,7 @@ export async function readInput(path: string, { stdin }: Machine): Promise<Uint8
 }
 
 export interface Session {
-  readonly machine: Machine;
+  readonly host: CliHost;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
   /** What is known so far: for programs, should the command fail. */
@@ -54,11 +54,11 @@ export interface GlobalFlags {
 /** Opens a session. Nothing is called, and no key is asked for, until a command needs the client. */
 export function createSession(
   flags: GlobalFlags,
-  { machine, terminal, signal }: Pick<Session, 'machine' | 'terminal' | 'signal'>,
+  { host, terminal, signal }: Pick<Session, 'host' | 'terminal' | 'signal'>,
 ): Session {
   let client: GenClient | undefined;
   const session: Session = {
-    machine,
+    host,
     terminal,
     signal,
     outcome: {},
@@ -73,14 +73,14 @@ export function createSession(
   return session;
 }
 
-function createClient(flags: GlobalFlags, { machine, terminal }: Session, options: ClientOptions): GenClient {
+function createClient(flags: GlobalFlags, { host, terminal }: Session, options: ClientOptions): GenClient {
   const warn = (message: string) => terminal.note(`Warning: ${message}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
-  const { createClient: create = (all) => new GenClient(all) } = machine;
-  const baseUrl = flags.baseUrl ?? variable(machine, 'GEN_BASE_URL');
+  const { createClient: create = (all) => new GenClient(all) } = host;
+  const baseUrl = flags.baseUrl ?? variable(host, 'GEN_BASE_URL');
   if (!baseUrl) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
   try {
-    return create({ baseUrl, apiKey: variable(machine, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });
+    return create({ baseUrl, apiKey: variable(host, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });
   } catch (cause) {
     return asUsage(cause);
   }

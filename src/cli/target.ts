@@ -22,7 +22,7 @@ const STDOUT = '-';
  * Throws a UsageError that names `--out` and the reason. A file may be there for a command that takes up a job:
  * `saveOutput` compares it with the job's.
  */
-export async function tryTarget(
+export async function checkOutputPath(
   { terminal }: Session,
   { out, force, mayExist }: SaveFlags & { readonly mayExist?: boolean },
   jobs = 1,
@@ -37,7 +37,7 @@ export async function tryTarget(
   if (/[/\\]$/.test(out)) await makeDirectory(out);
   const stats = statsOf(out);
   if (stats?.isDirectory()) {
-    tryDirectory(out);
+    checkDirectory(out);
     return;
   }
   if (jobs > 1) throw new UsageError(`--out: give a directory for several jobs, such as "${out}/".`);
@@ -46,7 +46,7 @@ export async function tryTarget(
   }
   if (stats && !force && !mayExist)
     throw new UsageError(`--out: "${out}" is there already. Pass --force to replace it.`);
-  tryDirectory(dirname(out));
+  checkDirectory(dirname(out));
 }
 
 export async function makeDirectory(path: string): Promise<void> {
@@ -67,7 +67,7 @@ function statsOf(path: string): Stats | undefined {
 }
 
 /** Makes a file and takes it away: what permissions and file systems allow shows in no other way. */
-export function tryDirectory(folder: string): void {
+export function checkDirectory(folder: string): void {
   const path = join(folder, `.gen-client-${systemRandom.uuid()}.try`);
   try {
     closeSync(openSync(path, 'wx'));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
-import type { Machine } from '../../src/cli/session.js';
+import type { CliHost } from '../../src/cli/session.js';
 import type { JobEvent } from '../../src/index.js';
 import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
@@ -157,7 +157,7 @@ describe('a file that cannot be saved', () => {
       if (phase === 'final' && isFirst) disturb();
       isFirst &&= phase !== 'final';
     };
-    const createClient: Machine['createClient'] = (options) =>
+    const createClient: CliHost['createClient'] = (options) =>
       place.options.createClient({ ...options, hooks: { ...options.hooks, onJob } });
     return runCli(['batch', 'prompts.jsonl', ...QUICK, '--concurrency', '1'], { ...place.options, createClient });
   };
@@ -211,7 +211,7 @@ describe('a batch that has stopped', () => {
     // Three creates go, and the others queue.
     const limits = { 'videos.create': { limit: 3, windowMs: 600_000 } };
     const limited = (more: object) => {
-      const createClient: Machine['createClient'] = (options) => place.options.createClient({ ...options, ...more });
+      const createClient: CliHost['createClient'] = (options) => place.options.createClient({ ...options, ...more });
       return runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
     };
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));

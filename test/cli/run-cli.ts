@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { vi } from 'vitest';
 import { main } from '../../src/cli/main.js';
-import type { Machine } from '../../src/cli/session.js';
+import type { CliHost } from '../../src/cli/session.js';
 
 /** How a command ended, and what it wrote. */
 export interface Outcome {
@@ -30,7 +30,7 @@ export interface RunOptions {
   /** The process is moved there: commands of one test share a folder. */
   readonly cwd?: string;
   readonly input?: string;
-  readonly createClient?: Machine['createClient'];
+  readonly createClient?: CliHost['createClient'];
 }
 
 /** Gathers what is written to two streams. */

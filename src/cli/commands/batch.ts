@@ -7,11 +7,11 @@ import { quote } from '../../schemas/show.js';
 import { type BatchTarget, readRecords, refuseTaken } from '../batch/records.js';
 import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
-import { doing, type OpenSession, parseTime, parseTimeout, withExamples } from '../command.js';
+import { type OpenSession, parseTime, parseTimeout, runCommand, withExamples } from '../command.js';
 import { exitCodeOf, messageOf, UsageError } from '../errors.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
 import { readInput, type Session } from '../session.js';
-import { makeDirectory, tryDirectory } from '../target.js';
+import { checkDirectory, makeDirectory } from '../target.js';
 
 interface BatchFlags extends WaitFlags {
   readonly name?: string;
@@ -50,7 +50,7 @@ export function batchCommand(open: OpenSession): Command {
     'batch prompts.jsonl --out out/ --json > results.jsonl',
     'jq -c .[] foxes.json | gen-client batch - --name foxes --out out/',
   ]);
-  return doing<BatchFlags>(command, open, (session, [path = ''], flags) => batch(session, path, flags));
+  return runCommand<BatchFlags>(command, open, (session, [path = ''], flags) => batch(session, path, flags));
 }
 
 function parseCount(text: string): number {
@@ -99,20 +99,20 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
 }
 
 /** The prompts. A pipe has another name in every run, and the keys of the rows are made from the name. */
-async function readPrompts({ machine }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
+async function readPrompts({ host }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
   const stats = path === STDIN ? undefined : statSync(path, { throwIfNoEntry: false });
   if (name === undefined && (path === STDIN || stats?.isFile() === false)) {
     const why = 'so that the same command finds its rows again';
     throw new UsageError(`"${path}" is not a regular file. Name the batch with --name, ${why}.`);
   }
-  return { path, name: name ?? basename(path), bytes: await readInput(path, machine) };
+  return { path, name: name ?? basename(path), bytes: await readInput(path, host) };
 }
 
 async function targetOf({ out, force }: BatchFlags): Promise<BatchTarget> {
   if (out === undefined) throw new UsageError('The output directory is missing. Pass --out <directory>.');
   if (out === '-') throw new UsageError('--out: a batch has several files. Give a directory, such as "out/".');
   await makeDirectory(out);
-  tryDirectory(out);
+  checkDirectory(out);
   return { out, force: force === true };
 }
 

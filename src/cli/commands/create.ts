@@ -2,7 +2,15 @@
 import { Command } from 'commander';
 import { DEFAULT_VIDEO_MODEL, MODELS, ratiosOf } from '../../catalog.js';
 import type { JobCall } from '../../schemas/job.js';
-import { addJobFlags, collect, doing, type JobFlags, type OpenSession, parseNumber, withExamples } from '../command.js';
+import {
+  addJobFlags,
+  collect,
+  type JobFlags,
+  type OpenSession,
+  parseNumber,
+  runCommand,
+  withExamples,
+} from '../command.js';
 import { paramsOf, type ReferenceFields, runJobCommand } from '../run-job.js';
 
 /** A word or a flag, and what it stands for: how its text is read, or the value that it has where it takes none. */
@@ -30,7 +38,7 @@ function making(command: Command, open: OpenSession, { call, words, flags }: Cre
     command.addOption(option);
     return { name: option.attributeName(), field };
   });
-  return doing<JobFlags & Readonly<Record<string, unknown>>>(
+  return runCommand<JobFlags & Readonly<Record<string, unknown>>>(
     addJobFlags(command),
     open,
     async (session, texts, given) => {

@@ -8,7 +8,7 @@ import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
 import type { Fields } from '../../schemas/envelope.js';
 import { signWebhook } from '../../webhooks/index.js';
-import { doing, type OpenSession, withExamples } from '../command.js';
+import { type OpenSession, runCommand, withExamples } from '../command.js';
 import { EXIT, messageOf, UsageError } from '../errors.js';
 import { type Session, variable } from '../session.js';
 
@@ -19,7 +19,7 @@ export function doctorCommand(open: OpenSession): Command {
     )
     .option('--webhook <url>', 'your receiver: gets a signed, a forged and an old event of the type "doctor.ping"');
   withExamples(command, ['doctor', 'doctor --webhook https://app.example/webhooks', 'doctor --json | jq .checks']);
-  return doing<{ webhook?: string }>(command, open, async (session, _, { webhook }) => {
+  return runCommand<{ webhook?: string }>(command, open, async (session, _, { webhook }) => {
     if (webhook !== undefined && !/^https?:$/.test(URL.canParse(webhook) ? new URL(webhook).protocol : '')) {
       throw new UsageError(`--webhook: "${webhook}" is not an http(s) URL.`);
     }
@@ -35,11 +35,11 @@ const ONCE = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: 15_000, rateLimit: 
 
 /** Looks at five things that cost no token. Without the service, clock and key cannot be seen; without the key, no scopes. */
 async function diagnose(session: Session, webhook: string | undefined): Promise<Check[]> {
-  const { machine, signal } = session;
+  const { host, signal } = session;
   const client = session.client(ONCE);
   const checks = await checkService(client, signal);
   if (checks[0]?.status === 'ok') {
-    const hasKey = variable(machine, 'GEN_API_KEY') !== undefined;
+    const hasKey = variable(host, 'GEN_API_KEY') !== undefined;
     const noKey: Check = { name: 'key', status: 'failed', message: 'GEN_API_KEY is not set.' };
     checks.push(...(hasKey ? await checkKey(client, signal) : [noKey]));
   }
@@ -78,7 +78,7 @@ const about =
 
 const NOTED_SKEW_S = 30;
 
-/** Whether the service answers GET /v1/models, which needs no key, and this machine's clock against its Date header. */
+/** Whether the service answers GET /v1/models, which needs no key, and this host's clock against its Date header. */
 async function checkService(client: GenClient, signal: AbortSignal): Promise<Check[]> {
   const says = about('service');
   const begun = systemClock.now();
@@ -103,7 +103,7 @@ function clockCheck(header: string | null, now: number): Check {
   const skewS = Math.round((now - date - 500) / 1000);
   const off = Math.abs(skewS);
   const direction = skewS < 0 ? 'behind' : 'ahead of';
-  const message = `This machine is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
+  const message = `This host is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
   if (off >= WINDOW_S) return says('failed', `${message} Set the clock.`, { skewS });
   return says(off >= NOTED_SKEW_S ? 'warning' : 'ok', message, { skewS });
 }
@@ -185,9 +185,9 @@ const PING_TYPE = 'doctor.ping';
  * Sends a receiver an event that is signed, one that is forged and one that is old, all of a type that means nothing to it. A
  * good receiver takes the first and refuses the others.
  */
-async function checkWebhook(url: string, { machine, signal }: Session): Promise<Check> {
+async function checkWebhook(url: string, { host, signal }: Session): Promise<Check> {
   const says = about('webhook');
-  const secret = variable(machine, 'GEN_WEBHOOK_SECRET');
+  const secret = variable(host, 'GEN_WEBHOOK_SECRET');
   if (secret === undefined) return says('failed', 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.');
   const begun = systemClock.now();
   const id = `evt_doctor_${systemRandom.uuid()}`;

@@ -9,17 +9,17 @@ import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import type { UnfinishedCreate } from '../../transport/create-run.js';
 import { asTheyEnd } from '../../waiting/job-iterables.js';
-import { addSaveFlags, addWaitFlags, doing, type JobFlags, type OpenSession, withExamples } from '../command.js';
+import { addSaveFlags, addWaitFlags, type JobFlags, type OpenSession, runCommand, withExamples } from '../command.js';
 import { asUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
-import { saveTo, tryTarget } from '../target.js';
+import { checkOutputPath, saveTo } from '../target.js';
 import { megabytes } from '../terminal.js';
 
 export function jobCommand(open: OpenSession): Command {
   const command = new Command('job').description('Show a job as it stands.').argument('<job>', 'job id');
   withExamples(command, ['job job_123', 'job job_123 --json | jq -r .job.status']);
-  return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
+  return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const job = await client().jobs.get(id, { signal });
     terminal.result({ job }, describeJob(job, { hasSave: true }));
   });
@@ -34,8 +34,8 @@ export function downloadCommand(open: OpenSession): Command {
     'download job_123 --out fox.mp4 --force',
     'download job_123 --out - | ffplay -',
   ]);
-  return doing<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
-    await tryTarget(session, { ...flags, mayExist: true });
+  return runCommand<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
+    await checkOutputPath(session, { ...flags, mayExist: true });
     const job = await session.client().jobs.get(id, { signal: session.signal });
     const file = await saveTo(session, job, flags);
     session.terminal.result({ job, file }, file ? [`${file.path}  ${megabytes(file.sizeBytes)}`] : []);
@@ -50,8 +50,8 @@ export function waitCommand(open: OpenSession): Command {
     'wait job_123 --out fox.mp4',
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
   ]);
-  return doing<WaitFlags>(command, open, async (session, ids, flags) => {
-    await tryTarget(session, { ...flags, mayExist: true }, ids.length);
+  return runCommand<WaitFlags>(command, open, async (session, ids, flags) => {
+    await checkOutputPath(session, { ...flags, mayExist: true }, ids.length);
     const [id = '', ...others] = ids;
     const what = others.length === 0 ? `Job ${id} goes on. Wait for it` : 'The jobs go on. Wait for them';
     session.next = { what, command: resumeLine(ids, flags) };
@@ -129,7 +129,7 @@ export function jobsCommand(open: OpenSession): Command {
     )
     .argument('<file>', 'the file of the store');
   withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
-  return doing(command, open, async ({ terminal }, [path = '']) => {
+  return runCommand(command, open, async ({ terminal }, [path = '']) => {
     const jobs: UnfinishedCreate[] = [];
     const store = await existingStore(path);
     for await (const create of unfinishedCreatesIn(ledgerOf(store, systemClock))) jobs.push(create);
@@ -164,10 +164,10 @@ export function resumeCommand(open: OpenSession): Command {
     )
     .argument('<file>', 'the file of the store');
   withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);
-  return doing<WaitFlags>(command, open, async (session, [path = ''], flags) => {
+  return runCommand<WaitFlags>(command, open, async (session, [path = ''], flags) => {
     const out = flags.out ?? './';
     const store = await existingStore(path);
-    await tryTarget(session, { ...flags, out, mayExist: true }, 2);
+    await checkOutputPath(session, { ...flags, out, mayExist: true }, 2);
     session.next = { what: 'Run the same command again: it goes on where it was and pays for no job twice.' };
     const client = session.client({ store });
     try {

@@ -7,7 +7,7 @@ import { extra, type Fields } from '../../schemas/envelope.js';
 import type { UploadType } from '../../schemas/media-type.js';
 import type { Upload } from '../../schemas/upload.js';
 import type { FileOptions } from '../../uploading/upload-options.js';
-import { doing, type OpenSession, parseKey, withExamples } from '../command.js';
+import { type OpenSession, parseKey, runCommand, withExamples } from '../command.js';
 import { UsageError } from '../errors.js';
 import { paramsOf, referenceIn, sendingFiles } from '../run-job.js';
 import type { Session } from '../session.js';
@@ -17,7 +17,7 @@ import { characterImageCommand } from './create.js';
 export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
     .description('Upload files for use as references or sources; prints their upload ids.')
-    .argument('<file...>', 'files on this machine')
+    .argument('<file...>', 'files on this host')
     .option('--mime-type <type>', 'media type, where neither name nor content tells it')
     .addOption(new Option('--type <type>', 'what it is used as').choices(['IMAGE', 'VIDEO', 'AUDIO']))
     .option('--name <name>', "name for the service (default: the file's)");
@@ -26,12 +26,12 @@ export function uploadCommand(open: OpenSession): Command {
     'upload clip.bin --mime-type video/mp4',
     'upload a.png b.png --json | jq -r ".uploads[].upload_id"',
   ]);
-  return doing<{ mimeType?: string; type?: UploadType; name?: string }>(
+  return runCommand<{ mimeType?: string; type?: UploadType; name?: string }>(
     command,
     open,
     async (session, files, flags) => {
       for (const file of files) {
-        if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
+        if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this host.`);
       }
       const uploads: (Upload & { readonly file: string })[] = [];
       session.outcome = { uploads };
@@ -78,7 +78,7 @@ function registerCommand(open: OpenSession): Command {
     .argument('<image>', 'file or upload id')
     .option('--idempotency-key <key>', 'the same key again registers nothing new', parseKey);
   withExamples(command, ['character register Mira mira.png']);
-  return doing<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {
+  return runCommand<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {
     const given = paramsOf([[{ uploads: 'upload_id' }, image]]);
     const { upload_id = image } = given.fields;
     const { idempotencyKey } = flags;
@@ -98,7 +98,7 @@ function registerCommand(open: OpenSession): Command {
 function listCommand(open: OpenSession): Command {
   const command = new Command('list').description('List the characters of the account.');
   withExamples(command, ['character list', 'character list --json | jq ".characters[].character_id"']);
-  return doing(command, open, async ({ client, terminal, signal }) => {
+  return runCommand(command, open, async ({ client, terminal, signal }) => {
     const list = await client().characters.list({ signal });
     terminal.result(list, list.characters.map(characterLine));
   });
@@ -107,7 +107,7 @@ function listCommand(open: OpenSession): Command {
 function getCommand(open: OpenSession): Command {
   const command = new Command('get').description('Show one character.').argument('<id>', 'id or slug');
   withExamples(command, ['character get <character_id>']);
-  return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
+  return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const character = await client().characters.get(id, { signal });
     terminal.result({ character }, [characterLine(extra(character))]);
   });
@@ -116,7 +116,7 @@ function getCommand(open: OpenSession): Command {
 function deleteCommand(open: OpenSession): Command {
   const command = new Command('delete').description('Delete a character.').argument('<id>', 'id or slug');
   withExamples(command, ['character delete <character_id>']);
-  return doing(command, open, async ({ client, terminal, signal }, [id = '']) => {
+  return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const answer = await client().characters.delete(id, { signal });
     terminal.result({ deleted: id, answer }, [`${id}  deleted`]);
   });
@@ -132,7 +132,7 @@ function characterLine(record: Readonly<Record<string, unknown>>): string {
 export function modelsCommand(open: OpenSession): Command {
   const command = new Command('models').description("List the service's models with what they can do. Needs no key.");
   withExamples(command, ['models', 'models --json | jq ".models[0]"']);
-  return doing(command, open, async ({ client, terminal, signal }) => {
+  return runCommand(command, open, async ({ client, terminal, signal }) => {
     const list = await client().models.list({ signal });
     const rows = list.models.map(describeModel);
     const width = Math.max(0, ...rows.map(([alias]) => alias.length));

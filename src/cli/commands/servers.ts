@@ -3,9 +3,9 @@ import { serve } from '../../sandbox/http/serve.js';
 import { isFields } from '../../schemas/envelope.js';
 import { quote } from '../../schemas/show.js';
 import { createWebhookHandler, type WebhookEvent, WebhookVerificationError } from '../../webhooks/index.js';
-import { doing, type OpenSession, parseNumber, parseTime, withExamples } from '../command.js';
+import { type OpenSession, parseNumber, parseTime, runCommand, withExamples } from '../command.js';
 import { asUsage, UsageError } from '../errors.js';
-import { type Machine, variable } from '../session.js';
+import { type CliHost, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
 
 interface SandboxFlags {
@@ -22,7 +22,7 @@ interface SandboxFlags {
 
 export function sandboxCommand(open: OpenSession): Command {
   const command = new Command('sandbox')
-    .description('Serve the whole service on this machine, in memory, with a page at /. Ctrl-C ends it.')
+    .description('Serve the whole service on this host, in memory, with a page at /. Ctrl-C ends it.')
     .option('-p, --port <port>', '0 takes any free one', parseNumber, 4010)
     .option('--host <host>', 'address to listen on; anything but loopback lets others in', '127.0.0.1')
     .option('--speed <factor>', 'sandbox seconds in a real one', parseNumber, 1)
@@ -38,7 +38,7 @@ export function sandboxCommand(open: OpenSession): Command {
     'sandbox --port 0 --json   # one line with baseUrl, apiKey and webhookSecret',
     'sandbox --key test-key --job-time 20s',
   ]);
-  return doing<SandboxFlags>(command, open, async (session, _, flags) => {
+  return runCommand<SandboxFlags>(command, open, async (session, _, flags) => {
     const { terminal } = session;
     const sandbox = await sandboxFromFlags(flags);
     const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(asUsage);
@@ -91,10 +91,10 @@ function listenCommand(open: OpenSession): Command {
     'webhook listen --json | jq -c .event.type',
     'video "a fox" --webhook https://your-tunnel.example/hook --no-wait',
   ]);
-  return doing<{ port: number; host: string }>(command, open, async (session, _, { port, host }) => {
+  return runCommand<{ port: number; host: string }>(command, open, async (session, _, { port, host }) => {
     const { terminal } = session;
     const handler = createWebhookHandler({
-      secret: secretOrRefuse(session.machine),
+      secret: secretOrRefuse(session.host),
       on: { '*': (event) => terminal.result({ event }, [describeEvent(event)]) },
       onError: (error) => {
         const isRefusal = WebhookVerificationError.isInstance(error);
@@ -109,9 +109,9 @@ function listenCommand(open: OpenSession): Command {
   });
 }
 
-/** The secret comes from the environment only: what stands on a command line is seen by everyone on the machine. */
-function secretOrRefuse(machine: Machine): string {
-  const secret = variable(machine, 'GEN_WEBHOOK_SECRET');
+/** The secret comes from the environment only: what stands on a command line is seen by everyone on the host. */
+function secretOrRefuse(host: CliHost): string {
+  const secret = variable(host, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;
   throw new UsageError('GEN_WEBHOOK_SECRET is not set. Put the signing secret there; the console shows it.');
 }
