@@ -49,8 +49,10 @@ export async function main(words: readonly string[], host: CliHost): Promise<num
   };
   try {
     await createProgram(open, host, terminal).parseAsync(words, { from: 'user' });
+    terminal.end();
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
+    terminal.end();
     if (!signal.aborted || !session) return reportFailure(terminal, error, session);
     const message = sentenceOf(session.next ?? { what: 'Nothing was created.' });
     const interruption = { name: 'Interrupted', message, code: 'interrupted' };

@@ -16,7 +16,7 @@ import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
 import type { Session } from './session.js';
 import { checkOutputPath, saveTo } from './target.js';
-import { bytesShown, megabytes, minutes, type ShowProgress } from './terminal.js';
+import { bytesShown, megabytes, type ShowProgress } from './terminal.js';
 
 /** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
 export type JobMakers = {
@@ -92,7 +92,7 @@ export async function waitAndSave(
   const onUpdate = (job: Job, { etaMs }: Partial<JobProgress> = {}) => {
     session.outcome.job = job;
     show ??= session.terminal.progress(job.id);
-    show(`${job.status}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`, job.status);
+    show({ text: job.status, step: job.status, etaMs });
   };
   const began = (job: Job) => {
     session.next = { what: `Job ${job.id} goes on. Wait for it`, command: resumeLine(job.id, flags) };
@@ -138,7 +138,7 @@ function costOf({ status, finalTokenCost, quotedTokenCost, completedAt }: Job): 
   return typeof quotedTokenCost === 'number' && completedAt == null ? `${quotedTokenCost} tokens reserved` : '';
 }
 
-/** A reference of the command line, or of a row of a batch: a public URL, a file on this host, or else the id of an upload. */
+/** A reference of the command line, or of a row of a batch: a public URL, a file on this machine, or else the id of an upload. */
 export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
   const path = folder === '.' ? text : resolve(folder, text);
   if (/^https?:\/\//i.test(text)) return { kind: 'url', path };
@@ -194,7 +194,7 @@ export async function sendingFiles<T>(
   const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
   const show = session.terminal.progress(`Uploading ${what}`);
   try {
-    return await call(({ sentBytes, totalBytes }) => show(...bytesShown(sentBytes, totalBytes)));
+    return await call(({ sentBytes, totalBytes }) => show(bytesShown(sentBytes, totalBytes)));
   } catch (error) {
     // The library knows only the field.
     if (!PreflightError.isInstance(error)) throw error;

@@ -11,7 +11,6 @@ import type { OutputStreams, Terminal } from './terminal.js';
 /** What a command runs on: the process, or what takes its place in tests. */
 export interface CliHost extends OutputStreams {
   readonly stdin: Readable;
-  readonly env: Readonly<Record<string, string | undefined>>;
   /** Interrupts the command. @default Ctrl-C, or a request to terminate */
   readonly signal?: AbortSignal;
   /** Makes the client. @default a GenClient with these options */

@@ -96,7 +96,7 @@ export async function saveTo(
       return await saveOutput(client, job, out, {
         signal: session.signal,
         overwrite: force === true,
-        onProgress: ({ receivedBytes, totalBytes }) => show(...bytesShown(receivedBytes, totalBytes)),
+        onProgress: ({ receivedBytes, totalBytes }) => show(bytesShown(receivedBytes, totalBytes)),
       });
     }
   } catch (error) {

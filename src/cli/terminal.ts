@@ -1,20 +1,54 @@
 import type { Writable } from 'node:stream';
+import { systemClock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
+import { type LiveHost, liveLineOf } from './live-line.js';
 
-/** Shows how far something has come: one line for each step. */
-export type ShowProgress = (text: string, step: string | number) => void;
+/** How far something has come. */
+export interface Progress {
+  readonly text: string;
+  /** Without a live line, a line is written for each step. */
+  readonly step: string | number;
+  /** Estimated milliseconds until its end. */
+  readonly etaMs?: number | undefined;
+  /** From 0 to 1. */
+  readonly share?: number | undefined;
+}
 
-/** Bytes moved, of how many where that is known. The steps are quarters, so that a log stays short. */
-export function bytesShown(done: number, total: number | undefined): [text: string, step: number] {
-  if (!total) return [megabytes(done), 0];
-  return [`${Math.floor((100 * done) / total)}% of ${megabytes(total)}`, Math.floor((4 * done) / total)];
+export type ShowProgress = (progress: Progress) => void;
+
+/** Bytes moved, of how many if that is known. The steps are quarters, so that a log stays short. */
+export function bytesShown(done: number, total: number | undefined): Progress {
+  if (!total) return { text: megabytes(done), step: 0 };
+  const share = done / total;
+  return { text: `${Math.floor(100 * share)}% of ${megabytes(total)}`, step: Math.floor(4 * share), share };
 }
 
 /** A time as `1:05`. */
-export function minutes(ms: number): string {
+function minutes(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}
+
+const BAR_WIDTH = 20;
+
+function bar(share: number): string {
+  const full = Math.round(BAR_WIDTH * Math.min(1, Math.max(0, share)));
+  return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}`;
+}
+
+/** A live line: its text, the time that has passed, and the time that is left, which both run on between updates. */
+function liveText(label: string, { text, etaMs, share }: Progress, startMs: number, seenMs: number): string {
+  const nowMs = systemClock.now();
+  const leftMs = etaMs === undefined ? 0 : etaMs - (nowMs - seenMs);
+  const left = leftMs > 0 ? `, about ${minutes(leftMs)} left` : '';
+  const words = [
+    label,
+    share === undefined ? undefined : bar(share),
+    text,
+    `${minutes(nowMs - startMs)} elapsed${left}`,
+  ];
+  return plainText(words.filter((word) => word !== undefined).join('  '));
 }
 
 export function megabytes(bytes: number): string {
@@ -51,26 +85,34 @@ export interface Terminal {
   stream(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void>;
   /** Something worth knowing on the way; not for programs. */
   note(text: string): void;
-  /** Shows the steps of something; not for programs. */
-  progress(label: string): ShowProgress;
+  /** Shows the steps of something; not for programs. `isLive` shows it only on a live line. */
+  progress(label: string, options?: { readonly isLive?: boolean }): ShowProgress;
+  /** Removes the live line. */
+  end(): void;
 }
 
-export interface OutputStreams {
+export interface OutputStreams extends LiveHost {
   readonly stdout: Writable & { readonly isTTY?: boolean };
-  readonly stderr: Writable;
 }
 
-export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { isJson: boolean }): Terminal {
+export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolean }): Terminal {
+  const { stdout, stderr } = host;
+  const live = isJson ? undefined : liveLineOf(host);
+  const write = (stream: Writable, text: string) => {
+    if (live) live.above(() => stream.write(text));
+    else stream.write(text);
+  };
   const note = (text: string) => {
-    if (!isJson) stderr.write(`${plainText(text)}\n`);
+    if (!isJson) write(stderr, `${plainText(text)}\n`);
   };
   let lineStream: Writable = stdout;
   const print = (lines: readonly string[]) => {
-    if (!isJson) lineStream.write(lines.map((line) => `${plainText(line)}\n`).join(''));
+    if (!isJson && lines.length > 0) write(lineStream, lines.map((line) => `${plainText(line)}\n`).join(''));
   };
   return {
     isJson,
     result(value, lines) {
+      live?.end();
       if (isJson) stdout.write(`${plainJson(value)}\n`);
       else print(lines);
     },
@@ -83,13 +125,18 @@ export function createTerminal({ stdout, stderr }: OutputStreams, { isJson }: { 
     },
     stream: (body, signal) => pour(body, stdout, signal),
     note,
-    progress(label) {
+    progress(label, { isLive = false } = {}) {
+      const startMs = systemClock.now();
       let last: string | number | undefined;
-      return (text, step) => {
-        if (step !== last) note(`${label}: ${text}`);
+      return (progress) => {
+        const { text, step, etaMs } = progress;
+        const seenMs = systemClock.now();
+        if (live) live.show(() => liveText(label, progress, startMs, seenMs));
+        else if (step !== last && !isLive) note(`${label}: ${text}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`);
         last = step;
       };
     },
+    end: () => live?.end(),
   };
 }
 

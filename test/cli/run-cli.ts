@@ -31,6 +31,8 @@ export interface RunOptions {
   readonly cwd?: string;
   readonly input?: string;
   readonly createClient?: CliHost['createClient'];
+  /** If true, stderr is a terminal of 100 columns. */
+  readonly isTerminal?: boolean;
 }
 
 /** Gathers what is written to two streams. */
@@ -59,11 +61,11 @@ export function gathering(stdout: Readable | null, stderr: Readable | null) {
 /** Starts a command in this process. Nothing of this process's environment gets there. */
 export function startCli(
   words: readonly string[],
-  { env = {}, cwd, input = '', createClient }: RunOptions = {},
+  { env = {}, cwd, input = '', createClient, isTerminal = false }: RunOptions = {},
 ): Running {
   if (cwd !== undefined) process.chdir(cwd);
   const controller = new AbortController();
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const [stdout, stderr] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: isTerminal, columns: 100 })];
   const { written, shows, outcome } = gathering(stdout, stderr);
   const stdin = Readable.from([Buffer.from(input)]);
   const { signal } = controller;

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileStore } from '../../adapters/node/index.js';
 import { usdOf } from '../../rules/price.js';
+import { systemClock } from '../../runtime/clock.js';
 import { quote } from '../../schemas/show.js';
 import { type BatchTarget, readRecords, refuseTaken } from '../batch/records.js';
 import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
@@ -12,6 +13,7 @@ import { exitCodeOf, messageOf, UsageError } from '../errors.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
 import { readInput, type Session } from '../session.js';
 import { checkDirectory, makeDirectory } from '../target.js';
+import type { Progress } from '../terminal.js';
 
 interface BatchFlags extends WaitFlags {
   readonly name?: string;
@@ -82,10 +84,14 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
         return reportOf(results);
       },
     };
+    const show = session.terminal.progress('Batch', { isLive: true });
+    const startMs = systemClock.now();
     const onResult = (result: RowResult) => {
       results.push(result);
       tell(session, result);
+      show(batchProgress(results, rows.length, systemClock.now() - startMs));
     };
+    show(batchProgress(results, rows.length, 0));
     const { maxTokens } = flags;
     const concurrency = Math.max(1, flags.concurrency);
     const plan = { rows, client, store, records, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
@@ -201,6 +207,15 @@ function reportLines(report: ReturnType<typeof reportOf>): string[] {
     `${counted(tokens, 'token')} charged (${report.usd.toFixed(2)} USD)${quoted}.`,
     ...costs.map((one) => `  ${one.name.padEnd(width)}  ${counted(one.jobs, 'job')}  ${counted(one.tokens, 'token')}`),
   ];
+}
+
+/** The overall bar. The rows that are left take as long on average as those that have ended. */
+function batchProgress(results: readonly RowResult[], rows: number, elapsedMs: number): Progress {
+  const { failed, tokens } = reportOf(results);
+  const done = results.length;
+  const text = `${done} of ${rows} done, ${failed} failed, ${counted(tokens, 'token')}`;
+  const etaMs = done === 0 ? undefined : (elapsedMs / done) * (rows - done);
+  return { text, step: done, share: done / rows, etaMs };
 }
 
 function counted(count: number, noun: string): string {

@@ -78,7 +78,7 @@ const about =
 
 const NOTED_SKEW_S = 30;
 
-/** Whether the service answers GET /v1/models, which needs no key, and this host's clock against its Date header. */
+/** Whether the service answers GET /v1/models, which needs no key, and this machine's clock against its Date header. */
 async function checkService(client: GenClient, signal: AbortSignal): Promise<Check[]> {
   const says = about('service');
   const begun = systemClock.now();
@@ -103,7 +103,7 @@ function clockCheck(header: string | null, now: number): Check {
   const skewS = Math.round((now - date - 500) / 1000);
   const off = Math.abs(skewS);
   const direction = skewS < 0 ? 'behind' : 'ahead of';
-  const message = `This host is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
+  const message = `This machine is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
   if (off >= WINDOW_S) return says('failed', `${message} Set the clock.`, { skewS });
   return says(off >= NOTED_SKEW_S ? 'warning' : 'ok', message, { skewS });
 }

@@ -17,7 +17,7 @@ import { characterImageCommand } from './create.js';
 export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
     .description('Upload files for use as references or sources; prints their upload ids.')
-    .argument('<file...>', 'files on this host')
+    .argument('<file...>', 'files on this machine')
     .option('--mime-type <type>', 'media type, where neither name nor content tells it')
     .addOption(new Option('--type <type>', 'what it is used as').choices(['IMAGE', 'VIDEO', 'AUDIO']))
     .option('--name <name>', "name for the service (default: the file's)");
@@ -31,7 +31,7 @@ export function uploadCommand(open: OpenSession): Command {
     open,
     async (session, files, flags) => {
       for (const file of files) {
-        if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this host.`);
+        if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
       }
       const uploads: (Upload & { readonly file: string })[] = [];
       session.outcome = { uploads };
@@ -55,7 +55,7 @@ function uploadWithProgress(session: Session, path: string, options: FileOptions
   return session.client().uploads.upload(fromPath(path), {
     ...options,
     signal: session.signal,
-    onProgress: ({ sentBytes, totalBytes }) => show(...bytesShown(sentBytes, totalBytes)),
+    onProgress: ({ sentBytes, totalBytes }) => show(bytesShown(sentBytes, totalBytes)),
   });
 }
 

@@ -22,7 +22,7 @@ interface SandboxFlags {
 
 export function sandboxCommand(open: OpenSession): Command {
   const command = new Command('sandbox')
-    .description('Serve the whole service on this host, in memory, with a page at /. Ctrl-C ends it.')
+    .description('Serve the whole service on this machine, in memory, with a page at /. Ctrl-C ends it.')
     .option('-p, --port <port>', '0 takes any free one', parseNumber, 4010)
     .option('--host <host>', 'address to listen on; anything but loopback lets others in', '127.0.0.1')
     .option('--speed <factor>', 'sandbox seconds in a real one', parseNumber, 1)
@@ -109,7 +109,7 @@ function listenCommand(open: OpenSession): Command {
   });
 }
 
-/** The secret comes from the environment only: what stands on a command line is seen by everyone on the host. */
+/** The secret comes from the environment only: what stands on a command line is seen by everyone on the machine. */
 function secretOrRefuse(host: CliHost): string {
   const secret = variable(host, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;

@@ -1,0 +1,55 @@
+// A line of stderr that is rewritten in place, for people in front of a terminal.
+import type { Writable } from 'node:stream';
+import { createLogUpdate } from 'log-update';
+import { systemClock } from '../runtime/clock.js';
+
+/** Times run on between two updates. */
+const TICK_MS = 1_000;
+const DEFAULT_COLUMNS = 80;
+
+export interface LiveHost {
+  readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number };
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface LiveLine {
+  /** Shows a line, computed again every second. */
+  show(line: () => string): void;
+  /** Writes other text above the line. */
+  above(write: () => void): void;
+  /** Removes the line. */
+  end(): void;
+}
+
+/** Returns undefined if nothing may move: without a terminal, in CI, or with NO_COLOR. */
+export function liveLineOf({ stderr, env }: LiveHost): LiveLine | undefined {
+  if (!stderr.isTTY || env.CI || env.NO_COLOR || env.TERM === 'dumb') return undefined;
+  const update = createLogUpdate(stderr, { showCursor: true });
+  let line: (() => string) | undefined;
+  let stop = () => {};
+  const draw = () => {
+    if (line) update(line().slice(0, (stderr.columns ?? DEFAULT_COLUMNS) - 1));
+  };
+  const tick = () => {
+    draw();
+    stop = systemClock.after(TICK_MS, tick, { isIdle: true });
+  };
+  return {
+    show(next) {
+      const isFirst = line === undefined;
+      line = next;
+      if (isFirst) tick();
+      else draw();
+    },
+    above(write) {
+      update.clear();
+      write();
+      draw();
+    },
+    end() {
+      stop();
+      line = undefined;
+      update.clear();
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { stripVTControlCharacters } from 'node:util';
+import { expect, it, vi } from 'vitest';
+import { createTerminal } from '../../src/cli/terminal.js';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
+
+const place = cliOnSandbox();
+const { sandbox } = place;
+const QUICK = ['--poll', '100ms'];
+const onTerminal = (words: readonly string[], env: Record<string, string> = {}) =>
+  runCli(words, { ...place.options, env: { ...place.env, ...env }, isTerminal: true });
+/** Erases a line, or moves the cursor up. */
+const MOVES = '\u001B[';
+
+it('a job is one line of a terminal, with its status, the time that has passed, and the time left', async () => {
+  const { code, stdout, stderr } = await onTerminal(['video', 'a fox', '--out', 'a.mp4', ...QUICK]);
+  expect(code).toBe(0);
+  expect(stderr).toContain(MOVES);
+  const shown = stripVTControlCharacters(stderr);
+  expect(shown).toMatch(/job_\w+ {2}processing {2}0:00 elapsed/);
+  expect(shown).toMatch(/Saving job_\w+ {2}█+ {2}100% of [\d.]+ MB/);
+  const { stdout: plain } = await runCli(['job', sandbox.jobs[0]?.id ?? ''], place.options);
+  expect(stdout.split('\n')[0]).toBe(plain.split('\n')[0]);
+  expect(stdout).not.toContain(MOVES);
+});
+
+it('times run on between two updates', () => {
+  vi.useFakeTimers();
+  const stderr = Object.assign(new PassThrough(), { isTTY: true, columns: 100 });
+  const terminal = createTerminal({ stdout: new PassThrough(), stderr, env: {} }, { isJson: false });
+  terminal.progress('job_1')({ text: 'processing', step: 'processing', etaMs: 65_000 });
+  vi.advanceTimersByTime(3_050);
+  terminal.end();
+  vi.advanceTimersByTime(60_000);
+  vi.useRealTimers();
+  const frames = stripVTControlCharacters(String(stderr.read())).split('\n').filter(Boolean);
+  const line = (elapsed: string, left: string) => `job_1  processing  ${elapsed} elapsed, about ${left} left`;
+  expect(frames).toEqual([line('0:00', '1:05'), line('0:01', '1:03'), line('0:02', '1:02'), line('0:03', '1:01')]);
+});
+
+it('a batch is one bar, below the rows that have ended', async () => {
+  const rows = Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-fast', prompt: `fox ${at}` }));
+  const failing = { ...rows[0], prompt: 'a fox [fail:generation_failed]' };
+  writeFileSync(join(place.folder, 'p.jsonl'), [...rows, failing].map((row) => JSON.stringify(row)).join('\n'));
+  const { code, stdout, stderr } = await onTerminal(['batch', 'p.jsonl', '--out', 'out/', ...QUICK]);
+  expect(code).toBe(1);
+  const shown = stripVTControlCharacters(stderr);
+  expect(shown).toMatch(/Batch {2}░{20} {2}0 of 5 done, 0 failed, 0 tokens {2}0:00 elapsed/);
+  expect(shown).toMatch(/Batch {2}█{20} {2}5 of 5 done, 1 failed, 8 tokens/);
+  expect(stdout.split('\n').filter((line) => line.startsWith('line '))).toHaveLength(5);
+});
+
+it.each([{ CI: 'true' }, { NO_COLOR: '1' }, { TERM: 'dumb' }])('nothing moves with %j', async (env) => {
+  const words = ['video', 'a fox', '--out', 'a.mp4', ...QUICK];
+  const { stderr } = await onTerminal(words, env);
+  expect(stderr).not.toContain(MOVES);
+  expect(stderr).toMatch(/^Job job_\w+ accepted, \d+ tokens reserved\.\njob_\w+: /);
+});
+
+it('nothing moves with --json, or without a terminal', async () => {
+  const words = ['image', 'a fox', ...QUICK];
+  expect((await onTerminal([...words, '--json'])).stderr).toBe('');
+  expect((await runCli(words, place.options)).stderr).not.toContain(MOVES);
+});
