@@ -251,7 +251,7 @@ export interface Hooks {
   readonly onRetry?: ((event: RetryEvent) => void) | undefined;
   /** A job was accepted, has ended, or its file is stored. Once per phase, job and process. */
   readonly onJob?: ((event: JobEvent) => void) | undefined;
-  /** A call waits for its rate limit: for a free slot, or because the service asked for it. */
+  /** Called when a call waits for a slot of its rate limit, for the end of a 429, or for room in its budget. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }
 
