@@ -103,7 +103,7 @@ class GenImageModel implements ImageModelV4 {
 
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
     const image = prepareImage(this.modelId, call);
-    return this.#withKeys(call, image.own.idempotencyKey, async (keys) => {
+    return this.#withKeys({ ...call, shared: call.headers }, image.own.idempotencyKey, async (keys) => {
       const client = await this.#source.client();
       const { done, metadata, ...result } = await makeOutputs(client, 'image', { call, keys, ...image });
       return {
@@ -144,7 +144,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
-    return this.#withKeys(call, async (client, video) => {
+    return this.#withKeys(call, 'headers', async (client, video) => {
       const { done, metadata, ...result } = await makeOutputs(client, 'video', video);
       return {
         ...result,
@@ -156,7 +156,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
-    return this.#withKeys(call, (client, video) => {
+    return this.#withKeys(call, 'providerOptions', (client, video) => {
       refuseWaitingOptions(video.own);
       return startJobs(client, this.modelId, video);
     });
@@ -171,9 +171,17 @@ class GenVideoModel implements Experimental_VideoModelV4 {
     return { webhookUrl: url, received };
   }
 
-  async #withKeys<T>(call: VideoCall, run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>): Promise<T> {
+  /** `sharing` names the object that the parts of one call have in common. */
+  async #withKeys<T>(
+    call: VideoCall,
+    sharing: 'headers' | 'providerOptions',
+    run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>,
+  ): Promise<T> {
     const video = prepareVideo(this.modelId, call);
-    return this.#outputKeys(call, video.own.idempotencyKey, async (keys) =>
+    const ownKey = video.own.idempotencyKey;
+    // A program may pass one object of settings to many calls, but not one that contains the key of an order.
+    const shared = sharing === 'headers' ? call.headers : ownKey === undefined ? undefined : call.providerOptions;
+    return this.#outputKeys({ headers: call.headers, n: call.n, shared }, ownKey, async (keys) =>
       run(await this.#source.client(), { call, keys, ...video }),
     );
   }

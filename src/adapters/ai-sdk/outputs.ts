@@ -184,29 +184,27 @@ interface CallGroup {
 type CallHeaders = Record<string, string | undefined> | undefined;
 
 /**
- * Gives every intended output a key of its own, and a repeat of the same call the same keys again.
+ * Gives each output its own key, and a repeated call the same keys.
  *
- * The core makes one headers object for each `generateImage` or `generateVideo` and hands that very object to every call
- * it makes: to the calls of a fan-out, which run side by side, and to a repeat, which runs after. So calls with one
- * headers object that overlap are parts of a fan-out and get different keys; a later one is a repeat and gets the first
- * one's. With `poll` and `webhook` the core copies the headers for each start, and every start has the caller's key: the
- * same job twice costs nothing, a second job does.
+ * The core splits a call into parts that run side by side, and repeats a failed part. All parts of a `doGenerate` share one
+ * headers object. For `doStart` the core copies the headers, but passes on the caller's `providerOptions`. So calls that
+ * share the object and overlap are parts and get different keys. A later one is a repeat and gets the first one's.
  */
 export function createOutputKeys() {
   const groups = new WeakMap<object, CallGroup>();
-  /** Runs one call with its keys. They are taken before anything is awaited: parts of a call come together. */
+  /** Runs one call with its keys. They are chosen before anything is awaited, because parts arrive together. */
   return async <T>(
-    call: { readonly headers?: CallHeaders; readonly n: number },
+    { headers, n, shared }: { readonly headers?: CallHeaders; readonly n: number; readonly shared: object | undefined },
     ownKey: string | undefined,
     run: (keys: readonly string[]) => Promise<T>,
   ): Promise<T> => {
-    const known = call.headers && groups.get(call.headers);
-    const group = known ?? { base: ownKey ?? keyFromHeaders(call.headers) ?? systemRandom.uuid(), inFlight: 0 };
-    if (call.headers) groups.set(call.headers, group);
+    const known = shared && groups.get(shared);
+    const group = known ?? { base: ownKey ?? keyFromHeaders(headers) ?? systemRandom.uuid(), inFlight: 0 };
+    if (shared) groups.set(shared, group);
     const part = group.inFlight++;
     const prefix = part === 0 ? group.base : `${group.base}:part-${part + 1}`;
     try {
-      return await run(Array.from({ length: call.n }, (_, at) => (at === 0 ? prefix : `${prefix}:${at + 1}`)));
+      return await run(Array.from({ length: n }, (_, at) => (at === 0 ? prefix : `${prefix}:${at + 1}`)));
     } finally {
       group.inFlight--;
     }

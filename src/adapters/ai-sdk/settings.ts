@@ -7,7 +7,7 @@ import type {
 } from '@ai-sdk/provider';
 import { MODELS, modelCapabilities, ratiosOf } from '../../catalog.js';
 import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from '../../client/create-options.js';
-import { GenError } from '../../errors/index.js';
+import { GenError, PreflightError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
 import { nearest, noSuchOption } from '../../schemas/show.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
@@ -135,7 +135,13 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
       warnings.push({ type: 'compatibility', feature: 'size', details: `${size} was asked for as ratio ${ratio}.` });
     }
   }
-  if (mask) warnings.push(unsupported('mask', 'The service documents no masked edits.'));
+  if (mask) {
+    const fix = 'Leave prompt.mask out, and describe the edit in the prompt.';
+    throw new PreflightError(`generateImage: the service documents no masked edits. ${fix}`, {
+      code: 'invalid_request',
+      param: 'mask',
+    });
+  }
   const references = referenceFields(files, () => ['reference_upload_ids', 'reference_image_urls']);
   return prepared(modelId, call, { ...fields, ...references }, warnings);
 }
