@@ -152,9 +152,8 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
 }
 
 /**
- * The service has refused the create, and the run ends. When it is started again it sends its own key first: whoever repeats
- * the order later sends that key, and has to find the job under it. Only a service that holds the refusal against the key
- * repeats it as it was: then, at once, a new key goes out.
+ * The service has refused the create, and the run ends. Restarted, it sends its own key first, so that whoever repeats the order
+ * finds the job. If the service holds the refusal against the key, a new key goes out at once.
  */
 function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, error } = failure;
@@ -167,13 +166,9 @@ function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure
 }
 
 /**
- * A character is still under review. Nothing was reserved, and the spec wants the next create under a new key; but it does
- * not say whether the refused key may be used again. If only a new key were sent, a run that is repeated from its beginning
- * could have the first key accepted as well, and be charged twice. So the own key is sent again first. A service that
- * holds the refusal against the key repeats it as it was: then, at once, the new key goes out.
- *
- * What remains is a review that ends between these two creates, at a service that holds no refusals. A persistent run has a
- * record, so it is not repeated from its beginning; it may wait between the two.
+ * A character is still under review. The spec asks for a new key, but not whether the refused key stays usable. So the own key
+ * goes first: with only a new key, a run that is repeated from its beginning could have both accepted. A service that holds
+ * the refusal against the key repeats it; then, at once, the new key goes out.
  */
 function refusedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, retryAfterMs, error } = failure;
