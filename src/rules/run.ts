@@ -35,12 +35,9 @@ const STORE_RETRIES = 10;
 /**
  * What a run does after what it saw: the one set of rules behind `createAndWait`, the queue's worker and durable runs.
  * A function of its arguments alone, JSON in and JSON out.
- *
- * The rules:
- * - A create goes out under a new key only after the service has said that the key before it led to nothing: its job
- *   failed, or the create was refused. An answer that was lost says nothing, so the same key is sent again.
- * - A webhook is a hint. The job is read.
- * - A wait whose end lies beyond the time limit is not begun.
+ * - A create gets a new key only after the service has said that the key before it led to nothing. After a lost response, the
+ *   same key is sent again.
+ * - A webhook is a hint: the job is polled. A wait that would end after the timeout does not begin.
  */
 export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   const run = countTime(before, event);
@@ -141,8 +138,7 @@ function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): J
     // have sent the second key before, with an answer that was lost or never recorded: it settles that key first.
     return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, late: { ...late, again: createStep(run) } });
   }
-  // What was not sent for want of a connection is sent when there is one, what a budget has no room for until other creates
-  // are settled, when they are, and what another process had taken, again. Any other unsent call would be refused again.
+  // Another attempt may succeed without a connection, slot, or budget now, or after another process has let go of the create.
   const mayPass = error.name === 'ConnectionError' || PASSING.includes(error.recovery ?? '');
   const isFinal = reason === 'unsent' && !mayPass;
   if (!run.rules.persistent || isFinal) return { ...run, step: late };
