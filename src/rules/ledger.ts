@@ -240,7 +240,9 @@ export function endCreate(tx: LedgerTransaction, final: FinalState): void {
   if (tokens !== null) adjustSpent(tx, entry.budgets, tokens - (entry.tokens ?? 0));
   const retainUntilMs = status === 'completed' ? Math.max(tx.nowMs, expiresMs) : tx.nowMs + ENTRY_TTL_MS;
   replaceEntry(tx, id, { ...transition(entry, { type: 'final', jobId, status, retainUntilMs }), tokens });
-  if (!entry.retainUntilStored && tokens !== null && entry.rules === null) closeEntry(tx, id);
+  // A webhook does not say what was charged: its budgets wait for the poll that does.
+  const isSettled = chargedTokens !== undefined || entry.budgets.length === 0;
+  if (!entry.retainUntilStored && isSettled && entry.rules === null) closeEntry(tx, id);
 }
 
 /** Why a create has no job: see `outcomeUnderKey`. */

@@ -1,8 +1,9 @@
 import { describe, expect, test, vi } from 'vitest';
 import { copyOutput } from '../../src/adapters/storage/index.js';
-import { type ClientOptions, createBudget, GenClient, type JobEvent } from '../../src/index.js';
+import { type ClientOptions, GenClient, type JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { completedEvent } from '../support/completed-event.js';
+import { ownBudget } from '../support/own-budget.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';
 
@@ -146,7 +147,7 @@ test.each<[string, object, number]>([
 ])(
   'the cost of a job in the end corrects the budgets of the client and of the call, where it %s',
   async (_, end, spentTokens) => {
-    const [own, ofCall] = [createBudget({ maxTokens: 100 }), createBudget({ maxTokens: 100 })];
+    const [own, ofCall] = [ownBudget({ maxTokens: 100 }), ownBudget({ maxTokens: 100 })];
     const ended = () => json({ data: { job: { id: 'job_1', ...end } } });
     const { client } = stubbed([() => json(created()), ended], { budget: own });
     await client.videos.create(VIDEO, { budget: ofCall });

@@ -1,4 +1,5 @@
 import { GenClient } from '../../../src/client/client.js';
+import { withLedger } from '../../../src/ledger/client-ledger.js';
 import { CLOCK, type Clock, type Random } from '../../../src/runtime/clock.js';
 import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
 import type { NotifyingStore } from '../../../src/store/store.js';
@@ -136,7 +137,7 @@ export class ProcessLife implements SimulatedLife {
         return unsubscribe;
       },
     };
-    return own;
+    return withLedger(own);
   }
 
   /** A call of the store, which an outage may meet. */
