@@ -57,7 +57,9 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
     } catch (error) {
       const ended = endOf(error);
       if (ended !== undefined || tries > 50) {
-        task.result = ended ?? `gave up: ${String(error)}`;
+        // The tokens of a job whose end nobody records may come back until its period ends.
+        const last = BudgetExceededError.isInstance(error) ? 'over budget' : `gave up: ${String(error)}`;
+        task.result = ended ?? last;
         return;
       }
       await sleep(life, AGAIN_MS);
