@@ -14,11 +14,13 @@ export interface ModelCapabilities {
   readonly sameAs?: string;
   /** Whether source-video edits take this alias. */
   readonly edits?: boolean;
+  /** Whether its videos take a minute or two, and not five. */
+  readonly isFast?: boolean;
 }
 
 const VIDEO = { kind: 'video', exampleRatios: ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'] } as const;
 /** Video aliases in the same row pair are one model. */
-const VIDEO_FAST = { ...VIDEO, durations: [4, 5, 6, 8, 10], resolutions: ['480p', '720p'] } as const;
+const VIDEO_FAST = { ...VIDEO, isFast: true, durations: [4, 5, 6, 8, 10], resolutions: ['480p', '720p'] } as const;
 const VIDEO_PRO = {
   ...VIDEO,
   durations: [4, 5, 6, 8, 10, 12, 15],

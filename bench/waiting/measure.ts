@@ -3,6 +3,7 @@ import { RateLimits } from '../../src/store/rate-limits.js';
 import { ReadScheduler } from '../../src/waiting/scheduler.js';
 import { createWaiter } from '../../src/waiting/waiter.js';
 import { markVerified } from '../../src/webhooks/verify.js';
+import { unwatched, waitConfig } from '../../test/waiting/processes.js';
 import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
 
 export interface Figures {
@@ -35,10 +36,10 @@ export async function measure(
   const limits = new RateLimits({ limits: {}, shared: undefined, clock, random: source, backends: new Map() });
   const scheduler = new ReadScheduler(clock, random);
   const waiter = createWaiter({
-    clock,
-    baseUrl: () => 'https://x',
+    config: { ...waitConfig(clock), knownBaseUrl: () => 'https://x' },
+    transport: unwatched(),
     scheduling: async () => ({ id: 'account', scheduler, limits }),
-    async readJob(id, signal) {
+    async pollJob(id, signal) {
       const release = await limits.acquire('jobs.get', { signal, warn: () => {} });
       try {
         return await service.read(id, signal);

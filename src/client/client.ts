@@ -74,25 +74,15 @@ export class GenClient {
     const transport = createTransport(config);
     const jobs = new Jobs(transport);
     const waiter = createWaiter({
-      readJob: (id, signal) => jobs.readOnce(id, signal),
+      config,
+      transport,
+      pollJob: (id, signal) => jobs.readOnce(id, signal),
       async scheduling() {
         const account = await transport.account();
         const make = () => new ReadScheduler(config.clock, undefined, account.learned.durations);
         const limits = config.rateLimit === 'off' ? NO_LIMITS : transport.limitsOf(account);
         return { id: account.id, scheduler: account.shared('waits', make), limits };
       },
-      asksAccount: config.asksAccount,
-      hold: config.store && transport.jobs.hold,
-      handedOver: config.store && transport.jobs.handedOver,
-      maxRetryAfterMs: config.maxRetryAfterMs,
-      clock: config.clock,
-      store: config.store,
-      secrets: config.webhookSecrets,
-      baseUrl: config.knownBaseUrl,
-      warn: transport.warn,
-      waits: transport.waits,
-      announced: transport.jobs.announced,
-      learnsCharge: transport.jobs.isWatched,
     });
     this.#options = { ...options };
     this.#secrets = config.webhookSecrets;

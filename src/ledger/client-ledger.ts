@@ -35,7 +35,7 @@ function openLedger(core: LedgerCore): ClientLedger {
     },
     hold(jobId) {
       const ledger = own();
-      return ledger?.isPersistent ? ownJob(ledger, jobId) : () => {};
+      return ledger?.isPersistent ? ownJob(ledger, jobId) : undefined;
     },
     async *resume(account, run, options) {
       const ledger = own();

@@ -30,7 +30,7 @@ const IMAGE: Rhythm = { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 };
 /** The rhythm of a job's kind; that of a video for a job of which nothing is known. */
 export function rhythmOf(job: Job | undefined): Rhythm {
   if (/image|character/i.test(job?.mediaType ?? job?.modelId ?? '')) return IMAGE;
-  return /fast|mini/.test(job?.modelId ?? '') ? FAST_VIDEO : VIDEO;
+  return modelCapabilities(job?.modelId ?? '')?.isFast ? FAST_VIDEO : VIDEO;
 }
 
 export interface Model {

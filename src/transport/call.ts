@@ -68,8 +68,8 @@ export interface JobTeller {
   stored(jobId: string): Promise<void>;
   /** The program has the outcome of a job that did not complete. */
   handedOver(jobId: string): Promise<void>;
-  /** A call waits for the job or stores its file: `resume()` leaves it alone until the returned function is called. */
-  hold(jobId: string): () => void;
+  /** Makes `resume()` leave the job alone until the returned function is called. Undefined without a store that persists. */
+  hold(jobId: string): (() => void) | undefined;
   /** Whether a hook, a channel, a budget or a store wants to know of the job. */
   isWatched(jobId: string): boolean;
   /** The last quote for a job of this kind, to the account or to the one that called last. */
@@ -90,8 +90,8 @@ export interface ClientLedger {
   records(): readonly JobRecords[];
   /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
   acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
-  /** Makes `resume()` leave the job alone until the returned function is called. */
-  hold(jobId: string): () => void;
+  /** Makes `resume()` leave the job alone until the returned function is called. Undefined without a store that persists. */
+  hold(jobId: string): (() => void) | undefined;
   /** Claims the account's creates without a living owner, and yields what `run` makes of them in completion order. */
   resume(
     account: string,

@@ -49,7 +49,7 @@ export function createTransport(config: Config): ClientTransport {
         await core.jobs.stored(jobId);
         return stored;
       } finally {
-        release();
+        release?.();
       }
     },
   };

@@ -88,7 +88,7 @@ export class JobLog {
   }
 
   /** A create or a read has shown the job. Gives the end that its ledgers have to be told. */
-  seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin, isRead = true): EndedJob | undefined {
+  seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // A read of a job that still runs tells nothing, and most reads are of that kind.
     if (!origin && !isFinal(job)) return undefined;
     const logged = this.#open(job.id);
@@ -102,7 +102,7 @@ export class JobLog {
       ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
     };
     logged.status = job.status;
-    logged.isRead ||= isRead;
+    logged.isRead = true;
     if (origin) this.#accepted(job.id, logged, { to, origin });
     return isFinal(job) ? this.#ended(job, logged, to) : undefined;
   }
@@ -110,7 +110,11 @@ export class JobLog {
   /** A webhook says that the job has ended. Of the job only its status is known. */
   announced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
-    return isFinal(job) ? this.seen({ job }, to, undefined, false) : undefined;
+    if (!isFinal(job)) return undefined;
+    const logged = this.#open(id);
+    logged.facts = { ...logged.facts, ...known({ chargedTokens: chargedTokensOf(job) }) };
+    logged.status = status;
+    return this.#ended(job, logged, to);
   }
 
   stored(jobId: string, to: JobListeners): void {

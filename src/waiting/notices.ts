@@ -1,11 +1,11 @@
 // How the end of a job becomes known to the waits of a process: by an event of a webhook, here or in another process.
 import { GenError } from '../errors/index.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
-import { type Clock, wallOf } from '../runtime/clock.js';
+import { wallOf } from '../runtime/clock.js';
 import { isFields, isText } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
-import type { Store } from '../store/store.js';
+import type { Config } from '../transport/config.js';
 import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhooks/verify.js';
 
 /** A verified webhook event, or the part of it that says which job it is about. */
@@ -19,15 +19,7 @@ export interface Notice {
   readonly isVerified?: boolean | undefined;
 }
 
-export interface NoticesContext {
-  readonly clock: Clock;
-  /** The store through which the processes of an account notify each other. */
-  readonly store?: Store | undefined;
-  /** The client's signing secrets: what another process has received is verified again. */
-  readonly secrets?: (() => readonly string[]) | undefined;
-  readonly baseUrl?: (() => string | undefined) | undefined;
-  readonly warn?: ((message: string) => void) | undefined;
-}
+type NoticesConfig = Pick<Config, 'clock' | 'store' | 'webhookSecrets' | 'knownBaseUrl'>;
 
 const TOPIC = 'jobs';
 
@@ -50,13 +42,17 @@ export function noticeOf(event: unknown, baseUrl: string | undefined): Notice | 
  * The notices of one client, which go to `deliver` while at least one wait is open. The store may fail or throw: then the
  * waits of other processes go on by their reads.
  */
-export function createNotices(context: NoticesContext, deliver: (notice: Notice) => void) {
-  const { store, warn } = context;
-  const failed = (reason: string) => warn?.(`the waits of other processes are not notified: ${reason}`);
+export function createNotices(
+  config: NoticesConfig,
+  warn: (message: string) => void,
+  deliver: (notice: Notice) => void,
+) {
+  const { store } = config;
+  const failed = (reason: string) => warn(`the waits of other processes are not notified: ${reason}`);
   let listening = 0;
   let stop: (() => void) | undefined;
   const receive = async (message: string) => {
-    const notice = await noticeIn(message, context);
+    const notice = await noticeIn(message, config);
     if (notice) deliver(notice);
   };
   return {
@@ -89,13 +85,13 @@ function noticeText(event: JobNotice): string {
   return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: text, signature });
 }
 
-async function noticeIn(message: string, context: NoticesContext): Promise<Notice | undefined> {
+async function noticeIn(message: string, config: NoticesConfig): Promise<Notice | undefined> {
   const { id, body, signature }: Readonly<Record<string, unknown>> = JSON.parse(message) ?? {};
   if (!isText(id)) return undefined;
   try {
     const received = { body: String(body), headers: { 'x-service-signature': String(signature) } };
-    const options = { secret: context.secrets?.(), now: () => wallOf(context.clock).now() };
-    return noticeOf(await verifyWebhook(received, options), context.baseUrl?.());
+    const options = { secret: config.webhookSecrets(), now: () => wallOf(config.clock).now() };
+    return noticeOf(await verifyWebhook(received, options), config.knownBaseUrl());
   } catch {
     // No webhook, or none that this process can verify: it only says that the job is to be read.
     return { id };

@@ -6,7 +6,7 @@ import { isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { JobDurations } from '../store/learned-values.js';
 import type { Notice } from './notices.js';
 import { type ReadLimits, ReadQueue } from './read-queue.js';
-import { EAGER_READS, HEARD, JobRhythms, type NewWait, type WaitedJob, type WaitPlace } from './waited-job.js';
+import { EAGER_READS, JobRhythms, type NewWait, type WaitedJob, type WaitPlace } from './waited-job.js';
 
 /** Reads under way at most: enough at any usual delay also under lifted limits. */
 const READS_AT_ONCE = 256;
@@ -75,7 +75,7 @@ export class ReadScheduler {
   }
 
   join(limits: ReadLimits, start: NewWait): WaitPlace {
-    const { id, pollIntervalMs, maxRetryAfterMs, wait } = start;
+    const { id, pollIntervalMs, maxRetryAfterMs, wait, isLater } = start;
     if (this.#clock.perRequest) this.#forgetLost();
     const now = this.#clock.now();
     const queue = this.#queues.get(limits) ?? new ReadQueue(limits, now);
@@ -89,7 +89,7 @@ export class ReadScheduler {
       entries.set(id, entry);
       this.#resting.add(entry);
     }
-    const notice = this.#announced.get(id);
+    const notice = isLater ? undefined : this.#announced.get(id);
     if (notice && this.#announced.delete(id)) this.#announce(entry, notice);
     if (pollIntervalMs !== undefined) this.#rest(entry, Math.min(entry.dueMs, now + pollIntervalMs));
     this.#planTurn();
@@ -116,11 +116,11 @@ export class ReadScheduler {
     return entry.reader === place ? 'read' : 'sleep';
   }
 
-  seen(place: WaitPlace, job: Job): void {
+  pollSucceeded(place: WaitPlace, job: Job): void {
     const { entry } = place;
     this.#readingEnded(place);
     const now = this.#clock.now();
-    this.#rhythms.seen(entry, job, now);
+    this.#rhythms.pollSucceeded(entry, job, now);
     entry.version++;
     entry.lastReadMs = now;
     entry.lastPollMs = now;
@@ -138,7 +138,7 @@ export class ReadScheduler {
   }
 
   /** The wait's read has failed. Whether that ends the wait: it will not read again. */
-  missed(place: WaitPlace, error: unknown): boolean {
+  pollFailed(place: WaitPlace, error: unknown): boolean {
     const { entry, queue, maxRetryAfterMs } = place;
     const pages = isStrayPage(error) ? entry.pages + 1 : 0;
     const ends = endsWait(error, pages);
@@ -195,15 +195,14 @@ export class ReadScheduler {
     return true;
   }
 
-  #announce(entry: WaitedJob, { event, isVerified }: Notice): void {
+  #announce(entry: WaitedJob, { event, isVerified = false }: Notice): void {
     const now = this.#clock.now();
-    const heard = isVerified ? HEARD.event : HEARD.hint;
-    if (heard <= entry.heard) {
+    if (entry.announcement !== undefined && (entry.announcement === 'verified' || !isVerified)) {
       // A notice that is repeated again and again must not take the reads of other jobs.
       this.#rest(entry, Math.min(entry.dueMs, Math.max(now, entry.lastReadMs + REPEATED_MS)));
       return;
     }
-    entry.heard = heard;
+    entry.announcement = isVerified ? 'verified' : 'hint';
     entry.eager = EAGER_READS;
     if (event) this.#endByEvent(entry, event, now);
     if (this.#entries.get(entry.id) !== entry) return;

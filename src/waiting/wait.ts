@@ -6,6 +6,7 @@ import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import { type CompletedJob, isFinal, isSettled, type Job } from '../schemas/job.js';
+import type { JobTeller } from '../transport/call.js';
 import type { ReadLimits } from './read-queue.js';
 import { RESTART, type ReadScheduler } from './scheduler.js';
 import type { WaitOptions } from './wait-options.js';
@@ -28,20 +29,15 @@ export interface Scheduling {
 }
 
 export interface WaitContext {
-  /** Reads the job once. A failed read is not repeated, because the scheduler does that. */
-  readonly readJob: (id: string, signal: AbortSignal) => Promise<Job>;
-  /** The scheduler of the account. Its key may fail, and come later. */
+  readonly clock: Clock;
+  readonly jobs: Pick<JobTeller, 'announced' | 'isWatched'>;
+  readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
   readonly scheduling: () => Promise<Scheduling>;
   /** Hears of jobs that other processes announce, until the function that it gives is called. */
-  readonly listen?: (() => () => void) | undefined;
-  readonly clock: Clock;
-  /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
-  readonly maxRetryAfterMs?: number | undefined;
-  readonly warn?: ((message: string) => void) | undefined;
-  /** Called for an event whose job is not waited for in this process. A wait reads its job by itself. */
-  readonly announced?: ((job: Job, isVerified: boolean) => void) | undefined;
-  /** Whether a hook, a budget or a trace learns the charge of the job by a read. */
-  readonly learnsCharge?: ((id: string) => boolean) | undefined;
+  readonly listen: (() => () => void) | undefined;
+  /** Longest Retry-After of a failed poll that is waited for, in milliseconds. */
+  readonly maxRetryAfterMs: number;
+  readonly warn: (message: string) => void;
 }
 
 /** The pause after a key function that failed before the first read. */
@@ -79,14 +75,14 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
     for (;;) {
       const step = scheduler.next(place);
       if (typeof step !== 'object') {
-        if (wait.pollsOnceMore() || step === 'read') await readOnce(scheduler, place, wait, context.readJob);
+        if (wait.pollsOnceMore() || step === 'read') await readOnce(scheduler, place, wait, context.pollJob);
         else await wait.sleep();
       } else {
         job = step.job;
         update?.(job, step.progress);
         if (step.hasLostFile) throw missingFileError(job);
         if (!isSettled(job)) continue;
-        if (!step.isRead && context.learnsCharge?.(id)) void learnCharge(context, at, job);
+        if (!step.isRead && context.jobs.isWatched(id)) void learnCharge(context, at, job);
         return job;
       }
     }
@@ -212,13 +208,13 @@ async function readOnce(
   scheduler: ReadScheduler,
   place: WaitPlace,
   wait: Wait,
-  readJob: WaitContext['readJob'],
+  pollJob: WaitContext['pollJob'],
 ): Promise<void> {
   try {
-    scheduler.seen(place, await wait.during((signal) => readJob(place.entry.id, signal)));
+    scheduler.pollSucceeded(place, await wait.during((signal) => pollJob(place.entry.id, signal)));
   } catch (error) {
     wait.throwIfEnded();
-    if (scheduler.missed(place, error)) throw error;
+    if (scheduler.pollFailed(place, error)) throw error;
   }
 }
 
@@ -228,7 +224,7 @@ function inCallersContext(
   id: string,
 ): typeof onUpdate {
   const inContext = callerContext();
-  const failed = (reason: string) => warn?.(`onUpdate failed, and the wait for job ${id} goes on: ${reason}`);
+  const failed = (reason: string) => warn(`onUpdate failed, and the wait for job ${id} goes on: ${reason}`);
   return (job, progress) => inContext(() => callObserver(() => onUpdate(job, progress), failed));
 }
 
@@ -237,17 +233,17 @@ function inCallersContext(
  * has no charge, the end is reported without it.
  */
 export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
-  const mayPoll = !FAILURES[status] && context.learnsCharge?.(id) && at.scheduler.readsLater;
+  const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.readsLater;
   const isRead = mayPoll && (await readCharge(context, at, id).catch(() => false));
-  if (!isRead) context.announced?.({ id, status }, true);
+  if (!isRead) context.jobs.announced({ id, status }, true);
 }
 
 async function readCharge(context: WaitContext, { scheduler, limits }: Scheduling, id: string): Promise<boolean> {
-  const { clock, readJob, maxRetryAfterMs } = context;
+  const { clock, pollJob, maxRetryAfterMs } = context;
   const wait = new Wait(clock);
   const place = scheduler.join(limits, { id, job: undefined, maxRetryAfterMs, wait, isLater: true });
   const readEnd = async () => {
-    const job = await readJob(id, new AbortController().signal);
+    const job = await pollJob(id, new AbortController().signal);
     if (!isSettled(job)) throw new Error('The job is still shown as running.');
     return job;
   };

@@ -5,9 +5,6 @@ import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobDurations } from '../store/learned-values.js';
 import type { Ranked, ReadQueue } from './read-queue.js';
 
-/** How the end of a job was announced: not at all, by a notice that may be wrong, or by a verified event, which ended a wait. */
-export const HEARD = { nothing: 0, hint: 1, event: 2, learned: 3 } as const;
-
 export interface WaitedJob extends Ranked {
   readonly id: string;
   job: Job | undefined;
@@ -30,8 +27,10 @@ export interface WaitedJob extends Ranked {
   /** When a poll first returned the job completed but without its file. */
   filelessSinceMs: number | undefined;
   lastError: unknown;
-  /** The best announcement so far: each kind makes the job urgent once. */
-  heard: (typeof HEARD)[keyof typeof HEARD];
+  /** The best announcement of its end so far. Each kind makes the job urgent once. */
+  announcement: 'hint' | 'verified' | undefined;
+  /** If true, its duration was learned. */
+  isLearned: boolean;
   /** What a verified event says of the completed job, and from when on that ends the waits which take it. */
   event: { readonly job: Job; readonly atMs: number; readonly stopTimer?: (() => void) | undefined } | undefined;
 }
@@ -110,7 +109,8 @@ export class JobRhythms {
       lastPollMs: Number.NEGATIVE_INFINITY,
       filelessSinceMs: undefined,
       lastError: undefined,
-      heard: isLater ? HEARD.learned : HEARD.nothing,
+      announcement: undefined,
+      isLearned: false,
       event: undefined,
     };
   }
@@ -122,7 +122,7 @@ export class JobRhythms {
     return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_READS - eager)) : natural;
   }
 
-  seen(entry: WaitedJob, job: Job, now: number): void {
+  pollSucceeded(entry: WaitedJob, job: Job, now: number): void {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
     if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
     entry.job = job;
@@ -139,8 +139,8 @@ export class JobRhythms {
 
   /** The job has completed after `ms` milliseconds. It teaches that once. */
   completed(entry: WaitedJob, job: Job, ms: number): void {
-    if (entry.heard === HEARD.learned) return;
-    entry.heard = HEARD.learned;
+    if (entry.isLearned) return;
+    entry.isLearned = true;
     this.#lengths?.learn(modelKey(job), ms);
     if (entry.lengthClass !== undefined) this.#lengths?.learn(entry.lengthClass, ms);
   }

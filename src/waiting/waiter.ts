@@ -6,23 +6,25 @@ import { keepLast } from '../runtime/keep-last.js';
 import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
-import { type TraceChannel, traced, type WaitTrace } from '../transport/events.js';
-import { createNotices, type JobNotice, type NoticesContext, noticeOf } from './notices.js';
+import type { Config } from '../transport/config.js';
+import type { ClientTransport } from '../transport/create-transport.js';
+import { traced, type WaitTrace } from '../transport/events.js';
+import { createNotices, type JobNotice, noticeOf } from './notices.js';
 import type { ReadScheduler } from './scheduler.js';
-import { followJob, learnCharge, outcomeOf, type Scheduling, type WaitContext, type WaitTarget } from './wait.js';
+import { followJob, learnCharge, outcomeOf, type Scheduling, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
-export interface WaiterContext extends NoticesContext, Omit<WaitContext, 'listen' | 'scheduling'> {
-  /** The scheduler that all clients of the account share, which `id` names. */
+/** What the waits of a client need from it. */
+export interface WaiterPorts {
+  readonly config: Pick<
+    Config,
+    'clock' | 'store' | 'webhookSecrets' | 'knownBaseUrl' | 'asksAccount' | 'maxRetryAfterMs'
+  >;
+  readonly transport: Pick<ClientTransport, 'jobs' | 'warn' | 'waits'>;
+  /** Polls the job once. The scheduler retries. */
+  readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
+  /** The scheduler that all clients of the account `id` share. Its key may fail, and come later. */
   readonly scheduling: () => Promise<Scheduling & { readonly id: string }>;
-  /** Whether the account is known only when a key function was asked. */
-  readonly asksAccount?: boolean | undefined;
-  /** A wait for the job has begun: no other process takes it up until the returned function is called. */
-  readonly hold?: ((jobId: string) => () => void) | undefined;
-  /** A wait has thrown the outcome of a job that did not complete. */
-  readonly handedOver?: ((jobId: string) => Promise<void>) | undefined;
-  /** Where the wait is traced, while somebody listens. */
-  readonly waits?: (() => TraceChannel | undefined) | undefined;
 }
 
 /** Waits for jobs. All waits under one account share one scheduler. */
@@ -43,46 +45,37 @@ export interface Waiter {
 /** Accounts whose waits one client notifies: a key function may give the key of each tenant. */
 const MOST_ACCOUNTS = 1_000;
 
-export function createWaiter(given: WaiterContext): Waiter {
-  const { clock, asksAccount, handedOver, announced } = given;
+export function createWaiter({ config, transport, pollJob, scheduling: schedulingOf }: WaiterPorts): Waiter {
+  const { clock, store, knownBaseUrl, maxRetryAfterMs } = config;
+  const { jobs, warn } = transport;
   const used = new Map<string, ReadScheduler>();
   const scheduling = async () => {
-    const { id, ...at } = await given.scheduling();
+    const { id, ...at } = await schedulingOf();
     keepLast(used, id, at.scheduler, MOST_ACCOUNTS);
     return at;
   };
-  // Whose job it is, an event does not say. Whether anybody waits for it:
+  // Events don't identify the account, so try every scheduler. True if a wait matched.
   const deliver = (notice: Parameters<ReadScheduler['notify']>[0]) =>
     [...used.values()].map((scheduler) => scheduler.notify(notice)).includes(true);
-  const notices = createNotices(given, deliver);
-  const context = { ...given, scheduling, listen: given.store?.subscribe && notices.listen };
+  const notices = createNotices(config, warn, deliver);
+  const context = {
+    jobs,
+    warn,
+    clock,
+    maxRetryAfterMs,
+    pollJob,
+    scheduling,
+    listen: store?.subscribe && notices.listen,
+  };
   const follow = (target: WaitTarget) => {
-    const channel = given.waits?.();
-    if (!channel) return followJob(context, target);
     const trace: WaitTrace = { jobId: target.id };
-    return traced(channel, trace, () => followJob(context, target));
+    return traced(transport.waits(), trace, () => followJob(context, target));
   };
-  // That the program has the outcome is noted afterwards: one that dies before gets it again.
+  // Record delivery on the next tick. If the program crashes first, it gets the outcome again.
   const told = ({ id, status }: Job) => {
-    if (handedOver && status !== 'completed') void nextTurn().then(() => handedOver(id));
+    if (status !== 'completed') void nextTurn().then(() => jobs.handedOver(id));
   };
-  // Not async functions, whose frame would be half a kilobyte for each of thousands of waits.
-  const wait = (job: Job | string, options: WaitOptions): Promise<Job> => {
-    try {
-      const target = targetOf(job);
-      checkOptions('waitForJob', WAIT_OPTIONS, options);
-      const { timeoutMs = DEFAULT_WAIT_MS, signal } = options;
-      signal?.throwIfAborted();
-      const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
-      const isOver = target.job && isSettled(target.job);
-      const release = isOver ? undefined : given.hold?.(target.id);
-      const ended = isOver ? Promise.resolve(target.job) : follow({ ...target, options, leftMs, timeoutMs: leftMs });
-      if (release) ended.then(release, release);
-      return ended;
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  };
+  const wait = (job: Job | string, options: WaitOptions) => startWait(job, options, { jobs, follow });
   return {
     clock,
     follow,
@@ -94,23 +87,45 @@ export function createWaiter(given: WaiterContext): Waiter {
         return outcomeOf(final, options.throwOnFailure);
       }),
     notify(event) {
-      const notice = noticeOf(event, given.baseUrl?.());
+      const notice = noticeOf(event, knownBaseUrl());
       if (!notice) return;
       notices.publish(event);
       const job = jobIn(event);
-      const known: Promise<Scheduling | undefined> = asksAccount ? Promise.resolve(undefined) : scheduling();
-      known.then(
+      const known = config.asksAccount ? undefined : scheduling();
+      Promise.resolve(known).then(
         (at) => {
           if (deliver(notice) || !job) return;
           const { id, status } = job;
           if (at && notice.isVerified) void learnCharge(context, at, { id, status });
-          else announced?.({ id, status }, notice.isVerified === true);
+          else jobs.announced({ id, status }, notice.isVerified === true);
         },
         // Without a key there are no waits.
         () => {},
       );
     },
   };
+}
+
+/** Checks the options, and waits. Not an async function, whose frame would be half a kilobyte for each of thousands of waits. */
+function startWait(
+  job: Job | string,
+  options: WaitOptions,
+  { jobs, follow }: Pick<Waiter, 'follow'> & Pick<ClientTransport, 'jobs'>,
+): Promise<Job> {
+  try {
+    const target = targetOf(job);
+    checkOptions('waitForJob', WAIT_OPTIONS, options);
+    const { timeoutMs = DEFAULT_WAIT_MS, signal } = options;
+    signal?.throwIfAborted();
+    if (target.job && isSettled(target.job)) return Promise.resolve(target.job);
+    const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
+    const release = jobs.hold(target.id);
+    const ended = follow({ ...target, options, leftMs, timeoutMs: leftMs });
+    if (release) ended.then(release, release);
+    return ended;
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 /** The job that a wait is for. Throws a GenError for anything but a job or an id. */

@@ -58,7 +58,7 @@ const makers = doors.flatMap(({ url, apiKey }) => {
   });
   const transport = createTransport({ ...config, clock: steady(fast) });
   const nobodyWaits = () => Promise.reject(new Error('nobody waits'));
-  const waiter = createWaiter({ readJob: nobodyWaits, scheduling: nobodyWaits, clock: systemClock });
+  const waiter = createWaiter({ config, transport, pollJob: nobodyWaits, scheduling: nobodyWaits });
   const maker = { transport, waiter, uploads: uploadSteps(new Uploads(transport), transport) };
   const [videos, images] = [createNamespace(maker, 'videos'), createNamespace(maker, 'images')];
   return [

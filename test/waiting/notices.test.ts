@@ -11,7 +11,7 @@ function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) 
   const clock = virtualClock();
   const more = { limits: fullFor(() => 60_000), store };
   const receiver = startProcess(done, more, clock);
-  const waits = startProcess(done, { ...more, secrets: () => secrets }, clock);
+  const waits = startProcess(done, { ...more, webhookSecrets: () => secrets }, clock);
   return { clock, receiver, waits };
 }
 
@@ -39,12 +39,11 @@ describe('a webhook that another process has received', () => {
   });
 
   it.each<[string, Setting]>([
-    ['without a secret', { secrets: () => [] }],
-    ['whose client knows of no secrets', { secrets: undefined }],
-    ['with another secret', { secrets: () => ['whsec_other'] }],
-    ['whose secrets cannot be had', { secrets: () => JSON.parse('?') }],
-    ['without a base URL', { baseUrl: () => undefined }],
-    ['with another base URL', { baseUrl: () => 'https://elsewhere.test' }],
+    ['without a secret', { webhookSecrets: () => [] }],
+    ['with another secret', { webhookSecrets: () => ['whsec_other'] }],
+    ['whose secrets cannot be had', { webhookSecrets: () => JSON.parse('?') }],
+    ['without a base URL', { knownBaseUrl: () => undefined }],
+    ['with another base URL', { knownBaseUrl: () => 'https://elsewhere.test' }],
   ])('has the job read at once by a process %s', async (_, more) => {
     const { clock, receiver, waits, wait } = await receiverAndWait(more);
     const startMs = clock.now();

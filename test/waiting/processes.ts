@@ -1,11 +1,12 @@
 // Waits on a held clock, as one process of an account has them, and the webhooks that end them.
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
+import { type Clock, steady } from '../../src/runtime/clock.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import type { JobDurations } from '../../src/store/learned-values.js';
 import type { ReadLimits } from '../../src/waiting/read-queue.js';
 import { ReadScheduler } from '../../src/waiting/scheduler.js';
-import { createWaiter, type WaiterContext } from '../../src/waiting/waiter.js';
+import { createWaiter, type WaiterPorts } from '../../src/waiting/waiter.js';
 import { signWebhook } from '../../src/webhooks/sign.js';
 import { verifyWebhook } from '../../src/webhooks/verify.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
@@ -34,12 +35,36 @@ export const fullFor = (ms: () => number): ReadLimits => ({
 });
 
 /** What a test may set of a process. */
-export interface Setting extends Partial<WaiterContext> {
+export interface Setting extends Partial<WaiterPorts['config'] & Pick<WaiterPorts, 'scheduling'>> {
+  readonly jobs?: Partial<WaiterPorts['transport']['jobs']>;
+  readonly warn?: ((message: string) => void) | undefined;
   readonly limits?: ReadLimits;
   readonly lengths?: JobDurations;
-  /** Where several clients share one. */
+  /** Set it where several clients share one. */
   readonly scheduler?: ReadScheduler;
 }
+
+/** A client's part for which nothing is stored and to which nobody listens. */
+export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = () => {}): WaiterPorts['transport'] {
+  const nothing = { hold: () => undefined, handedOver: async () => {}, announced() {}, isWatched: () => false };
+  const unused = {
+    seen: async () => {},
+    stored: async () => {},
+    priceOf: () => undefined,
+    durationOf: () => undefined,
+  };
+  return { jobs: { ...nothing, ...unused, ...jobs }, warn, waits: () => undefined };
+}
+
+/** The config of a client that sets nothing. */
+export const waitConfig = (clock: Clock): WaiterPorts['config'] => ({
+  clock: steady(clock),
+  store: undefined,
+  webhookSecrets: () => [],
+  knownBaseUrl: () => undefined,
+  asksAccount: false,
+  maxRetryAfterMs: 120_000,
+});
 
 /** The waits of one process: jobs are read by a function, which is told how long the process has run. */
 export function startProcess(
@@ -48,22 +73,21 @@ export function startProcess(
   clock = virtualClock(),
 ) {
   const { limits = readLimits(), lengths, scheduler = new ReadScheduler(clock, () => 0.5, lengths), ...more } = setting;
+  const { scheduling = async () => ({ id: 'account', scheduler, limits }), jobs, warn, ...options } = more;
   const startMs = clock.now();
   const elapsed = () => clock.now() - startMs;
   /** The jobs that were read, when, and with which signal. */
   const [reads, at, signals]: [string[], number[], AbortSignal[]] = [[], [], []];
   const waiter = createWaiter({
-    clock,
-    baseUrl: () => BASE_URL,
-    secrets: () => [SECRET],
-    scheduling: async () => ({ id: 'account', scheduler, limits }),
-    async readJob(id, signal) {
+    config: { ...waitConfig(clock), knownBaseUrl: () => BASE_URL, webhookSecrets: () => [SECRET], ...options },
+    transport: unwatched(jobs, warn),
+    scheduling,
+    async pollJob(id, signal) {
       reads.push(id);
       at.push(elapsed());
       signals.push(signal);
       return read(id, elapsed(), signal);
     },
-    ...more,
   });
   return { clock, waiter, scheduler, reads, at, signals, elapsed };
 }

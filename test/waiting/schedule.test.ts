@@ -115,8 +115,8 @@ describe('the charge of a job whose wait an event has ended', () => {
     };
     // One read a minute.
     const limits = readLimits({ limit: 1, nextFreeMs: 60_000 });
-    const learnsCharge = (id: string) => id === 'a';
-    const { waiter, reads } = startProcess(done, { limits, learnsCharge }, clock);
+    const jobs = { isWatched: (id: string) => id === 'a' };
+    const { waiter, reads } = startProcess(done, { limits, jobs }, clock);
     await clock.until(waiter.waitForJob('first'));
     for (const id of ['b', 'a']) {
       const wait = waiter.waitForJob(running(id), { timeoutMs: false });

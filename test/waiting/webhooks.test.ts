@@ -64,7 +64,7 @@ describe('a later read', () => {
   async function endedByEvent(read: (id: string) => Job | Promise<Job>) {
     let fullMs = 60_000;
     const told: object[] = [];
-    const more = { learnsCharge: () => true, announced: (job: object) => void told.push(job) };
+    const more = { jobs: { isWatched: () => true, announced: (job: object) => void told.push(job) } };
     const process = startProcess(read, { limits: fullFor(() => fullMs), ...more });
     const { waiter, clock } = process;
     const wait = waiter.waitForJob(running('a'));
@@ -164,8 +164,11 @@ describe('the job is read, and the wait goes on, after', () => {
   it.each<[string, object, Setting]>([
     ['an event without a link', { id: 'a', status: 'completed' }, {}],
     ['an event whose link is not a URL', { id: 'a', status: 'completed', providerOutputUrl: 'elsewhere' }, {}],
-    ['an event where the base URL is not known', completedEvent('a', BASE_URL).data.job, { baseUrl: () => undefined }],
-    ['an event without any base URL', completedEvent('a', BASE_URL).data.job, { baseUrl: undefined }],
+    [
+      'an event where the base URL is not known',
+      completedEvent('a', BASE_URL).data.job,
+      { knownBaseUrl: () => undefined },
+    ],
   ])('%s', async (_, job, more) => {
     const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000), ...more });
     const wait = waiter.waitForJob(running('a'));
@@ -206,7 +209,7 @@ describe('the job is read, and the wait goes on, after', () => {
 describe('the end of a job is told by its event', () => {
   it('where nobody waits for the job, and else by the read', async () => {
     const told: object[] = [];
-    const { waiter, clock } = startProcess(done, { announced: (job) => told.push(job) });
+    const { waiter, clock } = startProcess(done, { jobs: { announced: (job) => void told.push(job) } });
     const wait = waiter.waitForJob(running('a'));
     waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.until(wait);
@@ -217,15 +220,15 @@ describe('the end of a job is told by its event', () => {
   });
 
   it('where no later read can show its charge: where timers belong to requests', async () => {
-    for (const learnsCharge of [() => true, () => false]) {
+    for (const isWatched of [() => true, () => false]) {
       const told: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
-      const more = { limits: fullFor(() => 60_000), learnsCharge, announced: (job: object) => told.push(job) };
-      const { waiter } = startProcess(done, more, clock);
+      const jobs = { isWatched, announced: (job: object) => void told.push(job) };
+      const { waiter } = startProcess(done, { limits: fullFor(() => 60_000), jobs }, clock);
       const wait = waiter.waitForJob(running('a'));
       waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
       await clock.until(wait);
-      expect(told).toEqual(learnsCharge() ? [{ id: 'a', status: 'completed' }] : []);
+      expect(told).toEqual(isWatched() ? [{ id: 'a', status: 'completed' }] : []);
     }
   });
 });

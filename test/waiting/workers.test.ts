@@ -40,7 +40,7 @@ describe('a wait whose request has ended without a word', () => {
     expect(scheduler.next(other)).toBe('sleep');
     await clock.advance(1);
     expect(scheduler.next(other)).toBe('read');
-    scheduler.seen(other, done('a'));
+    scheduler.pollSucceeded(other, done('a'));
     expect(scheduler.next(other)).toMatchObject({ isRead: true, job: { status: 'completed' } });
     expect(scheduler.next(lost)).toMatchObject({ isRead: true, job: { status: 'completed' } });
   });

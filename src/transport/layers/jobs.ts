@@ -57,7 +57,7 @@ export function createJobTeller(core: TellerCore): JobTeller {
       await core.ledger()?.acknowledge(jobId, 'file');
     },
     handedOver: async (jobId) => core.ledger()?.acknowledge(jobId, 'outcome'),
-    hold: (jobId) => core.ledger()?.hold(jobId) ?? (() => {}),
+    hold: (jobId) => core.ledger()?.hold(jobId),
     isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job, account = credentials.account()) {
       return account?.learned.prices.get(priceClassOf(job));
