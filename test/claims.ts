@@ -46,7 +46,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'each documented rule holds at its property, and every method has its types: %s, %s',
     ],
     [
-      'Node.js 22 or later, Bun, Deno, Cloudflare Workers or the Edge runtime. ESM and CommonJS.',
+      'Node.js 22.13 or later, Bun, Deno, Cloudflare Workers or the Edge runtime. ESM and CommonJS.',
       'npm run test:runtimes',
     ],
     [
