@@ -31,7 +31,9 @@ async function readPrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow[
   } catch (cause) {
     throw new UsageError(`${path} is not UTF-8. Save it as UTF-8.`, { cause });
   }
-  const rows = /\.csv$/i.test(name) ? await csvRows(path, text) : jsonRows(text);
+  if (/^\s*<(!doctype|html|\?xml)/i.test(text))
+    throw new UsageError(`${path} is a web page or XML, not rows. Export the sheet as CSV.`);
+  const rows = /\.[ct]sv$/i.test(name) ? await csvRows(path, text) : jsonRows(text);
   if (rows.length > 0) return rows;
   throw new UsageError(`${path} is empty. Write one JSON object per line, or CSV with a header in a file named .csv.`);
 }
@@ -40,12 +42,29 @@ function jsonRows(text: string): ReadRow[] {
   const read = (line: string) => {
     const value = readJson(line);
     if (!isFields(value)) throw new UsageError('not a JSON object');
+    const repeated = repeatedName(line);
+    if (repeated !== undefined) throw new UsageError(`"${repeated}" appears twice. Remove one of them.`);
     return value;
   };
   const lines = text
     .split('\n')
     .map((line, at) => ({ line: at + 1, read: () => read(line), isRow: line.trim() !== '' }));
   return lines.filter(({ isRow }) => isRow);
+}
+
+/** The first name that a JSON object has twice: a parser keeps only the last value. */
+function repeatedName(json: string): string | undefined {
+  const open: Set<string>[] = [];
+  for (const [token, name] of json.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]/g)) {
+    if (token === '{') open.push(new Set());
+    else if (token === '}') open.pop();
+    else if (name !== undefined) {
+      const text: string = JSON.parse(name);
+      if (open.at(-1)?.has(text)) return text;
+      open.at(-1)?.add(text);
+    }
+  }
+  return undefined;
 }
 
 export interface Row {
@@ -230,14 +249,25 @@ async function csvRows(path: string, text: string): Promise<ReadRow[]> {
   const schemas = await fieldSchemas();
   try {
     const records: CsvRecord[] = parse(text, {
+      ...separatorOf(text),
       columns: checkedColumns,
       skip_empty_lines: true,
+      // Spreadsheets leave rows of separators only.
+      skip_records_with_empty_values: true,
       info: true,
     });
     return records.map(({ record, info }) => ({ line: info.lines, read: () => rowFields(record, schemas) }));
   } catch (cause) {
     throw new UsageError(`${path}: not CSV: ${reasonOf(cause)}`, { cause });
   }
+}
+
+/** What separates the columns: what a line `sep=;` says, as Excel reads it, or else tabs if the header has no comma. */
+function separatorOf(text: string): { readonly delimiter: string; readonly from_line: number } {
+  const [, given] = /^sep=(.)\r?\n/i.exec(text) ?? [];
+  if (given !== undefined) return { delimiter: given, from_line: 2 };
+  const [header = ''] = text.split('\n', 1);
+  return { delimiter: header.includes('\t') && !header.includes(',') ? '\t' : ',', from_line: 1 };
 }
 
 /** The names of the columns. A joined sheet may have one twice, and a spreadsheet may separate them by semicolons. */
@@ -277,10 +307,13 @@ async function fieldSchemas(): Promise<ReadonlyMap<string, FieldSchema>> {
 
 /** The fields of a row. An empty cell is a field that is not given; a column that is not documented is refused with its row. */
 function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMap<string, FieldSchema>): Fields {
-  const cells = Object.entries(record).filter(([name, cell]) => name !== '' && cell !== '');
+  const cells = Object.entries(record).filter(([name, cell]) => name !== '' && cell.trim() !== '');
   const fields = cells.map(([name, cell]) => {
     try {
-      return [name, cellValue(cell, schemas.get(name) ?? {})];
+      return [
+        name,
+        name === 'prompt' ? checkedCell(cell) : cellValue(checkedCell(cell).trim(), schemas.get(name) ?? {}),
+      ];
     } catch (cause) {
       throw new UsageError(`${name}: ${reasonOf(cause)}`, { cause });
     }
@@ -288,23 +321,31 @@ function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMa
   return Object.fromEntries(fields);
 }
 
-function cellValue(cell: string, { type, items }: FieldSchema): unknown {
-  const text = cell.trim();
+const ERROR_VALUE =
+  /^(#(NAME\?|REF!|VALUE!|DIV\/0!|N\/A|NULL!|NUM!|SPILL!|CALC!|FIELD!|BLOCKED!|CONNECT!|BUSY!|UNKNOWN!|ERROR!|GETTING_DATA)|Err:\d{3})$/;
+
+/** A formula that failed would be paid for as a prompt. */
+function checkedCell(cell: string): string {
+  if (!ERROR_VALUE.test(cell.trim())) return cell;
+  throw new UsageError(`"${cell.trim()}" is the error value of a spreadsheet. Correct its formula.`);
+}
+
+function cellValue(text: string, { type, items }: FieldSchema): unknown {
   if (type === 'number' || type === 'integer') {
     const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
     // Of a longer one a part of the digits would be lost.
     if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
-    throw new UsageError(`${show(cell)} is not a number of up to 15 digits, such as 5.`);
+    throw new UsageError(`${show(text)} is not a number of up to 15 digits, such as 5.`);
   }
   if (type === 'boolean') {
     // Spreadsheets write TRUE and FALSE.
     if (/^(true|false)$/i.test(text)) return text.toLowerCase() === 'true';
-    throw new UsageError(`${show(cell)} is neither true nor false.`);
+    throw new UsageError(`${show(text)} is neither true nor false.`);
   }
   if (type === 'array' && items?.type === 'string' && !text.startsWith('[')) {
     // A URL may contain a semicolon, so that URLs end where another begins.
     const separator = /^https?:/i.test(text) ? /;(?=\s*https?:)/i : ';';
     return text.split(separator).map((item) => item.trim());
   }
-  return type === 'array' || type === 'object' ? readJson(text) : cell;
+  return type === 'array' || type === 'object' ? readJson(text) : text;
 }
