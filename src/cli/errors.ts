@@ -44,6 +44,12 @@ export function asUsage(cause: unknown): never {
   throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
+/** Throws a store that cannot be used as a fault of the command line. An outage stays what it is. */
+export function asStoreUsage(cause: unknown): never {
+  if (GenError.isInstance(cause) && cause.recovery === 'fix_setup') asUsage(cause);
+  throw cause;
+}
+
 /** The first row that an error is in says what the process ends with. */
 const CODES = [
   { code: EXIT.failed, kinds: [JobError] },
@@ -53,9 +59,15 @@ const CODES = [
   { code: EXIT.service, kinds: [APIError] },
 ];
 
+const DOWNLOAD_CODES: Readonly<Record<string, number>> = {
+  file_exists: EXIT.usage,
+  job_not_finished: EXIT.usage,
+  job_without_output: EXIT.failed,
+};
+
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  if (DownloadError.isInstance(error) && error.code === 'file_exists') return EXIT.usage;
+  if (DownloadError.isInstance(error) && DOWNLOAD_CODES[error.code]) return DOWNLOAD_CODES[error.code] ?? EXIT.service;
   // The storage has answered, and not the service: its 403 is not about the key.
   if (UploadError.isInstance(error) && error.step === 'put') return EXIT.service;
   const row = CODES.find(({ kinds }) => kinds.some((kind) => kind.isInstance(error)));
@@ -64,9 +76,23 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof Error && error.cause instanceof Error ? exitCodeOf(error.cause) : EXIT.service;
 }
 
+/** What the library's messages call an option or a function, and what it is on the command line. */
+const FLAGS: readonly (readonly [library: RegExp, commandLine: string])[] = [
+  [/^fileStore: /, ''],
+  [/Pass overwrite: true to replace it/g, 'Pass --force to replace it'],
+  [/ Wait for it with waitForJob first\./g, ''],
+  [/call waitForJob again, or raise timeoutMs/g, 'wait again, or raise --timeout'],
+  [/call waitForJob again/g, 'wait again'],
+  [/send it with the option extraBody/g, 'put it into the column extraBody, as JSON'],
+  [/pass fromPath\(path\) or a Blob/g, 'pass the path of a file'],
+  [/\btimeoutMs\b/g, '--timeout'],
+  [/\bidempotencyKey\b/g, '--idempotency-key'],
+];
+
+/** The message of an error, with flags in place of the library's options. */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  return message.replace('Pass overwrite: true to replace it', 'Pass --force to replace it');
+  return FLAGS.reduce((text, [library, commandLine]) => text.replace(library, commandLine), message);
 }
 
 /** An error for programs: its fields and a code, with its message. */
@@ -92,8 +118,16 @@ function codeOf(error: unknown): string {
   return UsageError.isInstance(error) ? 'usage_error' : 'client_error';
 }
 
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
+
+function proxyAdvice(env: Readonly<Record<string, string | undefined>>): string {
+  const name = PROXIES.find((variable) => env[variable]);
+  if (name === undefined || env.NODE_USE_ENV_PROXY === '1') return '';
+  return ` ${name} is set, but Node.js ignores it: set NODE_USE_ENV_PROXY=1, too.`;
+}
+
 export interface NextStep {
-  /** What there is to do: `The job goes on. Wait for it`. */
+  /** What there is to do: `The job continues. Wait for it`. */
   readonly what: string;
   readonly command?: string;
 }
@@ -104,20 +138,29 @@ export function sentenceOf({ what, command }: NextStep): string {
 
 /** What to do about a create whose outcome is not known. */
 export function sameKeyAgain(key: string): string {
-  return `It is not known whether a job was made. Run the same command again with --idempotency-key ${quote(key)}: it takes up the same job and pays once.`;
+  return `A job may have been created. To resume it without a second charge, run the command again with --idempotency-key ${quote(key)}.`;
 }
 
-/** How to go on after an error, where something can be done. `known` is the step that goes on with a job. */
-export function nextStepOf(error: unknown, known: NextStep | undefined): NextStep | undefined {
+/** What to do after an error, if something can be done. `known` is the step that continues with a job. */
+export function nextStepOf(
+  error: unknown,
+  known: NextStep | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): NextStep | undefined {
   const step = (what: string | undefined) => (what === undefined ? undefined : { what });
   // The job's own message says what to change.
   if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : step('Nothing was charged.');
+  if (DownloadError.isInstance(error) && error.code === 'job_not_finished')
+    return { what: 'Wait for it', command: `gen-client wait ${quote(error.jobId)}` };
+  if (DownloadError.isInstance(error) && error.code === 'job_without_output') return undefined;
+  // A job that does not exist does not continue.
+  if (NotFoundError.isInstance(error)) return undefined;
   if (known?.command !== undefined) return known;
   if (InsufficientBalanceError.isInstance(error)) return step(error.topUpUrl && `Top up at ${error.topUpUrl}`);
   const key = GenError.isInstance(error) ? error.idempotencyKey : undefined;
   if (key !== undefined && mayHaveCreated(error)) return step(sameKeyAgain(key));
   if (ConnectionError.isInstance(error) && failureKindOf(error) === 'unsent') {
-    return step('Nothing was sent. Check GEN_BASE_URL or --base-url.');
+    return step(`Nothing was sent. Check GEN_BASE_URL or --base-url.${proxyAdvice(env)}`);
   }
   return step(AuthenticationError.isInstance(error) ? 'Check GEN_API_KEY.' : undefined);
 }

@@ -53,7 +53,7 @@ export async function main(words: readonly string[], host: CliHost): Promise<num
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
     terminal.end();
-    if (!signal.aborted || !session) return reportFailure(terminal, error, session);
+    if (!signal.aborted || !session) return reportFailure({ terminal, env: host.env }, error, session);
     const message = sentenceOf(session.next ?? { what: 'Nothing was created.' });
     const interruption = { name: 'Interrupted', message, code: 'interrupted' };
     if (terminal.isJson) terminal.result({ ...session.outcome, error: interruption }, []);
@@ -97,9 +97,13 @@ function asksForJson(words: readonly string[]): boolean {
   return words.slice(0, end === -1 ? undefined : end).includes('--json');
 }
 
-function reportFailure(terminal: Terminal, error: unknown, session: Session | undefined): number {
+function reportFailure(
+  { terminal, env }: { readonly terminal: Terminal; readonly env: CliHost['env'] },
+  error: unknown,
+  session: Session | undefined,
+): number {
   const code = exitCodeOf(error);
-  const next = nextStepOf(error, session?.next);
+  const next = nextStepOf(error, session?.next, env);
   if (terminal.isJson && code !== EXIT.done) {
     terminal.result({ ...session?.outcome, error: errorDocument(error), next: next?.command }, []);
   }

@@ -15,7 +15,7 @@ import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
 import type { Session } from './session.js';
-import { checkOutputPath, saveTo } from './target.js';
+import { checkOutputPath, STDOUT, saveTo } from './target.js';
 import { bytesShown, megabytes, type ShowProgress } from './terminal.js';
 
 /** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
@@ -59,7 +59,7 @@ export async function runJobCommand(
     if (!flags.wait) {
       const created = await maker.create(fields as never, options);
       const lines = describeJob(created.job, created);
-      terminal.result({ ...created }, [...lines, `Go on with: ${resumeLine(created.job.id, {})}`]);
+      terminal.result({ ...created }, [...lines, `Continue with: ${resumeLine(created.job.id, {})}`]);
       return;
     }
     await waitAndSave(session, flags, (wait, began) =>
@@ -95,13 +95,16 @@ export async function waitAndSave(
     show({ text: job.status, step: job.status, etaMs });
   };
   const began = (job: Job) => {
-    session.next = { what: `Job ${job.id} goes on. Wait for it`, command: resumeLine(job.id, flags) };
+    session.next = { what: `Job ${job.id} continues. Wait for it`, command: resumeLine(job.id, flags) };
     onUpdate(job);
   };
   try {
     const job = await wait({ ...waitOptions(session, flags), onUpdate }, began);
     const file = flags.out === undefined ? undefined : await saveTo(session, job, flags);
-    session.terminal.result({ ...session.outcome, job, file }, describeJob(job, { file, hasSave: true }));
+    session.terminal.result(
+      { ...session.outcome, job, file },
+      describeJob(job, { file, hasSave: flags.out !== STDOUT }),
+    );
   } finally {
     session.signal.throwIfAborted();
   }
@@ -145,8 +148,8 @@ export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isFile()) return { kind: 'file', path };
   if (!stats && !/[/\\.]/.test(text)) return { kind: 'upload', path };
-  const problem = stats ? 'is not a file' : 'is not there';
-  throw new UsageError(`"${text}" ${problem}. Give a file, a URL or an upload id.`);
+  const problem = stats ? 'is not a file' : 'does not exist';
+  throw new UsageError(`"${text}" ${problem}. Pass a file path, a URL, or an upload ID.`);
 }
 
 /** Where a reference goes: the field for files and upload ids, and the field for URLs where there is one. */

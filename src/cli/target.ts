@@ -15,7 +15,7 @@ import { bytesShown } from './terminal.js';
 type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
 
 /** `--out -`: the file goes to stdout. */
-const STDOUT = '-';
+export const STDOUT = '-';
 
 /**
  * Tries whether the target can take the file, before a job is paid for. A directory that is named with a slash is made.

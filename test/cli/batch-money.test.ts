@@ -166,10 +166,10 @@ describe('a file that cannot be saved', () => {
     rows();
     const { code, stdout, stderr } = await disturbed(() => mkdirSync(inFolder('out/fox-0.png')));
     expect(code).toBe(1);
-    expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Go on with: gen-client download job_\w+ --out out\//);
+    expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Continue with: gen-client download job_\w+ --out out\//);
     expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
     expect(stderr).not.toContain('--retry-failed');
-    expect(stderr).toContain('Go on with: gen-client batch prompts.jsonl --out out/');
+    expect(stderr).toContain('Continue with: gen-client batch prompts.jsonl --out out/');
   });
 });
 
@@ -240,8 +240,8 @@ describe('a batch that has stopped', () => {
     expect(code).toBe(4);
     expect(stdout).toMatch(/line 1 {2}pending {2}job_\w+ /);
     expect(stdout).toContain('1 row: 0 completed, 0 failed, 1 pending, 0 not started.');
-    expect(stdout).toContain('0 tokens charged (0.00 USD), 2 quoted for what goes on.');
-    expect(stderr).toContain('Go on with: gen-client batch prompts.jsonl --out out/');
+    expect(stdout).toContain('0 tokens charged (0.00 USD), 2 quoted for pending rows.');
+    expect(stderr).toContain('Continue with: gen-client batch prompts.jsonl --out out/');
     expect(stderr).not.toContain('--retry-failed');
   });
 
@@ -249,7 +249,7 @@ describe('a batch that has stopped', () => {
     prompts({ call: 'images', prompt: 'a', webhook_url: 'http://8.8.8.8/hook' });
     const { code, stderr } = await run();
     expect(code).toBe(1);
-    expect(stderr).toContain('Go on with: gen-client batch prompts.jsonl --out out/');
+    expect(stderr).toContain('Nothing was created for rejected rows. Change them, and run the command again.');
     expect(stderr).not.toContain('--retry-failed');
   });
 });

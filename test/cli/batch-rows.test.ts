@@ -28,7 +28,7 @@ const BAD_ID = 'id must be 1 to 100 letters, digits, "-", "_" and "." that can n
 const NO_CALL = 'does not exist. Use one of images, videos, videoEdits, characters.';
 const BAD_KEY = 'idempotency_key must be a string of 1 to 255 printable ASCII characters';
 const NO_URL = 'is a URL, which goes into the field for URLs.';
-const NO_FILE = 'Give a file, a URL or an upload id. Paths are relative to the prompts file.';
+const NO_FILE = 'Pass a file path, a URL, or an upload ID. Paths are relative to the prompts file.';
 
 describe('a row is refused', () => {
   it.each<[unknown, string]>([
@@ -49,10 +49,10 @@ describe('a row is refused', () => {
     [{ prompt: 'a', reference_image_upload_ids: ['upload_1', 'http://x.test/a.png'] }, NO_URL],
     [
       { prompt: 'a', first_frame_upload_id: 'shots/none' },
-      `first_frame_upload_id: "shots/none" is not there. ${NO_FILE}`,
+      `first_frame_upload_id: "shots/none" does not exist. ${NO_FILE}`,
     ],
-    [{ prompt: 'a', first_frame_upload_id: 'shots\\none' }, 'is not there'],
-    [{ prompt: 'a', reference_image_upload_ids: ['none.png'] }, '"none.png" is not there'],
+    [{ prompt: 'a', first_frame_upload_id: 'shots\\none' }, 'does not exist'],
+    [{ prompt: 'a', reference_image_upload_ids: ['none.png'] }, '"none.png" does not exist'],
     [{ prompt: 'a', first_frame_upload_id: './' }, '"./" is not a file'],
     [{ prompt: 'a', n: 4 }, 'videos.create: Unknown parameter "n". Create one job for each output.'],
     [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field; pass it'],

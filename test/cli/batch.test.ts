@@ -211,7 +211,7 @@ it('--max-tokens holds over all runs, and learns prices from the first row of a 
     code: 1,
     stdout: expect.stringContaining('3 completed, 0 failed, 2 not started'),
   });
-  expect(stderr).toContain('Go on with: gen-client batch prompts.jsonl --out out/');
+  expect(stderr).toContain('Continue with: gen-client batch prompts.jsonl --out out/');
   await batch('--max-tokens', '7');
   expect(sandbox.ledger().spentTokens).toBe(6);
   expect((await batch('--max-tokens', '10')).code).toBe(0);

@@ -37,7 +37,7 @@ describe('video', () => {
     const more = ['--strict', '--watermark', '--camera-fixed', '--resolution', '480p', '--no-wait'];
     const { code, stdout } = await cli('video', 'a', ...words, ...more, '--webhook', 'https://x.test/hook');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/Go on with: gen-client wait job_\w+\n$/);
+    expect(stdout).toMatch(/Continue with: gen-client wait job_\w+\n$/);
     expect(sent('/v1/videos')).toEqual({
       prompt: 'a',
       reference_video_urls: ['https://x.test/a.mp4'],

@@ -12,7 +12,7 @@ it('Ctrl-C while waiting says how to go on, and that command does go on', async 
   run.interrupt();
   const { code, stdout, stderr } = await run.ended;
   expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-  const [, words = ''] = /Interrupted\. Job job_\w+ goes on\. .* with: gen-client (.*)\n$/.exec(stderr) ?? [];
+  const [, words = ''] = /Interrupted\. Job job_\w+ continues\. .* with: gen-client (.*)\n$/.exec(stderr) ?? [];
   expect(words).toMatch(/^wait job_\w+ --out fox\.mp4$/);
   expect((await cli(...words.split(' '), '--poll', '100ms')).code).toBe(0);
   expect(readdirSync(place.folder)).toEqual(['fox.mp4']);

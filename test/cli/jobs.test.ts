@@ -24,10 +24,10 @@ describe('jobs', () => {
     const { code, stdout } = await cli('jobs', 'gen.store');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^\S+Z {2}sent {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,
+      /^\S+Z {2}lost {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,
     );
     const { jobs } = JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout);
-    expect(jobs.map(({ phase }: { phase: string }) => phase)).toEqual(['sent', 'accepted', 'accepted']);
+    expect(jobs.map(({ phase }: { phase: string }) => phase)).toEqual(['lost', 'accepted', 'accepted']);
   });
 });
 

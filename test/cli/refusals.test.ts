@@ -25,7 +25,7 @@ describe('without any call, exit code 2', () => {
     [['edit', 'upl_1', 'a', '-m', 'svc-video-gen-2-5'], 'svc-video-gen-2-5'],
     [['video', 'a', '--duration', 'long'], 'Give a number.'],
     [['video', 'a', '--timeout', 'soon'], 'Give a time above 0 such as 90s'],
-    [['video', 'a', '-i', 'missing.png'], '"missing.png" is not there. Give a file, a URL or an upload id.'],
+    [['video', 'a', '-i', 'missing.png'], '"missing.png" does not exist. Pass a file path, a URL, or an upload ID.'],
     [['video', 'a', '--out', 'fox.png'], '"fox.png" is there already. Pass --force to replace it.'],
     [['video', 'a', '--out', 'nowhere/fox.mp4'], '--out: no file can be made in "nowhere": ENOENT'],
     [['video', 'a', '--out', 'x.mp4', '--no-wait'], 'leave out --no-wait'],
@@ -93,7 +93,7 @@ describe('exit codes', () => {
     const { code, stderr } = await cli('video', 'a', '--no-wait');
     expect(code).toBe(4);
     expect(stderr).toMatch(/Trying again in \d+ s\.\n/);
-    const [, key = ''] = /again with --idempotency-key ([\w-]+): it takes up the same job/.exec(stderr) ?? [];
+    const [, key = ''] = /again with --idempotency-key ([\w-]+)\./.exec(stderr) ?? [];
     expect((await cli('video', 'a', '--no-wait', '--idempotency-key', key)).code).toBe(0);
     expect(sandbox.jobs).toHaveLength(1);
   });
@@ -101,7 +101,7 @@ describe('exit codes', () => {
   it('4: the wait took too long, and says how to go on', async () => {
     const { code, stderr } = await cli('video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms');
     expect(code).toBe(4);
-    expect(stderr).toMatch(/Job job_\w+ goes on\. Wait for it with: gen-client wait job_\w+\n$/);
+    expect(stderr).toMatch(/Job job_\w+ continues\. Wait for it with: gen-client wait job_\w+\n$/);
   });
 });
 

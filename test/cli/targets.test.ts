@@ -75,7 +75,7 @@ describe('what fails after the job is paid prints the command that fetches the f
     writeFileSync(inFolder('fox.mp4'), 'mine');
     const { code, stderr } = await run.ended;
     expect(code).toBe(2);
-    expect(stderr).toContain('is already there. Pass --force to replace it.');
+    expect(stderr).toContain('Pass --force to replace it.');
     expect((await cli(...commandIn(stderr))).code).toBe(0);
     expect(readFileSync(inFolder('fox.mp4'), 'utf8')).toBe('mine');
     expect(readdirSync(place.folder)).toContain(`${sandbox.jobs[0]?.id}.mp4`);

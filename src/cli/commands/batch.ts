@@ -9,7 +9,7 @@ import { type BatchTarget, readRecords, refuseTaken } from '../batch/records.js'
 import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
 import { type OpenSession, parseTime, parseTimeout, runCommand, withExamples } from '../command.js';
-import { exitCodeOf, messageOf, UsageError } from '../errors.js';
+import { asStoreUsage, exitCodeOf, messageOf, UsageError } from '../errors.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
 import { readInput, type Session } from '../session.js';
 import { checkDirectory, makeDirectory } from '../target.js';
@@ -75,9 +75,10 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   const store = fileStore(join(target.out, storeName));
   try {
     const client = session.client({ store });
-    const records = await readRecords(rows, { store, client, retryFailed: flags.retryFailed === true });
+    const retryFailed = flags.retryFailed === true;
+    const records = await readRecords(rows, { store, client, retryFailed }).catch(asStoreUsage);
     refuseTaken(rows, { ...target, store: storeName }, records);
-    session.next = { what: 'Run the same command again: it goes on where it was and pays for no row twice.' };
+    session.next = { what: 'Run the same command again to resume. No row is charged twice.' };
     const results: RowResult[] = [];
     session.outcome = {
       get report() {
@@ -140,8 +141,13 @@ function sayWhatIsLeft(
     session.exitCode = exitCodeOf(stopped);
   }
   const isFailedJob = ({ status, job }: RowResult) => status === 'failed' && job !== undefined;
-  const isOpen = (result: RowResult) => result.status !== 'completed' && !isFailedJob(result);
-  if (results.some(isOpen)) terminal.note(`Go on with: ${command}`);
+  // The same row would be rejected again.
+  const isRejected = ({ status, job, error }: RowResult) =>
+    status === 'failed' && job === undefined && error?.recovery === 'change_request';
+  const isOpen = (result: RowResult) => result.status !== 'completed' && !isFailedJob(result) && !isRejected(result);
+  if (results.some(isRejected))
+    terminal.note('Nothing was created for rejected rows. Change them, and run the command again.');
+  if (results.some(isOpen)) terminal.note(`Continue with: ${command}`);
   if (results.some(isFailedJob)) terminal.note(`Make new jobs for those that failed with: ${command} --retry-failed`);
 }
 
@@ -200,7 +206,7 @@ function reportLines(report: ReturnType<typeof reportOf>): string[] {
   ];
   const width = Math.max(0, ...costs.map(({ name }) => name.length));
   const goesOn = pending > 0 ? `, ${pending} pending` : '';
-  const quoted = pending > 0 ? `, ${quotedTokens} quoted for what goes on` : '';
+  const quoted = pending > 0 ? `, ${quotedTokens} quoted for pending rows` : '';
   const unsaved = notSaved > 0 ? `, ${notSaved} not saved` : '';
   return [
     `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${goesOn}${unsaved}, ${notStarted} not started.`,
@@ -227,6 +233,6 @@ function resultLine({ row, status, job, file, error, next }: RowResult): string 
   if (job?.finalTokenCost) words.push(counted(job.finalTokenCost, 'token'));
   words.push(file?.path);
   if (typeof error?.message === 'string') words.push(error.message);
-  if (next !== undefined) words.push(`Go on with: ${next}`);
+  if (next !== undefined) words.push(`Continue with: ${next}`);
   return words.filter((word) => word !== undefined).join('  ');
 }

@@ -53,6 +53,9 @@ function making(command: Command, open: OpenSession, { call, words, flags }: Cre
   );
 }
 
+const EDIT_MODELS = Object.entries(MODELS).flatMap(([alias, model]) =>
+  'edits' in model && model.edits ? [alias] : [],
+);
 const IMAGE = 'reference image: file, URL or upload id; again for more';
 const DURATION: Param = ['-d, --duration <seconds>', "one of the model's durations", 'duration', parseNumber];
 const RESOLUTION: Param = ['--resolution <name>', '480p, 720p, 1080p or 4k, where the model offers it', 'resolution'];
@@ -140,7 +143,7 @@ export function editCommand(open: OpenSession): Command {
       ['<prompt>', 'what to change, and what to keep', 'prompt'],
     ],
     flags: [
-      ['-m, --model <alias>', 'svc-video-pro, svc-video-fast or svc-video-mini', 'model', undefined, 'svc-video-fast'],
+      ['-m, --model <alias>', EDIT_MODELS.join(', '), 'model', undefined, DEFAULT_VIDEO_MODEL],
       ['--mode <mode>', 'transform, restyle or extend', 'edit_mode'],
       DURATION,
       ['-r, --ratio <ratio>', "aspect ratio (default: the source's)", 'ratio'],

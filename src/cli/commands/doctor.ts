@@ -162,7 +162,7 @@ async function scopesCheck(client: GenClient, signal: AbortSignal, unknownJob: u
   const denied = permissions.flatMap(({ operation, allowed }) => (allowed ? [] : [operation]));
   const says = about('scopes');
   if (denied.length > 0) return says('warning', `The key may not: ${denied.join(', ')}.`, { permissions });
-  return says('ok', 'The key is refused nothing that this package calls.', { permissions });
+  return says('ok', 'The key has every scope that this package uses.', { permissions });
 }
 
 function permissionIn(operation: string, error: unknown) {

@@ -10,7 +10,7 @@ import type { Job } from '../../schemas/job.js';
 import type { UnfinishedCreate } from '../../transport/create-run.js';
 import { asTheyEnd } from '../../waiting/job-iterables.js';
 import { addSaveFlags, addWaitFlags, type JobFlags, type OpenSession, runCommand, withExamples } from '../command.js';
-import { asUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
+import { asStoreUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
 import { checkOutputPath, saveTo } from '../target.js';
@@ -53,7 +53,7 @@ export function waitCommand(open: OpenSession): Command {
   return runCommand<WaitFlags>(command, open, async (session, ids, flags) => {
     await checkOutputPath(session, { ...flags, mayExist: true }, ids.length);
     const [id = '', ...others] = ids;
-    const what = others.length === 0 ? `Job ${id} goes on. Wait for it` : 'The jobs go on. Wait for them';
+    const what = others.length === 0 ? `Job ${id} continues. Wait for it` : 'The jobs continue. Wait for them';
     session.next = { what, command: resumeLine(ids, flags) };
     const client = session.client();
     if (others.length === 0) {
@@ -142,7 +142,7 @@ export function jobsCommand(open: OpenSession): Command {
 async function existingStore(path: string): Promise<FileStore> {
   if (!existsSync(path)) throw new UsageError(`"${path}" does not exist. Pass the path of a store.`);
   const store = fileStore(path);
-  await store.read('jobs', []).catch(asUsage);
+  await store.read('jobs', []).catch(asStoreUsage);
   return store;
 }
 
@@ -168,7 +168,7 @@ export function resumeCommand(open: OpenSession): Command {
     const out = flags.out ?? './';
     const store = await existingStore(path);
     await checkOutputPath(session, { ...flags, out, mayExist: true }, 2);
-    session.next = { what: 'Run the same command again: it goes on where it was and pays for no job twice.' };
+    session.next = { what: 'Run the same command again to resume. No job is charged twice.' };
     const client = session.client({ store });
     try {
       await saveAll(session, client.resume(waitOptions(session, flags)), { client, flags: { ...flags, out } });

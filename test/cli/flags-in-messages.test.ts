@@ -1,0 +1,76 @@
+// Messages of the command line name flags, and no option or function of the library.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
+
+const place = cliOnSandbox({ 'clip.bin': 'not media' });
+const { sandbox, cli } = place;
+const LIBRARY =
+  /waitForJob|fromPath|option extraBody|redisStore|fileStore|overwrite: true|createBudget|timeoutMs|idempotencyKey|maxRetries/;
+
+async function startSlowJob(): Promise<string> {
+  const { stdout } = await cli('video', 'a [slow:60s]', '--no-wait', '--json');
+  return JSON.parse(stdout).job.id;
+}
+
+it('download of a running job says to wait for it', async () => {
+  const id = await startSlowJob();
+  const { code, stderr } = await cli('download', id, '--out', 'a.mp4');
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr: expect.stringContaining(`Wait for it with: gen-client wait ${id}\n`),
+  });
+  expect(stderr).not.toMatch(LIBRARY);
+});
+
+it('download of a failed job has no circle of advice', async () => {
+  const { stdout } = await cli('image', 'a [fail:generation_rejected]', '--json', '--poll', '100ms');
+  const { code, stderr } = await cli('download', JSON.parse(stdout).job.id, '--out', 'a.png');
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('has no file') });
+  expect(stderr).not.toContain('gen-client download');
+});
+
+it('a job that does not exist does not continue', async () => {
+  const { code, stderr } = await cli('wait', 'job_nope');
+  expect(code).toBe(2);
+  expect(stderr).not.toMatch(/continues|gen-client wait/);
+});
+
+it('a file that was streamed to stdout is not offered again', async () => {
+  const { code, stderr } = await cli('image', 'a fox', '--out', '-', '--poll', '100ms');
+  expect(code).toBe(0);
+  expect(stderr).not.toContain('Save it');
+});
+
+it('a connection error names the variable that lets Node.js use a proxy', async () => {
+  const env = { ...place.env, GEN_BASE_URL: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
+  const { stderr } = await runCli(['models'], { env, cwd: place.folder });
+  expect(stderr).toContain('HTTP_PROXY is set, but Node.js ignores it: set NODE_USE_ENV_PROXY=1, too.');
+});
+
+it('a rejected row is to be changed, and not to be run again as it is', async () => {
+  writeFileSync(join(place.folder, 'p.jsonl'), '{"call":"images","params":{"prompt":"a fox"}}\n');
+  sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 422, code: 'invalid_request' });
+  const { stderr } = await cli('batch', 'p.jsonl', '--out', 'out/');
+  expect(stderr).toBe('Nothing was created for rejected rows. Change them, and run the command again.\n');
+});
+
+const ROWS = '{"call":"images","params":{"prompt":"a fox","colour":"red"}}\n';
+it.each<[string, readonly string[]]>([
+  ['an unknown column', ['batch', 'rows.jsonl', '--out', 'out/']],
+  ['a store that is none', ['jobs', 'clip.bin']],
+  ['a store that is none, resumed', ['resume', 'clip.bin']],
+  ['a target that is taken', ['image', 'a fox', '--out', 'clip.bin']],
+  ['a file that is no media', ['video', 'a fox', '--image', 'clip.bin']],
+  ['a duration that no model has', ['video', 'a fox', '--duration', '7']],
+  ['a key that was used for something else', ['image', 'a hare', '--idempotency-key', 'order-1', '--no-wait']],
+  ['a wait that took too long', ['video', 'a [slow:60s]', '--timeout', '1s']],
+])('%s is refused without a word of the library', async (_, words) => {
+  writeFileSync(join(place.folder, 'rows.jsonl'), ROWS);
+  await cli('image', 'a fox', '--idempotency-key', 'order-1', '--no-wait');
+  const { code, stderr } = await cli(...words);
+  expect(code).not.toBe(0);
+  expect(stderr).not.toMatch(LIBRARY);
+});
