@@ -5,12 +5,18 @@ import { MB } from '../../rules/limits.js';
 import { isFields } from '../../schemas/envelope.js';
 import { FILE_PATH } from '../../schemas/upload.js';
 import { checkFiles, placedFiles, replaceFiles } from '../../uploading/body-files.js';
-import type { GenJobData } from './call-record.js';
 
 /** A file in the record of a call: its path, or its bytes. */
 export type StoredFile =
   | { readonly path: string }
   | { readonly base64: string; readonly type: string; readonly name?: string };
+
+/** The body of a queued call, and its files. */
+interface StoredParams {
+  /** The body of the call. It refers to its files as `{ $file: 0 }`. */
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly files?: readonly StoredFile[] | undefined;
+}
 
 /** Redis keeps the bytes in memory, and sends them with each read of the record. */
 const MAX_MB = 1;
@@ -23,7 +29,7 @@ export async function storeFiles(
   call: CallKind,
   params: Readonly<Record<string, unknown>>,
   preflight: boolean,
-): Promise<Pick<GenJobData, 'params' | 'files'>> {
+): Promise<StoredParams> {
   const placed = placedFiles(params);
   if (placed.length === 0) return { params };
   const sources = [...new Set(placed.map(({ source }) => source))];
@@ -61,7 +67,7 @@ async function storeFile(source: unknown): Promise<StoredFile> {
 }
 
 /** Returns the params of a call with its files in place. Throws an UploadError for a path that this machine cannot read. */
-export async function withFiles({ params, files = [] }: GenJobData): Promise<Readonly<Record<string, unknown>>> {
+export async function withFiles({ params, files = [] }: StoredParams): Promise<StoredParams['params']> {
   const placed = placedFiles(params);
   const opened = await Promise.all(
     files.map((file, index) => openFile(file, placed.find(({ source }) => indexOf(source) === index)?.at ?? '')),
