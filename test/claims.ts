@@ -153,7 +153,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/budgets.md': [
     [
-      'charges pass the limit by at most one job',
+      'charges exceed the limit by at most one job, if a job costs what the service quoted',
       'test/budget/invariant.test.ts',
       'the jobs of a period cost at most its limit and one job, with unknown prices %s',
     ],

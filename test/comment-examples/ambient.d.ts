@@ -1,6 +1,6 @@
 // What an `@example` in the sources may use without declaring it.
 import type { ErrorRequestHandler, Express, json, RequestHandler } from 'express';
-import type { CompletedJob, GenClient, Job } from 'gen-client';
+import type { CompletedJob, GenClient, Job, Store } from 'gen-client';
 import type { GenAccountNamespace } from 'gen-client/cloudflare';
 import type { Activities, WorkflowOptions } from 'gen-client/durable';
 import type { Run } from 'gen-client/page';
@@ -39,6 +39,8 @@ declare global {
   var put: (key: string, body: ReadableStream, options: object) => Promise<void>;
   var env: { readonly BUCKET: R2BucketLike; readonly ACCOUNT: GenAccountNamespace };
   var redis: Redis;
+  /** A database with the two functions of a store. */
+  var database: { read: Store['read']; swap: Store['write'] };
   var app: Pick<Express, 'post'> & { use(handler: ErrorRequestHandler): void; use(handler: RequestHandler): void };
   var express: { readonly json: typeof json };
   var connection: { readonly host: string };

@@ -8,6 +8,7 @@ import type {
 import { MODELS, modelCapabilities, ratiosOf } from '../../catalog.js';
 import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from '../../client/create-options.js';
 import { GenError, PreflightError } from '../../errors/index.js';
+import { INVALID_PARAMS } from '../../rules/fields.js';
 import * as option from '../../rules/options.js';
 import { nearest, noSuchOption } from '../../schemas/show.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
@@ -138,7 +139,7 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
   if (mask) {
     const fix = 'Leave prompt.mask out, and describe the edit in the prompt.';
     throw new PreflightError(`generateImage: the service documents no masked edits. ${fix}`, {
-      code: 'invalid_request',
+      code: INVALID_PARAMS,
       param: 'mask',
     });
   }
