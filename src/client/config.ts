@@ -1,6 +1,7 @@
 // Reads the options of a client, and what the environment gives in their place.
 
 import { GenError } from '../errors/index.js';
+import { DEFAULT_TIMEOUT_MS } from '../rules/limits.js';
 import { CLOCK, type Clock, randomOf, steady, systemClock } from '../runtime/clock.js';
 import { isBrowser, nodeVersion } from '../runtime/platform.js';
 import { type Config, checkApiKey, readHeaders, readVariable, whyNotRead } from '../transport/config.js';
@@ -38,7 +39,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     webhookSecrets: rememberFirst(
       () => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? [],
     ),
-    timeoutMs: options.timeoutMs ?? 60_000,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxRetries: options.maxRetries ?? 3,
     maxRetryAfterMs: options.maxRetryAfterMs ?? 120_000,
     headers: Object.freeze(readHeaders(options.headers)),

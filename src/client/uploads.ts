@@ -1,13 +1,11 @@
 import { atCaller } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions, type RequestOptions } from '../rules/options.js';
-import { abortable } from '../runtime/deadline.js';
 import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
 import type { CreatedUpload, CreateUploadParams, Upload, UploadSource } from '../schemas/upload.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
-import { describeFile } from '../uploading/file.js';
-import { putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
+import { prepareFile, putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
 import { UploadMemory } from '../uploading/upload-memory.js';
 import { PUT_OPTIONS, type PutOptions, UPLOAD_OPTIONS, type UploadOptions } from '../uploading/upload-options.js';
 import { decodeAs, decodeFields, path } from './endpoint.js';
@@ -36,7 +34,7 @@ export class Uploads {
    */
   async upload(source: UploadSource, options: UploadOptions = {}): Promise<Upload> {
     checkOptions('uploads.upload', UPLOAD_OPTIONS, options);
-    const file = await abortable(describeFile(source, options), options.signal, (late) => late.discard());
+    const file = await atCaller(prepareFile(this.#steps, source, options));
     return await atCaller(uploadFile(this.#steps, file, options));
   }
 
@@ -108,6 +106,7 @@ export class Uploads {
 /** The steps of `uploads` for those who upload a file on the way to something else. */
 export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps {
   return {
+    timeoutMs: transport.timeoutMs,
     baseUrl: () => transport.baseUrl(),
     memory: () => uploadMemory(transport),
     create: (params, options) => uploads.create(params, options),

@@ -69,5 +69,8 @@ export const USD_PER_TOKEN = 0.05;
 /** A day in milliseconds. */
 export const DAY_MS = 24 * 60 * 60_000;
 
+/** Timeout of an attempt. */
+export const DEFAULT_TIMEOUT_MS = 60_000;
+
 /** How long a wait lasts at most unless it says otherwise. */
 export const DEFAULT_WAIT_MS = 30 * 60_000;

@@ -31,6 +31,7 @@ export function createTransport(config: Config): ClientTransport {
     account: core.account,
     random: config.random,
     clock: core.clock,
+    timeoutMs: config.timeoutMs,
     baseUrl: config.baseUrl,
     ledger: core.ledger,
     waits: () => heard(core.channels()?.wait),

@@ -153,4 +153,6 @@ export interface Transport {
   account(): Promise<ClientAccount>;
   readonly random: Random;
   readonly clock: Clock;
+  /** The client's timeout of an attempt, in milliseconds. */
+  readonly timeoutMs: number;
 }

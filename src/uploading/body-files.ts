@@ -3,12 +3,12 @@
 import { GenError, PreflightError } from '../errors/index.js';
 import { isUploadField } from '../rules/fields.js';
 import type { RequestOptions } from '../rules/options.js';
-import { abortable, onAbort } from '../runtime/deadline.js';
+import { onAbort } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
-import { type DescribedFile, describeFile } from './file.js';
-import { type UploadSteps, uploadFile } from './upload.js';
+import { DEFAULT_LIMIT, type DescribedFile } from './file.js';
+import { prepareFile, type UploadSteps, uploadFile } from './upload.js';
 import { type KnownUpload, printOf, type UploadMemory, type UploadUse } from './upload-memory.js';
 import type { FileOptions, UploadProgress } from './upload-options.js';
 
@@ -76,7 +76,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
     const memory = await steps.memory();
-    const ready = await describeAll(placed, { ...options, purpose }, memory);
+    const ready = await describeAll(steps, placed, { ...options, purpose }, memory);
     const failed = await sendAll(steps, { ready, options, uses, memory });
     if (failed === undefined) return;
     const removed = remove();
@@ -136,16 +136,17 @@ export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): 
 
 /** Refuses the files in a body that an upload would refuse. Nothing is sent. */
 export async function checkFiles(body: unknown, purpose?: 'character'): Promise<void> {
-  for (const { file } of await describeAll(placedFiles(body), { purpose })) file?.discard();
+  for (const { file } of await describeAll(DEFAULT_LIMIT, placedFiles(body), { purpose })) file?.discard();
 }
 
 /** Looks at all files before a byte of any is sent. Throws for the first one that is refused. */
 async function describeAll(
+  steps: Pick<UploadSteps, 'timeoutMs'>,
   placed: readonly PlacedFile[],
   options: BodyFileOptions & Pick<FileOptions, 'purpose'>,
   memory?: UploadMemory,
 ): Promise<ReadyFile[]> {
-  const { signal, preflight, purpose, onUploadProgress } = options;
+  const { signal, timeoutMs, preflight, purpose, onUploadProgress } = options;
   signal?.throwIfAborted();
   const sent = new Map<unknown, number>();
   let totalBytes = 0;
@@ -160,8 +161,8 @@ async function describeAll(
     const print = memory && (await printOf(source).catch(() => undefined));
     const known = print === undefined ? undefined : await memory?.find(source, { print, signal });
     if (known) return { source, at, print, params: known.params, file: undefined };
-    const described = describeFile(source, { preflight, purpose, onProgress: onProgress(source) });
-    const file = await abortable(described, signal, (late) => late.discard()).catch(atField(at, field));
+    const fileOptions = { signal, timeoutMs, preflight, purpose, onProgress: onProgress(source) };
+    const file = await prepareFile(steps, source, fileOptions).catch(atField(at, field));
     return { source, at, print, params: file.params, file };
   };
   const described = await Promise.allSettled(unique.map(describe));
@@ -198,7 +199,7 @@ async function sendAll(
     ready.map(async ({ source, at, print, params, file }) => {
       const upload = async (): Promise<KnownUpload> => {
         // An upload that was known a moment ago may have been deleted since.
-        const sent = file ?? (await describeFile(source, { preflight }));
+        const sent = file ?? (await prepareFile(steps, source, { preflight, timeoutMs, signal: controller.signal }));
         const { upload_id: id } = await uploadFile(steps, sent, call);
         return { id, params };
       };

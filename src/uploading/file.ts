@@ -1,7 +1,9 @@
-import { PreflightError, UploadError } from '../errors/index.js';
-import { CHARACTER_WIDTH, MB, UPLOAD_BYTES } from '../rules/limits.js';
+import { PreflightError, TimeoutError, UploadError } from '../errors/index.js';
+import { CHARACTER_WIDTH, DEFAULT_TIMEOUT_MS, MB, UPLOAD_BYTES } from '../rules/limits.js';
 import { bodyOfLength, joinBytes } from '../runtime/bytes.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
+import { systemClock } from '../runtime/clock.js';
+import { startDeadline } from '../runtime/deadline.js';
 import { FIRST_BYTES, mediaTypeOf } from '../schemas/file-type.js';
 import { safeFileName, type UploadType, uploadTypeOf } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
@@ -40,15 +42,28 @@ export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' 
   return toFile(source, sizeBytes, reporter(options));
 }
 
-/** Finds the params of step 1, and refuses a file that exceeds a documented limit. Makes no call. */
-export async function describeFile(given: unknown, options: FileOptions): Promise<DescribedFile> {
+/** How long the first bytes of a source may take. */
+export interface ReadLimit {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** For files that are checked without a client. */
+export const DEFAULT_LIMIT: ReadLimit = { timeoutMs: DEFAULT_TIMEOUT_MS };
+
+/** Finds the params of step 1, and refuses a file that exceeds a documented limit. Sends no request. */
+export async function describeFile(
+  given: unknown,
+  options: FileOptions,
+  limit = DEFAULT_LIMIT,
+): Promise<DescribedFile> {
   const { source, sizeBytes } = openSource(given, options);
   const { mimeType: option, purpose } = options;
   const name = options.filename ?? source.name;
   const firstBytes = purpose === 'character' ? IMAGE_HEADER_BYTES : mediaTypeOf({ option }) ? 0 : FIRST_BYTES;
   const file = toFile(source, sizeBytes, reporter(options));
   try {
-    const head = await file.peek(firstBytes).catch((cause) => unreadableSource(cause, source.kind));
+    const head = await firstBytesOf(file, firstBytes, limit);
     const mimeType = mediaTypeOf({ option, head, type: source.type, name }) ?? refuseType(name);
     const uploadType = options.uploadType ?? uploadTypeOf(mimeType) ?? refuseKind(mimeType);
     if (options.preflight !== false) checkLimits({ sizeBytes, uploadType, head, purpose });
@@ -62,6 +77,20 @@ export async function describeFile(given: unknown, options: FileOptions): Promis
   } catch (reason) {
     file.discard();
     throw reason;
+  }
+}
+
+/** A stream may never yield its first byte, so the attempt's timeout applies. Real time, because no sandbox runs the source. */
+async function firstBytesOf(file: UploadFile, bytes: number, { timeoutMs: ms, signal }: ReadLimit) {
+  const late = () => new TimeoutError(`It yielded too few bytes within ${ms} ms (timeoutMs).`, { timeoutMs: ms });
+  const deadline = startDeadline({ clock: systemClock, ms, signal, late });
+  try {
+    return await deadline.race(file.peek(bytes));
+  } catch (cause) {
+    signal?.throwIfAborted();
+    return unreadableSource(cause, file.kind);
+  } finally {
+    deadline.end();
   }
 }
 
@@ -98,14 +127,16 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
     discard: () => {
       // Not through its stream, which the request may have locked.
       if (current !== undefined) current.end();
-      else if (!repeatable) stop(start());
+      else if (begun !== undefined || !repeatable) stop(start());
     },
     async peek(bytes) {
       if (bytes === 0) return new Uint8Array();
       const content = source.open();
+      // So that `discard` ends a read in flight.
+      begun = content;
       const chunks = await firstChunks(content, bytes);
+      begun = repeatable ? undefined : replay(chunks, content);
       if (repeatable) stop(content);
-      else begun = replay(chunks, content);
       return joinBytes(chunks).subarray(0, bytes);
     },
   };

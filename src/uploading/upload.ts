@@ -2,9 +2,9 @@ import { PreflightError, UploadError } from '../errors/index.js';
 import { needsNewUpload } from '../rules/files.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { CreatedUpload, CreateUploadParams, Upload } from '../schemas/upload.js';
-import { type DescribedFile, openFile, type UploadFile } from './file.js';
+import { type DescribedFile, describeFile, openFile, type ReadLimit, type UploadFile } from './file.js';
 import type { UploadMemory } from './upload-memory.js';
-import type { PutOptions, UploadOptions } from './upload-options.js';
+import type { FileOptions, PutOptions, UploadOptions } from './upload-options.js';
 
 /** Where the bytes of an upload are sent, as step 1 returned it. */
 export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
@@ -18,7 +18,7 @@ export interface PutRequest {
 }
 
 /** The service's steps, each with its own retries. */
-export interface UploadSteps {
+export interface UploadSteps extends Pick<ReadLimit, 'timeoutMs'> {
   baseUrl(): string;
   /** The uploads of the account in this process. */
   memory(): Promise<UploadMemory>;
@@ -29,6 +29,15 @@ export interface UploadSteps {
 }
 
 type UploadStep = UploadError['step'];
+
+/** {@link describeFile} within the call's timeout. */
+export function prepareFile(
+  steps: Pick<UploadSteps, 'timeoutMs'>,
+  source: unknown,
+  { signal, timeoutMs = steps.timeoutMs, ...options }: FileOptions & Pick<RequestOptions, 'signal' | 'timeoutMs'>,
+): Promise<DescribedFile> {
+  return describeFile(source, options, { timeoutMs, signal });
+}
 
 /** Uploads a file in the service's three steps. Deletes an upload that cannot be completed. */
 export async function uploadFile(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {

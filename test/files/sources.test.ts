@@ -3,16 +3,20 @@ import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
+import type { GenClient } from '../../src/index.js';
 import { describeFile, openFile } from '../../src/uploading/file.js';
 import { recognizeSource, type Source } from '../../src/uploading/source.js';
 import type { FileOptions } from '../../src/uploading/upload-options.js';
-import { stubbed } from '../transport/support.js';
+import { rejection, stubbed } from '../transport/support.js';
 
 const BYTES = new Uint8Array([1, 2, 3, 4, 5]);
 const PNG = new Uint8Array(64);
 PNG.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 async function contentOf(source: Source): Promise<number[]> {
   const all: number[] = [];
@@ -194,5 +198,37 @@ describe('the body of an upload', () => {
     expect(body).toBeInstanceOf(Blob);
     expect(await new Response(body).bytes()).toEqual(BYTES);
     expect(sent).toEqual(read);
+  });
+});
+
+describe('a stream that never yields its first byte fails the call after timeoutMs, and is canceled:', () => {
+  type Call = (client: GenClient, stream: ReadableStream<Uint8Array>) => Promise<unknown>;
+  const labeled = { headers: { 'content-length': '9', 'content-type': 'image/png' } };
+  it.each<[string, Call]>([
+    ['upload', ({ uploads }, stream) => uploads.upload(new Response(stream, labeled), { timeoutMs: 5_000 })],
+    [
+      'create',
+      ({ videos }, stream) =>
+        videos.create({ prompt: 'x', first_frame_upload_id: new Response(stream, labeled) }, { timeoutMs: 5_000 }),
+    ],
+  ])('%s', async (_, call) => {
+    vi.useFakeTimers();
+    const cancel = vi.fn();
+    const { client, seen } = stubbed([]);
+    const work = rejection(call(client, new ReadableStream({ pull: () => new Promise(() => {}), cancel })));
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect(cancel).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(2);
+    expect(await work).toMatchObject({
+      name: 'UploadError',
+      step: 'prepare',
+      recovery: 'retry',
+      message: expect.stringMatching(
+        /a Response cannot be read\. It yielded too few bytes within 5000 ms \(timeoutMs\)\./,
+      ),
+    });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(cancel).toHaveBeenCalledOnce();
+    expect(seen).toEqual([]);
   });
 });
