@@ -8,8 +8,10 @@ import {
 } from '../downloading/output.js';
 import { OutputReader, type OutputReading } from '../downloading/output-reader.js';
 import { ResponseError } from '../errors/index.js';
+import { publishingMs } from '../rules/files.js';
 import type { RequestOptions } from '../rules/options.js';
 import { withBody } from '../runtime/bytes.js';
+import { wallOf } from '../runtime/clock.js';
 import type { Job } from '../schemas/job.js';
 import type {
   DecodeContext,
@@ -59,8 +61,8 @@ export class Jobs {
   }
 
   /**
-   * Returns the finished file as a streaming Response. Storage behind a redirect never receives the key. The link expires
-   * at `providerOutputExpiresAt`.
+   * Returns the finished file as a streaming Response. Waits up to 30 seconds after `completedAt` for a file that the service
+   * is still publishing. Storage behind a redirect never receives the key. The link expires at `providerOutputExpiresAt`.
    *
    * @example
    * const { body, headers } = await client.jobs.output(video, { resume: true });
@@ -71,7 +73,11 @@ export class Jobs {
     const callOptions = { ...rest, ...requestOptions };
     const read = (response: Response) => (resume ? this.#resumed(job, response, callOptions) : response);
     const request = { name: 'jobs.output', method: 'GET', path: outputPath(job), limit: 'jobs.output' } as const;
-    return this.#transport.open({ ...request, headers: () => outputHeaders(range, ifRange), read }, callOptions);
+    const parts = {
+      headers: () => outputHeaders(range, ifRange),
+      publishingMs: () => this.#publishingMs(job, callOptions),
+    };
+    return this.#transport.open({ ...request, ...parts, read }, callOptions);
   }
 
   /** Describes the finished file without its bytes. */
@@ -83,6 +89,14 @@ export class Jobs {
   /** @internal For what stores the file: traces it, and tells the hooks when it is done. */
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T> {
     return this.#transport.storing(call, work);
+  }
+
+  async #publishingMs(job: JobRef, { signal, timeoutMs, headers }: RequestOptions): Promise<number> {
+    const given: Partial<Job> = typeof job === 'string' ? {} : job;
+    const read = () => this.get(jobIdOf(job), { signal, timeoutMs, headers }).catch(() => undefined);
+    const known = given.completedAt ? given : await read();
+    signal?.throwIfAborted();
+    return known === undefined ? 0 : publishingMs(known, wallOf(this.#transport.clock).now());
   }
 
   #resumed(job: JobRef, response: Response, options: RequestOptions): Promise<Response> {

@@ -1,9 +1,7 @@
 import { APIError, DownloadError, GenError } from '../errors/index.js';
-import { backoff, FILE_BACKOFF } from '../rules/backoff.js';
-import { fileRefusal, mayComeLater, PUBLISHING_MS } from '../rules/files.js';
+import { fileRefusal, mayComeLater } from '../rules/files.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { type Clock, clockOf } from '../runtime/clock.js';
-import { sleep } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 import { showKind } from '../schemas/show.js';
@@ -48,9 +46,6 @@ interface JobFileOptions<Progress> {
   readonly onProgress?: ((progress: Progress) => unknown) | undefined;
 }
 
-/** The fields of a job that say when its file can be read. */
-type FileDates = Partial<Pick<Job, 'status' | 'completedAt' | 'providerOutputExpiresAt'>>;
-
 /** The file of a finished job, as a client reads it. */
 export class JobFile<Progress = never> {
   readonly jobId: string;
@@ -59,9 +54,6 @@ export class JobFile<Progress = never> {
   /** Calls `onProgress` in the async context of the call. */
   readonly report: (progress: Progress) => void;
   readonly #jobs: OutputClient['jobs'];
-  /** The job as the caller passed it, or as the service said last. */
-  #job: FileDates;
-  #publishing: number | undefined;
 
   constructor(client: OutputClient, job: JobRef, { signal, onProgress }: JobFileOptions<Progress>) {
     const inContext = callerContext();
@@ -70,8 +62,6 @@ export class JobFile<Progress = never> {
     this.signal = signal;
     this.report = (progress) => onProgress && inContext(() => callObserver(() => onProgress(progress)));
     this.#jobs = client.jobs;
-    const given: unknown = job;
-    this.#job = isFields(given) ? given : {};
   }
 
   /** Reads the file over any number of connections. */
@@ -79,28 +69,13 @@ export class JobFile<Progress = never> {
     const { jobId, clock, signal } = this;
     return new OutputReader({
       ...{ jobId, clock, signal },
-      open: (signal, rest) => this.request(() => this.#jobs.output(jobId, { signal, ...rest })),
+      open: (signal, rest) => this.#jobs.output(jobId, { signal, ...rest }),
       info: (signal) => this.#jobs.outputInfo(jobId, { signal }),
     });
   }
 
   info(): Promise<OutputInfo> {
-    return this.explained(() => this.request(() => this.#jobs.outputInfo(this.jobId, { signal: this.signal })));
-  }
-
-  /** Sends a request for the file, again while the service may still be publishing it. */
-  async request<T>(send: () => PromiseLike<T>): Promise<T> {
-    for (let failures = 1, waitedMs = 0; ; failures += 1) {
-      try {
-        return await send();
-      } catch (cause) {
-        const leftMs = mayComeLater(cause) ? (await this.#publishingMs()) - waitedMs : 0;
-        if (leftMs <= 0) throw cause;
-        const pauseMs = Math.min(leftMs, backoff(FILE_BACKOFF, failures));
-        await sleep(this.clock, pauseMs, this.signal);
-        waitedMs += pauseMs;
-      }
-    }
+    return this.explained(() => this.#jobs.outputInfo(this.jobId, { signal: this.signal }));
   }
 
   /** Calls `work`. If it fails because of an expired link or a job without a file, the error says so. */
@@ -113,32 +88,13 @@ export class JobFile<Progress = never> {
     }
   }
 
-  /** How long the file may still be missing, counted from the first time that this was asked. 0 if it should be there. */
-  async #publishingMs(): Promise<number> {
-    if (this.#publishing === undefined) {
-      const { status, completedAt, providerOutputExpiresAt } = this.#job.completedAt
-        ? this.#job
-        : await this.#readJob();
-      const now = this.clock.now();
-      const left = Date.parse(completedAt ?? '') + PUBLISHING_MS - now;
-      const isOver = Date.parse(providerOutputExpiresAt ?? '') <= now || (status ?? 'completed') !== 'completed';
-      this.#publishing = isOver || !(left > 0) ? 0 : Math.min(left, PUBLISHING_MS);
-    }
-    return this.#publishing;
-  }
-
-  async #readJob(): Promise<FileDates> {
-    const { jobId, signal } = this;
-    const job = await Promise.resolve(this.#jobs.get(jobId, { signal })).catch(() => undefined);
-    this.#job = { ...this.#job, ...job };
-    return this.#job;
-  }
-
   async #explain(cause: unknown): Promise<unknown> {
-    const { jobId, clock } = this;
+    const { jobId, clock, signal } = this;
     const kind = fileRefusal(cause);
     if (kind === undefined || !APIError.isInstance(cause)) return cause;
-    const { providerOutputExpiresAt: expiresAt, status } = await this.#readJob();
+    const { providerOutputExpiresAt: expiresAt, status } = {
+      ...(await Promise.resolve(this.#jobs.get(jobId, { signal })).catch(() => undefined)),
+    };
     const isPast = Date.parse(expiresAt ?? '') <= clock.now();
     if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
       const at = expiresAt ?? undefined;

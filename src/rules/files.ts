@@ -1,5 +1,6 @@
 // What a response about a file means: a failed step of an upload, a failed download, and the status that a page receives.
 import { APIError, ConnectionError, DownloadError, RateLimitError, TimeoutError } from '../errors/index.js';
+import type { Job } from '../schemas/job.js';
 
 /** Refusals that are about the job and not about the account: a page may see them as they are. */
 const OF_THE_JOB: readonly number[] = [404, 409, 410];
@@ -34,7 +35,15 @@ export function isUnsatisfiable(status: number): boolean {
 /** Refusals of a file that the service may still be publishing. */
 const NOT_YET: readonly number[] = [400, 404, 409, 425];
 /** How long after `completedAt` the file of a job may still be missing. */
-export const PUBLISHING_MS = 30_000;
+const PUBLISHING_MS = 30_000;
+
+/** How long the file of a job may still be missing, in milliseconds. At most 30 seconds, because clocks differ. */
+export function publishingMs(job: Partial<Job>, now: number): number {
+  const { status = 'completed', completedAt, providerOutputExpiresAt } = job;
+  const leftMs = Date.parse(completedAt ?? '') + PUBLISHING_MS - now;
+  const isOver = Date.parse(providerOutputExpiresAt ?? '') <= now || status !== 'completed';
+  return isOver || !(leftMs > 0) ? 0 : Math.min(leftMs, PUBLISHING_MS);
+}
 
 /** If the file of a completed job may come later. The job is paid, so nobody should create it again. */
 export function mayComeLater(error: unknown): boolean {

@@ -218,9 +218,9 @@ class Handling {
     const { method, range, ifRange, signal } = asked;
     const file = new JobFile(this.#options.client, jobId, { signal });
     try {
-      if (method === 'HEAD') return headOf(await file.request(() => jobs.outputInfo(jobId, { signal })));
+      if (method === 'HEAD') return headOf(await jobs.outputInfo(jobId, { signal }));
       const conditions = { ...(range !== undefined && { range }), ...(ifRange !== undefined && { ifRange }) };
-      const response = await file.request(() => jobs.output(jobId, { signal, resume: true, ...conditions }));
+      const response = await jobs.output(jobId, { signal, resume: true, ...conditions });
       if (isFile(response, asked)) return response;
       response.body?.cancel().catch(() => undefined);
       throw new DownloadError(`The service sent a part of the file of job ${jobId} that was not requested.`, {

@@ -2,8 +2,9 @@
 import pRetry from 'p-retry';
 import { markArrived } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
-import { backoff, noEarlier, spread } from '../../rules/backoff.js';
+import { backoff, FILE_BACKOFF, noEarlier, spread } from '../../rules/backoff.js';
 import { failureKindOf, isRateLimited, isTransient } from '../../rules/failure-kind.js';
+import { mayComeLater } from '../../rules/files.js';
 import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
 import { waitsForRateLimit } from './rate-limit.js';
@@ -19,11 +20,14 @@ interface RetryProgress {
   waitedMs: number;
   /** Whether an attempt had no usable answer, so that it may have arrived. */
   responseLost: boolean;
+  /** Waits for a file that the service is still publishing, and how long they may continue. */
+  fileWaits: number;
+  fileLeftMs?: number;
 }
 
 /** Makes attempts until one succeeds or the policy gives up. Rejects with the last error. */
 export const retryLayer: Layer = async (call, next) => {
-  const progress: RetryProgress = { turn: call.turn, waits: 0, waitedMs: 0, responseLost: false };
+  const progress: RetryProgress = { turn: call.turn, waits: 0, waitedMs: 0, responseLost: false, fileWaits: 0 };
   try {
     return await pRetry(
       (number) => {
@@ -35,7 +39,7 @@ export const retryLayer: Layer = async (call, next) => {
         retries: Number.POSITIVE_INFINITY,
         minTimeout: 0,
         signal: call.signal,
-        shouldConsumeRetry: ({ error }) => !isRateLimited(error),
+        shouldConsumeRetry: ({ error }) => !isRateLimited(error) && !mayComeLater(error),
         shouldRetry: ({ error, retriesConsumed }) =>
           waitToRetry({ ...call, turn: progress.turn }, progress, error, retriesConsumed),
       },
@@ -64,10 +68,25 @@ async function waitToRetry<T>(
   if (madeNothing && !progress.responseLost) await call.record?.unsent();
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitFor429(call, progress, askedMs);
+  if (mayComeLater(error)) return waitForFile(call, progress, error);
   if (failures >= call.maxRetries || !isTransient(error)) return false;
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
   const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));
+  core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
+  await sleep(core.clock, delayMs, signal);
+  return true;
+}
+
+/** Waits for a file that the service is still publishing. False if it should be there. */
+async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Error): Promise<boolean> {
+  const { core, kind, signal } = call;
+  if (kind.type !== 'stream') return false;
+  progress.fileLeftMs ??= (await kind.request.publishingMs?.()) ?? 0;
+  if (progress.fileLeftMs <= 0) return false;
+  progress.fileWaits += 1;
+  const delayMs = Math.min(progress.fileLeftMs, backoff(FILE_BACKOFF, progress.fileWaits));
+  progress.fileLeftMs -= delayMs;
   core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
   await sleep(core.clock, delayMs, signal);
   return true;
