@@ -6,7 +6,7 @@ import { ROOT } from './support/build.js';
 
 /** The tests of folders of `src`, below `test`. An adapter that is not here has the tests in the folder of its name. */
 const AREAS: Readonly<Record<string, readonly string[]>> = {
-  'ai-sdk': ['ai-sdk', 'cost'],
+  'ai-sdk': ['ai-sdk'],
   bullmq: ['bullmq', 'worlds'],
   catalog: ['catalog', 'types'],
   cli: ['cli', 'store', 'receivers'],
