@@ -1,7 +1,7 @@
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { RateLimits } from '../../src/store/rate-limits.js';
-import { ReadScheduler } from '../../src/waiting/scheduler.js';
-import { createWaiter } from '../../src/waiting/waiter.js';
+import { createJobWaits } from '../../src/waiting/job-waits.js';
+import { PollScheduler } from '../../src/waiting/scheduler.js';
 import { markVerified } from '../../src/webhooks/verify.js';
 import { unwatched, waitConfig } from '../../test/waiting/processes.js';
 import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
@@ -34,8 +34,8 @@ export async function measure(
   const { clock, random } = service;
   const source = { next: random, uuid: () => 'process' };
   const limits = new RateLimits({ limits: {}, shared: undefined, clock, random: source, backends: new Map() });
-  const scheduler = new ReadScheduler(clock, random);
-  const waiter = createWaiter({
+  const scheduler = new PollScheduler(clock, random);
+  const jobWaits = createJobWaits({
     config: { ...waitConfig(clock), knownBaseUrl: () => 'https://x' },
     transport: unwatched(),
     scheduling: async () => ({ id: 'account', scheduler, limits }),
@@ -51,16 +51,16 @@ export async function measure(
   for (const job of service.jobs)
     if (random() < webhooks)
       clock.after(job.endMs - clock.now() + (deliveryMs ?? 200 + random() * 800), () =>
-        waiter.notify(verified ? verifiedEvent(job.id) : { data: { job } }),
+        jobWaits.notify(verified ? verifiedEvent(job.id) : { data: { job } }),
       );
-  const earlier = service.earlier.map((job) => waiter.waitForJob(service.record(job), { timeoutMs: false }));
+  const earlier = service.earlier.map((job) => jobWaits.waitForJob(service.record(job), { timeoutMs: false }));
   await clock.until(Promise.all(earlier));
   if (before > 0) await clock.advance(Math.max(120_000, (service.jobs[0]?.startMs ?? 0) - clock.now()));
   const readsBefore = service.reads;
   const late: number[] = [];
   const wait = async (job: SimulatedJob) => {
     await new Promise<void>((resolve) => clock.after(job.startMs - clock.now(), resolve));
-    await waiter.waitForJob(service.record(job), { timeoutMs: false });
+    await jobWaits.waitForJob(service.record(job), { timeoutMs: false });
     late.push(clock.now() - job.endMs);
   };
   await clock.until(Promise.all(service.jobs.map(wait)));

@@ -16,11 +16,11 @@ import type { ResumedJob, UnfinishedCreate } from '../transport/create-run.js';
 import { type ClientTransport, createTransport } from '../transport/create-transport.js';
 import type { RequestPromise } from '../transport/transport.js';
 import { type JobUpdate, waitForJobs, watchJob } from '../waiting/job-iterables.js';
-import type { JobNotice } from '../waiting/notices.js';
-import { NO_LIMITS } from '../waiting/read-queue.js';
-import { ReadScheduler } from '../waiting/scheduler.js';
+import { createJobWaits, type JobWaits } from '../waiting/job-waits.js';
+import type { JobNotice } from '../waiting/notifications.js';
+import { NO_LIMITS } from '../waiting/poll-queue.js';
+import { PollScheduler } from '../waiting/scheduler.js';
 import { WAIT_OPTIONS, type WaitOptions } from '../waiting/wait-options.js';
-import { createWaiter, type Waiter } from '../waiting/waiter.js';
 import { type ReceivedWebhook, type VerifyWebhookOptions, verifyWebhook } from '../webhooks/verify.js';
 import { type Characters, createCharactersResource } from './characters.js';
 import { type ClientOptions, checkClientOptions } from './client-options.js';
@@ -64,7 +64,7 @@ export class GenClient {
   readonly #secrets: () => readonly string[];
   readonly #baseUrl: () => string | undefined;
   readonly #transport: ClientTransport;
-  readonly #waiter: Waiter;
+  readonly #jobWaits: JobWaits;
   readonly #maker: JobMaker;
   readonly #clock: Clock;
 
@@ -73,25 +73,25 @@ export class GenClient {
     const config = readConfig(options);
     const transport = createTransport(config);
     const jobs = new Jobs(transport);
-    const waiter = createWaiter({
+    const jobWaits = createJobWaits({
       config,
       transport,
       pollJob: (id, signal) => jobs.readOnce(id, signal),
       async scheduling() {
         const account = await transport.account();
-        const make = () => new ReadScheduler(config.clock, undefined, account.learned.durations);
+        const make = () => new PollScheduler(config.clock, undefined, account.learned.durations);
         const limits = config.rateLimit === 'off' ? NO_LIMITS : transport.limitsOf(account);
-        return { id: account.id, scheduler: account.shared('waits', make), limits };
+        return { id: account.id, scheduler: account.shared('poll-scheduler', make), limits };
       },
     });
     this.#options = { ...options };
     this.#secrets = config.webhookSecrets;
     this.#baseUrl = config.knownBaseUrl;
     this.#transport = transport;
-    this.#waiter = waiter;
+    this.#jobWaits = jobWaits;
     this.#clock = config.clock.wall;
     this.uploads = new Uploads(transport);
-    const maker = { transport, waiter, uploads: uploadSteps(this.uploads, transport) };
+    const maker = { transport, jobWaits, uploads: uploadSteps(this.uploads, transport) };
     this.#maker = maker;
     this.images = createNamespace(maker, 'images');
     this.characters = createCharactersResource(maker);
@@ -135,7 +135,7 @@ export class GenClient {
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob> {
-    return atCaller(this.#waiter.waitForJob(job, options));
+    return atCaller(this.#jobWaits.waitForJob(job, options));
   }
 
   /**
@@ -148,7 +148,7 @@ export class GenClient {
    * }
    */
   watchJob(job: Job | string, options?: WaitOptions): AsyncGenerator<JobUpdate, void, undefined> {
-    return watchJob(job, this.#waiter, options);
+    return watchJob(job, this.#jobWaits, options);
   }
 
   /**
@@ -163,7 +163,7 @@ export class GenClient {
     jobs: Iterable<Job | string> & { readonly charAt?: never },
     options?: WaitOptions,
   ): AsyncGenerator<Job, void, undefined> {
-    return waitForJobs(jobs, this.#waiter, options);
+    return waitForJobs(jobs, this.#jobWaits, options);
   }
 
   /**
@@ -236,7 +236,7 @@ export class GenClient {
    * client.notify(await client.verifyWebhook(request));
    */
   notify(event: JobNotice): void {
-    this.#waiter.notify(event);
+    this.#jobWaits.notify(event);
   }
 
   /**

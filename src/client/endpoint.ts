@@ -8,7 +8,7 @@ import { type CreatedJob, type Job, type JobCall, warningsIn } from '../schemas/
 import type { DecodeContext, JsonRequest, Query, ShownJob, Transport } from '../transport/transport.js';
 import { type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
-import type { Waiter } from '../waiting/waiter.js';
+import type { JobWaits } from '../waiting/job-waits.js';
 
 /**
  * Tags a path whose values are ids: each is encoded and stays one segment. The path is made when the call begins, so that a
@@ -134,7 +134,7 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
 /** What a create needs of the client. */
 export interface JobMaker {
   readonly transport: Transport;
-  readonly waiter: Waiter;
+  readonly jobWaits: JobWaits;
   readonly uploads: UploadSteps;
 }
 

@@ -120,14 +120,14 @@ type RunRequest = JsonRequest<CreatedJob> & { readonly run: CreateRun };
  * run is over.
  */
 async function drive(
-  { transport, waiter }: JobMaker,
+  { transport, jobWaits }: JobMaker,
   request: RunRequest,
   begun: JobRunState,
   options: CreateOptions,
 ): Promise<CompletedJob> {
   checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
   const { signal, onCreated, timeoutMs = DEFAULT_WAIT_MS } = options;
-  const clock = steady(waiter.clock);
+  const clock = steady(jobWaits.clock);
   let endTrace = () => {};
   const waits = new Promise<void>((resolve) => {
     endTrace = resolve;
@@ -168,7 +168,7 @@ async function drive(
       leftMs: Math.max(1, leftMs),
       timeoutMs: Number(timeoutMs),
     };
-    return { type: 'job', job: await waiter.follow(target) };
+    return { type: 'job', job: await jobWaits.follow(target) };
   };
   try {
     for (;;) {

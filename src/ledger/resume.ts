@@ -10,7 +10,7 @@ import { abortable, startDeadline } from '../runtime/deadline.js';
 import type { ClientLedger } from '../transport/call.js';
 import type { ClaimedCreate, ResumedJob, UnfinishedCreate } from '../transport/create-run.js';
 import { shortenKey } from '../transport/idempotency.js';
-import { asTheyEnd } from '../waiting/job-iterables.js';
+import { inCompletionOrder } from '../waiting/job-iterables.js';
 import { type ClaimedEntry, ledgerCreate } from './create-layer.js';
 import type { Ledger } from './ledger.js';
 
@@ -76,7 +76,7 @@ export async function* resumeCreates(
   const record = ({ id, asked }: ClaimedEntry, rule: (tx: LedgerTransaction) => void) =>
     ledger.awaitBriefly(ledger.record(rule, keysOf(id, asked)), signal);
   try {
-    for await (const { create, ...job } of asTheyEnd(claimed, resumed, signal, 'could not be resumed')) {
+    for await (const { create, ...job } of inCompletionOrder(claimed, resumed, signal, 'could not be resumed')) {
       yield job;
       // The program has asked for the next one, so it has handled this one. A file is over when it is stored, or expires.
       if (job.job.status !== 'completed') await record(create, (tx) => acknowledge(tx, create.id, 'outcome'));

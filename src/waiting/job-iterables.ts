@@ -6,9 +6,9 @@ import { ENDED, type JobProgress } from '../rules/read-order.js';
 import { onAbort } from '../runtime/deadline.js';
 import { isCompleted, type Job } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
+import type { JobWaits } from './job-waits.js';
 import { outcomeOf } from './wait.js';
 import type { WaitOptions } from './wait-options.js';
-import type { Waiter } from './waiter.js';
 
 /** A job as a read has shown it, and how far it is. */
 export interface JobUpdate extends JobProgress {
@@ -22,7 +22,7 @@ export interface JobUpdate extends JobProgress {
  */
 export async function* watchJob(
   job: Job | string,
-  waiter: Waiter,
+  jobWaits: JobWaits,
   options: WaitOptions = {},
 ): AsyncGenerator<JobUpdate, void, undefined> {
   const { signal, onUpdate } = options;
@@ -35,14 +35,14 @@ export async function* watchJob(
     wasShown = true;
     return onUpdate?.(seen, progress);
   };
-  const wait = waiter.waitInLoop(job, { ...options, signal: stop.signal, onUpdate: update });
+  const wait = jobWaits.waitInLoop(job, { ...options, signal: stop.signal, onUpdate: update });
   wait.then(updates.close, updates.close);
   try {
     yield* updates.values();
     const final = await wait;
     // A job that was final before is not read.
     if (!wasShown && (isCompleted(final) || options.throwOnFailure === false)) yield { job: final, ...ENDED };
-    waiter.told(final);
+    jobWaits.markDelivered(final);
     outcomeOf(final, options.throwOnFailure);
   } catch (error) {
     throw seenFromCallerOf(error, watchJob);
@@ -61,7 +61,7 @@ export async function* watchJob(
  */
 export async function* waitForJobs(
   jobs: Iterable<Job | string>,
-  waiter: Waiter,
+  jobWaits: JobWaits,
   options: WaitOptions = {},
 ): AsyncGenerator<Job, void, undefined> {
   // A text is iterable, too: its letters would be read as ids.
@@ -69,13 +69,13 @@ export async function* waitForJobs(
     throw new GenError(mustBe('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
   }
   const { throwOnFailure = false } = options;
-  const finalJob = (job: Job | string, signal: AbortSignal) => waiter.waitInLoop(job, { ...options, signal });
+  const finalJob = (job: Job | string, signal: AbortSignal) => jobWaits.waitInLoop(job, { ...options, signal });
   try {
-    for await (const job of asTheyEnd(jobs, finalJob, options.signal, 'could not be waited for')) {
-      if (throwOnFailure) waiter.told(job);
+    for await (const job of inCompletionOrder(jobs, finalJob, options.signal, 'could not be waited for')) {
+      if (throwOnFailure) jobWaits.markDelivered(job);
       yield outcomeOf(job, throwOnFailure);
       // The program has asked for the next one, so it has handled this one.
-      waiter.told(job);
+      jobWaits.markDelivered(job);
     }
   } catch (error) {
     throw seenFromCallerOf(error, waitForJobs);
@@ -86,7 +86,7 @@ export async function* waitForJobs(
  * The outcome of each item, in the order in which they end. The errors come after the last of them. An abort of `outer`
  * throws at once, and whatever ends the loop ends the work by its signal.
  */
-export async function* asTheyEnd<T, R extends object>(
+export async function* inCompletionOrder<T, R extends object>(
   items: Iterable<T>,
   finalJob: (item: T, signal: AbortSignal) => Promise<R>,
   outer: AbortSignal | undefined,

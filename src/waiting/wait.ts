@@ -7,10 +7,10 @@ import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import { type CompletedJob, isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { JobTeller } from '../transport/call.js';
-import type { ReadLimits } from './read-queue.js';
-import { RESTART, type ReadScheduler } from './scheduler.js';
+import type { PollLimits } from './poll-queue.js';
+import type { JobSubscriber } from './polled-job.js';
+import { type PollScheduler, RESTART } from './scheduler.js';
 import type { WaitOptions } from './wait-options.js';
-import type { WaitPlace } from './waited-job.js';
 
 export interface WaitTarget {
   readonly id: string;
@@ -24,8 +24,8 @@ export interface WaitTarget {
 
 /** The scheduler of an account, and the rate limits that its reads go through. */
 export interface Scheduling {
-  readonly scheduler: ReadScheduler;
-  readonly limits: ReadLimits;
+  readonly scheduler: PollScheduler;
+  readonly limits: PollLimits;
 }
 
 export interface WaitContext {
@@ -43,9 +43,9 @@ export interface WaitContext {
 /** The pause after a key function that failed before the first read. */
 const KEY_PAUSE = { firstMs: 1_000, mostMs: 60_000 } as const;
 /** A read for the charge alone that fails is made again: for five minutes in all. */
-const LATER_TRIES = 8;
+const MAX_CHARGE_POLLS = 8;
 
-/** Follows a job until it is settled. Whatever ends the wait takes its timer, its listener and its place at the scheduler along. */
+/** Follows a job until it is settled. Whatever ends the wait takes its timer, its listener and its subscriber at the scheduler along. */
 export async function followJob(context: WaitContext, target: WaitTarget): Promise<Job> {
   const { id, leftMs, timeoutMs } = target;
   const { signal, pollIntervalMs, onUpdate } = target.options;
@@ -53,12 +53,12 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
   let { job } = target;
   let keyError: unknown;
   let at: Scheduling | undefined;
-  let place: WaitPlace | undefined;
+  let subscriber: JobSubscriber | undefined;
   let stopListening: (() => void) | undefined;
-  const late = () => timedOut({ id, job, timeoutMs, cause: place?.entry.lastError ?? keyError });
-  const isOutdated = () => place !== undefined && at?.scheduler.isOutdated(place) === true;
-  const hasStalled = () => place !== undefined && at?.scheduler.hasStalled(place) === true;
-  const wait = new Wait(context.clock, { limitMs: leftMs, signal, late, isOutdated, hasStalled });
+  const timeoutError = () => timedOut({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
+  const isOutdated = () => subscriber !== undefined && at?.scheduler.isOutdated(subscriber) === true;
+  const hasStalled = () => subscriber !== undefined && at?.scheduler.hasStalled(subscriber) === true;
+  const wait = new WaitLoop(context.clock, { limitMs: leftMs, signal, timeoutError, isOutdated, hasStalled });
   try {
     for (let failures = 1; at === undefined; failures++) {
       try {
@@ -70,17 +70,17 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
       }
     }
     const { scheduler, limits } = at;
-    place = scheduler.join(limits, { id, job, pollIntervalMs, maxRetryAfterMs: context.maxRetryAfterMs, wait });
+    subscriber = scheduler.join(limits, { id, job, pollIntervalMs, maxRetryAfterMs: context.maxRetryAfterMs, wait });
     stopListening = context.listen?.();
     for (;;) {
-      const step = scheduler.next(place);
+      const step = scheduler.next(subscriber);
       if (typeof step !== 'object') {
-        if (wait.pollsOnceMore() || step === 'read') await readOnce(scheduler, place, wait, context.pollJob);
+        if (wait.pollsOnceMore() || step === 'read') await pollOnce(scheduler, subscriber, wait, context.pollJob);
         else await wait.sleep();
       } else {
         job = step.job;
         update?.(job, step.progress);
-        if (step.hasLostFile) throw missingFileError(job);
+        if (step.isFileMissing) throw missingFileError(job);
         if (!isSettled(job)) continue;
         if (!step.isRead && context.jobs.isWatched(id)) void learnCharge(context, at, job);
         return job;
@@ -88,14 +88,14 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
     }
   } finally {
     stopListening?.();
-    if (place) at?.scheduler.leave(place);
+    if (subscriber) at?.scheduler.leave(subscriber);
     wait.close();
   }
 }
 
 interface WaitEnd extends Pick<WaitTarget['options'], 'signal'> {
   readonly limitMs: number;
-  readonly late: () => Error;
+  readonly timeoutError: () => Error;
   /** Whether the last poll is too old to decide. */
   readonly isOutdated: () => boolean;
   /** Whether the poll in flight is too old to wait for. */
@@ -109,7 +109,7 @@ const LAST_POLL_MS = 5_000;
  * One wait in the context of its caller: it sleeps, reads and ends by itself, with one timer for its time limit and one
  * listener on its signal. The scheduler says what to do next.
  */
-class Wait {
+class WaitLoop {
   readonly #clock: Clock;
   readonly #limit: WaitEnd | undefined;
   #stopTimer: (() => void) | undefined;
@@ -120,16 +120,16 @@ class Wait {
   #endSleep: (() => void) | undefined;
   #working: AbortController | undefined;
 
-  /** `late` creates the error of a wait that has reached `limitMs`. If its polls are outdated, it polls once more. */
+  /** `timeoutError` creates the error of a wait that has reached `limitMs`. If its polls are outdated, it polls once more. */
   constructor(clock: Clock, end?: WaitEnd) {
     this.#clock = clock;
     if (!end) return;
-    const { limitMs, signal, late, isOutdated, hasStalled } = end;
+    const { limitMs, signal, timeoutError, isOutdated, hasStalled } = end;
     this.#limit = end;
     const expire = () => {
-      if (!isOutdated()) return this.#end(late());
+      if (!isOutdated()) return this.#end(timeoutError());
       this.#lastPoll = 'due';
-      this.#stopTimer = clock.after(LAST_POLL_MS, () => this.#end(late()));
+      this.#stopTimer = clock.after(LAST_POLL_MS, () => this.#end(timeoutError()));
       if (hasStalled()) this.restart();
       this.#endSleep?.();
     };
@@ -140,7 +140,7 @@ class Wait {
   /** True once for a wait that polls once more at its end. Throws after that poll. */
   pollsOnceMore(): boolean {
     if (this.#lastPoll === undefined) return false;
-    if (this.#lastPoll === 'done' || !this.#limit?.isOutdated()) this.#end(this.#limit?.late());
+    if (this.#lastPoll === 'done' || !this.#limit?.isOutdated()) this.#end(this.#limit?.timeoutError());
     this.throwIfEnded();
     this.#lastPoll = 'done';
     return true;
@@ -204,17 +204,17 @@ class Wait {
 }
 
 /** Reads the job and tells the scheduler. Throws what ends the wait. */
-async function readOnce(
-  scheduler: ReadScheduler,
-  place: WaitPlace,
-  wait: Wait,
+async function pollOnce(
+  scheduler: PollScheduler,
+  subscriber: JobSubscriber,
+  wait: WaitLoop,
   pollJob: WaitContext['pollJob'],
 ): Promise<void> {
   try {
-    scheduler.pollSucceeded(place, await wait.during((signal) => pollJob(place.entry.id, signal)));
+    scheduler.pollSucceeded(subscriber, await wait.during((signal) => pollJob(subscriber.entry.id, signal)));
   } catch (error) {
     wait.throwIfEnded();
-    if (scheduler.pollFailed(place, error)) throw error;
+    if (scheduler.pollFailed(subscriber, error)) throw error;
   }
 }
 
@@ -233,33 +233,33 @@ function inCallersContext(
  * has no charge, the end is reported without it.
  */
 export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
-  const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.readsLater;
-  const isRead = mayPoll && (await readCharge(context, at, id).catch(() => false));
+  const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.pollsForCharge;
+  const isRead = mayPoll && (await pollCharge(context, at, id).catch(() => false));
   if (!isRead) context.jobs.announced({ id, status }, true);
 }
 
-async function readCharge(context: WaitContext, { scheduler, limits }: Scheduling, id: string): Promise<boolean> {
+async function pollCharge(context: WaitContext, { scheduler, limits }: Scheduling, id: string): Promise<boolean> {
   const { clock, pollJob, maxRetryAfterMs } = context;
-  const wait = new Wait(clock);
-  const place = scheduler.join(limits, { id, job: undefined, maxRetryAfterMs, wait, isLater: true });
-  const readEnd = async () => {
+  const wait = new WaitLoop(clock);
+  const subscriber = scheduler.join(limits, { id, job: undefined, maxRetryAfterMs, wait, isChargeOnly: true });
+  const pollEnd = async () => {
     const job = await pollJob(id, new AbortController().signal);
     if (!isSettled(job)) throw new Error('The job is still shown as running.');
     return job;
   };
   try {
-    for (let tries = 0; tries < LATER_TRIES; ) {
-      const step = scheduler.next(place);
+    for (let tries = 0; tries < MAX_CHARGE_POLLS; ) {
+      const step = scheduler.next(subscriber);
       if (step === 'sleep') await wait.sleep();
       else if (step !== 'read') return true;
       else {
         tries++;
-        await readOnce(scheduler, place, wait, readEnd);
+        await pollOnce(scheduler, subscriber, wait, pollEnd);
       }
     }
-    return typeof scheduler.next(place) === 'object';
+    return typeof scheduler.next(subscriber) === 'object';
   } finally {
-    scheduler.leave(place);
+    scheduler.leave(subscriber);
   }
 }
 

@@ -11,7 +11,7 @@ import { createNamespace } from '../../src/client/create.js';
 import { Uploads, uploadSteps } from '../../src/client/uploads.js';
 import { type Clock, steady, systemClock } from '../../src/runtime/clock.js';
 import { createTransport } from '../../src/transport/create-transport.js';
-import { createWaiter } from '../../src/waiting/waiter.js';
+import { createJobWaits } from '../../src/waiting/job-waits.js';
 
 const { values } = parseArgs({
   options: {
@@ -58,8 +58,8 @@ const makers = doors.flatMap(({ url, apiKey }) => {
   });
   const transport = createTransport({ ...config, clock: steady(fast) });
   const nobodyWaits = () => Promise.reject(new Error('nobody waits'));
-  const waiter = createWaiter({ config, transport, pollJob: nobodyWaits, scheduling: nobodyWaits });
-  const maker = { transport, waiter, uploads: uploadSteps(new Uploads(transport), transport) };
+  const jobWaits = createJobWaits({ config, transport, pollJob: nobodyWaits, scheduling: nobodyWaits });
+  const maker = { transport, jobWaits, uploads: uploadSteps(new Uploads(transport), transport) };
   const [videos, images] = [createNamespace(maker, 'videos'), createNamespace(maker, 'images')];
   return [
     (prompt: string) => videos.create({ prompt }, { signal }),

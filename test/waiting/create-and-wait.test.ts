@@ -225,7 +225,7 @@ describe('waitForJobs', () => {
   /** Jobs a, b and c, which end in the order c, a, b. */
   function three(b: Partial<Job> = DONE) {
     const ends: Record<string, number> = { a: 20_000, b: 40_000, c: 5_000 };
-    const { clock, scheduler, waiter } = startProcess((id, atMs) => {
+    const { clock, scheduler, jobWaits } = startProcess((id, atMs) => {
       const end = ends[id];
       if (end !== undefined) return atMs < end ? running(id) : { ...done(id), ...(id === 'b' && b) };
       const wire = { recovery: 'none', method: 'GET', url: 'https://x.example' } as const;
@@ -233,10 +233,10 @@ describe('waitForJobs', () => {
     });
     const collect = async (ids: string[], options = {}) => {
       const seen: string[] = [];
-      for await (const job of waitForJobs(ids, waiter, options)) seen.push(`${job.id} ${job.status}`);
+      for await (const job of waitForJobs(ids, jobWaits, options)) seen.push(`${job.id} ${job.status}`);
       return seen;
     };
-    return { clock, scheduler, waiter, collect };
+    return { clock, scheduler, jobWaits, collect };
   }
 
   it('gives the jobs in the order in which they end, also the failed ones', async () => {
@@ -249,10 +249,10 @@ describe('waitForJobs', () => {
   });
 
   it('gives the jobs too that end while its consumer works on another one', async () => {
-    const { clock, waiter } = three();
+    const { clock, jobWaits } = three();
     const seen: string[] = [];
     const loop = async () => {
-      for await (const { id } of waitForJobs(['a', 'b', 'c'], waiter)) {
+      for await (const { id } of waitForJobs(['a', 'b', 'c'], jobWaits)) {
         if (seen.push(id) === 1) await new Promise<void>((resolve) => clock.after(60_000, resolve));
       }
     };
@@ -261,10 +261,10 @@ describe('waitForJobs', () => {
   });
 
   it('gives all the others before it throws for a job that cannot be waited for', async () => {
-    const { clock, waiter } = three();
+    const { clock, jobWaits } = three();
     const seen: string[] = [];
     const loop = async () => {
-      for await (const job of waitForJobs(['nobody', 'a', 'c'], waiter)) seen.push(job.id);
+      for await (const job of waitForJobs(['nobody', 'a', 'c'], jobWaits)) seen.push(job.id);
     };
     await expect(clock.until(loop())).rejects.toThrow(NotFoundError);
     expect(seen).toEqual(['c', 'a']);
@@ -274,9 +274,9 @@ describe('waitForJobs', () => {
   });
 
   it('ends all waits when the loop is left, and at once on abort, and leaves no listener', async () => {
-    const { clock, scheduler, waiter } = three();
+    const { clock, scheduler, jobWaits } = three();
     const first = async () => {
-      for await (const job of waitForJobs(['a', 'b', 'c'], waiter)) return job.id;
+      for await (const job of waitForJobs(['a', 'b', 'c'], jobWaits)) return job.id;
     };
     await expect(clock.until(first())).resolves.toBe('c');
     await settle();
@@ -285,7 +285,7 @@ describe('waitForJobs', () => {
     clock.after(1_000, () => controller.abort('enough'));
     const start = clock.now();
     const loop = async () => {
-      for await (const _ of waitForJobs(['b'], waiter, { signal, pollIntervalMs: 60_000 }));
+      for await (const _ of waitForJobs(['b'], jobWaits, { signal, pollIntervalMs: 60_000 }));
     };
     await expect(clock.until(loop())).rejects.toBe('enough');
     expect(clock.now() - start).toBe(1_000);

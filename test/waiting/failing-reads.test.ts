@@ -70,14 +70,14 @@ describe('a key function', () => {
 
 describe('the reads of an account', () => {
   it('are not taken by one job that is announced again and again', async () => {
-    const { clock, waiter, reads } = startProcess(running);
+    const { clock, jobWaits, reads } = startProcess(running);
     const waits = Array.from({ length: 20 }, (_, at) =>
-      waiter.waitForJob(running(`other_${at}`), { timeoutMs: 60_000 }),
+      jobWaits.waitForJob(running(`other_${at}`), { timeoutMs: 60_000 }),
     );
-    waits.push(waiter.waitForJob(running('loud'), { timeoutMs: 60_000 }));
+    waits.push(jobWaits.waitForJob(running('loud'), { timeoutMs: 60_000 }));
     for (const wait of waits) wait.catch(() => {});
     for (let ms = 0; ms < 30_000; ms += 20) {
-      waiter.notify(hint('loud'));
+      jobWaits.notify(hint('loud'));
       await clock.advance(20);
     }
     const loud = reads.filter((id) => id === 'loud').length;
@@ -101,12 +101,12 @@ describe('the reads of an account', () => {
     ['are held for a minute at most, however long one job was asked to wait', [110_000], 60_000],
   ])('%s', async (_, asked, heldMs) => {
     const rest = [...asked];
-    const { clock, waiter, reads, at } = startProcess((id) => {
+    const { clock, jobWaits, reads, at } = startProcess((id) => {
       const retryAfterMs = rest.shift();
       if (retryAfterMs !== undefined) throw refusal(retryAfterMs);
       return running(id);
     });
-    const wait = (id: string) => waiter.waitForJob(id, { timeoutMs: 200_000 }).catch(() => {});
+    const wait = (id: string) => jobWaits.waitForJob(id, { timeoutMs: 200_000 }).catch(() => {});
     const waits = asked.map((_, at) => wait(`refused_${at}`));
     await clock.advance(0);
     waits.push(wait('other'));

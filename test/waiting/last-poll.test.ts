@@ -39,8 +39,8 @@ describe('a wait that reaches its timeout', () => {
   it.each(['by job', 'by id'])('polls once more if its process slept meanwhile (%s)', async (how) => {
     const clock = stoppable();
     const read = (id: string, atMs: number) => (atMs >= 3_000 ? done(id) : running(id));
-    const { waiter, at } = startProcess(read, {}, clock);
-    const wait = waiter.waitForJob(how === 'by id' ? 'a' : running('a'), { timeoutMs: 6_000, pollIntervalMs: 2_500 });
+    const { jobWaits, at } = startProcess(read, {}, clock);
+    const wait = jobWaits.waitForJob(how === 'by id' ? 'a' : running('a'), { timeoutMs: 6_000, pollIntervalMs: 2_500 });
     await clock.advance(2_900);
     const before = at.length;
     clock.stop();
@@ -54,8 +54,8 @@ describe('a wait that reaches its timeout', () => {
     const clock = stoppable();
     let polls = 0;
     const read = (id: string) => (++polls === 1 ? new Promise<never>(() => {}) : done(id));
-    const { waiter } = startProcess(read, {}, clock);
-    const wait = waiter.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 });
+    const { jobWaits } = startProcess(read, {}, clock);
+    const wait = jobWaits.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 });
     await clock.advance(2_600);
     expect(polls).toBe(1);
     clock.stop();
@@ -66,8 +66,8 @@ describe('a wait that reaches its timeout', () => {
   });
 
   it('does not poll again if its last poll is younger than the interval', async () => {
-    const { clock, waiter, at } = startProcess(running);
-    const error = await clock.until(rejection(waiter.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 })));
+    const { clock, jobWaits, at } = startProcess(running);
+    const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 })));
     expect(error).toMatchObject({ name: 'WaitTimeoutError', job: { status: 'processing' } });
     expect(String(error)).toContain('Its last status was processing. It continues: call waitForJob again');
     expect(at).toEqual([2_500, 5_000]);
@@ -75,19 +75,19 @@ describe('a wait that reaches its timeout', () => {
 
   it('waits for its last poll no longer than five seconds, and for an abort not at all', async () => {
     const hangs = () => new Promise<never>(() => {});
-    const { clock, waiter, at } = startProcess(hangs);
+    const { clock, jobWaits, at } = startProcess(hangs);
     const startMs = clock.now();
     const young = { timeoutMs: 6_000, pollIntervalMs: 4_000 };
-    const error = await clock.until(rejection(waiter.waitForJob(running('a'), young)));
+    const error = await clock.until(rejection(jobWaits.waitForJob(running('a'), young)));
     expect(error).toMatchObject({ name: 'WaitTimeoutError' });
     expect(at).toEqual([4_000]);
     expect(clock.now() - startMs).toBe(11_000);
     const stalled = { timeoutMs: 10_000, pollIntervalMs: 4_000 };
-    await clock.until(rejection(waiter.waitForJob(running('a'), stalled)));
+    await clock.until(rejection(jobWaits.waitForJob(running('a'), stalled)));
     expect(at.slice(1)).toEqual([15_000, 21_000]);
     expect(clock.now() - startMs).toBe(26_000);
     const abort = new AbortController();
-    const aborted = rejection(waiter.waitForJob(running('b'), { timeoutMs: 6_000, signal: abort.signal }));
+    const aborted = rejection(jobWaits.waitForJob(running('b'), { timeoutMs: 6_000, signal: abort.signal }));
     await clock.advance(7_000);
     abort.abort('enough');
     expect(await aborted).toBe('enough');
@@ -100,9 +100,9 @@ describe('a job that is completed without its file', () => {
   const fileless = (id: string) => ({ ...running(id), status: 'completed', providerOutputUrl: null });
 
   it('ends the wait after two minutes with a ResponseError that has the job', async () => {
-    const { clock, waiter } = startProcess(fileless);
+    const { clock, jobWaits } = startProcess(fileless);
     const startMs = clock.now();
-    const error = await clock.until(rejection(waiter.waitForJob('a')));
+    const error = await clock.until(rejection(jobWaits.waitForJob('a')));
     expect(error).toMatchObject({ name: 'ResponseError', job: { id: 'a', status: 'completed' } });
     expect(String(error)).not.toContain('continues');
     expect(clock.now() - startMs).toBeGreaterThanOrEqual(120_000);
@@ -110,10 +110,10 @@ describe('a job that is completed without its file', () => {
   });
 
   it('does not end it if the file comes meanwhile, or the wait ends first', async () => {
-    const { clock, waiter } = startProcess((id, atMs) => (atMs > 100_000 ? done(id) : fileless(id)));
-    await expect(clock.until(waiter.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
+    const { clock, jobWaits } = startProcess((id, atMs) => (atMs > 100_000 ? done(id) : fileless(id)));
+    await expect(clock.until(jobWaits.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
     const other = startProcess(fileless);
-    const error = await other.clock.until(rejection(other.waiter.waitForJob('a', { timeoutMs: 30_000 })));
+    const error = await other.clock.until(rejection(other.jobWaits.waitForJob('a', { timeoutMs: 30_000 })));
     expect(error).toMatchObject({ name: 'WaitTimeoutError' });
     expect(String(error)).toMatch(/its file is not available yet: call waitForJob again\.$/);
   });

@@ -21,7 +21,7 @@ async function receiverAndWait(more: Setting = {}) {
   const shared = memoryStore();
   const receiver = startProcess(done, { store: shared }, clock);
   const waits = startProcess(done, { store: shared, ...more }, clock);
-  const wait = waits.waiter.waitForJob(running('a'));
+  const wait = waits.jobWaits.waitForJob(running('a'));
   await clock.advance(0);
   return { clock, receiver, waits, wait };
 }
@@ -31,9 +31,9 @@ const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL
 describe('a webhook that another process has received', () => {
   it('is verified again by the process that waits, and ends the wait', async () => {
     const { clock, receiver, waits } = twoProcesses(['another', SECRET]);
-    const wait = waits.waiter.waitForJob(running('a'));
+    const wait = waits.jobWaits.waitForJob(running('a'));
     await clock.advance(0);
-    receiver.waiter.notify(await completed(clock));
+    receiver.jobWaits.notify(await completed(clock));
     await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
     expect(waits.reads).toEqual([]);
   });
@@ -47,7 +47,7 @@ describe('a webhook that another process has received', () => {
   ])('has the job read at once by a process %s', async (_, more) => {
     const { clock, receiver, waits, wait } = await receiverAndWait(more);
     const startMs = clock.now();
-    receiver.waiter.notify(await completed(clock));
+    receiver.jobWaits.notify(await completed(clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
     expect(waits.reads).toEqual(['a']);
     expect(clock.now()).toBe(startMs);
@@ -56,10 +56,10 @@ describe('a webhook that another process has received', () => {
   it('says nothing to the others when it is not about a job', async () => {
     const sent: string[] = [];
     const shared = { ...memoryStore(), publish: async (_: string, message: string) => void sent.push(message) };
-    const { waiter, clock } = startProcess(done, { store: shared });
-    waiter.notify(await verified({ id: 'evt_1', type: 'account.updated', data: {} }, clock));
+    const { jobWaits, clock } = startProcess(done, { store: shared });
+    jobWaits.notify(await verified({ id: 'evt_1', type: 'account.updated', data: {} }, clock));
     expect(sent).toEqual([]);
-    waiter.notify(await completed(clock));
+    jobWaits.notify(await completed(clock));
     expect(sent.map((message) => JSON.parse(message))).toMatchObject([{ id: 'a' }]);
   });
 
@@ -75,15 +75,15 @@ describe('a webhook that another process has received', () => {
       };
     };
     const { clock, receiver, waits } = twoProcesses([SECRET], { ...store, subscribe });
-    const [short, long] = [waits.waiter.waitForJob('short'), waits.waiter.waitForJob(running('a'))];
+    const [short, long] = [waits.jobWaits.waitForJob('short'), waits.jobWaits.waitForJob(running('a'))];
     await clock.advance(0);
     expect(open).toBe(1);
     await clock.until(short);
     expect(open).toBe(1);
-    receiver.waiter.notify(await completed(clock));
+    receiver.jobWaits.notify(await completed(clock));
     await expect(clock.until(long)).resolves.not.toHaveProperty('finalTokenCost');
     expect(open).toBe(0);
-    const later = waits.waiter.waitForJob(running('b'));
+    const later = waits.jobWaits.waitForJob(running('b'));
     await clock.advance(0);
     expect(open).toBe(1);
     await clock.until(later);
@@ -108,7 +108,7 @@ describe('a store', () => {
       return () => {};
     };
     const { clock, waits } = twoProcesses([SECRET], { ...memoryStore(), subscribe });
-    const wait = waits.waiter.waitForJob(running('a'));
+    const wait = waits.jobWaits.waitForJob(running('a'));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
@@ -125,10 +125,10 @@ describe('a store', () => {
   ])('%s gives one warning for each failure, and the waits go on', async (_, part, reasons) => {
     const warnings: string[] = [];
     const shared = { ...memoryStore(), ...part };
-    const { waiter, clock } = startProcess(done, { store: shared, warn: (message) => void warnings.push(message) });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock } = startProcess(done, { store: shared, warn: (message) => void warnings.push(message) });
+    const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(0);
-    waiter.notify(await completed(clock));
+    jobWaits.notify(await completed(clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
     expect(warnings).toEqual(reasons.map((reason) => `the waits of other processes are not notified: ${reason}`));
   });

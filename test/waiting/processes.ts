@@ -4,9 +4,9 @@ import { type Clock, steady } from '../../src/runtime/clock.js';
 import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import type { JobDurations } from '../../src/store/learned-values.js';
-import type { ReadLimits } from '../../src/waiting/read-queue.js';
-import { ReadScheduler } from '../../src/waiting/scheduler.js';
-import { createWaiter, type WaiterPorts } from '../../src/waiting/waiter.js';
+import { createJobWaits, type JobWaitsPorts } from '../../src/waiting/job-waits.js';
+import type { PollLimits } from '../../src/waiting/poll-queue.js';
+import { PollScheduler } from '../../src/waiting/scheduler.js';
 import { signWebhook } from '../../src/webhooks/sign.js';
 import { verifyWebhook } from '../../src/webhooks/verify.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
@@ -25,27 +25,27 @@ export const done = (id: string): Job => ({
 export const hint = (id: string) => ({ data: { job: { id } } });
 
 /** A rate limit of reads: the documented one, or with other numbers. */
-export const readLimits = (numbers: Partial<ReturnType<ReadLimits['look']>> = {}): ReadLimits => ({
+export const readLimits = (numbers: Partial<ReturnType<PollLimits['look']>> = {}): PollLimits => ({
   look: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
 });
 
 /** A rate limit of reads that is full for so long. */
-export const fullFor = (ms: () => number): ReadLimits => ({
+export const fullFor = (ms: () => number): PollLimits => ({
   look: () => readLimits({ nextFreeMs: ms() }).look('jobs.get'),
 });
 
 /** What a test may set of a process. */
-export interface Setting extends Partial<WaiterPorts['config'] & Pick<WaiterPorts, 'scheduling'>> {
-  readonly jobs?: Partial<WaiterPorts['transport']['jobs']>;
+export interface Setting extends Partial<JobWaitsPorts['config'] & Pick<JobWaitsPorts, 'scheduling'>> {
+  readonly jobs?: Partial<JobWaitsPorts['transport']['jobs']>;
   readonly warn?: ((message: string) => void) | undefined;
-  readonly limits?: ReadLimits;
+  readonly limits?: PollLimits;
   readonly lengths?: JobDurations;
   /** Set it where several clients share one. */
-  readonly scheduler?: ReadScheduler;
+  readonly scheduler?: PollScheduler;
 }
 
 /** A client's part for which nothing is stored and to which nobody listens. */
-export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = () => {}): WaiterPorts['transport'] {
+export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = () => {}): JobWaitsPorts['transport'] {
   const nothing = { hold: () => undefined, handedOver: async () => {}, announced() {}, isWatched: () => false };
   const unused = {
     seen: async () => {},
@@ -57,7 +57,7 @@ export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = ()
 }
 
 /** The config of a client that sets nothing. */
-export const waitConfig = (clock: Clock): WaiterPorts['config'] => ({
+export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
   clock: steady(clock),
   store: undefined,
   webhookSecrets: () => [],
@@ -72,13 +72,13 @@ export function startProcess(
   setting: Setting = {},
   clock = virtualClock(),
 ) {
-  const { limits = readLimits(), lengths, scheduler = new ReadScheduler(clock, () => 0.5, lengths), ...more } = setting;
+  const { limits = readLimits(), lengths, scheduler = new PollScheduler(clock, () => 0.5, lengths), ...more } = setting;
   const { scheduling = async () => ({ id: 'account', scheduler, limits }), jobs, warn, ...options } = more;
   const startMs = clock.now();
   const elapsed = () => clock.now() - startMs;
   /** The jobs that were read, when, and with which signal. */
   const [reads, at, signals]: [string[], number[], AbortSignal[]] = [[], [], []];
-  const waiter = createWaiter({
+  const jobWaits = createJobWaits({
     config: { ...waitConfig(clock), knownBaseUrl: () => BASE_URL, webhookSecrets: () => [SECRET], ...options },
     transport: unwatched(jobs, warn),
     scheduling,
@@ -89,7 +89,7 @@ export function startProcess(
       return read(id, elapsed(), signal);
     },
   });
-  return { clock, waiter, scheduler, reads, at, signals, elapsed };
+  return { clock, jobWaits, scheduler, reads, at, signals, elapsed };
 }
 
 /** What the service signs, as `verifyWebhook` gives it. */

@@ -10,19 +10,19 @@ import { virtualClock } from './virtual-clock.js';
 
 describe('a job that is announced as ended, and still runs', () => {
   it('is read 2.5 s after its last read when the notice is repeated, but never later than it would be', async () => {
-    const { waiter, clock, at } = startProcess(running);
-    const wait = rejection(waiter.waitForJob(running('a'), { timeoutMs: 12_000 }));
-    waiter.notify(hint('a'));
+    const { jobWaits, clock, at } = startProcess(running);
+    const wait = rejection(jobWaits.waitForJob(running('a'), { timeoutMs: 12_000 }));
+    jobWaits.notify(hint('a'));
     await clock.advance(100);
-    waiter.notify(hint('a'));
+    jobWaits.notify(hint('a'));
     await clock.advance(2_000);
     expect(at).toEqual([0, 2_000]);
-    waiter.notify(hint('a'));
+    jobWaits.notify(hint('a'));
     await clock.advance(3_000);
     expect(at).toEqual([0, 2_000, 4_500]);
     await clock.advance(3_900);
     expect(at).toEqual([0, 2_000, 4_500]);
-    waiter.notify(hint('a'));
+    jobWaits.notify(hint('a'));
     await clock.advance(0);
     expect(at).toEqual([0, 2_000, 4_500, 9_000]);
     await clock.until(wait);
@@ -37,8 +37,8 @@ describe('a read that fails', () => {
       if (failures-- > 0) throw new ServerError('away', { ...details, retryAfterMs });
       return done(id);
     };
-    const { waiter, clock, at } = startProcess(read, more);
-    await clock.until(waiter.waitForJob('a'));
+    const { jobWaits, clock, at } = startProcess(read, more);
+    await clock.until(jobWaits.waitForJob('a'));
     return at[1];
   };
 
@@ -56,8 +56,8 @@ describe('a read that fails', () => {
       if (answer) throw answer;
       return answer === null ? running(id) : done(id);
     };
-    const { waiter, clock, at } = startProcess(read);
-    await clock.until(waiter.waitForJob('a'));
+    const { jobWaits, clock, at } = startProcess(read);
+    await clock.until(jobWaits.waitForJob('a'));
     expect(at).toEqual([0, 11_000, 33_000, 44_000, 55_000, 66_000]);
   });
 });
@@ -66,13 +66,13 @@ describe('a key function that fails before the first read', () => {
   it('is called again after 1, 2, 4 seconds and so on, up to a minute', async () => {
     const seconds: number[] = [];
     const gone = new ConnectionError('the vault is away');
-    const { waiter, clock, elapsed } = startProcess(running, {
+    const { jobWaits, clock, elapsed } = startProcess(running, {
       scheduling: () => {
         seconds.push(elapsed() / 1_000);
         return Promise.reject(gone);
       },
     });
-    const error = await clock.until(rejection(waiter.waitForJob('a', { timeoutMs: 250_000 })));
+    const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 250_000 })));
     expect(seconds).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
     expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: gone, job: undefined });
     expect(clock.timers).toBe(0);
@@ -80,9 +80,9 @@ describe('a key function that fails before the first read', () => {
 
   it('ends with its signal while it pauses', async () => {
     const scheduling = () => Promise.reject(new ConnectionError('the vault is away'));
-    const { waiter, clock } = startProcess(running, { scheduling });
+    const { jobWaits, clock } = startProcess(running, { scheduling });
     const end = new AbortController();
-    const wait = rejection(waiter.waitForJob('a', { signal: end.signal, timeoutMs: false }));
+    const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, timeoutMs: false }));
     await clock.advance(500);
     end.abort('enough');
     expect(await wait).toBe('enough');
@@ -92,10 +92,10 @@ describe('a key function that fails before the first read', () => {
 
 describe('an onUpdate that ends its own wait', () => {
   it('ends it at once, without another read', async () => {
-    const { waiter, clock, at } = startProcess(running);
+    const { jobWaits, clock, at } = startProcess(running);
     const end = new AbortController();
     const onUpdate = () => end.abort('seen enough');
-    const wait = rejection(waiter.waitForJob('a', { signal: end.signal, onUpdate }));
+    const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, onUpdate }));
     await clock.advance(0);
     expect(await wait).toBe('seen enough');
     await clock.advance(60_000);
@@ -116,13 +116,13 @@ describe('the charge of a job whose wait an event has ended', () => {
     // One read a minute.
     const limits = readLimits({ limit: 1, nextFreeMs: 60_000 });
     const jobs = { isWatched: (id: string) => id === 'a' };
-    const { waiter, reads } = startProcess(done, { limits, jobs }, clock);
-    await clock.until(waiter.waitForJob('first'));
+    const { jobWaits, reads } = startProcess(done, { limits, jobs }, clock);
+    await clock.until(jobWaits.waitForJob('first'));
     for (const id of ['b', 'a']) {
-      const wait = waiter.waitForJob(running(id), { timeoutMs: false });
+      const wait = jobWaits.waitForJob(running(id), { timeoutMs: false });
       await clock.advance(0);
       expect(timers.at(-1)).toBe(false);
-      waiter.notify(await verified(completedEvent(id, BASE_URL), clock));
+      jobWaits.notify(await verified(completedEvent(id, BASE_URL), clock));
       await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
     }
     await clock.advance(0);
@@ -137,20 +137,20 @@ describe('the charge of a job whose wait an event has ended', () => {
 it('a copy of a webhook does not break off the read that the first one has asked for', async () => {
   const clock = virtualClock();
   const slow = (id: string) => new Promise<Job>((resolve) => void clock.after(1_000, () => resolve(done(id))));
-  const { waiter, at } = startProcess(slow, {}, clock);
-  const wait = waiter.waitForJob('a');
+  const { jobWaits, at } = startProcess(slow, {}, clock);
+  const wait = jobWaits.waitForJob('a');
   for (let copy = 0; copy < 5; copy++) {
     await clock.advance(300);
-    waiter.notify(hint('a'));
+    jobWaits.notify(hint('a'));
   }
   await clock.until(wait);
   expect(at).toEqual([0, 300]);
 });
 
 it('the announcements of jobs that nobody waits for are kept up to a bound', async () => {
-  const { waiter, clock, reads } = startProcess(done);
-  for (let at = 0; at < 300; at++) waiter.notify(hint(`foreign_${at}`));
-  const wait = waiter.waitForJob(running('foreign_0'));
+  const { jobWaits, clock, reads } = startProcess(done);
+  for (let at = 0; at < 300; at++) jobWaits.notify(hint(`foreign_${at}`));
+  const wait = jobWaits.waitForJob(running('foreign_0'));
   await clock.advance(5_000);
   expect(reads).toHaveLength(0);
   await clock.until(wait);
@@ -167,8 +167,8 @@ describe('the first read of a job', () => {
     ],
     ['whose creation cannot be read is due as a new one', { createdAt: 'yesterday' }, 11_000],
   ])('%s', async (_, fields, atMs) => {
-    const { waiter, clock, at } = startProcess(done);
-    await clock.until(waiter.waitForJob({ ...running('a'), ...fields }));
+    const { jobWaits, clock, at } = startProcess(done);
+    await clock.until(jobWaits.waitForJob({ ...running('a'), ...fields }));
     expect(at).toEqual([atMs]);
   });
 });
@@ -187,8 +187,8 @@ describe('a completed job teaches its length', () => {
     const lengths = new JobDurations();
     lengths.learn = (_key, ms) => void learned.push(ms);
     lengths.classOf = () => 'mini 5 s';
-    const { waiter, clock } = startProcess((id) => ({ ...done(id), ...fields }), { lengths });
-    await clock.until(waiter.waitForJob(running('a'), { timeoutMs: 20_000 }).catch(() => {}));
+    const { jobWaits, clock } = startProcess((id) => ({ ...done(id), ...fields }), { lengths });
+    await clock.until(jobWaits.waitForJob(running('a'), { timeoutMs: 20_000 }).catch(() => {}));
     expect(learned).toEqual(expected);
   });
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, type Job, WaitTimeoutError } from '../../src/index.js';
-import type { JobNotice } from '../../src/waiting/notices.js';
+import type { JobNotice } from '../../src/waiting/notifications.js';
 import { BASE_URL, freshKey, json, rejection, stubbed } from '../transport/support.js';
 
 beforeEach(() => {

@@ -13,7 +13,7 @@ import { startProcess } from './processes.js';
 
 type Answer = Partial<Job> | Error | 'hangs';
 
-/** A waiter over scripted answers; the last one of a job repeats. */
+/** A jobWaits over scripted answers; the last one of a job repeats. */
 function setup(script: Record<string, Answer[]>, warn?: (message: string) => void) {
   const read = async (id: string, _atMs: number, signal: AbortSignal): Promise<Job> => {
     const answers = script[id] ?? [];
@@ -36,67 +36,67 @@ const running = (id: string, more: Partial<Job> = {}): Job => ({
 
 describe('a wait', () => {
   it('resolves with a final job at once and without a call', async () => {
-    const { waiter, reads } = setup({});
+    const { jobWaits, reads } = setup({});
     const job = { ...running('a'), ...DONE };
-    await expect(waiter.waitForJob(job)).resolves.toBe(job);
+    await expect(jobWaits.waitForJob(job)).resolves.toBe(job);
     expect(reads).toEqual([]);
   });
 
   it('reads a job first when it could be done, then about every eleven seconds', async () => {
-    const { waiter, clock, at } = setup({ a: [{}, {}, {}, DONE] });
-    await clock.until(waiter.waitForJob(running('a')));
+    const { jobWaits, clock, at } = setup({ a: [{}, {}, {}, DONE] });
+    await clock.until(jobWaits.waitForJob(running('a')));
     expect(at).toEqual([11_000, 22_000, 33_000, 44_000]);
   });
 
   it('reads images sooner and more often', async () => {
-    const { waiter, clock, at } = setup({ a: [{ mediaType: 'image' }, { mediaType: 'image' }, DONE] });
-    await clock.until(waiter.waitForJob(running('a', { mediaType: 'image' })));
+    const { jobWaits, clock, at } = setup({ a: [{ mediaType: 'image' }, { mediaType: 'image' }, DONE] });
+    await clock.until(jobWaits.waitForJob(running('a', { mediaType: 'image' })));
     expect(at).toEqual([2200, 4950, 7700]);
   });
 
   it('reads a bare id, and a job that is old enough to be done, at once', async () => {
-    const { waiter, clock, at } = setup({ a: [DONE], b: [DONE] });
-    await clock.until(waiter.waitForJob('a'));
+    const { jobWaits, clock, at } = setup({ a: [DONE], b: [DONE] });
+    await clock.until(jobWaits.waitForJob('a'));
     const old = new Date(clock.now() - 60_000).toISOString();
-    await clock.until(waiter.waitForJob(running('b', { createdAt: old })));
+    await clock.until(jobWaits.waitForJob(running('b', { createdAt: old })));
     expect(at).toEqual([0, 0]);
   });
 
   it('keeps to pollIntervalMs, the shortest of the waits on a job, also for the first read', async () => {
-    const { waiter, clock, at } = setup({ a: [{}, {}, DONE] });
-    const slow = waiter.waitForJob(running('a'), { pollIntervalMs: 4000 });
-    const fast = waiter.waitForJob(running('a'), { pollIntervalMs: 1000 });
+    const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
+    const slow = jobWaits.waitForJob(running('a'), { pollIntervalMs: 4000 });
+    const fast = jobWaits.waitForJob(running('a'), { pollIntervalMs: 1000 });
     await clock.until(Promise.all([slow, fast]));
     expect(at).toEqual([1000, 2000, 3000]);
   });
 
   it('never spins: an interval of a millisecond still stays within the account’s share of reads', async () => {
-    const { waiter, clock, reads } = setup({ a: [{}] });
-    const wait = waiter.waitForJob('a', { pollIntervalMs: 1, timeoutMs: 60_000 });
+    const { jobWaits, clock, reads } = setup({ a: [{}] });
+    const wait = jobWaits.waitForJob('a', { pollIntervalMs: 1, timeoutMs: 60_000 });
     await expect(clock.until(wait)).rejects.toThrow(WaitTimeoutError);
     expect(reads.length).toBeLessThan(118);
   });
 
   it('takes every status that it does not know for running', async () => {
-    const { waiter, clock, reads } = setup({ a: [{ status: 'dreaming' }, { status: 'COMPLETED' }, DONE] });
-    await expect(clock.until(waiter.waitForJob('a'))).resolves.toMatchObject(DONE);
+    const { jobWaits, clock, reads } = setup({ a: [{ status: 'dreaming' }, { status: 'COMPLETED' }, DONE] });
+    await expect(clock.until(jobWaits.waitForJob('a'))).resolves.toMatchObject(DONE);
     expect(reads).toHaveLength(3);
   });
 
   it('costs one read for any number of waits on one job', async () => {
-    const { waiter, clock, reads } = setup({ a: [{}, DONE] });
-    const waits = Array.from({ length: 50 }, () => waiter.waitForJob('a'));
+    const { jobWaits, clock, reads } = setup({ a: [{}, DONE] });
+    const waits = Array.from({ length: 50 }, () => jobWaits.waitForJob('a'));
     await clock.until(Promise.all(waits));
     expect(reads).toHaveLength(2);
   });
 
   it('tells onUpdate of each read, and goes on when it throws', async () => {
     const warn = vi.fn();
-    const { waiter, clock } = setup({ a: [{}, DONE] }, warn);
+    const { jobWaits, clock } = setup({ a: [{}, DONE] }, warn);
     const onUpdate = vi.fn(() => {
       throw new Error('mine');
     });
-    await clock.until(waiter.waitForJob('a', { onUpdate }));
+    await clock.until(jobWaits.waitForJob('a', { onUpdate }));
     expect(onUpdate.mock.calls.map(([job]: [Job?]) => job?.status)).toEqual(['processing', 'completed']);
     expect(warn).toHaveBeenCalledWith('onUpdate failed, and the wait for job a goes on: mine');
   });
@@ -116,12 +116,12 @@ describe('a wait', () => {
       'Job a failed (generation_timeout). Send it again under a new idempotency key.',
     ],
   ])('throws for %j its error, which says which, why and what to do', async (final, kind, message) => {
-    const { waiter, clock } = setup({ a: [final] });
-    const error = await clock.until(rejection(waiter.waitForJob('a')));
+    const { jobWaits, clock } = setup({ a: [final] });
+    const error = await clock.until(rejection(jobWaits.waitForJob('a')));
     expect(error).toBeInstanceOf(kind);
     expect(error).toMatchObject({ message, job: final });
-    await expect(waiter.waitForJob({ id: 'a', ...final })).rejects.toThrow(kind);
-    await expect(clock.until(waiter.waitForJob('a', { throwOnFailure: false }))).resolves.toMatchObject(final);
+    await expect(jobWaits.waitForJob({ id: 'a', ...final })).rejects.toThrow(kind);
+    await expect(clock.until(jobWaits.waitForJob('a', { throwOnFailure: false }))).resolves.toMatchObject(final);
   });
 
   const needs = 'waitForJob takes a job or its id.';
@@ -137,8 +137,8 @@ describe('a wait', () => {
     ['what a create returns', { job: { id: 'job_1' } }, `${needs} ${pass}`],
     ['the promise of a create', Promise.resolve(), `${needs} Await the create first. ${pass}`],
   ])('refuses %s as a job, and says what to pass', async (_, target, message) => {
-    const { waiter, reads } = setup({});
-    const error = await rejection(waiter.waitForJob(target as string));
+    const { jobWaits, reads } = setup({});
+    const error = await rejection(jobWaits.waitForJob(target as string));
     expect(error).toBeInstanceOf(GenError);
     expect((error as Error).message).toBe(message);
     expect(reads).toEqual([]);
@@ -147,11 +147,11 @@ describe('a wait', () => {
 
 describe('the end of a wait', () => {
   it('comes at its deadline, with the last job seen, and leaves no timer, listener or read', async () => {
-    const { waiter, clock, signals, scheduler } = setup({ a: [{}, 'hangs'] });
+    const { jobWaits, clock, signals, scheduler } = setup({ a: [{}, 'hangs'] });
     const abort = new AbortController();
     const removed = vi.spyOn(abort.signal, 'removeEventListener');
     const start = clock.now();
-    const wait = waiter.waitForJob('a', { timeoutMs: 15_000, signal: abort.signal });
+    const wait = jobWaits.waitForJob('a', { timeoutMs: 15_000, signal: abort.signal });
     const error = await clock.until(wait).catch((thrown: unknown) => thrown);
     // Five seconds more for the poll in flight.
     expect(clock.now() - start).toBe(20_000);
@@ -171,22 +171,22 @@ describe('the end of a wait', () => {
   });
 
   it('is half an hour away unless set, and never with timeoutMs false', async () => {
-    const { waiter, clock } = setup({ a: [{}], b: [{}] });
+    const { jobWaits, clock } = setup({ a: [{}], b: [{}] });
     const start = clock.now();
     const endless = vi.fn();
-    waiter.waitForJob('b', { timeoutMs: false }).then(endless, endless);
-    await expect(clock.until(waiter.waitForJob('a'))).rejects.toThrow('within 1800000 ms');
+    jobWaits.waitForJob('b', { timeoutMs: false }).then(endless, endless);
+    await expect(clock.until(jobWaits.waitForJob('a'))).rejects.toThrow('within 1800000 ms');
     expect(clock.now() - start).toBe(1_800_000);
     await clock.advance(86_400_000);
     expect(endless).not.toHaveBeenCalled();
   });
 
   it('comes at once on abort, with the signal’s own reason, and another wait on the job reads for itself', async () => {
-    const { waiter, clock, reads, signals } = setup({ a: ['hangs', 'hangs', DONE] });
+    const { jobWaits, clock, reads, signals } = setup({ a: ['hangs', 'hangs', DONE] });
     const abort = new AbortController();
-    const aborted = waiter.waitForJob('a', { signal: abort.signal });
+    const aborted = jobWaits.waitForJob('a', { signal: abort.signal });
     const other = new AbortController();
-    const last = waiter.waitForJob('a', { signal: other.signal });
+    const last = jobWaits.waitForJob('a', { signal: other.signal });
     await clock.advance(100);
     abort.abort('enough');
     await expect(aborted).rejects.toBe('enough');
@@ -196,23 +196,23 @@ describe('the end of a wait', () => {
     await expect(last).rejects.toBe('both');
     expect(signals[1]?.aborted).toBe(true);
     expect(clock.timers).toBe(0);
-    await expect(waiter.waitForJob('a', { signal: AbortSignal.abort('before') })).rejects.toBe('before');
+    await expect(jobWaits.waitForJob('a', { signal: AbortSignal.abort('before') })).rejects.toBe('before');
     expect(reads).toHaveLength(2);
   });
 
   it('is one listener on a signal that many waits share, and none afterwards', async () => {
-    const { waiter, clock } = setup({ a: [DONE] });
+    const { jobWaits, clock } = setup({ a: [DONE] });
     const { signal } = new AbortController();
     const added = vi.spyOn(signal, 'addEventListener');
     const removed = vi.spyOn(signal, 'removeEventListener');
-    await clock.until(Promise.all(Array.from({ length: 50 }, () => waiter.waitForJob('a', { signal }))));
+    await clock.until(Promise.all(Array.from({ length: 50 }, () => jobWaits.waitForJob('a', { signal }))));
     expect(added).toHaveBeenCalledOnce();
     expect(removed).toHaveBeenCalledOnce();
   });
 
   it('comes in time also when the key function hangs', async () => {
-    const { waiter, clock } = startProcess((id) => running(id), { scheduling: () => new Promise(() => {}) });
-    await expect(clock.until(waiter.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('No poll succeeded');
+    const { jobWaits, clock } = startProcess((id) => running(id), { scheduling: () => new Promise(() => {}) });
+    await expect(clock.until(jobWaits.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('No poll succeeded');
     expect(clock.timers).toBe(0);
   });
 });
@@ -220,19 +220,21 @@ describe('the end of a wait', () => {
 describe('a failing read', () => {
   it('is repeated less and less often, up to once a minute, and is the cause of the deadline’s error', async () => {
     const failure = new ConnectionError('gone');
-    const { waiter, clock, at } = setup({ a: [failure] });
-    const error = await clock.until(waiter.waitForJob('a', { timeoutMs: 300_000 })).catch((thrown: unknown) => thrown);
+    const { jobWaits, clock, at } = setup({ a: [failure] });
+    const error = await clock
+      .until(jobWaits.waitForJob('a', { timeoutMs: 300_000 }))
+      .catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ cause: failure, job: undefined });
     expect(String(error)).toContain('No poll succeeded');
     expect(at).toEqual([0, 11_000, 33_000, 77_000, 137_000, 197_000, 257_000, 300_000]);
   });
 
   it('holds up no other job, not even when it hangs', async () => {
-    const { waiter, clock } = setup({ a: ['hangs'], b: ['hangs'], c: [DONE] });
-    const hanging = [waiter.waitForJob('a', { timeoutMs: 60_000 }), waiter.waitForJob('b', { timeoutMs: 60_000 })];
+    const { jobWaits, clock } = setup({ a: ['hangs'], b: ['hangs'], c: [DONE] });
+    const hanging = [jobWaits.waitForJob('a', { timeoutMs: 60_000 }), jobWaits.waitForJob('b', { timeoutMs: 60_000 })];
     for (const wait of hanging) wait.catch(() => {});
     const start = clock.now();
-    await clock.until(waiter.waitForJob('c'));
+    await clock.until(jobWaits.waitForJob('c'));
     expect(clock.now() - start).toBe(0);
     await clock.until(Promise.allSettled(hanging));
   });
@@ -242,53 +244,53 @@ describe('a webhook', () => {
   const event = (id: string) => ({ data: { job: { id } } });
 
   it('wakes the waits on its job at once, and one read confirms it', async () => {
-    const { waiter, clock, at } = setup({ a: [DONE] });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock, at } = setup({ a: [DONE] });
+    const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(3000);
-    waiter.notify(event('a'));
+    jobWaits.notify(event('a'));
     await expect(clock.until(wait)).resolves.toMatchObject(DONE);
     expect(at).toEqual([3000]);
   });
 
   it('that is ahead of the job’s record has it read again soon', async () => {
-    const { waiter, clock, at } = setup({ a: [{}, {}, DONE] });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
+    const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(1000);
-    waiter.notify(event('a'));
+    jobWaits.notify(event('a'));
     await clock.until(wait);
     expect(at).toEqual([1000, 3000, 7000]);
   });
 
   it('that comes before the wait makes it begin with a read', async () => {
-    const { waiter, clock, at } = setup({ a: [DONE] });
-    waiter.notify(event('a'));
-    await clock.until(waiter.waitForJob(running('a')));
+    const { jobWaits, clock, at } = setup({ a: [DONE] });
+    jobWaits.notify(event('a'));
+    await clock.until(jobWaits.waitForJob(running('a')));
     expect(at).toEqual([0]);
   });
 
   it.each([[undefined], [null], ['job_1'], [7]])('that is %o is refused with the call that gives an event', (odd) => {
-    const { waiter } = setup({});
-    expect(() => waiter.notify(odd as never)).toThrow('notify takes the event that verifyWebhook gave');
+    const { jobWaits } = setup({});
+    expect(() => jobWaits.notify(odd as never)).toThrow('notify takes the event that verifyWebhook gave');
   });
 
   it('about a job nobody waits for, or of any odd shape, does nothing', async () => {
-    const { waiter, clock, reads } = setup({});
-    for (const odd of [{}, { data: null }, { data: { job: { id: 7 } } }]) waiter.notify(odd as never);
-    waiter.notify(event('nobody'));
+    const { jobWaits, clock, reads } = setup({});
+    for (const odd of [{}, { data: null }, { data: { job: { id: 7 } } }]) jobWaits.notify(odd as never);
+    jobWaits.notify(event('nobody'));
     await clock.advance(1000);
     expect(reads).toEqual([]);
     const keyless = startProcess((id) => running(id), { scheduling: () => Promise.reject(new Error('no key')) });
-    keyless.waiter.notify(event('a'));
+    keyless.jobWaits.notify(event('a'));
     await clock.advance(0);
   });
 });
 
 it('keeps 10,000 waits in bounded memory and gives it back', async () => {
-  const { waiter, clock, scheduler } = setup({});
+  const { jobWaits, clock, scheduler } = setup({});
   const abort = new AbortController();
   const before = process.memoryUsage().heapUsed;
   const waits = Array.from({ length: 10_000 }, (_, at) =>
-    waiter.waitForJob(running(`job_${at}`), { signal: abort.signal }),
+    jobWaits.waitForJob(running(`job_${at}`), { signal: abort.signal }),
   );
   for (const wait of waits) wait.catch(() => {});
   await clock.advance(60_000);

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { JobDurations } from '../../src/store/learned-values.js';
-import { NO_LIMITS, type ReadLimits } from '../../src/waiting/read-queue.js';
-import { ReadScheduler } from '../../src/waiting/scheduler.js';
+import { NO_LIMITS, type PollLimits } from '../../src/waiting/poll-queue.js';
+import { PollScheduler } from '../../src/waiting/scheduler.js';
 import { completedEvent } from '../support/completed-event.js';
 import { rejection } from '../transport/support.js';
 import { BASE_URL, done, readLimits, running, type Setting, startProcess, verified } from './processes.js';
@@ -28,10 +28,10 @@ const oneAMinute = () => readLimits({ limit: 1 });
 
 describe('a wait that begins later', () => {
   it('takes what a read under way shows', async () => {
-    const { waiter, clock, reads, elapsed } = setUp(done, 3_000);
-    const first = waiter.waitForJob('a');
+    const { jobWaits, clock, reads, elapsed } = setUp(done, 3_000);
+    const first = jobWaits.waitForJob('a');
     await clock.advance(1_000);
-    const second = waiter.waitForJob('a', { pollIntervalMs: 500 });
+    const second = jobWaits.waitForJob('a', { pollIntervalMs: 500 });
     await clock.advance(1_500);
     expect(reads).toHaveLength(1);
     await expect(clock.until(Promise.all([first, second]))).resolves.toHaveLength(2);
@@ -40,12 +40,12 @@ describe('a wait that begins later', () => {
   });
 
   it('brings the next read forward by its own interval, and never back', async () => {
-    const { waiter, clock, at } = setUp((id, atMs) => (atMs >= 3_000 ? done(id) : running(id)));
-    const waits = [waiter.waitForJob(running('a'))];
+    const { jobWaits, clock, at } = setUp((id, atMs) => (atMs >= 3_000 ? done(id) : running(id)));
+    const waits = [jobWaits.waitForJob(running('a'))];
     await clock.advance(2_000);
-    waits.push(waiter.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
+    waits.push(jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
     await clock.advance(500);
-    waits.push(waiter.waitForJob(running('a'), { pollIntervalMs: 5_000 }));
+    waits.push(jobWaits.waitForJob(running('a'), { pollIntervalMs: 5_000 }));
     await clock.until(Promise.all(waits));
     expect(at).toEqual([3_000]);
   });
@@ -54,11 +54,11 @@ describe('a wait that begins later', () => {
 describe('a wait that ends', () => {
   it('leaves its place in the queue of reads to the next one on the job', async () => {
     const limits = oneAMinute();
-    const { waiter, clock, reads } = setUp(done, 0, { limits });
-    await clock.until(waiter.waitForJob('first'));
+    const { jobWaits, clock, reads } = setUp(done, 0, { limits });
+    await clock.until(jobWaits.waitForJob('first'));
     const end = new AbortController();
-    const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
-    const other = waiter.waitForJob('a');
+    const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
+    const other = jobWaits.waitForJob('a');
     await clock.advance(10_000);
     expect(reads).toEqual(['first']);
     end.abort('enough');
@@ -69,11 +69,11 @@ describe('a wait that ends', () => {
 
   it('takes the job out of the queue of reads where no other wait is for it', async () => {
     const limits = oneAMinute();
-    const { waiter, clock, reads, scheduler } = setUp(done, 0, { limits });
-    await clock.until(waiter.waitForJob('first'));
+    const { jobWaits, clock, reads, scheduler } = setUp(done, 0, { limits });
+    await clock.until(jobWaits.waitForJob('first'));
     const end = new AbortController();
-    const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
-    const other = waiter.waitForJob('b');
+    const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
+    const other = jobWaits.waitForJob('b');
     await clock.advance(10_000);
     end.abort('enough');
     expect(await ended).toBe('enough');
@@ -86,10 +86,10 @@ describe('a wait that ends', () => {
   });
 
   it('has the next one read at once when it was reading', async () => {
-    const { waiter, clock, signals, at } = setUp(done, 5_000);
+    const { jobWaits, clock, signals, at } = setUp(done, 5_000);
     const end = new AbortController();
-    const ended = rejection(waiter.waitForJob('a', { signal: end.signal }));
-    const other = waiter.waitForJob('a');
+    const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
+    const other = jobWaits.waitForJob('a');
     await clock.advance(2_000);
     end.abort('enough');
     expect(await ended).toBe('enough');
@@ -101,10 +101,10 @@ describe('a wait that ends', () => {
 
 describe('a verified webhook of a job with several waits', () => {
   it('breaks off a read that began before, and has the job read again', async () => {
-    const { waiter, clock, signals, at } = setUp(done, 1_500);
-    const waits = [waiter.waitForJob('a'), waiter.waitForJob('a')];
+    const { jobWaits, clock, signals, at } = setUp(done, 1_500);
+    const waits = [jobWaits.waitForJob('a'), jobWaits.waitForJob('a')];
     await clock.advance(1_000);
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await expect(clock.until(Promise.all(waits))).resolves.toMatchObject([
       { finalTokenCost: 4 },
       { finalTokenCost: 4 },
@@ -118,14 +118,14 @@ describe('waits of clients under different rate limits', () => {
   it('are read at the pace of each, also when they come and go', async () => {
     const clock = virtualClock();
     const startMs = clock.now();
-    const scheduler = new ReadScheduler(clock, () => 0.5);
+    const scheduler = new PollScheduler(clock, () => 0.5);
     const reads: string[] = [];
     const read = (id: string) => {
       reads.push(`${id} ${Math.round((clock.now() - startMs) / 1_000)}`);
       return done(id);
     };
-    const waiterOn = (limits: ReadLimits) => startProcess(read, { limits, scheduler }, clock).waiter;
-    const [limited, free] = [waiterOn(oneAMinute()), waiterOn(NO_LIMITS)];
+    const waitsOn = (limits: PollLimits) => startProcess(read, { limits, scheduler }, clock).jobWaits;
+    const [limited, free] = [waitsOn(oneAMinute()), waitsOn(NO_LIMITS)];
     await clock.until(Promise.all([limited.waitForJob('a'), free.waitForJob('b')]));
     const waits = [limited.waitForJob('c'), limited.waitForJob('d')];
     await clock.until(Promise.all(['e', 'f', 'g'].map((id) => free.waitForJob(id))));

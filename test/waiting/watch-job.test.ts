@@ -115,15 +115,15 @@ describe('watchJob on a held clock', () => {
     const startMs = clock.now();
     const warnings: string[] = [];
     const read = (id: string): Job => ({ id, status: 'processing', ...(clock.now() - startMs >= 3_000 && ended) });
-    const { waiter, reads } = startProcess(read, { warn: (message) => void warnings.push(message) }, clock);
-    return { clock, waiter, reads, warnings, atMs: () => clock.now() - startMs };
+    const { jobWaits, reads } = startProcess(read, { warn: (message) => void warnings.push(message) }, clock);
+    return { clock, jobWaits, reads, warnings, atMs: () => clock.now() - startMs };
   }
 
   it('ends at once with the reason of its signal, leaves no listener, and takes an onUpdate that rejects', async () => {
-    const { clock, waiter, warnings, reads } = held();
+    const { clock, jobWaits, warnings, reads } = held();
     const { controller, signal, listeners } = countedSignal();
     const onUpdate = async () => Promise.reject(new Error('the screen is gone'));
-    const ended = rejection(all(watchJob('a', waiter, { pollIntervalMs: 1_000, signal, onUpdate })));
+    const ended = rejection(all(watchJob('a', jobWaits, { pollIntervalMs: 1_000, signal, onUpdate })));
     await clock.advance(1_500);
     expect(listeners()).toBe(1);
     controller.abort('enough');

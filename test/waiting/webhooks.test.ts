@@ -12,19 +12,19 @@ import { type VirtualClock, virtualClock } from './virtual-clock.js';
 describe('a verified webhook of a completed job', () => {
   it('has the job read at once where a read is free', async () => {
     for (const more of [{}, { limits: fullFor(() => 2_000) }]) {
-      const { waiter, clock, reads } = startProcess(done, more);
-      const wait = waiter.waitForJob(running('a'));
-      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+      const { jobWaits, clock, reads } = startProcess(done, more);
+      const wait = jobWaits.waitForJob(running('a'));
+      jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed', finalTokenCost: 4 });
       expect(reads).toEqual(['a']);
     }
   });
 
   it('ends the wait at once where no read is free within two seconds, without the cost and the expiry', async () => {
-    const { waiter, clock, reads } = startProcess(done, { limits: fullFor(() => 2_001) });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock, reads } = startProcess(done, { limits: fullFor(() => 2_001) });
+    const wait = jobWaits.waitForJob(running('a'));
     const startMs = clock.now();
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     const job = await clock.until(wait);
     expect(job).toEqual({
       id: 'a',
@@ -39,10 +39,10 @@ describe('a verified webhook of a completed job', () => {
 
   it('ends the wait after two seconds where the read hangs or shows the job as it was', async () => {
     for (const read of [() => new Promise<Job>(() => {}), running]) {
-      const { waiter, clock, reads, scheduler } = startProcess(read);
-      const wait = waiter.waitForJob(running('a'));
+      const { jobWaits, clock, reads, scheduler } = startProcess(read);
+      const wait = jobWaits.waitForJob(running('a'));
       const startMs = clock.now();
-      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+      jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
       expect(clock.now() - startMs).toBe(2_000);
       expect(reads.length).toBeGreaterThan(0);
@@ -52,10 +52,10 @@ describe('a verified webhook of a completed job', () => {
   });
 
   it('that comes before the wait ends it as well', async () => {
-    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
+    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.advance(0);
-    await expect(clock.until(waiter.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
+    await expect(clock.until(jobWaits.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
   });
 });
 
@@ -66,9 +66,9 @@ describe('a later read', () => {
     const told: object[] = [];
     const more = { jobs: { isWatched: () => true, announced: (job: object) => void told.push(job) } };
     const process = startProcess(read, { limits: fullFor(() => fullMs), ...more });
-    const { waiter, clock } = process;
-    const wait = waiter.waitForJob(running('a'));
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    const { jobWaits, clock } = process;
+    const wait = jobWaits.waitForJob(running('a'));
+    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.until(wait);
     fullMs = 0;
     return { ...process, told };
@@ -113,12 +113,12 @@ describe('a verified webhook of bytes that its server uses again', () => {
     ['a Buffer', (bytes) => Buffer.from(bytes.buffer)],
     ['an ArrayBuffer', (bytes) => bytes.buffer],
   ])('ends the wait for its own job only: %s', async (_, of) => {
-    const { waiter, clock, reads } = startProcess(running, { limits: fullFor(() => 60_000) });
-    const [own, other] = [waiter.waitForJob(running('a')), waiter.waitForJob(running('b'), { timeoutMs: 1_000 })];
+    const { jobWaits, clock, reads } = startProcess(running, { limits: fullFor(() => 60_000) });
+    const [own, other] = [jobWaits.waitForJob(running('a')), jobWaits.waitForJob(running('b'), { timeoutMs: 1_000 })];
     const bytes = bytesOf('a');
     const event = await verifiedBytes(of(bytes), clock);
     bytes.set(bytesOf('b'));
-    waiter.notify(event);
+    jobWaits.notify(event);
     await expect(clock.until(own)).resolves.toMatchObject({ id: 'a', status: 'completed' });
     await expect(clock.until(other)).rejects.toThrow(WaitTimeoutError);
     // The other wait has polled once, at its end.
@@ -126,12 +126,12 @@ describe('a verified webhook of bytes that its server uses again', () => {
   });
 
   it('ends the wait where its buffer is detached', async () => {
-    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
+    const wait = jobWaits.waitForJob(running('a'));
     const bytes = bytesOf('a');
     const event = await verifiedBytes(bytes, clock);
     structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
-    waiter.notify(event);
+    jobWaits.notify(event);
     await expect(clock.until(wait)).resolves.toMatchObject({ id: 'a', status: 'completed' });
   });
 });
@@ -148,16 +148,16 @@ describe('the job is read, and the wait goes on, after', () => {
   };
 
   it.each(Object.entries(copies))('%s of a verified event', async (_, copy) => {
-    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = waiter.waitForJob(running('a'));
-    waiter.notify(copy(await completed(clock)) as never);
+    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
+    const wait = jobWaits.waitForJob(running('a'));
+    jobWaits.notify(copy(await completed(clock)) as never);
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
   it('an event whose file is on another origin', async () => {
-    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = waiter.waitForJob(running('a'));
-    waiter.notify(await verified(completedEvent('a', 'https://elsewhere.test'), clock));
+    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
+    const wait = jobWaits.waitForJob(running('a'));
+    jobWaits.notify(await verified(completedEvent('a', 'https://elsewhere.test'), clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
@@ -170,19 +170,19 @@ describe('the job is read, and the wait goes on, after', () => {
       { knownBaseUrl: () => undefined },
     ],
   ])('%s', async (_, job, more) => {
-    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000), ...more });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000), ...more });
+    const wait = jobWaits.waitForJob(running('a'));
     const event = await verified({ ...completedEvent('a', BASE_URL), data: { job } }, clock);
-    expect(() => waiter.notify(event)).not.toThrow();
+    expect(() => jobWaits.notify(event)).not.toThrow();
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
   it('a verified event that was changed afterwards: what was signed counts', async () => {
-    const { waiter, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
+    const wait = jobWaits.waitForJob(running('a'));
     const event = await completed(clock);
     Object.assign((event.data as { job: object }).job, { id: 'b', providerOutputUrl: 'https://elsewhere.test/x' });
-    waiter.notify(event);
+    jobWaits.notify(event);
     await expect(clock.until(wait)).resolves.toMatchObject({
       id: 'a',
       providerOutputUrl: `${BASE_URL}/v1/jobs/a/output`,
@@ -191,14 +191,14 @@ describe('the job is read, and the wait goes on, after', () => {
 
   it('the event of a failed job, which throws with the reason that the read shows', async () => {
     const failed: Job = { ...running('a'), status: 'failed', errorCode: 'generation_rejected' };
-    const { waiter, clock, reads } = startProcess(() => failed, { limits: fullFor(() => 10_000) });
-    const wait = waiter.waitForJob(running('a'));
+    const { jobWaits, clock, reads } = startProcess(() => failed, { limits: fullFor(() => 10_000) });
+    const wait = jobWaits.waitForJob(running('a'));
     const event = {
       ...completedEvent('a', BASE_URL),
       type: 'job.failed',
       data: { job: { ...completedEvent('a', BASE_URL).data.job, status: 'failed' } },
     };
-    waiter.notify(await verified(event, clock));
+    jobWaits.notify(await verified(event, clock));
     const error = await clock.until(wait).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(JobFailedError);
     expect(error).toMatchObject({ code: 'generation_rejected' });
@@ -209,12 +209,12 @@ describe('the job is read, and the wait goes on, after', () => {
 describe('the end of a job is told by its event', () => {
   it('where nobody waits for the job, and else by the read', async () => {
     const told: object[] = [];
-    const { waiter, clock } = startProcess(done, { jobs: { announced: (job) => void told.push(job) } });
-    const wait = waiter.waitForJob(running('a'));
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    const { jobWaits, clock } = startProcess(done, { jobs: { announced: (job) => void told.push(job) } });
+    const wait = jobWaits.waitForJob(running('a'));
+    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.until(wait);
     expect(told).toEqual([]);
-    waiter.notify(await verified(completedEvent('b', BASE_URL), clock));
+    jobWaits.notify(await verified(completedEvent('b', BASE_URL), clock));
     await clock.advance(0);
     expect(told).toEqual([{ id: 'b', status: 'completed' }]);
   });
@@ -224,9 +224,9 @@ describe('the end of a job is told by its event', () => {
       const told: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
       const jobs = { isWatched, announced: (job: object) => void told.push(job) };
-      const { waiter } = startProcess(done, { limits: fullFor(() => 60_000), jobs }, clock);
-      const wait = waiter.waitForJob(running('a'));
-      waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+      const { jobWaits } = startProcess(done, { limits: fullFor(() => 60_000), jobs }, clock);
+      const wait = jobWaits.waitForJob(running('a'));
+      jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
       await clock.until(wait);
       expect(told).toEqual(isWatched() ? [{ id: 'a', status: 'completed' }] : []);
     }

@@ -1,7 +1,7 @@
 // Waits where timers and promises belong to requests, as on Cloudflare Workers: each wait looks after itself.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
-import { ReadScheduler } from '../../src/waiting/scheduler.js';
+import { PollScheduler } from '../../src/waiting/scheduler.js';
 import { completedEvent } from '../support/completed-event.js';
 import { BASE_URL, done, readLimits, running, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
@@ -10,7 +10,7 @@ const perRequest = () => Object.assign(virtualClock(), { perRequest: true });
 
 /** A scheduler on which a wait can begin and never ask again, as when its request has ended. */
 function onWorkers(clock = perRequest()) {
-  const scheduler = new ReadScheduler(clock, () => 0.5);
+  const scheduler = new PollScheduler(clock, () => 0.5);
   const limits = readLimits();
   const join = (id: string) =>
     scheduler.join(limits, { id, job: running(id), pollIntervalMs: 1_000, wait: { wake() {}, restart() {} } });
@@ -54,9 +54,9 @@ describe('on Workers', () => {
         const job = reads.length > 2 ? done(id) : running(id);
         clock.after(8_000, () => resolve(job));
       });
-    const { waiter, at, reads } = startProcess(slow, {}, clock);
+    const { jobWaits, at, reads } = startProcess(slow, {}, clock);
     const options = { pollIntervalMs: 500 };
-    const waits = [waiter.waitForJob(running('a'), options), waiter.waitForJob(running('a'), options)];
+    const waits = [jobWaits.waitForJob(running('a'), options), jobWaits.waitForJob(running('a'), options)];
     await clock.advance(10_250);
     // The second wait took the turn over after 5 s and has it for as long. The answer to the first one came at 8.5 s.
     expect(at).toEqual([500, 5_500]);
@@ -71,8 +71,8 @@ describe('on Workers', () => {
       at.push(clock.now() - startMs);
       return at.length < 3 ? running(id) : done(id);
     };
-    const { waiter } = startProcess(read, {}, clock);
-    const wait = waiter.waitForJob(running('a'), { pollIntervalMs: 1_100, timeoutMs: false });
+    const { jobWaits } = startProcess(read, {}, clock);
+    const wait = jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_100, timeoutMs: false });
     await clock.advance(0);
     expect(clock.timers).toBe(1);
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
@@ -82,8 +82,8 @@ describe('on Workers', () => {
 
   it('waits on one job share what one of them reads', async () => {
     const clock = perRequest();
-    const { waiter, reads } = startProcess(done, {}, clock);
-    const waits = [1, 2, 3].map(() => waiter.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
+    const { jobWaits, reads } = startProcess(done, {}, clock);
+    const waits = [1, 2, 3].map(() => jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
     await expect(clock.until(Promise.all(waits))).resolves.toHaveLength(3);
     expect(reads).toEqual(['a']);
   });
@@ -91,10 +91,10 @@ describe('on Workers', () => {
   it('a wait is never woken by another request: it sees the end when it looks itself', async () => {
     const clock = perRequest();
     const startMs = clock.now();
-    const { waiter, reads } = startProcess(done, {}, clock);
+    const { jobWaits, reads } = startProcess(done, {}, clock);
     const ends: number[] = [];
     const wait = async () => {
-      await waiter.waitForJob(running('a'), { pollIntervalMs: 1_000 });
+      await jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_000 });
       ends.push(clock.now() - startMs);
     };
     const first = wait();
@@ -106,9 +106,9 @@ describe('on Workers', () => {
 
   it('reads keep to the share of the limit', async () => {
     const clock = perRequest();
-    const { waiter, reads } = startProcess(running, {}, clock);
+    const { jobWaits, reads } = startProcess(running, {}, clock);
     const end = new AbortController();
-    const waits = Array.from({ length: 60 }, (_, at) => waiter.waitForJob(`job_${at}`, { signal: end.signal }));
+    const waits = Array.from({ length: 60 }, (_, at) => jobWaits.waitForJob(`job_${at}`, { signal: end.signal }));
     for (const wait of waits) wait.catch(() => {});
     await clock.advance(0);
     expect(reads).toHaveLength(8);
@@ -121,10 +121,10 @@ describe('on Workers', () => {
 
   it('a verified webhook ends the wait after two seconds where the reads show the job as it was', async () => {
     const clock = perRequest();
-    const { waiter } = startProcess(running, {}, clock);
-    const wait = waiter.waitForJob(running('a'), { timeoutMs: 60_000 });
+    const { jobWaits } = startProcess(running, {}, clock);
+    const wait = jobWaits.waitForJob(running('a'), { timeoutMs: 60_000 });
     const startMs = clock.now();
-    waiter.notify(await verified(completedEvent('a', BASE_URL), clock));
+    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
     expect(clock.now() - startMs).toBe(2_000);
   });

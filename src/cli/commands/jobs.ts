@@ -8,7 +8,7 @@ import { unfinishedCreatesIn } from '../../ledger/resume.js';
 import { systemClock } from '../../runtime/clock.js';
 import type { Job } from '../../schemas/job.js';
 import type { UnfinishedCreate } from '../../transport/create-run.js';
-import { asTheyEnd } from '../../waiting/job-iterables.js';
+import { inCompletionOrder } from '../../waiting/job-iterables.js';
 import { addSaveFlags, addWaitFlags, type JobFlags, type OpenSession, runCommand, withExamples } from '../command.js';
 import { asStoreUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
@@ -66,7 +66,7 @@ export function waitCommand(open: OpenSession): Command {
         (job) => ({ id, job }),
         (error: unknown) => ({ id, error }),
       );
-    await saveAll(session, asTheyEnd(ids, wait, session.signal, ''), { client, flags });
+    await saveAll(session, inCompletionOrder(ids, wait, session.signal, ''), { client, flags });
   });
 }
 

@@ -10,46 +10,46 @@ export interface Ranked extends Candidate {
   /** Above 0 when it was announced as final: so many reads follow at short intervals. */
   eager: number;
   /** Whether nobody waits for the read: it is made when no other is due. */
-  readonly isLater: boolean;
+  readonly isChargeOnly: boolean;
 }
 
-export interface ReadLimits {
+export interface PollLimits {
   look(name: RateLimitName): Rate & {
     /** Milliseconds until a slot is free; 0 when one is. */
     readonly nextFreeMs: number;
   };
 }
 
-export const NO_LIMITS: ReadLimits = { look: () => ({ limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 }) };
+export const NO_LIMITS: PollLimits = { look: () => ({ limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 }) };
 
 /** The longest that a rate limit is left alone after a 429. */
-const LONGEST_HOLD_MS = 60_000;
+const MAX_HOLD_MS = 60_000;
 
 /** The jobs that are due under one rate limit. They are let out at the waits' share of it. */
-export class ReadQueue<E extends Ranked> {
-  readonly #limits: ReadLimits;
+export class PollQueue<E extends Ranked> {
+  readonly #limits: PollLimits;
   readonly #urgent = new Set<E>();
   readonly #due = new Set<E>();
-  readonly #later = new Set<E>();
+  readonly #chargeOnly = new Set<E>();
   /** Reads saved up while it is quiet, so that few jobs are read without delay. */
-  #saved = Number.POSITIVE_INFINITY;
+  #savedPolls = Number.POSITIVE_INFINITY;
   #countedAtMs: number;
   #heldUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(limits: ReadLimits, now: number) {
+  constructor(limits: PollLimits, now: number) {
     this.#limits = limits;
     this.#countedAtMs = now;
   }
 
   add(entry: E): void {
-    const due = entry.isLater ? this.#later : this.#due;
+    const due = entry.isChargeOnly ? this.#chargeOnly : this.#due;
     (entry.eager > 0 ? this.#urgent : due).add(entry);
   }
 
   remove(entry: E): void {
     this.#urgent.delete(entry);
     this.#due.delete(entry);
-    this.#later.delete(entry);
+    this.#chargeOnly.delete(entry);
   }
 
   /** Takes out the job to read now; the milliseconds until there is one, or undefined where none is due. `reading`: reads under way. */
@@ -57,21 +57,21 @@ export class ReadQueue<E extends Ranked> {
     let entry: E | undefined = this.#urgent.values().next().value;
     const urgentMs = entry ? this.#waitMs(now, true, reading) : Number.POSITIVE_INFINITY;
     if (urgentMs > 0) {
-      if (this.#due.size + this.#later.size === 0) return entry && urgentMs;
+      if (this.#due.size + this.#chargeOnly.size === 0) return entry && urgentMs;
       const waitMs = this.#waitMs(now, false, reading);
       if (waitMs > 0) return Math.min(urgentMs, waitMs);
       entry = this.#first(now);
     }
     if (entry === undefined) return undefined;
-    this.#saved--;
+    this.#savedPolls--;
     this.remove(entry);
     return entry;
   }
 
   /** Takes a read for a job that is not in the queue. False where none is free. */
-  takes(now: number, isUrgent: boolean): boolean {
+  tryTake(now: number, isUrgent: boolean): boolean {
     if (this.#waitMs(now, isUrgent, 0) > 0) return false;
-    this.#saved--;
+    this.#savedPolls--;
     return true;
   }
 
@@ -85,7 +85,7 @@ export class ReadQueue<E extends Ranked> {
 
   /** Lets nothing out for as long as a 429 asks, a minute at most: the limit was reached all the same, by others. */
   hold(now: number, askedMs: number): void {
-    this.#heldUntilMs = Math.max(this.#heldUntilMs, now + Math.min(askedMs, LONGEST_HOLD_MS));
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, now + Math.min(askedMs, MAX_HOLD_MS));
   }
 
   /**
@@ -99,9 +99,9 @@ export class ReadQueue<E extends Ranked> {
     const perMs = (READ_SHARE * limit) / windowMs;
     // With the share this stays within the limit in any window: 105 + 12 of 120.
     const most = Math.max(1, Math.floor(limit / 10));
-    this.#saved = Math.min(most, this.#saved + Math.max(0, now - this.#countedAtMs) * perMs);
+    this.#savedPolls = Math.min(most, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * perMs);
     this.#countedAtMs = now;
-    const short = (isUrgent ? 1 : 1 + Math.floor(most / 3)) - this.#saved;
+    const short = (isUrgent ? 1 : 1 + Math.floor(most / 3)) - this.#savedPolls;
     // Whatever is a billionth short is rounding, and would make a timer of no length.
     const paceMs = short > 1e-9 ? short / perMs : 0;
     return Math.max(heldMs, paceMs, reading > 0 ? nextFreeMs : 0);
@@ -111,13 +111,13 @@ export class ReadQueue<E extends Ranked> {
   #first(now: number): E | undefined {
     const [first] = this.#due;
     if (this.#limits.look('jobs.get').limit === Number.POSITIVE_INFINITY)
-      return first ?? this.#later.values().next().value;
+      return first ?? this.#chargeOnly.values().next().value;
     let best: E | undefined;
     let bestRank = Number.NEGATIVE_INFINITY;
     for (const entry of this.#due) {
       const rank = rankOf(entry.of.model, entry, now);
       if (rank > bestRank) [best, bestRank] = [entry, rank];
     }
-    return best ?? this.#later.values().next().value;
+    return best ?? this.#chargeOnly.values().next().value;
   }
 }

@@ -1,7 +1,7 @@
 // Which jobs a queue lets out, how fast, and in which order; the time is an argument.
 import { describe, expect, it } from 'vitest';
 import { rhythmOf } from '../../src/rules/read-order.js';
-import { NO_LIMITS, type Ranked, type ReadLimits, ReadQueue } from '../../src/waiting/read-queue.js';
+import { NO_LIMITS, type PollLimits, PollQueue, type Ranked } from '../../src/waiting/poll-queue.js';
 import { readLimits } from './processes.js';
 
 interface Entry extends Ranked {
@@ -11,19 +11,19 @@ interface Entry extends Ranked {
 const of = { model: { rhythm: rhythmOf(undefined), runningMs: 0 } };
 const NOW = 1_000_000;
 const entry = (id: string, more: Partial<Entry> = {}): Entry => ({
-  ...{ id, of, sinceMs: 0, lastReadMs: 0, eager: 0, isLater: false, dueMs: 0 },
+  ...{ id, of, sinceMs: 0, lastReadMs: 0, eager: 0, isChargeOnly: false, dueMs: 0 },
   ...more,
 });
 
-function queueOn(limits: ReadLimits, { due = 0, urgent = 0 } = {}) {
-  const queue = new ReadQueue<Entry>(limits, NOW);
+function queueOn(limits: PollLimits, { due = 0, urgent = 0 } = {}) {
+  const queue = new PollQueue<Entry>(limits, NOW);
   for (let at = 0; at < due; at++) queue.add(entry(`due ${at}`));
   for (let at = 0; at < urgent; at++) queue.add(entry(`urgent ${at}`, { eager: 1 }));
   return queue;
 }
 
 /** The jobs that go out at once, and the wait of the next one. */
-function letOut(queue: ReadQueue<Entry>, now = NOW, reading = 0) {
+function letOut(queue: PollQueue<Entry>, now = NOW, reading = 0) {
   const out: string[] = [];
   for (;;) {
     const next = queue.next(now, reading);
@@ -67,10 +67,11 @@ describe('reads', () => {
     expect(queueOn(NO_LIMITS, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
     expect(Math.round(queueOn(readLimits(), { due: 2, urgent: 1 }).freeInMs(NOW))).toBe(1_714);
     const taken = queueOn(readLimits());
-    const takes = (isUrgent: boolean) => Array.from({ length: 10 }, () => taken.takes(NOW, isUrgent)).filter(Boolean);
-    expect(takes(false)).toHaveLength(8);
+    const takeTen = (isUrgent: boolean) =>
+      Array.from({ length: 10 }, () => taken.tryTake(NOW, isUrgent)).filter(Boolean);
+    expect(takeTen(false)).toHaveLength(8);
     expect(taken.freeInMs(NOW)).toBe(0);
-    expect(takes(true)).toHaveLength(4);
+    expect(takeTen(true)).toHaveLength(4);
     expect(Math.round(taken.freeInMs(NOW))).toBe(571);
     expect(queueOn(readLimits({ nextFreeMs: 5_000 }), { due: 2 }).freeInMs(NOW)).toBe(5_000);
   });
@@ -91,7 +92,7 @@ describe('the order of reads', () => {
   it('is first come first served among equals, urgent jobs first, those that nobody waits for last', () => {
     const queue = queueOn(readLimits({ limit: 1_000 }), { due: 3 });
     const gone = entry('gone');
-    for (const each of [entry('later', { isLater: true }), gone, entry('urgent', { eager: 1 })]) queue.add(each);
+    for (const each of [entry('later', { isChargeOnly: true }), gone, entry('urgent', { eager: 1 })]) queue.add(each);
     queue.remove(gone);
     expect(letOut(queue).out).toEqual(['urgent', 'due 0', 'due 1', 'due 2', 'later']);
   });

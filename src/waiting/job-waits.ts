@@ -9,13 +9,13 @@ import { jobIn } from '../schemas/webhook-event.js';
 import type { Config } from '../transport/config.js';
 import type { ClientTransport } from '../transport/create-transport.js';
 import { traced, type WaitTrace } from '../transport/events.js';
-import { createNotices, type JobNotice, noticeOf } from './notices.js';
-import type { ReadScheduler } from './scheduler.js';
+import { createNotifications, type JobNotice, notificationOf } from './notifications.js';
+import type { PollScheduler } from './scheduler.js';
 import { followJob, learnCharge, outcomeOf, type Scheduling, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
 /** What the waits of a client need from it. */
-export interface WaiterPorts {
+export interface JobWaitsPorts {
   readonly config: Pick<
     Config,
     'clock' | 'store' | 'webhookSecrets' | 'knownBaseUrl' | 'asksAccount' | 'maxRetryAfterMs'
@@ -28,13 +28,13 @@ export interface WaiterPorts {
 }
 
 /** Waits for jobs. All waits under one account share one scheduler. */
-export interface Waiter {
+export interface JobWaits {
   /** Resolves with the final job; see {@link WaitOptions}. */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
   /** The wait of a loop, which says itself when its program has the outcome. Resolves with the final job. */
   waitInLoop(job: Job | string, options: WaitOptions): Promise<Job>;
-  told(job: Job): void;
+  markDelivered(job: Job): void;
   /** The wait as a part of a longer call, whose options are checked. Resolves with the final job, whatever its status. */
   follow(target: WaitTarget): Promise<Job>;
   notify(event: JobNotice): void;
@@ -43,21 +43,21 @@ export interface Waiter {
 }
 
 /** Accounts whose waits one client notifies: a key function may give the key of each tenant. */
-const MOST_ACCOUNTS = 1_000;
+const MAX_ACCOUNTS = 1_000;
 
-export function createWaiter({ config, transport, pollJob, scheduling: schedulingOf }: WaiterPorts): Waiter {
+export function createJobWaits({ config, transport, pollJob, scheduling: schedulingOf }: JobWaitsPorts): JobWaits {
   const { clock, store, knownBaseUrl, maxRetryAfterMs } = config;
   const { jobs, warn } = transport;
-  const used = new Map<string, ReadScheduler>();
+  const used = new Map<string, PollScheduler>();
   const scheduling = async () => {
     const { id, ...at } = await schedulingOf();
-    keepLast(used, id, at.scheduler, MOST_ACCOUNTS);
+    keepLast(used, id, at.scheduler, MAX_ACCOUNTS);
     return at;
   };
   // Events don't identify the account, so try every scheduler. True if a wait matched.
-  const deliver = (notice: Parameters<ReadScheduler['notify']>[0]) =>
-    [...used.values()].map((scheduler) => scheduler.notify(notice)).includes(true);
-  const notices = createNotices(config, warn, deliver);
+  const deliver = (notification: Parameters<PollScheduler['notify']>[0]) =>
+    [...used.values()].map((scheduler) => scheduler.notify(notification)).includes(true);
+  const notifications = createNotifications(config, warn, deliver);
   const context = {
     jobs,
     warn,
@@ -65,39 +65,39 @@ export function createWaiter({ config, transport, pollJob, scheduling: schedulin
     maxRetryAfterMs,
     pollJob,
     scheduling,
-    listen: store?.subscribe && notices.listen,
+    listen: store?.subscribe && notifications.listen,
   };
   const follow = (target: WaitTarget) => {
     const trace: WaitTrace = { jobId: target.id };
     return traced(transport.waits(), trace, () => followJob(context, target));
   };
   // Record delivery on the next tick. If the program crashes first, it gets the outcome again.
-  const told = ({ id, status }: Job) => {
+  const markDelivered = ({ id, status }: Job) => {
     if (status !== 'completed') void nextTurn().then(() => jobs.handedOver(id));
   };
   const wait = (job: Job | string, options: WaitOptions) => startWait(job, options, { jobs, follow });
   return {
     clock,
     follow,
-    told,
+    markDelivered,
     waitInLoop: wait,
     waitForJob: (job: Job | string, options: WaitOptions = {}): Promise<CompletedJob> =>
       wait(job, options).then((final) => {
-        told(final);
+        markDelivered(final);
         return outcomeOf(final, options.throwOnFailure);
       }),
     notify(event) {
-      const notice = noticeOf(event, knownBaseUrl());
-      if (!notice) return;
-      notices.publish(event);
+      const notification = notificationOf(event, knownBaseUrl());
+      if (!notification) return;
+      notifications.publish(event);
       const job = jobIn(event);
       const known = config.asksAccount ? undefined : scheduling();
       Promise.resolve(known).then(
         (at) => {
-          if (deliver(notice) || !job) return;
+          if (deliver(notification) || !job) return;
           const { id, status } = job;
-          if (at && notice.isVerified) void learnCharge(context, at, { id, status });
-          else jobs.announced({ id, status }, notice.isVerified === true);
+          if (at && notification.isVerified) void learnCharge(context, at, { id, status });
+          else jobs.announced({ id, status }, notification.isVerified === true);
         },
         // Without a key there are no waits.
         () => {},
@@ -110,7 +110,7 @@ export function createWaiter({ config, transport, pollJob, scheduling: schedulin
 function startWait(
   job: Job | string,
   options: WaitOptions,
-  { jobs, follow }: Pick<Waiter, 'follow'> & Pick<ClientTransport, 'jobs'>,
+  { jobs, follow }: Pick<JobWaits, 'follow'> & Pick<ClientTransport, 'jobs'>,
 ): Promise<Job> {
   try {
     const target = targetOf(job);

@@ -11,7 +11,7 @@ import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhook
 /** A verified webhook event, or the part of it that says which job it is about. */
 export type JobNotice = WebhookEvent | { readonly data: { readonly job: { readonly id: string } } };
 
-export interface Notice {
+export interface JobNotification {
   readonly id: string;
   /** The completed job as a verified event shows it. */
   readonly event?: Job | undefined;
@@ -19,12 +19,12 @@ export interface Notice {
   readonly isVerified?: boolean | undefined;
 }
 
-type NoticesConfig = Pick<Config, 'clock' | 'store' | 'webhookSecrets' | 'knownBaseUrl'>;
+type NotificationsConfig = Pick<Config, 'clock' | 'store' | 'webhookSecrets' | 'knownBaseUrl'>;
 
 const TOPIC = 'jobs';
 
 /** What an event says of a job. An event that was not verified, or whose file is elsewhere, only says that it is to be read. */
-export function noticeOf(event: unknown, baseUrl: string | undefined): Notice | undefined {
+export function notificationOf(event: unknown, baseUrl: string | undefined): JobNotification | undefined {
   if (!isFields(event)) {
     throw new GenError(
       'notify takes the event that verifyWebhook gave: client.notify(await client.verifyWebhook(request)).',
@@ -39,25 +39,25 @@ export function noticeOf(event: unknown, baseUrl: string | undefined): Notice | 
 }
 
 /**
- * The notices of one client, which go to `deliver` while at least one wait is open. The store may fail or throw: then the
+ * The notifications of one client, which go to `deliver` while at least one wait is open. The store may fail or throw: then the
  * waits of other processes go on by their reads.
  */
-export function createNotices(
-  config: NoticesConfig,
+export function createNotifications(
+  config: NotificationsConfig,
   warn: (message: string) => void,
-  deliver: (notice: Notice) => void,
+  deliver: (notification: JobNotification) => void,
 ) {
   const { store } = config;
   const failed = (reason: string) => warn(`the waits of other processes are not notified: ${reason}`);
   let listening = 0;
   let stop: (() => void) | undefined;
   const receive = async (message: string) => {
-    const notice = await noticeIn(message, config);
-    if (notice) deliver(notice);
+    const notification = await notificationIn(message, config);
+    if (notification) deliver(notification);
   };
   return {
     publish(event: JobNotice): void {
-      callObserver(() => store?.publish?.(TOPIC, noticeText(event)), failed);
+      callObserver(() => store?.publish?.(TOPIC, notificationText(event)), failed);
     },
     /** A wait begins. Returns the function that ends its part. */
     listen(): () => void {
@@ -78,20 +78,20 @@ export function createNotices(
 }
 
 /** The whole webhook where there is one, so that its receiver can verify it. */
-function noticeText(event: JobNotice): string {
+function notificationText(event: JobNotice): string {
   const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
   const { body, signature } = webhook;
   const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
   return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: text, signature });
 }
 
-async function noticeIn(message: string, config: NoticesConfig): Promise<Notice | undefined> {
+async function notificationIn(message: string, config: NotificationsConfig): Promise<JobNotification | undefined> {
   const { id, body, signature }: Readonly<Record<string, unknown>> = JSON.parse(message) ?? {};
   if (!isText(id)) return undefined;
   try {
     const received = { body: String(body), headers: { 'x-service-signature': String(signature) } };
     const options = { secret: config.webhookSecrets(), now: () => wallOf(config.clock).now() };
-    return noticeOf(await verifyWebhook(received, options), config.knownBaseUrl());
+    return notificationOf(await verifyWebhook(received, options), config.knownBaseUrl());
   } catch {
     // No webhook, or none that this process can verify: it only says that the job is to be read.
     return { id };

@@ -3,9 +3,9 @@ import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobDurations } from '../store/learned-values.js';
-import type { Ranked, ReadQueue } from './read-queue.js';
+import type { PollQueue, Ranked } from './poll-queue.js';
 
-export interface WaitedJob extends Ranked {
+export interface PolledJob extends Ranked {
   readonly id: string;
   job: Job | undefined;
   /** Its class in the learned lengths, where its create is known. */
@@ -13,11 +13,11 @@ export interface WaitedJob extends Ranked {
   sinceMs: number;
   lastReadMs: number;
   /** Its waits. The first one reads; one whose read failed goes to the end. */
-  readonly places: WaitPlace[];
+  readonly subscribers: JobSubscriber[];
   /** Grows with each read that showed the job. */
   version: number;
   /** The wait whose turn it is to read, or that reads. */
-  reader: WaitPlace | undefined;
+  reader: JobSubscriber | undefined;
   readerSinceMs: number;
   failures: number;
   /** Failed polls in a row that were answered with a page. */
@@ -43,7 +43,7 @@ export interface NewWait {
   /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
   /** Whether its caller has the end of the job already, and only the charge is to be read. */
-  readonly isLater?: boolean | undefined;
+  readonly isChargeOnly?: boolean | undefined;
   readonly wait: {
     wake(): void;
     /** Breaks off its read, which has to be made again. */
@@ -51,21 +51,21 @@ export interface NewWait {
   };
 }
 
-export interface WaitPlace extends Pick<NewWait, 'pollIntervalMs' | 'maxRetryAfterMs' | 'wait'> {
-  readonly entry: WaitedJob;
-  readonly queue: ReadQueue<WaitedJob>;
+export interface JobSubscriber extends Pick<NewWait, 'pollIntervalMs' | 'maxRetryAfterMs' | 'wait'> {
+  readonly entry: PolledJob;
+  readonly queue: PollQueue<PolledJob>;
   progress: number | undefined;
   version: number;
   askedMs: number;
 }
 
 /** A `createdAt` before that says more about the two clocks than about the job. */
-const OLDEST_MS = 3_600_000;
+const MAX_AGE_MS = 3_600_000;
 /** A job that was announced, and that the first read does not show as ended, is read again after this, and twice it. */
 const EAGER_MS = 1_000;
 
 /** How often an announced job is read at short intervals when a read does not show its end yet. */
-export const EAGER_READS = 4;
+export const EAGER_POLLS = 4;
 
 /** How often the jobs of an account are read, and how long they take: learned from what the reads show. */
 export class JobRhythms {
@@ -83,9 +83,9 @@ export class JobRhythms {
 
   /** The job of a first wait: when it is read for the first time. */
   begin(
-    { id, job, pollIntervalMs, isLater = false }: Pick<NewWait, 'id' | 'job' | 'isLater' | 'pollIntervalMs'>,
+    { id, job, pollIntervalMs, isChargeOnly = false }: Pick<NewWait, 'id' | 'job' | 'isChargeOnly' | 'pollIntervalMs'>,
     now: number,
-  ): WaitedJob {
+  ): PolledJob {
     const ageMs = this.#ageMs(job);
     const of = this.#modelOf(job);
     // Of a bare id nothing is known: it may be done already.
@@ -94,9 +94,9 @@ export class JobRhythms {
       id,
       job,
       of,
-      isLater,
+      isChargeOnly,
       lengthClass: this.#lengths?.classOf(id),
-      places: [],
+      subscribers: [],
       sinceMs: now - ageMs,
       lastReadMs: now,
       dueMs: now + firstMs,
@@ -116,18 +116,21 @@ export class JobRhythms {
   }
 
   /** How long the job rests until its next read. */
-  intervalMs({ places, of, eager }: WaitedJob): number {
-    const own = places.reduce((ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs), Number.POSITIVE_INFINITY);
+  intervalMs({ subscribers, of, eager }: PolledJob): number {
+    const own = subscribers.reduce(
+      (ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs),
+      Number.POSITIVE_INFINITY,
+    );
     const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(of.model.rhythm.intervalMs);
-    return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_READS - eager)) : natural;
+    return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_POLLS - eager)) : natural;
   }
 
-  pollSucceeded(entry: WaitedJob, job: Job, now: number): void {
+  pollSucceeded(entry: PolledJob, job: Job, now: number): void {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
     if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
     entry.job = job;
     // A read for the charge alone comes long after the end, and teaches nothing.
-    if (entry.isLater) return;
+    if (entry.isChargeOnly) return;
     const hasEnded = isSettled(job);
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
@@ -138,19 +141,19 @@ export class JobRhythms {
   }
 
   /** The job has completed after `ms` milliseconds. It teaches that once. */
-  completed(entry: WaitedJob, job: Job, ms: number): void {
+  completed(entry: PolledJob, job: Job, ms: number): void {
     if (entry.isLearned) return;
     entry.isLearned = true;
     this.#lengths?.learn(modelKey(job), ms);
     if (entry.lengthClass !== undefined) this.#lengths?.learn(entry.lengthClass, ms);
   }
 
-  progressOf(place: WaitPlace, job: Job, now: number): JobProgress {
+  progressOf(subscriber: JobSubscriber, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
-    const { sinceMs, lengthClass } = place.entry;
+    const { sinceMs, lengthClass } = subscriber.entry;
     const lengthMs = this.#lengths?.expectedMs(lengthClass ?? modelKey(job));
-    const reported = progressOf(lengthMs, now - sinceMs, place.progress);
-    place.progress = reported.progress;
+    const reported = progressOf(lengthMs, now - sinceMs, subscriber.progress);
+    subscriber.progress = reported.progress;
     return reported;
   }
 
@@ -163,7 +166,7 @@ export class JobRhythms {
 
   #ageMs(job: Job | undefined): number {
     const created = Date.parse(job?.createdAt ?? '');
-    return created > 0 ? Math.min(Math.max(0, this.#wall.now() - created), OLDEST_MS) : 0;
+    return created > 0 ? Math.min(Math.max(0, this.#wall.now() - created), MAX_AGE_MS) : 0;
   }
 
   #spread(ms: number): number {
