@@ -7,7 +7,7 @@ import { backoff } from './backoff.js';
 import { DOCUMENTED_LIMITS, type Rate, READ_SHARE, VIDEO_POLL_MS } from './limits.js';
 
 /** A job is not left alone for longer after reads that failed, unless the service asks for it. */
-const LONGEST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 
 /** When jobs of one kind are read. */
 export interface Rhythm {
@@ -93,7 +93,7 @@ export function rankOf(model: Model, { sinceMs, lastReadMs }: Candidate, nowMs: 
 
 /** Milliseconds to leave a job alone after `failures` failed reads in a row: doubling from its interval, up to a minute. */
 export function readPauseMs(intervalMs: number, failures: number, askedMs: number): number {
-  return Math.max(askedMs, backoff({ firstMs: intervalMs, mostMs: Math.max(intervalMs, LONGEST_PAUSE_MS) }, failures));
+  return Math.max(askedMs, backoff({ firstMs: intervalMs, mostMs: Math.max(intervalMs, MAX_PAUSE_MS) }, failures));
 }
 
 /** Milliseconds between two reads of a job that a queue waits for, up to half as much again. */

@@ -55,7 +55,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   });
   attempt.deadline.end();
   const value = whole ? parseJson(text) : undefined;
-  if (attempt.told) tellSize(attempt.told, text, value);
+  if (attempt.responseInfo) recordSize(attempt.responseInfo, text, value);
   if (whole && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
   if (isRefusalBody(value)) throw apiRefusal(attempt, { response, text });
   try {
@@ -123,10 +123,10 @@ function answerTooLarge(call: Call<unknown>, response: Response): ResponseError 
   return new ResponseError(message, detailsOf(call));
 }
 
-function tellSize(told: ResponseInfo, text: string, value: unknown): void {
-  told.receivedBytes = new TextEncoder().encode(text).length;
+function recordSize(responseInfo: ResponseInfo, text: string, value: unknown): void {
+  responseInfo.receivedBytes = new TextEncoder().encode(text).length;
   const data = unwrap(value);
-  if (isFields(data)) told.quotedTokens = tokensIn(data.quoted_token_cost);
+  if (isFields(data)) responseInfo.quotedTokens = tokensIn(data.quoted_token_cost);
 }
 
 /** Reads the body as text, up to `maxBytes` after decompression and no further. `whole` says whether that is all of it. */

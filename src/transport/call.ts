@@ -32,7 +32,7 @@ export interface Core {
   readonly clock: Clock;
   readonly credentials: Credentials;
   readonly http: Http;
-  readonly jobs: JobTeller;
+  readonly jobs: JobReporter;
   /** The ledger that the client's store or budget brings, or the budget of a call. */
   ledger(budget?: Budget): ClientLedger | undefined;
   /** Undefined without hooks and without a logger. */
@@ -60,14 +60,14 @@ export interface Http {
   readonly keepsBodies: boolean;
 }
 
-export interface JobTeller {
+export interface JobReporter {
   seen(call: Call<unknown>, shown: ShownJob): Promise<void>;
   /** A webhook says that a job has ended. A ledger believes a verified one alone. */
   announced(job: Job, isVerified: boolean): void;
   /** The file of a job is in a store of the caller's. */
   stored(jobId: string): Promise<void>;
   /** The program has the outcome of a job that did not complete. */
-  handedOver(jobId: string): Promise<void>;
+  acknowledge(jobId: string): Promise<void>;
   /** Makes `resume()` leave the job alone until the returned function is called. Undefined without a store that persists. */
   hold(jobId: string): (() => void) | undefined;
   /** Whether a hook, a channel, a budget or a store wants to know of the job. */
@@ -189,7 +189,7 @@ export interface Attempt {
   /** The key that is sent, to be kept out of messages. */
   readonly secret: string | undefined;
   /** What the hooks are passed about the response; undefined without a listener. */
-  readonly told: ResponseInfo | undefined;
+  readonly responseInfo: ResponseInfo | undefined;
 }
 
 export interface ResponseInfo {

@@ -3,19 +3,19 @@ import { TimeoutError } from '../errors/index.js';
 import { startDeadline } from '../runtime/deadline.js';
 import type { ClientAccount } from '../store/account.js';
 import { withText } from './answer.js';
-import type { Answer, Core, JobTeller } from './call.js';
+import type { Answer, Core, JobReporter } from './call.js';
 import type { Config } from './config.js';
 import { createCredentials } from './credentials.js';
-import { heard, openChannels, type RequestTrace, type TraceChannel, traced } from './events.js';
+import { ifSubscribed, openChannels, type RequestTrace, type TraceChannel, traced } from './events.js';
 import { createHttp } from './http.js';
 import { createObserver } from './layers/events.js';
-import { createJobTeller } from './layers/jobs.js';
+import { createJobReporter } from './layers/jobs.js';
 import { ledgerIn } from './ledger.js';
 import { type StartedCall, startCall } from './pipeline.js';
 import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
 export interface ClientTransport extends Transport, Pick<Core, 'ledger' | 'limits' | 'limitsOf' | 'warn'> {
-  readonly jobs: JobTeller;
+  readonly jobs: JobReporter;
   /** Where waits are traced, while somebody listens. */
   waits(): TraceChannel | undefined;
 }
@@ -34,7 +34,7 @@ export function createTransport(config: Config): ClientTransport {
     timeoutMs: config.timeoutMs,
     baseUrl: config.baseUrl,
     ledger: core.ledger,
-    waits: () => heard(core.channels()?.wait),
+    waits: () => ifSubscribed(core.channels()?.wait),
     send: (request, options) => requestPromise(startCall(core, { type: 'json', request }, options)),
     open: (request, options) => {
       const { answer } = startCall(core, { type: 'stream', request, read: same }, options);
@@ -46,7 +46,7 @@ export function createTransport(config: Config): ClientTransport {
       const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, limitWaitMs: 0 };
       const release = core.jobs.hold(jobId);
       try {
-        const stored = await traced(heard(core.channels()?.request), trace, work);
+        const stored = await traced(ifSubscribed(core.channels()?.request), trace, work);
         await core.jobs.stored(jobId);
         return stored;
       } finally {
@@ -68,7 +68,7 @@ function createCore(config: Config): Core {
   return {
     ...seen,
     http: createHttp(config),
-    jobs: createJobTeller(seen),
+    jobs: createJobReporter(seen),
     limits: credentials.limits,
     limitsOf: credentials.limitsOf,
     account: async () => (config.asksAccount ? undefined : credentials.account()) ?? askAccount(seen),

@@ -83,7 +83,7 @@ export function openChannels(): Channels | undefined {
 }
 
 /** The channel, where somebody listens to it. */
-export function heard(channel: TraceChannel | undefined): TraceChannel | undefined {
+export function ifSubscribed(channel: TraceChannel | undefined): TraceChannel | undefined {
   return channel?.hasSubscribers === false ? undefined : channel;
 }
 

@@ -190,7 +190,7 @@ export function networkFailure(thrown: unknown): never {
 }
 
 /** What an attempt has failed with: a failure of the network as a ConnectionError, or as the end of its deadline. */
-export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attempt, 'told'>): unknown {
+export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attempt, 'responseInfo'>): unknown {
   if (!(error instanceof NetworkFailure)) return error;
   return deadline.signal.aborted ? deadline.signal.reason : connectionError(error.cause, call, secret);
 }

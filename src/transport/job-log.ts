@@ -6,8 +6,8 @@ import type { JobRecords } from './create-run.js';
 import type { JobEvent, JobTrace, TraceChannel } from './events.js';
 import type { ShownJob } from './transport.js';
 
-/** Jobs of all accounts that are remembered. The oldest are forgotten first. */
-const MOST_JOBS = 10_000;
+/** Jobs of all accounts that are remembered. The oldest are evicted first. */
+const MAX_JOBS = 10_000;
 /** The phases of a job as bits. */
 const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
 
@@ -25,7 +25,7 @@ interface LoggedJob {
   /** Where the trace is told. */
   channel?: TraceChannel | undefined;
   /** What a ledger knows of its end. */
-  toldEnd?: string;
+  recordedEnd?: string;
 }
 
 /** What a create adds to what its answer shows. */
@@ -56,7 +56,7 @@ export interface EndedJob {
 
 export interface JobListeners {
   readonly now: () => number;
-  readonly tell: (event: JobEvent) => void;
+  readonly report: (event: JobEvent) => void;
   readonly channel: TraceChannel | undefined;
   /** The ledgers of the client, which may have noted the create in another process. */
   readonly records: readonly JobRecords[];
@@ -121,7 +121,7 @@ export class JobLog {
     const logged = this.#open(jobId);
     // Only a completed job has a file.
     logged.status = 'completed';
-    this.#tell('stored', jobId, { logged, to });
+    this.#report('stored', jobId, { logged, to });
   }
 
   #accepted(jobId: string, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
@@ -135,7 +135,7 @@ export class JobLog {
       logged.trace = trace;
       logged.channel = at.to.channel;
     }
-    this.#tell('accepted', jobId, { logged, to: at.to });
+    this.#report('accepted', jobId, { logged, to: at.to });
   }
 
   #ended(job: Job, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
@@ -143,13 +143,13 @@ export class JobLog {
     const { chargedTokens } = facts;
     // An end that a webhook announced has no cost. It is recorded again with the cost.
     const end = `${status} ${chargedTokens} ${isRead}`;
-    const records = end === logged.toldEnd ? [] : [...new Set([...logged.records, ...to.records])];
+    const records = end === logged.recordedEnd ? [] : [...new Set([...logged.records, ...to.records])];
     const recorded = () => {
-      logged.toldEnd = end;
+      logged.recordedEnd = end;
     };
     const report = (withCharge: boolean) => {
       const { chargedTokens: _, ...uncharged } = logged.facts;
-      this.#tell('final', job.id, { logged: withCharge ? logged : { ...logged, facts: uncharged }, to });
+      this.#report('final', job.id, { logged: withCharge ? logged : { ...logged, facts: uncharged }, to });
       logged.reported |= PHASES.final;
       endTrace(logged);
     };
@@ -157,7 +157,7 @@ export class JobLog {
     return { records, status, chargedTokens, isRead, expiresMs, isOwn: acceptedMs !== undefined, recorded, report };
   }
 
-  #tell(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
+  #report(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
     const { reported, facts, status, acceptedMs, trace } = logged;
     const isNew = (reported & PHASES[phase]) === 0;
     if (!isNew && !trace) return;
@@ -165,15 +165,15 @@ export class JobLog {
     const waitedMs = phase === 'accepted' || acceptedMs === undefined ? undefined : to.now() - acceptedMs;
     const event: JobEvent = { phase, jobId, ...facts, status, ...known({ waitedMs }) };
     if (trace) trace.event = event;
-    if (isNew) to.tell(event);
+    if (isNew) to.report(event);
   }
 
   #open(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
     const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, records: [] };
-    const forgotten = keepLast(jobs, key, logged, MOST_JOBS);
-    if (forgotten) endTrace(forgotten);
+    const evicted = keepLast(jobs, key, logged, MAX_JOBS);
+    if (evicted) endTrace(evicted);
     return logged;
   }
 

@@ -3,7 +3,7 @@
 import { withKey } from '../errors/gen-error.js';
 import type { RequestOptions } from '../rules/options.js';
 import { type Answer, type Call, type CallRequest, type Core, createCall, type Layer } from './call.js';
-import { heard } from './events.js';
+import { ifSubscribed } from './events.js';
 import { attempt } from './layers/attempt.js';
 import { checkLayer, filesLayer } from './layers/body.js';
 import { observeLayer } from './layers/events.js';
@@ -39,7 +39,9 @@ function layersOf({ core, kind, limit, options }: Call<unknown>): readonly Optio
 /** Whether a hook, a logger or a diagnostics channel listens, so that a call has to be traced. */
 function isObserved(core: Core): boolean {
   const channels = core.channels();
-  return core.observer() !== undefined || (heard(channels?.request) ?? heard(channels?.job)) !== undefined;
+  return (
+    core.observer() !== undefined || (ifSubscribed(channels?.request) ?? ifSubscribed(channels?.job)) !== undefined
+  );
 }
 
 /** A call on its way, and the key that it has from the start. */

@@ -73,7 +73,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   };
   // Record delivery on the next tick. If the program crashes first, it gets the outcome again.
   const markDelivered = ({ id, status }: Job) => {
-    if (status !== 'completed') void nextTurn().then(() => jobs.handedOver(id));
+    if (status !== 'completed') void nextTurn().then(() => jobs.acknowledge(id));
   };
   const wait = (job: Job | string, options: WaitOptions) => startWait(job, options, { jobs, follow });
   return {

@@ -6,7 +6,7 @@ import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { LOOK_AGAIN_MS } from '../runtime/platform.js';
 import { type CompletedJob, isFinal, isSettled, type Job } from '../schemas/job.js';
-import type { JobTeller } from '../transport/call.js';
+import type { JobReporter } from '../transport/call.js';
 import type { PollLimits } from './poll-queue.js';
 import type { JobSubscriber } from './polled-job.js';
 import { type PollScheduler, RESTART } from './scheduler.js';
@@ -30,7 +30,7 @@ export interface Scheduling {
 
 export interface WaitContext {
   readonly clock: Clock;
-  readonly jobs: Pick<JobTeller, 'announced' | 'isWatched'>;
+  readonly jobs: Pick<JobReporter, 'announced' | 'isWatched'>;
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
   readonly scheduling: () => Promise<Scheduling>;
   /** Hears of jobs that other processes announce, until the function that it gives is called. */

@@ -46,7 +46,7 @@ export interface Setting extends Partial<JobWaitsPorts['config'] & Pick<JobWaits
 
 /** A client's part for which nothing is stored and to which nobody listens. */
 export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = () => {}): JobWaitsPorts['transport'] {
-  const nothing = { hold: () => undefined, handedOver: async () => {}, announced() {}, isWatched: () => false };
+  const nothing = { hold: () => undefined, acknowledge: async () => {}, announced() {}, isWatched: () => false };
   const unused = {
     seen: async () => {},
     stored: async () => {},

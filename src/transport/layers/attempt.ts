@@ -19,7 +19,7 @@ interface Ended extends ResponseInfo {
 export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   const { core, trace, turn } = call;
   const observer = core.observer();
-  const told: Ended | undefined = observer && {};
+  const responseInfo: Ended | undefined = observer && {};
   const deadline = newDeadline(call);
   if (trace) trace.attempts = turn.number;
   let secret = turn.secret;
@@ -34,23 +34,24 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     call.sent.mayHaveArrived = true;
     // Until a response comes, the service may have counted the request or may count it later.
     if (turn.slot) turn.slot.outcome = 'unanswered';
-    if (told) told.startMs = core.clock.now();
+    if (responseInfo) responseInfo.startMs = core.clock.now();
     observer?.onRequest(requestEvent(call));
-    const current: Attempt = { call, deadline, secret, told };
+    const current: Attempt = { call, deadline, secret, responseInfo };
     const response = await deadline.race(send(current), dropBody);
     const { status } = response;
-    if (told) Object.assign(told, { status, requestId: shownRequestId(response, secret) });
+    if (responseInfo) Object.assign(responseInfo, { status, requestId: shownRequestId(response, secret) });
     if (turn.slot) turn.slot.outcome = slotOutcomeOf(response);
     // A 429 pauses the limit first.
     if (!isUncounted(status)) turn.slot?.end();
     return await readAnswer(call, current, response);
   } catch (thrown) {
     const error = asFailure(thrown, { call, deadline, secret });
-    if (told) told.error = error;
+    if (responseInfo) responseInfo.error = error;
     deadline.end();
     throw error;
   } finally {
-    if (told?.startMs !== undefined) observer?.onResponse(endedEvent(call, told, core.clock.now() - told.startMs));
+    if (responseInfo?.startMs !== undefined)
+      observer?.onResponse(endedEvent(call, responseInfo, core.clock.now() - responseInfo.startMs));
   }
 }
 
@@ -82,7 +83,7 @@ function newDeadline(call: Call<unknown>): Deadline {
   return startDeadline({ clock: core.config.clock.wall, ms: timeoutMs, signal, late });
 }
 
-function endedEvent(call: Call<unknown>, told: Ended, durationMs: number): ResponseEvent {
-  const { status, requestId, error, receivedBytes, quotedTokens } = told;
+function endedEvent(call: Call<unknown>, responseInfo: Ended, durationMs: number): ResponseEvent {
+  const { status, requestId, error, receivedBytes, quotedTokens } = responseInfo;
   return { ...requestEvent(call), status, requestId, error, durationMs, receivedBytes, quotedTokens };
 }

@@ -2,19 +2,27 @@ import { callObserver } from '../../runtime/callbacks.js';
 import { placedFiles, replaceFiles } from '../../uploading/body-files.js';
 import type { Layer, Observer } from '../call.js';
 import type { Config } from '../config.js';
-import { heard, type JobTrace, LOG_LEVELS, type LogLevel, type RequestTrace, traced, tracedStart } from '../events.js';
+import {
+  ifSubscribed,
+  type JobTrace,
+  LOG_LEVELS,
+  type LogLevel,
+  type RequestTrace,
+  traced,
+  tracedStart,
+} from '../events.js';
 
 /** Traces the call: from its start to its end, and the job of a create from the same start. */
 export const observeLayer: Layer = (call, next) => {
   const { core, kind, name, label } = call;
   const channels = core.channels();
   const { call: creates, body, waits } = kind.type === 'json' ? kind.request : {};
-  const jobs = creates && heard(channels?.job);
+  const jobs = creates && ifSubscribed(channels?.job);
   const job: JobTrace | undefined = creates && jobs && { call: creates, params: tracedParams(body), label, waits };
   // The URL of a direct upload is its credential.
   const path = kind.type === 'transfer' ? undefined : call.path;
   const trace: RequestTrace = { callId: core.config.random.uuid(), name, path, job, attempts: 0, limitWaitMs: 0 };
-  const send = () => traced(heard(channels?.request), trace, () => next({ ...call, trace }));
+  const send = () => traced(ifSubscribed(channels?.request), trace, () => next({ ...call, trace }));
   return job ? tracedStart(jobs, job, send) : send();
 };
 

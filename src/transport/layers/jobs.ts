@@ -3,8 +3,8 @@ import { lengthClassOf } from '../../rules/read-order.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
-import type { Core, JobTeller, Layer } from '../call.js';
-import { heard, traceFailed } from '../events.js';
+import type { Core, JobReporter, Layer } from '../call.js';
+import { ifSubscribed, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
 import type { ShownJob } from '../transport.js';
 
@@ -14,7 +14,7 @@ export const jobEventsLayer: Layer = async (call, next) => {
   const answer = await next(call);
   const { decoded } = answer;
   if ('failure' in decoded) {
-    if (trace?.job) traceFailed(heard(core.channels()?.job), trace.job, decoded.failure);
+    if (trace?.job) traceFailed(ifSubscribed(core.channels()?.job), trace.job, decoded.failure);
     return answer;
   }
   const shown = kind.type === 'json' ? kind.request.shows?.(decoded.data) : undefined;
@@ -30,9 +30,9 @@ export const jobEventsLayer: Layer = async (call, next) => {
 const LOG = 'jobs/1';
 const MEMORY = 'job-memory/1';
 
-type TellerCore = Pick<Core, 'config' | 'credentials' | 'ledger' | 'clock' | 'channels' | 'observer' | 'warn'>;
+type ReporterCore = Pick<Core, 'config' | 'credentials' | 'ledger' | 'clock' | 'channels' | 'observer' | 'warn'>;
 
-export function createJobTeller(core: TellerCore): JobTeller {
+export function createJobReporter(core: ReporterCore): JobReporter {
   const { credentials } = core;
   return {
     async seen(seenIn, shown) {
@@ -56,7 +56,7 @@ export function createJobTeller(core: TellerCore): JobTeller {
       logOf(credentials.account())?.stored(jobId, listeners(core));
       await core.ledger()?.acknowledge(jobId, 'file');
     },
-    handedOver: async (jobId) => core.ledger()?.acknowledge(jobId, 'outcome'),
+    acknowledge: async (jobId) => core.ledger()?.acknowledge(jobId, 'outcome'),
     hold: (jobId) => core.ledger()?.hold(jobId),
     isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job, account = credentials.account()) {
@@ -72,13 +72,13 @@ function logOf(account: ClientAccount | undefined): JobLog | undefined {
   return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
 }
 
-function listeners(core: TellerCore): JobListeners {
+function listeners(core: ReporterCore): JobListeners {
   const { clock } = core;
   return {
     now: clock.now,
-    channel: heard(core.channels()?.job),
+    channel: ifSubscribed(core.channels()?.job),
     records: core.ledger()?.records() ?? [],
-    tell(event) {
+    report(event) {
       core.observer()?.onJob(event);
       const events = core.channels()?.events;
       if (events?.hasSubscribers) events.publish(event);
@@ -94,13 +94,13 @@ function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedToken
 }
 
 /** Whether somebody wants to know of a job. Nothing is kept where nobody does. */
-function isWatched(core: TellerCore, jobId: string, account = core.credentials.account()): boolean {
+function isWatched(core: ReporterCore, jobId: string, account = core.credentials.account()): boolean {
   const { config, channels } = core;
   return (
     config.budget !== undefined ||
     config.hooks.onJob !== undefined ||
     config.store !== undefined ||
-    heard(channels()?.job) !== undefined ||
+    ifSubscribed(channels()?.job) !== undefined ||
     channels()?.events.hasSubscribers === true ||
     logOf(account)?.knows(jobId) === true
   );
@@ -110,7 +110,7 @@ function isWatched(core: TellerCore, jobId: string, account = core.credentials.a
  * Reports how a job ended: to the ledgers, which adjust its budgets to what was charged, and then to the listeners. The charge
  * is reported by the process that ended the entry, or without an entry by the one that created the job.
  */
-async function reportEnd({ warn }: TellerCore, ended: EndedJob, jobId: string): Promise<void> {
+async function reportEnd({ warn }: ReporterCore, ended: EndedJob, jobId: string): Promise<void> {
   const { records, recorded, report, isOwn, ...end } = ended;
   let isFirst = records.length === 0 && isOwn;
   const entryEnded = (isNew: boolean) => {
