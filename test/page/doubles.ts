@@ -17,9 +17,9 @@ class Sending {
   status = 0;
   readonly headers: Record<string, string> = {};
   readonly upload: { onprogress?: (event: { loaded: number }) => void } = {};
-  onload: (() => void) | undefined;
-  onerror: (() => void) | undefined;
-  onabort: (() => void) | undefined;
+  withCredentials = false;
+  response: unknown = null;
+  onloadend: (() => void) | undefined;
   open(method: string, url: string) {
     Object.assign(this, { method, url });
   }
@@ -28,7 +28,7 @@ class Sending {
   }
   abort() {
     this.isAborted = true;
-    this.onabort?.();
+    this.onloadend?.();
   }
   send(file: Blob) {
     this.file = file;
@@ -36,10 +36,11 @@ class Sending {
     const status = browser.bytesStatus[this.method] ?? 200;
     if (status === 'pending') return;
     queueMicrotask(() => {
-      if (status === 'broken') return this.onerror?.();
+      if (status === 'broken') return this.onloadend?.();
       this.upload.onprogress?.({ loaded: file.size });
       this.status = status;
-      this.onload?.();
+      this.response = browser.bytesReply;
+      this.onloadend?.();
     });
   }
 }
@@ -55,7 +56,14 @@ export const browser = {
   sends: [] as Sending[],
   /** What the storage and the proxy answer to bytes, by method: a status, or a connection that breaks. */
   bytesStatus: {} as Record<string, number | 'broken' | 'pending'>,
+  bytesReply: null as object | null,
 };
+
+/** As the proxy says it: a job with a file or an error is over. */
+const withFinal = (reply: object) => ({
+  ...reply,
+  ...('status' in reply && { final: 'file' in reply || 'error' in reply }),
+});
 
 /** Opens an empty browser, whose clock stands still. */
 export function openBrowser(): void {
@@ -68,7 +76,9 @@ export function openBrowser(): void {
     stored: new Map(),
     sends: [],
     bytesStatus: {},
+    bytesReply: null,
   });
+  vi.stubGlobal('location', new URL('https://app.test/'));
   vi.stubGlobal('XMLHttpRequest', Sending);
   vi.stubGlobal('sessionStorage', {
     getItem: (name: string) => browser.stored.get(name) ?? null,
@@ -83,7 +93,15 @@ export function openBrowser(): void {
     const next = browser.answers[url.replace('/api/gen/', '')] ?? [];
     const answer = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
     if (answer instanceof Error) throw answer;
-    return answer instanceof Response ? answer.clone() : Response.json(await answer);
+    if (answer instanceof Response) return answer.clone();
+    const aborted = new Promise<never>((_, reject) => {
+      init.signal?.addEventListener('abort', () => reject(init.signal?.reason));
+    });
+    const reply = await Promise.race([answer, aborted]);
+    if (!url.endsWith('/watch')) return Response.json(withFinal(reply));
+    const { againMs, ...job } = reply as { readonly againMs?: number };
+    const jobs = (JSON.parse(String(init.body)) as { jobs: unknown[] }).jobs.map(() => withFinal(job));
+    return Response.json({ jobs, againMs });
   });
 }
 

@@ -213,9 +213,12 @@ describe('after a reload', () => {
       const run = await leftRun({ videos: [answer], watch: [DONE] });
       expect(JSON.stringify(kept())).not.toContain(PROMPT.prompt);
       const [again] = open().resume();
-      expect(again?.get()).toEqual({ phase: 'waiting', uploaded: 0 });
+      expect(again?.get()).toEqual({ phase: 'waiting', isCancelable: false, uploaded: 1 });
       expect(await endOf(again)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
-      expect([again?.id, browser.asked]).toEqual([run.id, [{ path: '/api/gen/watch', body: { ticket: 't1' } }]]);
+      expect([again?.id, browser.asked]).toEqual([
+        run.id,
+        [{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't1' }], hold: true } }],
+      ]);
     },
   );
 
@@ -240,7 +243,7 @@ describe('after a reload', () => {
     const states = run ? statesOf(run) : [];
     expect(await endOf(run)).toEqual(error);
     expect(states.map(({ phase, status, url, tokens }) => [phase, status, url, tokens])).toEqual([
-      [expect.stringMatching(/^(creating|waiting)$/), undefined, undefined, undefined],
+      ...states.slice(1).map(() => [expect.stringMatching(/^(creating|waiting)$/), undefined, undefined, undefined]),
       ['failed', undefined, undefined, undefined],
     ]);
     expect([kept(), page.resume(), open().resume(), browser.asked.length]).toEqual([{}, [], [], 1]);
@@ -275,12 +278,11 @@ describe('the ticket of the session', () => {
     expect(browser.asked.slice(1).map(({ body }) => body.session)).toEqual(['s1', 's1', 's1', 's1']);
   });
 
-  it('is asked for anew after a refusal: who asks next may be another user', async () => {
-    browser.answers = { videos: [refusal(403, OTHER_USER), DONE] };
+  it('stays after a rejection: no later click creates a job for the user who has signed in', async () => {
+    browser.answers = { videos: [refusal(403, OTHER_USER)] };
     const page = open();
-    expect(await endOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
-    expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
-    expect(browser.asked.map(({ body }) => body.session)).toEqual(['s1', 's2']);
+    for (let click = 0; click < 2; click++) expect(await endOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
+    expect(browser.asked.map(({ body }) => body.session)).toEqual(['s1', 's1']);
   });
 
   it.each([

@@ -20,45 +20,49 @@ beforeEach(openBrowser);
 afterEach(closeBrowser);
 
 it('a page needs the url of its proxy', () => {
-  expect(() => createGenPage({} as { url: string })).toThrow('createGenPage needs url');
+  expect(() => createGenPage({} as { url: string })).toThrow('createGenPage: url is missing');
 });
 
 describe('a run', () => {
   it('asks for a job under its key, waits for it, and ends with the URL of its file', async () => {
     browser.answers = {
-      videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, progress: 0.1, tokens: 50, againMs: 700 }],
+      videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, progress: 0.1, tokens: 50 }],
       watch: [
-        { status: 'processing', etaMs: 4_000, progress: 0.5, tokens: 50 },
+        { status: 'processing', etaMs: 4_000, progress: 0.5, tokens: 50, againMs: 1_700 },
         { status: 'completed', file: 'f1' },
       ],
     };
     const run = open('/api/gen/').videos.create(PROMPT);
     const states = statesOf(run);
     await settled();
-    expect(browser.asked).toEqual([{ path: '/api/gen/videos', body: { key: run.id, input: PROMPT, session: 's1' } }]);
+    expect(browser.asked[0]).toEqual({
+      path: '/api/gen/videos',
+      body: { key: run.id, input: PROMPT, session: 's1' },
+    });
     expect(browser.inits[0]).toMatchObject({
       method: 'POST',
       credentials: 'include',
       headers: { 'x-gen-page': '1', 'content-type': 'application/json' },
     });
-    expect(kept()).toEqual({ [run.id]: { ticket: 't1', over: false } });
+    expect(kept()).toEqual({ [run.id]: { ticket: 't1' } });
 
     // The proxy says when to ask again.
-    await vi.advanceTimersByTimeAsync(699);
-    expect(paths()).toEqual(['videos']);
+    await vi.advanceTimersByTimeAsync(1_699);
+    expect(paths()).toEqual(['videos', 'watch']);
     await vi.advanceTimersByTimeAsync(1);
     expect(browser.asked.slice(1)).toEqual([
-      { path: '/api/gen/watch', body: { ticket: 't1', seen: 'queued' } },
-      { path: '/api/gen/watch', body: { ticket: 't1', seen: 'processing' } },
+      { path: '/api/gen/watch', body: { jobs: [{ ticket: 't1', seen: 'queued' }], hold: true } },
+      { path: '/api/gen/watch', body: { jobs: [{ ticket: 't1', seen: 'processing' }], hold: true } },
     ]);
     expect(states.map(({ phase, uploaded, status }) => [phase, uploaded, status])).toEqual([
-      ['uploading', 0, undefined],
+      ['creating', 1, undefined],
+      ['creating', 1, undefined],
       ['creating', 1, undefined],
       ['waiting', 1, 'queued'],
       ['waiting', 1, 'processing'],
       ['done', 1, 'completed'],
     ]);
-    expect(states[2]).toMatchObject({ etaMs: 9_000, progress: 0.1, tokens: 50, url: undefined });
+    expect(states[3]).toMatchObject({ etaMs: 9_000, progress: 0.1, tokens: 50, url: undefined });
     expect(await endOf(run)).toBe(run.get());
     expect(run.get().url).toBe('/api/gen/file?t=f1');
     expect(vi.getTimerCount()).toBe(0);
@@ -68,7 +72,8 @@ describe('a run', () => {
     const page = open();
     for (const verb of ['images', 'videos', 'videoEdits', 'characters'] as const) page[verb].create(PROMPT);
     await settled();
-    expect(paths()).toEqual(['images', 'videos', 'videoEdits', 'characters']);
+    // Two creates at a time: a browser has six connections.
+    expect(paths()).toEqual(['images', 'videos']);
   });
 
   it('fails with what the job has failed with, and asks no more', async () => {
@@ -88,21 +93,24 @@ describe('a run', () => {
     const run = page.watch('t9');
     expect([run.id, run.get().phase, page.watch('t9') === run]).toEqual(['t9', 'waiting', true]);
     expect(await endOf(run)).toMatchObject({ url: '/api/gen/file?t=f9' });
-    expect(browser.asked).toEqual([{ path: '/api/gen/watch', body: { ticket: 't9' } }]);
+    expect(browser.asked).toEqual([{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't9' }], hold: true } }]);
   });
 
   it('calls each listener after each change, until it leaves, and has the same state between two changes', async () => {
-    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [DONE] };
+    browser.answers = {
+      videos: [{ ticket: 't1', status: 'queued' }],
+      watch: [{ status: 'queued', againMs: 1_000 }, DONE],
+    };
     const run = open().videos.create(PROMPT);
     expect(run.get()).toBe(run.get());
     const listener = vi.fn();
     const leave = run.subscribe(listener);
     run.subscribe(listener);
     await settled();
-    expect(listener).toHaveBeenCalledTimes(4);
+    expect(listener).toHaveBeenCalledTimes(8);
     leave();
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(listener).toHaveBeenCalledTimes(5);
+    expect(listener).toHaveBeenCalledTimes(9);
   });
 });
 
@@ -113,9 +121,9 @@ describe('a request that fails', () => {
       { code: 'prompt_required', message: 'Write a prompt.' },
       { code: 'prompt_required', message: 'Write a prompt.' },
     ],
-    [401, {}, { code: 'service_error', message: 'Try again later.' }],
-    [403, 'null', { code: 'service_error', message: 'Try again later.' }],
-    [499, '<html>', { code: 'service_error', message: 'Try again later.' }],
+    [401, {}, { code: 'service_error', message: '/api/gen/videos returned 401.' }],
+    [403, 'null', { code: 'service_error', message: '/api/gen/videos returned 403.' }],
+    [404, '<html>', { code: 'service_error', message: '/api/gen/videos returned 404.' }],
   ])('is a refusal with %i and %j: the run fails at once', async (status, body, expected) => {
     browser.answers = { videos: [refusal(status, body)] };
     const run = open().videos.create(PROMPT);
@@ -125,7 +133,11 @@ describe('a request that fails', () => {
   });
 
   it.each([
-    ['429', () => refusal(429), { code: 'no_such', message: 'No.' }],
+    [
+      'a rejection that passes',
+      () => refusal(429, { code: 'no_such', message: 'No.', retry: true }),
+      { code: 'no_such', message: 'No.' },
+    ],
     ['no connection', () => new TypeError('fetch'), { code: 'network', message: 'The connection failed. Try again.' }],
   ])(
     'with %s repeats a create after 1, 2, 4, 8 and 16 s, and then fails; resume() asks under the same key',
@@ -145,13 +157,13 @@ describe('a request that fails', () => {
       expect(new Set(browser.asked.map(({ body }) => body.key))).toEqual(new Set([run.id]));
       browser.answers = { videos: [DONE] };
       const [resumed] = open().resume();
-      expect([resumed?.id, resumed?.get()]).toEqual([run.id, { phase: 'creating', uploaded: 1 }]);
+      expect([resumed?.id, resumed?.get()]).toEqual([run.id, { phase: 'creating', isCancelable: false, uploaded: 1 }]);
       expect(await endOf(resumed)).toMatchObject({ phase: 'done' });
     },
   );
 
   it('repeats a wait for as long as it takes, at most half a minute apart', async () => {
-    browser.answers = { watch: [refusal(503)] };
+    browser.answers = { watch: [refusal(503, '<html>')] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000 + 16_000);
     expect(browser.asked).toHaveLength(6);
@@ -171,7 +183,8 @@ describe('stop() and forget()', () => {
     const states = statesOf(run);
     run.stop();
     expect(await endOf(run)).toEqual({ code: 'stopped', message: 'The run was stopped.' });
-    expect(browser.inits[0]?.signal?.aborted).toBe(true);
+    // The response still says which job the key has.
+    expect(browser.inits[0]?.signal).toBeNull();
     expect(states).toHaveLength(1);
     browser.answers = { videos: [DONE] };
     const [again] = page.resume();
@@ -188,28 +201,33 @@ describe('stop() and forget()', () => {
   });
 
   it('a run that is stopped between two requests asks no more', async () => {
-    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [refusal(503)] };
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [refusal(503, '<html>')] };
     const run = open().videos.create(PROMPT);
     await settled();
     run.stop();
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(paths()).toEqual(['videos']);
+    expect(paths()).toEqual(['videos', 'watch']);
 
     const failing = open().watch('t2');
     await settled();
     failing.stop();
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(paths()).toEqual(['videos', 'watch']);
+    expect(paths()).toEqual(['videos', 'watch', 'watch']);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('forget() removes the run', async () => {
+  it('forget() removes the run once its create is answered, and until then its key finds the job', async () => {
+    let answer = (_: object) => {};
+    browser.answers = { videos: [new Promise<object>((resolve) => (answer = resolve)), new Promise<object>(() => {})] };
     const page = open();
     const run = page.videos.create(PROMPT);
     const other = page.videos.create({ prompt: 'a crow' });
     await settled();
     run.forget();
     expect(await endOf(run)).toMatchObject({ code: 'stopped' });
+    expect(Object.keys(kept())).toEqual([run.id, other.id]);
+    answer({ ticket: 't1', status: 'queued' });
+    await settled();
     expect(Object.keys(kept())).toEqual([other.id]);
     expect(page.resume()).toEqual([other]);
   });
@@ -269,8 +287,8 @@ describe('files', () => {
     browser.answers = { upload: [{ put: 'p1' }] };
     const run = open().videos.create({ first_frame_upload_id: png() });
     expect(await endOf(run)).toEqual({
-      code: 'upload_failed',
-      message: 'The file could not be uploaded. Try again.',
+      code: 'service_error',
+      message: '/api/gen/bytes returned 500.',
     });
     expect(paths()).toEqual(['upload']);
   });
@@ -281,14 +299,14 @@ describe('files', () => {
     const run = open().videos.create({ first_frame_upload_id: new Blob(['123']), upload_ids: [new Blob(['1'])] });
     await settled();
     browser.sends[0]?.upload.onprogress?.({ loaded: 1 });
-    expect(run.get().uploaded).toBe(0.25);
-    browser.sends[1]?.upload.onprogress?.({ loaded: 1 });
-    expect(run.get().uploaded).toBe(0.5);
+    expect(run.get()).toEqual({ phase: 'uploading', isCancelable: true, uploaded: 0.25 });
     browser.sends[0]?.upload.onprogress?.({ loaded: 3 });
-    expect(run.get()).toEqual({ phase: 'uploading', uploaded: 1 });
+    expect(run.get().uploaded).toBe(0.75);
+    // One at a time.
+    expect(browser.sends).toHaveLength(1);
     const empty = open().videos.create({ first_frame_upload_id: new Blob([]) });
     await settled();
-    browser.sends[2]?.upload.onprogress?.({ loaded: 0 });
+    browser.sends[1]?.upload.onprogress?.({ loaded: 0 });
     expect(empty.get().uploaded).toBe(0);
   });
 });
@@ -337,6 +355,7 @@ describe('an answer that says nothing', () => {
   ])('ends an upload at %s, before anything is paid', async (path, answers) => {
     browser.answers = answers;
     const run = open().videos.create({ first_frame_upload_id: new Blob(['1']) });
+    await vi.advanceTimersByTimeAsync(31_000);
     expect(await endOf(run)).toMatchObject({ code: 'network' });
     expect(paths().at(-1)).toBe(path);
   });
@@ -362,6 +381,7 @@ describe('a wait whose answers have no news', () => {
     await vi.advanceTimersByTimeAsync(19_999);
     expect(paths()).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(1);
+    expect(paths()).toHaveLength(3);
     expect(run.get().phase).toBe('done');
   });
 });
@@ -378,9 +398,9 @@ describe('a listener that throws', () => {
     });
     const states = statesOf(run);
     expect(await endOf(run)).toMatchObject({ phase: 'done' });
-    expect(run.get()).toMatchObject({ phase: 'done', error: undefined });
-    expect(states.map(({ phase }) => phase)).toEqual(['uploading', 'creating', 'done']);
-    expect(reportError.mock.calls).toEqual([[broken], [broken]]);
+    expect(run.get()).toMatchObject({ phase: 'done' });
+    expect(states.at(-1)?.phase).toBe('done');
+    expect(reportError.mock.calls).toEqual([[broken], [broken], [broken]]);
   });
 
   it('ends a failed run with its own failure, also where nothing reports errors', async () => {

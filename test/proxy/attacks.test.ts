@@ -1,5 +1,5 @@
 import { createBudget } from 'gen-client';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { APP, type App, KEY, openApp, type PageRequest, SECRET } from './support.js';
 
 const INPUT = { prompt: 'a fox' };
@@ -171,15 +171,17 @@ describe('what a page may ask for', () => {
   });
 
   it('a body that never ends is given up after ten seconds', async () => {
-    const app = openApp({}, { clock: 'manual' });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const app = openApp();
     const body = new ReadableStream<Uint8Array>({ start: (it) => it.enqueue(new TextEncoder().encode('{"key":')) });
     const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
     const answer = app.ask('videos', { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
-    await app.sandbox.advance(9_999);
+    await vi.advanceTimersByTimeAsync(9_999);
     expect(await Promise.race([answer, 'not yet'])).toBe('not yet');
-    await app.sandbox.advance(2);
+    await vi.advanceTimersByTimeAsync(2);
+    vi.useRealTimers();
     expect((await answer).status).toBe(408);
-    const why = { code: 'body_timeout', message: 'The body did not arrive in time.' };
+    const why = { code: 'body_timeout', message: 'The body did not arrive in time.', retry: false };
     expect(await (await answer).json()).toEqual(why);
   });
 });

@@ -1,6 +1,6 @@
 // What one user holds open counts together, and a page that has left has nothing sent for it.
 import { expect, it } from 'vitest';
-import { Holds } from '../../src/adapters/proxy/watches.js';
+import { OpenRequests } from '../../src/adapters/proxy/open-requests.js';
 import { type App, isHeld, KEY, openApp, pagePost, watchFrom } from './support.js';
 
 const INPUT = { prompt: 'a fox' };
@@ -17,7 +17,9 @@ const uploads = ({ sandbox }: App) => sandbox.requests.filter(({ path }) => path
 async function openBusy() {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
   const as = { user: 'zoe' };
-  await Promise.all(Array.from({ length: 60 }, () => app.post('upload', FILE, as)));
+  // A user begins 16 uploads at most and finishes them.
+  const each = (index: number) => ({ user: `zoe${index % 6}` });
+  await Promise.all(Array.from({ length: 60 }, (_, index) => app.post('upload', FILE, each(index))));
   await Promise.all(
     Array.from({ length: 20 }, (_, made) => app.post('videos', { key: `${KEY}${made}`, input: INPUT }, as)),
   );
@@ -29,8 +31,8 @@ it('creates, uploads, bytes and waits that a user holds open count together: 64,
   const ticket = await app.proxy.ticket(app.sandbox.jobs[0]?.id ?? '', { id: 'ann' });
   await app.post('watch', { ticket });
   const held = [
-    ...Array.from({ length: 22 }, (_, index) => pagePost(app, 'videos', { key: `${KEY}${index}`, input: INPUT })),
-    ...Array.from({ length: 22 }, () => pagePost(app, 'upload', FILE)),
+    ...Array.from({ length: 28 }, (_, index) => pagePost(app, 'videos', { key: `${KEY}${index}`, input: INPUT })),
+    ...Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE)),
     ...Array.from({ length: 20 }, () => watchFrom(app, ticket)),
   ];
   expect(await isHeld(Promise.race(held.map(({ answer }) => answer)))).toBe(true);
@@ -48,7 +50,7 @@ it('creates, uploads, bytes and waits that a user holds open count together: 64,
 it('an upload whose page has left is not sent, and is nobody’s failure', async () => {
   const app = await openBusy();
   const before = uploads(app);
-  const asked = Array.from({ length: 40 }, () => pagePost(app, 'upload', FILE));
+  const asked = Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE));
   expect(await isHeld(Promise.race(asked.map(({ answer }) => answer)))).toBe(true);
   for (const { leave } of asked) leave();
   expect(new Set((await Promise.all(asked.map(({ answer }) => answer))).map(({ status }) => status))).toEqual(
@@ -92,14 +94,14 @@ it('a wait whose viewer has left counts until it is forgotten a minute later, an
 
 it('a request that ends without a word, as on Workers, is counted for ten minutes at most', () => {
   let nowMs = 0;
-  const holds = new Holds(() => nowMs);
-  for (let times = 0; times < 64; times++) holds.take('ann');
+  const open = new OpenRequests(() => nowMs, { what: 'open requests', max: 64, maxAgeMs: 10 * MINUTE_MS });
+  for (let times = 0; times < 64; times++) open.take('ann');
   nowMs = 10 * MINUTE_MS - 1;
-  expect(() => holds.take('ann')).toThrow('Too many open requests. Try again later.');
+  expect(() => open.take('ann')).toThrow('Too many open requests. Try again later.');
   nowMs += 1;
-  const hold = holds.take('ann');
-  hold.release();
-  hold.release();
-  for (let times = 0; times < 64; times++) holds.take('ann');
-  expect(() => holds.take('ann')).toThrow('Too many open requests.');
+  const request = open.take('ann');
+  request.release();
+  request.release();
+  for (let times = 0; times < 64; times++) open.take('ann');
+  expect(() => open.take('ann')).toThrow('Too many open requests.');
 });

@@ -18,7 +18,7 @@ describe('a refused request', () => {
   it.each<[string, Asked, string, Options?]>([
     ['of no address', ['nothing', {}], '404 not_found'],
     ['of another type', withHeaders({ 'content-type': 'text/json' }), '415 json_required'],
-    ['of an announced size that is too large', withHeaders({ 'content-length': '65537' }), '413 body_too_large'],
+    ['of an announced size that is too large', withHeaders({ 'content-length': '131073' }), '413 body_too_large'],
     ['over the limit of the app', VIDEO, '429 rate_limited retry-after: 5', { limit: async () => false }],
     ['with a long key', ['videos', { key: 'k'.repeat(129), input: INPUT }], '400 key_invalid'],
     ['without an input', ['videos', { key: KEY }], '400 invalid_input'],
@@ -53,7 +53,7 @@ describe('a refused request', () => {
     const answer = await openApp().ask('videos', { method: 'POST', headers, body: '{}' });
     expect([answer.status, await answer.json()]).toEqual([
       403,
-      { code: 'foreign_origin', message: 'The header x-gen-page is missing.' },
+      { code: 'foreign_origin', message: 'The header x-gen-page is missing.', retry: false },
     ]);
   });
 
@@ -89,13 +89,18 @@ describe('a refused request', () => {
       expect(await told()).toEqual({
         code: 'foreign_origin',
         message:
-          'This page may not use this address. It is of http://shop.test, and the proxy was asked at upstream:3000: list the origin in origins, or let the web server in front pass on the header Host.',
+          "This page may not use this address. Its origin is http://shop.test, and the proxy's host is upstream:3000. List the origin in origins, or let the web server in front pass on the header Host.",
+        retry: false,
       });
     });
 
     it('names none in production', async () => {
       vi.stubEnv('NODE_ENV', 'production');
-      expect(await told()).toEqual({ code: 'foreign_origin', message: 'This page may not use this address.' });
+      expect(await told()).toEqual({
+        code: 'foreign_origin',
+        message: 'This page may not use this address.',
+        retry: false,
+      });
     });
   });
 
@@ -104,14 +109,14 @@ describe('a refused request', () => {
     const { status, body } = await app.post(...VIDEO);
     expect([status, body.code]).toEqual([500, expect.any(String)]);
     expect(app.errors).toMatchObject([
-      { message: 'authorize must return the user as { id }, with a non-empty string, or null.' },
+      { message: 'authorize: it must return the user as { id }, with a non-empty string, or null.' },
     ]);
   });
 
   it.each([undefined, 'a fox', ['a fox']])('for which the app returns %j is the error of the app', async (returned) => {
     const app = openApp({ create: { videos: () => returned as never } });
     expect((await app.post(...VIDEO)).status).toBe(500);
-    expect(app.errors).toMatchObject([{ message: 'A function of `create` must return the params of the call.' }]);
+    expect(app.errors).toMatchObject([{ message: 'create: its functions must return the params of the call.' }]);
   });
 });
 
@@ -125,9 +130,9 @@ describe('an upload', () => {
     });
 
   it.each<[BodyInit | null, Record<string, string>, string]>([
-    [new Uint8Array(11), { 'content-length': '11' }, '413 The file is not as large as announced.'],
-    [new Uint8Array(9), { 'content-length': '9' }, '400 The file is not as large as announced.'],
-    [new Uint8Array(11), {}, '413 The file is not as large as announced.'],
+    [new Uint8Array(11), { 'content-length': '11' }, '413 The file does not have the announced size.'],
+    [new Uint8Array(9), { 'content-length': '9' }, '400 The file does not have the announced size.'],
+    [new Uint8Array(11), {}, '413 The file does not have the announced size.'],
     [null, {}, '400 The file is empty.'],
   ])('of other bytes than announced, %# with %j, is refused: %s', async (body, headers, expected) => {
     const app = openApp();

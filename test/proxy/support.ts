@@ -75,11 +75,26 @@ export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<ty
           ...(user !== null && { 'x-session': user }),
           ...headers,
         },
-        body: typeof body === 'string' ? body : JSON.stringify(body),
+        body: typeof body === 'string' ? body : JSON.stringify(verb === 'watch' ? watching(body) : body),
       });
-      return { status: response.status, headers: response.headers, body: await response.json() };
+      const reply = await response.json();
+      const { headers: given } = response;
+      if (verb !== 'watch') return { status: response.status, headers: given, body: reply };
+      const one = ofOne(reply);
+      // A ticket that opens nothing is said of its job, in a response to many.
+      return { status: response.ok && one.code === 'not_found' ? 404 : response.status, headers: given, body: one };
     },
   };
+}
+
+/** One job in the form of many. */
+function watching(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && 'ticket' in body ? { jobs: [body] } : body;
+}
+
+/** What is said of the only job. */
+function ofOne({ jobs, ...rest }: { readonly jobs?: readonly (object | null)[] }): Record<string, unknown> {
+  return jobs?.length === 1 ? { ...jobs[0], ...rest } : { ...rest, ...(jobs && { jobs }) };
 }
 
 const STEP_MS = 500;
@@ -125,7 +140,7 @@ export function pagePost({ ask }: Pick<App, 'ask'>, verb: string, body: unknown)
 
 /** A watch by a page that has seen its job under way. */
 export const watchFrom = (app: Pick<App, 'ask'>, ticket: string) =>
-  pagePost(app, 'watch', { ticket, seen: 'processing' });
+  pagePost(app, 'watch', { jobs: [{ ticket, seen: 'processing' }] });
 
 /** A key as a page makes it. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GenError } from '../../errors/gen-error.js';
+import { withParsedBody } from '../../runtime/parsed-body.js';
 import { mustBe } from '../../schemas/show.js';
 
 /** A handler of web requests, such as those of `createWebhookHandler` and `createOutputHandler`. */
@@ -65,13 +66,14 @@ function closeSignal(outgoing: ServerResponse): AbortSignal {
 function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET' } = incoming;
   try {
-    return new Request(incomingUrl(incoming), {
+    const request = new Request(incomingUrl(incoming), {
       method,
       headers: incomingHeaders(incoming),
       body: method === 'GET' || method === 'HEAD' ? null : incomingBody(incoming, given),
       duplex: 'half',
       signal,
     } as RequestInit);
+    return isParsed(incoming, given) ? withParsedBody(request, given.body) : request;
   } catch {
     return undefined;
   }
@@ -105,6 +107,10 @@ function incomingBody(
     if (kept instanceof Uint8Array) return kept as Uint8Array<ArrayBuffer>;
   }
   return incoming.readableDidRead ? parsedBody() : unreadBody(incoming);
+}
+
+function isParsed({ readableDidRead }: IncomingMessage, { body }: NodeRequest): boolean {
+  return readableDidRead && typeof body === 'object' && body !== null && !(body instanceof Uint8Array);
 }
 
 /** Reads nothing before it is asked to, and no more than it is asked for. */

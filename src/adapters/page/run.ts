@@ -2,7 +2,7 @@
 
 import type { JobCall } from '../../schemas/job.js';
 
-/** Why a run has failed. */
+/** Why a run failed. */
 export interface RunError {
   /** A value to switch on: `unauthorized`, `budget_exceeded`, `prompt_required`, `network`. */
   readonly code: string;
@@ -10,31 +10,33 @@ export interface RunError {
   readonly message: string;
 }
 
-/** How far a run is. The same object between two changes. */
+/** The state of a run. The same object until something changes. */
 export interface RunState {
-  /** Where the run stands. */
+  /** The current step. A run without files starts with `creating`, one with a ticket with `waiting`. */
   readonly phase: 'uploading' | 'creating' | 'waiting' | 'done' | 'failed';
-  /** How much of the files is uploaded, from 0 to 1. */
+  /** If true, `forget()` still costs nothing: the create was not sent yet. */
+  readonly isCancelable: boolean;
+  /** Uploaded part of the files, from 0 to 1. 1 without files. */
   readonly uploaded: number;
   /** The status of the job. */
   readonly status?: string | undefined;
-  /** Milliseconds to the end of the job, where they can be estimated. */
+  /** Estimated milliseconds until the job ends. */
   readonly etaMs?: number | undefined;
-  /** How much of the job is done, from 0 to 1, where it can be estimated. */
+  /** Estimated progress of the job, from 0 to 1. */
   readonly progress?: number | undefined;
-  /** Tokens that the job costs, as far as is known. */
+  /** Tokens that the job costs: quoted, or charged once it is completed. */
   readonly tokens?: number | undefined;
   /** The URL of the finished file, for `<video src>` and `<img src>`. */
   readonly url?: string | undefined;
-  /** Why the run has failed. */
+  /** Why the run failed. */
   readonly error?: RunError | undefined;
 }
 
-/** A job that the page has asked for. */
+/** A job of the page. */
 export interface Run {
   /** The key of the run: the same after a reload. */
   readonly id: string;
-  /** The state now. The same object until something changes. */
+  /** Returns the current state. The same object until something changes. */
   get(): RunState;
   /** Calls the listener after each change, until the returned function is called. */
   subscribe(listener: () => void): () => void;
@@ -42,40 +44,43 @@ export interface Run {
   readonly done: Promise<RunState>;
   /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
   stop(): void;
-  /** Stops, and removes the run from what `resume()` returns. */
+  /** Stops, and removes the run from what `resume()` returns. A create in flight is removed once it is answered. */
   forget(): void;
 }
 
 /** A run with what only its page does. */
 export interface OpenRun extends Run {
-  /** Aborted when the run is over or stopped: nothing is asked for it any more, and its state stays. */
+  /** Aborted when the run is over or stopped. Its state never changes after that. */
   readonly signal: AbortSignal;
-  /** Its create has failed and is not refused: the job may be made, and only its key finds it. */
+  /** If true, a job may exist under its key, or may still be created: the same create reuses the key. */
   isUnanswered?: boolean;
   set(change: Partial<RunState>): void;
 }
 
-/** Makes a run. `forget` stops it, and forgets it. */
-function openRun(id: string, phase: RunState['phase'], forget: () => void): OpenRun {
+/** Creates a run that is not registered anywhere. */
+export function openRun(
+  id: string,
+  { phase, isCancelable }: Pick<RunState, 'phase' | 'isCancelable'>,
+  forget: () => void,
+): OpenRun {
   const ended = new AbortController();
   const listeners = new Set<() => void>();
-  let state: RunState = { phase, uploaded: 0 };
+  let state: RunState = { phase, isCancelable, uploaded: phase === 'uploading' ? 0 : 1 };
   let settle: { resolve(state: RunState): void; reject(error: unknown): void };
   const done = new Promise<RunState>((resolve, reject) => {
     settle = { resolve, reject };
   });
   // A page that only subscribes must not see an unhandled rejection.
   done.catch(() => {});
-  const fail = ({ code, message }: RunError) => settle.reject(pageError(0, code, message));
-  const stop = () => {
-    ended.abort();
-    fail({ code: 'stopped', message: 'The run was stopped.' });
-  };
+  const fail = ({ code, message }: RunError) => settle.reject(Object.assign(new Error(message), { code }));
   return {
     id,
     signal: ended.signal,
     done,
-    stop,
+    stop() {
+      ended.abort();
+      fail({ code: 'stopped', message: 'The run was stopped.' });
+    },
     get: () => state,
     subscribe(listener) {
       const own = () => listener();
@@ -86,54 +91,53 @@ function openRun(id: string, phase: RunState['phase'], forget: () => void): Open
     set(change) {
       if (ended.signal.aborted) return;
       state = { ...state, ...change };
-      // Settled before the listeners are called: none of them can turn the end of the run into another.
+      // Settled before the listeners are called, so that none of them can change how the run ends.
       if (state.phase === 'done') settle.resolve(state);
       if (state.error) fail(state.error);
       if (isOver(state)) ended.abort();
-      for (const listener of [...listeners]) callListener(listener);
+      for (const listener of [...listeners]) {
+        try {
+          listener();
+        } catch (error) {
+          // As an uncaught error, so that the other listeners are still called.
+          globalThis.reportError?.(error);
+        }
+      }
     },
   };
 }
 
-/** The proxy's refusal, or with the status 0 a network that failed. */
-export interface PageError extends Error {
+/** Why a request failed. */
+export interface PageError extends RunError {
+  /** The HTTP status; 0 without a response. */
   readonly status: number;
-  readonly code: string;
-}
-
-export function pageError(status: number, code: string, message: string): PageError {
-  return Object.assign(new Error(message), { status, code });
+  /** If true, the same request may succeed later. */
+  readonly retry?: boolean | undefined;
 }
 
 function isOver({ phase }: RunState): boolean {
   return /done|failed/.test(phase);
 }
 
-/** What a listener throws is reported as an error that nobody has caught, and goes no further. */
-function callListener(listener: () => void): void {
-  try {
-    listener();
-  } catch (error) {
-    globalThis.reportError?.(error);
-  }
-}
-
-/** A run as it is kept over a reload: by the ticket of its job and, until there is one, by what was asked in which session. */
+/** A run in the tab's storage: the ticket of its job or, until there is one, the create and its session. */
 export interface KeptRun {
   readonly verb?: JobCall;
-  /** What was asked, with the uploads' tickets. */
+  /** The input, with the tickets of its uploads. */
   readonly input?: object;
-  /** The ticket of the session in which it was asked. */
   readonly session?: string | undefined;
   readonly ticket?: string;
   readonly over?: boolean;
 }
 
-/** Runs that are kept. Those that are over are dropped first. */
-const MOST_KEPT = 100;
+const MAX_KEPT = 100;
 
-/** The runs of a tab under a name: those that it has begun, and those that it keeps over reloads. */
-export function openRuns(name: string) {
+export type Runs = ReturnType<typeof openRuns>;
+
+/**
+ * The runs of a tab: those of this page, and those in the tab's storage, which survive a reload. Without `isLive` nothing is
+ * registered and no work begins.
+ */
+export function openRuns(name: string, isLive: boolean) {
   const begun = new Map<string, OpenRun>();
 
   function all(): Record<string, KeptRun> {
@@ -141,46 +145,65 @@ export function openRuns(name: string) {
       const runs: Record<string, KeptRun> = JSON.parse(sessionStorage.getItem(name) ?? '{}');
       return Object.fromEntries(Object.entries(runs).filter(([, { input, ticket }]) => input || ticket));
     } catch {
-      // There is none on a server and where the browser blocks it, or it holds something else: a reload then starts anew.
+      // There is no storage, or it is blocked, or it holds something else.
       return {};
     }
   }
 
-  /** Keeps a new run, changes one that is kept, or removes it. */
+  /** Stores a new run, changes a stored one, or removes it. */
   function keep(key: string, run?: KeptRun): void {
     const runs = all();
     if (run && (run.input || runs[key])) runs[key] = run;
     else delete runs[key];
     const keys = Object.keys(runs);
-    // One more than before at most, and so one too many at most.
-    if (keys.length > MOST_KEPT) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
+    if (keys.length > MAX_KEPT) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
     try {
       sessionStorage.setItem(name, JSON.stringify(runs));
     } catch {
-      // It is full, or blocked: the run goes on, and a reload does not find it.
+      // It is full or blocked: the run continues, and a reload does not find it.
     }
   }
 
-  /** The run of a key. Its work is begun where it is not under way or over. */
-  function begin(key: string, phase: RunState['phase'], work: (run: OpenRun) => Promise<void>): OpenRun {
+  /** The create of a key was answered: with a ticket, or with a rejection after which no job exists. */
+  function answered(run: OpenRun, ticket?: string): void {
+    run.isUnanswered = false;
+    // After forget() there is no run of this key.
+    keep(run.id, ticket && begun.has(run.id) ? { ticket } : undefined);
+  }
+
+  function fail(run: OpenRun, { code, message }: RunError): void {
+    // Its job may still run: resume() and watch() begin again.
+    if (begun.get(run.id) === run) begun.delete(run.id);
+    // It is another user's, or no longer exists.
+    if (/^other_user$|not_found$/.test(code)) keep(run.id);
+    // A DOMException has a number as its code.
+    run.set({ phase: 'failed', isCancelable: false, error: { code: `${code ?? 'network'}`, message } });
+  }
+
+  /** Returns the run of a key, and begins its work unless it is in progress or over. */
+  function begin(
+    key: string,
+    phase: RunState['phase'],
+    work: (run: OpenRun) => unknown,
+    isCancelable = false,
+  ): OpenRun {
     const known = begun.get(key);
     if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
-    const run = openRun(key, phase, () => {
-      begun.get(key)?.stop();
+    const run = openRun(key, { phase, isCancelable }, () => {
+      const latest = begun.get(key) ?? run;
+      latest.stop();
       begun.delete(key);
-      keep(key);
+      // In flight, the create may still be paid for, and only its key finds the job.
+      const { isUnanswered, get } = latest;
+      if (!isUnanswered || get().isCancelable || isOver(get())) keep(key);
     });
+    if (!isLive) return run;
     begun.set(key, run);
-    work(run).catch(({ status, code, message }) => {
-      // Its job is not over, as far as is known: resume() and watch() begin anew.
-      begun.delete(key);
-      // It is another user's, or does not exist any more. A 404 without a code is none of the proxy's.
-      if ((status === 404 && code !== 'service_error') || code === 'other_user') keep(key);
-      // A DOMException has a number as its code.
-      run.set({ phase: 'failed', error: { code: `${code ?? 'network'}`, message } });
-    });
+    Promise.resolve(run)
+      .then(work)
+      .catch((error) => fail(run, error));
     return run;
   }
 
-  return { all, keep, begin };
+  return { all, keep, answered, fail, begin };
 }

@@ -1,4 +1,3 @@
-import { sendRunCreate } from '../../client/run-calls.js';
 import { requireJobId } from '../../downloading/output.js';
 import { GenError } from '../../errors/index.js';
 import { handlerMistake } from '../../rules/handler-call.js';
@@ -6,24 +5,13 @@ import { DAY_MS } from '../../rules/limits.js';
 import { checkOptions } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { type Clock, clockOf } from '../../runtime/clock.js';
+import { isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
-import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { createOutputHandler } from '../storage/output-handler.js';
-import {
-  badTicket,
-  createParams,
-  failureOf,
-  inputOf,
-  jsonAnswer,
-  pageBody,
-  preflightAnswer,
-  Refused,
-  requireOwnPage,
-  type Told,
-  toldOf,
-  type WatchAnswer,
-  withCors,
-} from './page-requests.js';
+import { Creates, type ServerOptions } from './creates.js';
+import { type JobReply, jobView, type WatchReply } from './job-view.js';
+import { OpenRequests } from './open-requests.js';
+import { inputOf, pageBody, preflightResponse, requireOwnPage, withCors } from './page-requests.js';
 import {
   checkProxyOptions,
   type DefaultInput,
@@ -32,19 +20,21 @@ import {
   type ProxyUser,
   type ProxyVerb,
 } from './proxy-options.js';
+import { badTicket, failureOf, jsonResponse, Refused, tooMany } from './responses.js';
 import { createTickets, type Tickets } from './tickets.js';
-import { beginUpload, endUpload, relayBytes, type UploadContext, uploadedFile } from './uploads.js';
-import { Holds, PageCreates, Watches } from './watches.js';
+import { PageUploads } from './uploads.js';
+import { type Known, type WatchedJob, Watches } from './watches.js';
 
-/** The fields that pages of a proxy ask for, by verb. For the compiler only: `createGenPage<typeof proxy>()` reads it. */
+/** The input of each verb. For the compiler only: `createGenPage<typeof proxy>()` reads it. */
 declare const INPUTS: unique symbol;
 
-/** A web handler for the pages of an app, and what the server itself hands to a page. */
+/** A web handler for the pages of an app, and what the server itself passes to a page. */
 export interface GenProxy<Inputs = unknown> {
-  /** Answers the requests of `gen-client/page`. Never rejects. */
+  /** Handles the requests of `gen-client/page`. Never rejects. */
   (request: Request): Promise<Response>;
   /**
-   * A ticket for a job that the server has created: the page passes it to `gen.watch(ticket)`.
+   * Returns a ticket for a job that the server created: the page passes it to `gen.watch(ticket)`. It lives for a day. With a
+   * final job, watching it costs no poll.
    *
    * @example
    * const { job } = await client.videos.create({ prompt: 'a fox at dawn' });
@@ -52,33 +42,32 @@ export interface GenProxy<Inputs = unknown> {
    */
   ticket(job: Job | string, user: ProxyUser): Promise<string>;
   /**
-   * A URL of the job's file that opens without a session, for mail or for another site. It is relative to the proxy's own URL.
+   * Returns a URL of the job's file that opens without a session, for mail or another site. It is relative to the proxy's URL.
    *
    * @example
    * const link = new URL(await proxy.link(job, { expiresInMs: 3_600_000 }), 'https://app.example/api/gen/');
    */
   link(job: Job | string, options: { readonly expiresInMs: number }): Promise<string>;
-  /** For the compiler only: the fields that pages ask for. It has no value. */
+  /** For the compiler only: the input of each verb. It has no value. */
   readonly [INPUTS]?: Inputs;
 }
 
-const POSTS: readonly string[] = [...JOB_CALLS, 'session', 'upload', 'uploaded', 'bytes', 'watch'];
-/** Calls whose page documents `safety_identifier`. */
-const TAKES_SAFETY_ID: readonly string[] = ['images', 'videos'];
+const UPLOAD_VERBS: readonly string[] = ['upload', 'uploaded', 'bytes'];
+const OWN_VERBS: readonly string[] = ['session', 'watch'];
 const DEFAULT_HOLD_MS = 20_000;
-/** How soon a page asks again where requests are not held. */
+/** How soon a page asks again if requests are not held. */
 const PAGE_POLL_MS = 5_000;
-/** The ticket of a file, and of a job that the server hands to a page, lives for a day. */
+/** The ticket of a file, and of a job that the server passes to a page. */
 const TICKET_MS = DAY_MS;
 /** A page keeps the tickets of its session and of its own jobs for as long as its tab is open. */
 const KEPT_MS = 30 * DAY_MS;
-const PAGE_KEY = /^[\w-]{16,128}$/;
+/** Jobs in one watch. */
+const MAX_WATCHED = 100;
 
 /**
- * Makes the handler between the pages of your app and the service. Pages create jobs, upload files, follow progress and
- * play the result without a key. A page can only do what `create`, `upload` and `limit` let its user do, and it sees only
- * its own user's jobs. Mount it at one path: `/api/gen/videos`, `/api/gen/watch` and so on. On Node, wrap it in
- * `toNodeHandler`.
+ * Creates the handler between the pages of your app and the service. Pages create jobs, upload files, follow progress, and
+ * play the result without a key, as far as `create`, `upload`, and `limit` allow it, and each sees only its own user's jobs.
+ * Mount it at one path: `/api/gen/videos`, `/api/gen/watch`, and so on; on Node, wrap it in `toNodeHandler`.
  *
  * Throws a GenError for a wrong or missing option.
  *
@@ -104,11 +93,15 @@ export function createGenProxy<
   const clock = clockOf(options.client);
   const tickets = createTickets([options.secret].flat(), clock.now);
   const server = new ProxyServer(options as ServerOptions<User>, clock, tickets);
-  return Object.assign((request: Request) => server.answer(request), {
+  return Object.assign((request: Request) => server.respond(request), {
     async ticket(job: Job | string, user: ProxyUser) {
-      if (typeof user?.id !== 'string' || user.id === '') throw new GenError('proxy.ticket needs the user: { id }.');
+      if (typeof user?.id !== 'string' || user.id === '')
+        throw new GenError('proxy.ticket: user is missing. Pass { id }.');
       const id = requireJobId('proxy.ticket(job, user)', job);
-      return tickets.sign({ kind: 'job', id, user: user.id, expiresMs: clock.now() + TICKET_MS });
+      const view = typeof job === 'string' ? undefined : jobView({ job });
+      const expiresMs = clock.now() + TICKET_MS;
+      // In the ticket, so that every process knows it, also after a restart.
+      return tickets.sign({ kind: 'job', id, user: user.id, expiresMs, ...(view?.final && { end: view }) });
     },
     async link(job: Job | string, given: { readonly expiresInMs: number }) {
       checkOptions('proxy.link', LINK_OPTIONS, given);
@@ -120,25 +113,9 @@ export function createGenProxy<
   });
 }
 
-type ServerOptions<User extends ProxyUser> = ProxyOptions<User, never, never, never, never, JobCall>;
-
 interface PageRequest<User> {
   readonly request: Request;
   readonly user: User;
-}
-
-/** What a page asks to be made, under the key that the service gets. */
-interface PageCreate {
-  readonly verb: JobCall;
-  readonly input: Readonly<Record<string, unknown>>;
-  readonly key: string;
-}
-
-/** A job that a page's key has made, as far as it was known then. */
-interface MadeJob {
-  readonly id: string;
-  readonly told: Told;
-  readonly tokens: number | undefined;
 }
 
 class ProxyServer<User extends ProxyUser> {
@@ -147,32 +124,41 @@ class ProxyServer<User extends ProxyUser> {
   readonly #tickets: Tickets;
   readonly #watches: Watches;
   readonly #origins: readonly string[];
-  readonly #holds: Holds;
-  readonly #creates: PageCreates<MadeJob>;
+  readonly #open: OpenRequests;
+  readonly #uploads: PageUploads;
+  readonly #creates: Creates<User>;
 
   constructor(options: ServerOptions<User>, clock: Clock, tickets: Tickets) {
+    const { client, origins = [] } = options;
     this.#options = options;
     this.#clock = clock;
     this.#tickets = tickets;
-    this.#holds = new Holds(clock.now);
-    this.#watches = new Watches(options.client, clock, this.#holds);
-    this.#creates = new PageCreates(clock);
-    this.#origins = options.origins ?? [];
+    this.#open = new OpenRequests(clock.now, { what: 'open requests', max: 64, maxAgeMs: 600_000 });
+    this.#uploads = new PageUploads(client, tickets, clock.now);
+    this.#watches = new Watches(client, clock, this.#open, (id) => this.#uploads.jobEnded(id));
+    this.#creates = new Creates(options, {
+      clock,
+      tickets,
+      open: this.#open,
+      uploads: this.#uploads,
+      watches: this.#watches,
+    });
+    this.#origins = origins;
   }
 
-  async answer(request: Request): Promise<Response> {
+  async respond(request: Request): Promise<Response> {
     const mistake = handlerMistake('The proxy', request);
     if (mistake) {
       this.#report(mistake, request);
-      return jsonAnswer({ code: 'internal_error', message: mistake.message }, 500);
+      return jsonResponse({ code: 'internal_error', message: mistake.message }, 500);
     }
     let response: Response;
     try {
       response = await this.#route(request);
     } catch (error) {
-      const { status, code, message, headers, isCallers } = failureOf(error);
+      const { status, headers, isCallers, ...rejection } = failureOf(error);
       if (!isCallers) this.#report(error, request);
-      response = jsonAnswer({ code, message }, status, headers);
+      response = jsonResponse(rejection, status, headers);
     }
     return withCors(response, request, this.#origins);
   }
@@ -180,101 +166,60 @@ class ProxyServer<User extends ProxyUser> {
   async #route(request: Request): Promise<Response> {
     const { method, url } = request;
     const verb = new URL(url).pathname.split('/').findLast((part) => part !== '') ?? '';
-    if (method === 'OPTIONS') return preflightAnswer(request, this.#origins);
+    if (method === 'OPTIONS') return preflightResponse(request, this.#origins);
     if (verb === 'file') return this.#file(request);
     if (!this.#exists(verb)) throw new Refused(404, 'not_found', 'There is no such address.');
-    if (method !== 'POST') throw new Refused(405, 'method_not_allowed', 'Use POST.', { allow: 'POST' });
+    if (method !== 'POST') throw new Refused(405, 'method_not_allowed', 'Use POST.', { headers: { allow: 'POST' } });
     requireOwnPage(request, this.#origins);
     const user = await this.#user(request, verb);
-    if (verb === 'bytes')
-      return jsonAnswer(await this.#holding(user, () => relayBytes(this.#uploading(user), request)));
-    const body = await pageBody(request, this.#clock);
-    if (verb === 'session') return jsonAnswer({ ticket: await this.#sign('session', '', user) });
-    if (verb === 'upload') return jsonAnswer(await this.#upload(body, { request, user }));
-    if (verb === 'uploaded') return jsonAnswer(await endUpload(this.#uploading(user), body.put));
-    if (verb === 'watch') return jsonAnswer(await this.#watch(body, { request, user }));
-    return jsonAnswer(await this.#create(verb, body, user));
+    if (verb === 'bytes') {
+      return jsonResponse(await this.#open.during(user.id, () => this.#uploads.relay(request, user.id)));
+    }
+    const body = await pageBody(request);
+    if (verb === 'session') return jsonResponse({ ticket: await this.#sign('session', '', user) });
+    if (verb === 'upload') return jsonResponse(await this.#upload(body, { request, user }));
+    if (verb === 'uploaded') return jsonResponse(await this.#uploads.end(body.put, user.id));
+    if (verb === 'watch') return jsonResponse(await this.#watch(body, { request, user }));
+    return jsonResponse(await this.#create(verb, body, user));
   }
 
   #exists(verb: string): verb is Exclude<ProxyVerb, 'file'> {
-    if (!POSTS.includes(verb)) return false;
     const { create, upload } = this.#options;
-    if (['upload', 'uploaded', 'bytes'].includes(verb)) return upload !== undefined;
-    return (
-      verb === 'watch' || verb === 'session' || (Object.hasOwn(create, verb) && create[verb as JobCall] !== undefined)
-    );
+    if (UPLOAD_VERBS.includes(verb)) return upload !== undefined;
+    const call = JOB_CALLS.find((one) => one === verb);
+    return OWN_VERBS.includes(verb) || (call !== undefined && create[call] !== undefined);
   }
 
-  /** The user of the request, who may make it now. */
+  /** The user of the request, if the app allows it now. */
   async #user(request: Request, verb: ProxyVerb): Promise<User> {
     const { authorize, limit } = this.#options;
     const user = await authorize(request);
     if (!user) throw new Refused(401, 'unauthorized', 'Sign in first.');
     if (typeof user.id !== 'string' || user.id === '') {
-      throw new GenError('authorize must return the user as { id }, with a non-empty string, or null.');
+      throw new GenError('authorize: it must return the user as { id }, with a non-empty string, or null.');
     }
-    if (limit && !(await limit({ user, verb }))) {
-      throw new Refused(429, 'rate_limited', 'Too many requests. Try again later.', { 'retry-after': '5' });
-    }
+    // A wait continues once the limit allows it. A click is over.
+    if (limit && !(await limit({ user, verb }))) throw tooMany('requests', verb === 'watch');
     return user;
   }
 
-  #uploading({ id: user }: User): UploadContext {
-    return { client: this.#options.client, tickets: this.#tickets, user, now: this.#clock.now };
-  }
-
-  async #holding<T>({ id }: User, work: () => Promise<T>): Promise<T> {
-    const hold = this.#holds.take(id);
-    try {
-      return await work();
-    } finally {
-      hold.release();
-    }
-  }
-
   async #upload(body: Readonly<Record<string, unknown>>, { request, user }: PageRequest<User>): Promise<object> {
-    const asked = uploadedFile(body);
-    if (!(await this.#options.upload?.(asked.file, user))) {
+    const described = this.#uploads.describe(body);
+    if (!(await this.#options.upload?.(described.file, user))) {
       throw new Refused(400, 'upload_refused', 'This file is not accepted.');
     }
-    return this.#holding(user, () => beginUpload(this.#uploading(user), asked, request.signal));
+    return this.#open.during(user.id, () => this.#uploads.begin(described, user.id, request.signal));
   }
 
   async #create(verb: JobCall, body: Readonly<Record<string, unknown>>, user: User): Promise<object> {
     const { key, session } = body;
     if (session !== undefined && !(await this.#tickets.open(session, { kind: 'session', user: user.id }))) {
-      throw new Refused(403, 'other_user', 'This was asked for in another session. Ask again.');
+      throw new Refused(403, 'other_user', 'Another user has signed in. Reload the page.');
     }
-    if (typeof key !== 'string' || !PAGE_KEY.test(key)) {
-      throw new Refused(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
-    }
-    const input = inputOf(body);
-    const asked = { key: idempotencyKeyFrom('page', user.id, key), digest: digestOf(verb, input) };
-    const make = () => this.#make({ verb, input, key: asked.key }, user);
-    const made = this.#creates.known(asked) ?? (await this.#holding(user, () => this.#creates.run(asked, make)));
-    const told = this.#watches.ended(made.id) ?? made.told;
-    const ticket = await this.#sign('job', made.id, user);
-    return { ...(await this.#answer(made.id, told, user)), ticket, tokens: told.tokens ?? made.tokens };
-  }
-
-  /** Makes the job of a key that this process does not know. */
-  async #make({ verb, input, key }: PageCreate, user: User): Promise<MadeJob> {
-    const { client, create, budget } = this.#options;
-    const params = await createParams(await create[verb]?.(input as never, user), input, {
-      tickets: this.#tickets,
-      user: user.id,
-    });
-    if (TAKES_SAFETY_ID.includes(verb)) params.safety_identifier ??= await this.#tickets.userHash(user.id);
-    // The key stands for what the page asks: after a deploy or a rotation of the secret the params may be others.
-    const options = { budget: await budget?.(user), [ASKED]: input };
-    const { job, quoted_token_cost: tokens = job.quotedTokenCost } = await sendRunCreate(
-      client,
-      { call: verb, params, key, model: null },
-      options,
-    );
-    const told = toldOf({ job });
-    this.#watches.note(job.id, told);
-    return { id: job.id, told, tokens };
+    const { id, view, tokens } = await this.#creates.create({ verb, input: inputOf(body), key }, user);
+    const latest = this.#watches.ended(id) ?? view;
+    const ticket = await this.#sign('job', id, user);
+    return { ...(await this.#reply(id, { view: latest }, user)), ticket, tokens: latest.tokens ?? tokens };
   }
 
   #sign(kind: 'session' | 'job' | 'file', id: string, user: User): Promise<string> {
@@ -283,26 +228,42 @@ class ProxyServer<User extends ProxyUser> {
   }
 
   async #watch(
-    { ticket: given, seen }: Readonly<Record<string, unknown>>,
+    { jobs: given, hold }: Readonly<Record<string, unknown>>,
     { request, user }: PageRequest<User>,
-  ): Promise<WatchAnswer> {
-    const ticket = await this.#tickets.open(given, { kind: 'job', user: user.id });
-    if (!ticket) throw badTicket();
-    const { holdMs = DEFAULT_HOLD_MS } = this.#options;
-    const known = typeof seen === 'string' ? seen : undefined;
-    const viewer = { user: user.id, seen: known, holdMs, signal: request.signal };
-    const told = await this.#watches.progress(ticket.id, viewer);
-    const answer = await this.#answer(ticket.id, told ?? { status: known ?? 'created', final: false }, user);
-    return holdMs === 0 && !answer.final ? { ...answer, againMs: PAGE_POLL_MS } : answer;
+  ): Promise<WatchReply> {
+    if (!Array.isArray(given) || given.length === 0 || given.length > MAX_WATCHED) {
+      throw new Refused(400, 'invalid_watch', `Send 1 to ${MAX_WATCHED} tickets as "jobs": [{ ticket, seen }].`);
+    }
+    const jobs = await Promise.all(given.map((one) => this.#watched(one, user)));
+    const holdMs = hold === false ? 0 : (this.#options.holdMs ?? DEFAULT_HOLD_MS);
+    const known = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
+    const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, known[at], user, request)));
+    const isOver = replies.every((reply) => reply && ('code' in reply || reply.final));
+    return { jobs: replies, ...(holdMs === 0 && !isOver && { againMs: PAGE_POLL_MS }) };
   }
 
-  async #answer(id: string, told: Told, user: User): Promise<WatchAnswer> {
-    return told.final && !told.error ? { ...told, file: await this.#sign('file', id, user) } : told;
+  async #watched(given: unknown, user: User): Promise<WatchedJob> {
+    const { ticket, seen }: Readonly<Record<string, unknown>> = isFields(given) ? given : {};
+    const opened = await this.#tickets.open(ticket, { kind: 'job', user: user.id });
+    const known = opened?.end ? { view: opened.end } : opened ? undefined : { error: badTicket() };
+    return { id: opened?.id ?? '', seen: typeof seen === 'string' ? seen : undefined, known };
+  }
+
+  /** What a page gets of a job; null if nothing is known yet. */
+  async #reply(id: string, known: Known, user: User, request?: Request): Promise<JobReply | null> {
+    if (known === undefined) return null;
+    if ('view' in known) {
+      const { view } = known;
+      return view.final && !view.error ? { ...view, file: await this.#sign('file', id, user) } : view;
+    }
+    const { code, message, retry, isCallers } = failureOf(known.error);
+    if (!isCallers && request) this.#report(known.error, request);
+    return retry ? null : { code, message, retry };
   }
 
   async #file(request: Request): Promise<Response> {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      throw new Refused(405, 'method_not_allowed', 'Use GET or HEAD.', { allow: 'GET, HEAD' });
+      throw new Refused(405, 'method_not_allowed', 'Use GET or HEAD.', { headers: { allow: 'GET, HEAD' } });
     }
     const given = new URL(request.url).searchParams.get('t');
     const ticket =
@@ -324,7 +285,13 @@ class ProxyServer<User extends ProxyUser> {
   }
 
   #report(error: unknown, request: Request): void {
-    const { onError } = this.#options;
-    if (onError) callObserver(() => onError(error, request));
+    const { onError = printError } = this.#options;
+    callObserver(() => onError(error, request));
   }
+}
+
+/** The default of `onError`: without it, a mistake of the app would be a 500 without a reason. */
+function printError(error: unknown): void {
+  // biome-ignore lint/suspicious/noConsole: the default of `onError`, as its documentation says.
+  console.error(error);
 }

@@ -44,13 +44,13 @@ export interface DefaultInput extends InputUploads {
 /** What your app creates for each verb. The return value is what is sent. A verb that is not there does not exist. */
 export interface ProxyCreate<User, Images, Videos, Edits, Characters> {
   /** `POST …/images` */
-  readonly images?: (input: Images, user: User) => ImageParams | Promise<ImageParams>;
+  readonly images?: ((input: Images, user: User) => ImageParams | Promise<ImageParams>) | undefined;
   /** `POST …/videos` */
-  readonly videos?: (input: Videos, user: User) => VideoParams | Promise<VideoParams>;
+  readonly videos?: ((input: Videos, user: User) => VideoParams | Promise<VideoParams>) | undefined;
   /** `POST …/videoEdits` */
-  readonly videoEdits?: (input: Edits, user: User) => VideoEditParams | Promise<VideoEditParams>;
+  readonly videoEdits?: ((input: Edits, user: User) => VideoEditParams | Promise<VideoEditParams>) | undefined;
   /** `POST …/characters` */
-  readonly characters?: (input: Characters, user: User) => CharacterParams | Promise<CharacterParams>;
+  readonly characters?: ((input: Characters, user: User) => CharacterParams | Promise<CharacterParams>) | undefined;
 }
 
 /** What a page can ask for, for `limit`. */
@@ -87,17 +87,17 @@ export interface ProxyOptions<
   readonly upload?: ((file: UploadedFile, user: User) => boolean | Promise<boolean>) | undefined;
   /** The budget that a user's creates are charged to. @default only the client's own */
   readonly budget?: ((user: User) => Budget | Promise<Budget>) | undefined;
-  /** Whether a user may make this request now; false is answered with 429. @default always */
+  /** Returns whether a user may make this request now. False is a 429, which the page repeats only for `watch`. @default always */
   readonly limit?:
     | ((request: { readonly user: User; readonly verb: ProxyVerb }) => boolean | Promise<boolean>)
     | undefined;
   /** Where a copy of a job's file is: `r2(…)`, `s3(…)`. @default the service */
   readonly source?: ((jobId: string) => OutputSource | undefined | Promise<OutputSource | undefined>) | undefined;
-  /** The longest time that a request for progress is held open, in milliseconds. 0: the page polls. @default 20_000 */
+  /** How long a request for progress is held open, in milliseconds. With 0 the page polls. @default 20_000 */
   readonly holdMs?: number | undefined;
   /** Origins other than your own whose pages may use the proxy, for example `https://app.example`. @default none */
   readonly origins?: readonly string[] | undefined;
-  /** Called with errors that are not the page's. What it throws is ignored. @default nothing is reported */
+  /** Called with errors that are not the page's. What it throws is ignored. @default console.error */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
 

@@ -1,32 +1,35 @@
-// What a page holds in place of ids, keys and URLs: signed, bound to its use, its user and a time.
+// What a page holds in place of IDs, keys, and URLs: signed, and bound to its use, its user, and a time.
 import { joinBytes } from '../../runtime/bytes.js';
 import { secretBytes } from '../../runtime/clock.js';
+import type { JobView } from './job-view.js';
 
 /**
- * What a ticket opens. `session`: nothing; it says whose session a page was loaded in. `job`: progress of a job. `file`: its
- * file, for its user. `link`: its file, for anyone. `put`: the bytes of one upload. `upload`: a finished upload, where a field
- * takes an upload id.
+ * What a ticket opens. `session`: nothing; it identifies the session in which a page was loaded. `job`: progress of a job.
+ * `file`: its file, for its user. `link`: its file, for anyone. `put`: the bytes of one upload. `upload`: a finished upload, in
+ * place of its ID.
  */
 type TicketKind = 'session' | 'job' | 'file' | 'link' | 'put' | 'upload';
 
 interface Ticket {
   readonly kind: TicketKind;
   readonly id: string;
-  /** The user that it belongs to; null where anyone may use it. */
+  /** Its user; null if anyone may use it. */
   readonly user: string | null;
   readonly expiresMs: number;
+  /** How the job ended, if that was known. */
+  readonly end?: JobView;
   /** What only the server may read, such as the URL and headers of an upload. */
   readonly sealed?: unknown;
 }
 
 export type Tickets = ReturnType<typeof createTickets>;
 
-/** Longest ticket that is looked at. The URL and headers of an upload are inside. */
-const MOST_CHARACTERS = 16_384;
+/** Has room for the URL and headers of an upload. */
+const MAX_CHARACTERS = 16_384;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Signs tickets under the first secret, and opens those of every secret, so that a secret can be rotated. */
+/** Signs tickets with the first secret, and opens those of every secret, so that a secret can be rotated. */
 export function createTickets(secrets: readonly string[], now: () => number) {
   const derived = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
   const first = secrets[0] ?? '';
@@ -45,7 +48,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
   }
 
   return {
-    async sign({ kind, id, user, expiresMs, sealed }: Ticket): Promise<string> {
+    async sign({ kind, id, user, expiresMs, end, sealed }: Ticket): Promise<string> {
       const keys = await keysOf(first);
       // The user as a keyed hash.
       const content: Ticket = {
@@ -53,21 +56,22 @@ export function createTickets(secrets: readonly string[], now: () => number) {
         id,
         user: user === null ? null : await hash(first, user),
         expiresMs,
+        ...(end && { end }),
         ...(sealed !== undefined && { sealed: await seal(keys.seal, sealed) }),
       };
       const body = toBase64url(encoder.encode(JSON.stringify(content)));
       const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
       return `${body}.${toBase64url(new Uint8Array(signature))}`;
     },
-    /** What a ticket says; undefined for one that is forged, expired, of another kind or of another user. */
+    /** Returns a ticket's content; undefined if it is forged, expired, of another kind, or of another user. */
     async open(ticket: unknown, { kind, user }: Pick<Ticket, 'kind' | 'user'>): Promise<Ticket | undefined> {
-      if (typeof ticket !== 'string' || ticket.length > MOST_CHARACTERS) return undefined;
+      if (typeof ticket !== 'string' || ticket.length > MAX_CHARACTERS) return undefined;
       const [body = '', signature = '', ...more] = ticket.split('.');
       const bytes = fromBase64url(signature);
       if (more.length > 0 || !bytes) return undefined;
       for (const secret of secrets) {
         const keys = await keysOf(secret);
-        // Verified by the runtime, in a time that does not depend on where the digests differ.
+        // The runtime compares in constant time.
         if (!(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) continue;
         const content: Ticket = JSON.parse(decoder.decode(fromBase64url(body)));
         const owner = user === null ? null : await hash(secret, user);
@@ -77,7 +81,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
       }
       return undefined;
     },
-    /** A keyed hash of a user's id, to be told to the service. */
+    /** A keyed hash of a user's ID, for the service. */
     userHash: (user: string) => hash(first, user),
   };
 }

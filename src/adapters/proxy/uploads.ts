@@ -1,47 +1,31 @@
-// The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy where it cannot.
+// The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy if it can't.
 import type { GenClient } from '../../client/client.js';
 import { UploadError } from '../../errors/index.js';
 import { DAY_MS } from '../../rules/limits.js';
-import { type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
+import { callObserver } from '../../runtime/callbacks.js';
+import { keepLast } from '../../runtime/keep-last.js';
+import { mediaTypeOfName, type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
 import { putUrl } from '../../uploading/upload.js';
-import { badTicket, Refused } from './page-requests.js';
+import { type OpenRequest, OpenRequests } from './open-requests.js';
 import type { UploadedFile } from './proxy-options.js';
+import { badTicket, Refused } from './responses.js';
 import type { Tickets } from './tickets.js';
 
-/** A ticket to send bytes lives so long, and this much longer for each byte: 100 kB a second. */
+/** How long a ticket accepts bytes, plus the time for its size at 100 kB a second. */
 const PUT_MS = 600_000;
 const PUT_MS_PER_BYTE = 1 / 100;
 const UPLOAD_MS = DAY_MS;
+/**
+ * PageUploads that a user may have begun and not finished. One that is left counts for a minute, the window of the account's
+ * rate limit, so that a user who begins uploads and leaves them takes no more of it from the others.
+ */
+const UNFINISHED = { what: 'uploads', max: 16, maxAgeMs: 60_000 };
+const MAX_REMEMBERED = 10_000;
 
-export interface UploadContext {
-  readonly client: GenClient;
-  readonly tickets: Tickets;
-  readonly user: string;
-  readonly now: () => number;
-}
-
-/** What a page says of its file, and the kind of upload that it is. */
-interface CheckedUpload {
+/** A file as a page describes it, with its kind of upload. */
+interface DescribedFile {
   readonly file: UploadedFile;
   readonly uploadType: UploadType;
-}
-
-/** The file that a page wants to upload. Refused where a field is missing. */
-export function uploadedFile({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): CheckedUpload {
-  const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 255;
-  if (!isText(mime_type) || typeof file_size !== 'number') throw invalidUpload();
-  const uploadType = uploadTypeOf(mime_type);
-  if (uploadType === undefined || !Number.isSafeInteger(file_size) || file_size < 1) throw invalidUpload();
-  const name = isText(file_name) ? file_name.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
-  return { file: { file_name: name, mime_type, file_size }, uploadType };
-}
-
-function invalidUpload(): Refused {
-  return new Refused(
-    400,
-    'upload_invalid',
-    'Send file_name, mime_type of an image, a video or a sound, and file_size in bytes.',
-  );
 }
 
 /** Where and how the bytes go, as a `put` ticket contains it. */
@@ -51,8 +35,119 @@ interface PutTarget {
   readonly sizeBytes: number;
 }
 
-/** The outcome of a call. One that ends because its page has left is nobody's failure. */
-async function untilLeft<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
+export class PageUploads {
+  readonly #client: GenClient;
+  readonly #tickets: Tickets;
+  readonly #now: () => number;
+  readonly #open: OpenRequests;
+  readonly #unfinished = new Map<string, OpenRequest>();
+  /** The uploads that running jobs use. */
+  readonly #used = new Map<string, readonly string[]>();
+
+  constructor(client: GenClient, tickets: Tickets, now: () => number) {
+    this.#client = client;
+    this.#tickets = tickets;
+    this.#now = now;
+    this.#open = new OpenRequests(now, UNFINISHED);
+  }
+
+  /** Checks what a page says of its file. */
+  describe({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): DescribedFile {
+    const isText = (value: unknown): value is string =>
+      typeof value === 'string' && value !== '' && value.length <= 255;
+    const name = isText(file_name) ? file_name.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
+    if (file_size === 0) throw invalidUpload('The file is empty. Choose another one.');
+    if (typeof file_size !== 'number' || !Number.isSafeInteger(file_size) || file_size < 0) {
+      throw invalidUpload('Send file_size in bytes.');
+    }
+    // Browsers know no type for some files, such as HEIC on Windows.
+    const type = isText(mime_type) ? mime_type : mediaTypeOfName(name);
+    const uploadType = type && uploadTypeOf(type);
+    if (!type || !uploadType) throw invalidUpload('The file is not an image, a video, or a sound. Choose another one.');
+    return { file: { file_name: name, mime_type: type, file_size }, uploadType };
+  }
+
+  /** Step 1: creates the upload, unless the page leaves first. `direct` is the target for the page, if that needs no credential. */
+  async begin({ file, uploadType }: DescribedFile, user: string, signal: AbortSignal): Promise<object> {
+    const open = this.#open.take(user);
+    const params = { ...file, upload_type: uploadType };
+    const created = await whilePresent(signal, this.#client.uploads.create(params, { signal }));
+    const { upload_id: id, headers } = created;
+    keepLast(this.#unfinished, id, open, MAX_REMEMBERED);
+    const { baseUrl } = this.#client.toJSON();
+    const base = typeof baseUrl === 'string' ? baseUrl : undefined;
+    const { href: url } = putUrl(created, base);
+    const target: PutTarget = { url, headers, sizeBytes: file.file_size };
+    const expiresMs = this.#now() + PUT_MS + file.file_size * PUT_MS_PER_BYTE;
+    const put = await this.#tickets.sign({ kind: 'put', id, user, expiresMs, sealed: target });
+    return { put, ...(needsCredential(target, base) ? {} : { direct: { url, headers } }) };
+  }
+
+  /** Step 2, if the storage does not accept requests of pages: streams the body of the request to the storage. */
+  async relay(request: Request, user: string): Promise<object> {
+    const { body, headers: given, signal } = request;
+    const { id, sealed } = await this.#opened(given.get('x-gen-ticket'), user);
+    const { url: direct_upload_url, headers, sizeBytes } = sealed as PutTarget;
+    const length = given.get('content-length');
+    if (length !== null && Number(length) !== sizeBytes) throw sizeMismatch(Number(length) > sizeBytes ? 413 : 400);
+    if (!body) throw new Refused(400, 'size_mismatch', 'The file is empty.');
+    const target = { upload_id: id, direct_upload_url, headers };
+    // The client sends no byte more than announced.
+    const sent = this.#client.uploads.put(target, body, { sizeBytes, signal }).catch((error: unknown) => {
+      const isOther = UploadError.isInstance(error) && error.cause instanceof RangeError;
+      throw isOther ? sizeMismatch(413) : error;
+    });
+    try {
+      await whilePresent(signal, sent);
+    } catch (error) {
+      if (signal.aborted) this.discard([id]);
+      throw error;
+    }
+    return {};
+  }
+
+  /** Step 3: completes the upload. The page sends the ticket in place of an upload ID. */
+  async end(put: unknown, user: string): Promise<object> {
+    const { id } = await this.#opened(put, user);
+    await this.#client.uploads.complete(id);
+    this.#unfinished.get(id)?.release();
+    this.#unfinished.delete(id);
+    const expiresMs = this.#now() + UPLOAD_MS;
+    return { upload: await this.#tickets.sign({ kind: 'upload', id, user, expiresMs }) };
+  }
+
+  /** A job uses these uploads until it ends. */
+  usedBy(jobId: string, ids: readonly string[]): void {
+    if (ids.length > 0) keepLast(this.#used, jobId, ids, MAX_REMEMBERED);
+  }
+
+  jobEnded(jobId: string): void {
+    this.discard(this.#used.get(jobId) ?? []);
+    this.#used.delete(jobId);
+  }
+
+  /** Deletes uploads that no create will use. One that can't be deleted stays with the service. */
+  discard(ids: readonly string[]): void {
+    for (const id of ids) callObserver(() => this.#client.uploads.delete(id));
+  }
+
+  async #opened(put: unknown, user: string) {
+    const ticket = await this.#tickets.open(put, { kind: 'put', user });
+    if (!ticket) throw badTicket();
+    return ticket;
+  }
+}
+
+function invalidUpload(message: string): Refused {
+  return new Refused(400, 'upload_invalid', message);
+}
+
+function sizeMismatch(status: number): Refused {
+  return new Refused(status, 'size_mismatch', 'The file does not have the announced size.');
+}
+
+/** The outcome of a call. One that ends because its page left is nobody's failure. */
+async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
@@ -60,64 +155,8 @@ async function untilLeft<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<
   }
 }
 
-/** Step 1: creates the upload, unless its page has left before it is sent. `direct` is where the page sends the bytes by itself, unless that needs a credential. */
-export async function beginUpload(
-  { client, tickets, user, now }: UploadContext,
-  { file, uploadType }: CheckedUpload,
-  signal: AbortSignal,
-): Promise<object> {
-  const { file_name, mime_type, file_size } = file;
-  const params = { file_name, mime_type, file_size, upload_type: uploadType };
-  const created = await untilLeft(signal, client.uploads.create(params, { signal }));
-  const { upload_id: id, headers } = created;
-  const baseUrl = baseUrlOf(client);
-  const { href: url } = putUrl(created, baseUrl);
-  const target: PutTarget = { url, headers, sizeBytes: file_size };
-  const expiresMs = now() + PUT_MS + file_size * PUT_MS_PER_BYTE;
-  const put = await tickets.sign({ kind: 'put', id, user, expiresMs, sealed: target });
-  return { put, ...(needsCredential(target, baseUrl) ? {} : { direct: { url, headers } }) };
-}
-
-/** Whether the bytes can only be sent with a credential, which a page must not have. */
+/** If true, the bytes can only be sent with a credential, which a page must not have. */
 function needsCredential({ url, headers }: PutTarget, baseUrl: string | undefined): boolean {
   const isServices = baseUrl !== undefined && new URL(url).origin === new URL(baseUrl).origin;
   return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
-}
-
-function baseUrlOf(client: GenClient): string | undefined {
-  const { baseUrl } = client.toJSON();
-  return typeof baseUrl === 'string' ? baseUrl : undefined;
-}
-
-/** Step 2, where the storage does not admit pages: sends the body of the request to the storage, as it comes. */
-export async function relayBytes({ client, tickets, user }: UploadContext, request: Request): Promise<object> {
-  const ticket = await tickets.open(request.headers.get('x-gen-ticket'), { kind: 'put', user });
-  if (!ticket) throw badTicket();
-  const { url: direct_upload_url, headers, sizeBytes } = ticket.sealed as PutTarget;
-  const length = request.headers.get('content-length');
-  if (length !== null && Number(length) !== sizeBytes) {
-    throw new Refused(
-      Number(length) > sizeBytes ? 413 : 400,
-      'size_mismatch',
-      'The file is not as large as announced.',
-    );
-  }
-  if (!request.body) throw new Refused(400, 'size_mismatch', 'The file is empty.');
-  const target = { upload_id: ticket.id, direct_upload_url, headers };
-  const { signal } = request;
-  // The client sends no byte more than announced.
-  const sent = client.uploads.put(target, request.body, { sizeBytes, signal }).catch((error: unknown) => {
-    const isOther = UploadError.isInstance(error) && error.cause instanceof RangeError;
-    throw isOther ? new Refused(413, 'size_mismatch', 'The file is not as large as announced.') : error;
-  });
-  await untilLeft(signal, sent);
-  return {};
-}
-
-/** Step 3: completes the upload. The answer's ticket goes where a field takes an upload id. */
-export async function endUpload({ client, tickets, user, now }: UploadContext, given: unknown): Promise<object> {
-  const ticket = await tickets.open(given, { kind: 'put', user });
-  if (!ticket) throw badTicket();
-  await client.uploads.complete(ticket.id);
-  return { upload: await tickets.sign({ kind: 'upload', id: ticket.id, user, expiresMs: now() + UPLOAD_MS }) };
 }

@@ -1,0 +1,107 @@
+// The creates of pages. A key creates one job, however often it is sent.
+import type { Clock } from '../../runtime/clock.js';
+import { keepLast } from '../../runtime/keep-last.js';
+import type { JobCall, CreatedJob as ServiceJob } from '../../schemas/job.js';
+import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { type JobView, jobView } from './job-view.js';
+import type { OpenRequests } from './open-requests.js';
+import { createParams } from './page-requests.js';
+import type { ProxyOptions, ProxyUser } from './proxy-options.js';
+import { failureOf, Refused } from './responses.js';
+import type { Tickets } from './tickets.js';
+import type { PageUploads } from './uploads.js';
+import type { Watches } from './watches.js';
+
+export type ServerOptions<User extends ProxyUser> = ProxyOptions<User, never, never, never, never, JobCall>;
+
+interface PageCreate {
+  readonly verb: JobCall;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly key: unknown;
+}
+
+/** A job that a key has created, as of then. */
+interface CreatedJob {
+  readonly id: string;
+  readonly view: JobView;
+  readonly tokens: number | undefined;
+}
+
+interface KnownKey {
+  readonly digest: string | undefined;
+  readonly created: Promise<CreatedJob> | CreatedJob;
+}
+
+interface Parts {
+  readonly clock: Clock;
+  readonly tickets: Tickets;
+  readonly open: OpenRequests;
+  readonly uploads: PageUploads;
+  readonly watches: Watches;
+}
+
+/** Calls whose page documents `safety_identifier`. */
+const SAFETY_ID_CALLS: readonly string[] = ['images', 'videos'];
+const PAGE_KEY = /^[\w-]{16,128}$/;
+const MAX_KEYS = 10_000;
+
+export class Creates<User extends ProxyUser> {
+  readonly #options: ServerOptions<User>;
+  readonly #parts: Parts;
+  readonly #keys = new Map<string, KnownKey>();
+
+  constructor(options: ServerOptions<User>, parts: Parts) {
+    this.#options = options;
+    this.#parts = parts;
+  }
+
+  /** Returns the job of a key. Calls of one key in flight share one create, and a known key costs the service nothing. */
+  async create({ verb, input, key: given }: PageCreate, user: User): Promise<CreatedJob> {
+    if (typeof given !== 'string' || !PAGE_KEY.test(given)) {
+      throw new Refused(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
+    }
+    const { clock, open } = this.#parts;
+    const key = idempotencyKeyFrom('page', user.id, given);
+    const digest = digestOf(verb, input);
+    const known = this.#keys.get(key);
+    if (known && known.digest !== digest) {
+      throw new Refused(400, 'idempotency_key_reused', 'This key was used with another input. Use a new one.');
+    }
+    if (known) return known.created;
+    const created = open.during(user.id, () => this.#send({ verb, input, key }, user));
+    // On Workers a promise ends with the request that made it, and no other may wait for it.
+    if (!clock.perRequest) this.#keys.set(key, { digest, created });
+    try {
+      keepLast(this.#keys, key, { digest, created: await created }, MAX_KEYS);
+    } catch (error) {
+      this.#keys.delete(key);
+      throw error;
+    }
+    return created;
+  }
+
+  async #send({ verb, input, key }: PageCreate & { readonly key: string }, user: User): Promise<CreatedJob> {
+    const { client, create, budget } = this.#options;
+    const { tickets, uploads, watches } = this.#parts;
+    const returned = await create[verb]?.(input as never, user);
+    const { params, uploadIds } = await createParams(returned, input, { tickets, user: user.id });
+    if (SAFETY_ID_CALLS.includes(verb)) params.safety_identifier ??= await tickets.userHash(user.id);
+    // The key stands for the input: after a deploy or a rotation of the secret the params may differ.
+    const options = { budget: await budget?.(user), [ASKED]: input };
+    try {
+      const { idempotency_key: _, ...body } = params;
+      const namespace = client[verb] as { create(params: object, options: object): PromiseLike<ServiceJob> };
+      const created = await namespace.create(body, { ...options, idempotencyKey: key });
+      const { job, quoted_token_cost: tokens = job.quotedTokenCost } = created;
+      const view = jobView({ job });
+      uploads.usedBy(job.id, uploadIds);
+      watches.note(job.id, view);
+      return { id: job.id, view, tokens };
+    } catch (error) {
+      const { status, code, message, retry, isCallers } = failureOf(error);
+      if (!retry) uploads.discard(uploadIds);
+      const shown = uploadIds.reduce((text, id) => text.replaceAll(id, 'The file'), message);
+      throw isCallers && shown !== message ? new Refused(status, code, shown) : error;
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// What a page gets to know of a job.
+import { isCompleted, isFinal, type Job } from '../../schemas/job.js';
+import { jobErrorOf } from '../../waiting/wait.js';
+import { failureOf, type Rejection } from './responses.js';
+
+/** The state of a job, the same for every user. A final one without an error has a file. */
+export interface JobView {
+  /** The status of the job. */
+  readonly status: string;
+  /** If true, the status is final. */
+  readonly final: boolean;
+  /** Estimated milliseconds until the job ends. */
+  readonly etaMs?: number | undefined;
+  /** Estimated progress, from 0 to 1. */
+  readonly progress?: number | undefined;
+  /** Tokens charged, or quoted until the job is completed. */
+  readonly tokens?: number | undefined;
+  /** Why the job has no file. */
+  readonly error?: { readonly code: string; readonly message: string } | undefined;
+}
+
+/** The reply for one job: its state, with the ticket of its finished file for `file?t=`, or why it can't be followed. */
+export type JobReply = (JobView & { readonly file?: string | undefined }) | Rejection;
+
+/** The reply to a watch. */
+export interface WatchReply {
+  /** In the order of the request; null if nothing is known yet. */
+  readonly jobs: readonly (JobReply | null)[];
+  /** Milliseconds after which to ask again. 0 or missing if the request was held. */
+  readonly againMs?: number;
+}
+
+interface Progress {
+  readonly job: Job;
+  readonly etaMs?: number | undefined;
+  readonly progress?: number | undefined;
+}
+
+export function jobView({ job, etaMs, progress }: Progress): JobView {
+  const { status } = job;
+  // The service may report 0 tokens charged while a job runs.
+  const tokens = (isFinal(job) ? job.finalTokenCost : undefined) ?? job.quotedTokenCost;
+  if (isCompleted(job)) return { status, final: true, etaMs: 0, progress: 1, tokens };
+  if (!isFinal(job) || status === 'completed') return { status, final: false, etaMs, progress, tokens };
+  const { code, message } = failureOf(jobErrorOf(job));
+  return { status, final: true, tokens, error: { code, message } };
+}

@@ -1,0 +1,73 @@
+// What the proxy returns: JSON without secrets, never cached, and errors as `{ code, message, retry }`.
+import { InsufficientBalanceError, toHttp } from '../../errors/index.js';
+import { failureKindOf, isTransient } from '../../rules/failure-kind.js';
+
+/** An error as a page gets it. */
+export interface Rejection {
+  readonly code: string;
+  readonly message: string;
+  /** If true, the same request may succeed: its response was lost, or the failure passes. Otherwise no job was created. */
+  readonly retry: boolean;
+}
+
+interface RefusedOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly retry?: boolean;
+}
+
+/** A request that the proxy rejects because of what the page sent. The status is below 500. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly retry: boolean;
+
+  constructor(status: number, code: string, message: string, { headers = {}, retry = false }: RefusedOptions = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+    this.retry = retry;
+  }
+}
+
+/** A rejection that a repetition a few seconds later does not get, if `retry` is true. */
+export function tooMany(what: string, retry: boolean): Refused {
+  return new Refused(429, 'rate_limited', `Too many ${what}. Try again later.`, {
+    headers: { 'retry-after': '5' },
+    retry,
+  });
+}
+
+/** A ticket that opens nothing: forged, expired, another user's, or of another kind. They all look the same. */
+export const badTicket = () => new Refused(404, 'not_found', 'This does not exist, or it has expired.');
+
+const HEADERS = {
+  'content-type': 'application/json',
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+export function jsonResponse(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(JSON.stringify(value), { status, headers: { ...HEADERS, ...headers } });
+}
+
+/**
+ * What a page gets for an error, and whether the error is its own. What the app's account lacks is a 502 without its code.
+ */
+export function failureOf(error: unknown) {
+  if (error instanceof Refused) {
+    const { status, code, message, headers, retry } = error;
+    return { status, code, message, headers, retry, isCallers: true };
+  }
+  const kind = failureKindOf(error);
+  const retry = kind === 'lost' || (kind === 'unsent' && isTransient(error));
+  if (InsufficientBalanceError.isInstance(error)) {
+    const message = 'The generation service is not available. Try again later.';
+    return { status: 502, code: 'service_error', message, headers: {}, retry, isCallers: false };
+  }
+  // A refusal of the app's own key has that answer already.
+  const { status, code, message, fault } = toHttp(error);
+  return { status, code, message, headers: {}, retry, isCallers: fault === 'caller' };
+}

@@ -1,0 +1,134 @@
+// A page pays only for clicks, holds one request, and does nothing on a server.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  browser,
+  closeBrowser,
+  DONE,
+  endOf,
+  kept,
+  open,
+  openBrowser,
+  PROMPT,
+  paths,
+  refusal,
+  settled,
+} from './doubles.js';
+
+beforeEach(openBrowser);
+afterEach(closeBrowser);
+
+const creates = () => browser.asked.filter(({ path }) => path.endsWith('videos'));
+
+it('stop() and the same create() in one tick, while the POST is in flight, have one key', async () => {
+  const page = open();
+  const first = page.videos.create(PROMPT);
+  await settled();
+  first.stop();
+  const second = page.videos.create(PROMPT);
+  await settled();
+  expect([second.id, new Set(creates().map(({ body }) => body.key)).size]).toEqual([first.id, 1]);
+});
+
+it('a create that was stopped in flight keeps its key if the connection fails', async () => {
+  let fail = (_: Error) => {};
+  browser.answers = { videos: [new Promise<object>((_, reject) => (fail = reject)), DONE] };
+  const page = open();
+  const run = page.videos.create(PROMPT);
+  await settled();
+  run.stop();
+  fail(new TypeError('fetch failed'));
+  await settled();
+  expect(Object.keys(kept())).toEqual([run.id]);
+  expect(page.videos.create(PROMPT).id).toBe(run.id);
+});
+
+describe('a rejected create', () => {
+  it.each([
+    [402, false],
+    [400, false],
+    [500, false],
+    [502, false],
+    [401, true],
+    [429, true],
+  ])('with %i is sent once; kept for resume(): %j', async (status, isKept) => {
+    browser.answers = { videos: [refusal(status, { code: 'no_such', message: 'No.', retry: false })] };
+    const run = open().videos.create(PROMPT);
+    expect(await endOf(run)).toEqual({ code: 'no_such', message: 'No.' });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([creates().length, Object.keys(kept())]).toEqual([1, isKept ? [run.id] : []]);
+  });
+
+  it('without a code, as of a server in front, is no rejection if it passes', async () => {
+    browser.answers = { videos: [refusal(502, '<html>'), DONE] };
+    const run = open().videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+  });
+});
+
+it('says whether it can still be canceled for free, and forget() then sends nothing', async () => {
+  const page = open();
+  const run = page.videos.create(PROMPT);
+  expect(run.get().isCancelable).toBe(true);
+  run.forget();
+  await settled();
+  expect([creates(), kept()]).toEqual([[], {}]);
+  const sent = page.videos.create(PROMPT);
+  await settled();
+  expect(sent.get().isCancelable).toBe(false);
+});
+
+it('twelve waiting runs are one request, and a new run is part of the next one', async () => {
+  const page = open();
+  for (let at = 0; at < 12; at++) page.watch(`t${at}`);
+  await settled();
+  page.watch('t12');
+  await settled();
+  expect(browser.asked.map(({ body }) => (body.jobs as unknown[]).length)).toEqual([12, 13]);
+  expect(browser.inits.map(({ signal }) => signal?.aborted)).toEqual([true, false]);
+});
+
+it('a hidden tab holds no request', async () => {
+  vi.stubGlobal('document', { hidden: true });
+  open().watch('t1');
+  await settled();
+  expect(browser.asked[0]?.body.hold).toBe(false);
+});
+
+it('of two hundred tickets each request carries a hundred, until all have been asked for', async () => {
+  browser.answers = { watch: [DONE] };
+  const page = open();
+  const runs = Array.from({ length: 200 }, (_, at) => page.watch(`t${at}`));
+  await Promise.all(runs.map(({ done }) => done));
+  expect(paths()).toEqual(['watch', 'watch']);
+});
+
+it('on a server, without a location, a relative url leads to no request, no timer and no registered run', async () => {
+  vi.stubGlobal('location', undefined);
+  const page = open();
+  const runs = [page.watch('t1'), page.watch('t1'), page.videos.create(PROMPT)];
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(runs.map((run) => run.get().phase)).toEqual(['waiting', 'waiting', 'creating']);
+  expect([runs[0] === runs[1], browser.asked, browser.sessions, vi.getTimerCount()]).toEqual([false, [], 0, 0]);
+});
+
+it('needs nothing of a secure context', async () => {
+  const { getRandomValues } = crypto;
+  vi.stubGlobal('crypto', { getRandomValues: getRandomValues.bind(crypto) });
+  browser.answers = { videos: [DONE] };
+  const run = open().videos.create(PROMPT);
+  expect(await endOf(run)).toMatchObject({ phase: 'done' });
+  expect(run.id).toMatch(/^[\w-]{16,128}$/);
+});
+
+it('relays bytes with credentials, and shows why the proxy rejected them', async () => {
+  browser.bytesStatus = { PUT: 403, POST: 401 };
+  browser.bytesReply = { code: 'unauthorized', message: 'Sign in first.', retry: false };
+  browser.answers = { upload: [{ put: 'p1', direct: { url: 'https://bucket/1', headers: {} } }] };
+  const run = open().videos.create({ first_frame_upload_id: new Blob(['1']) });
+  expect(await endOf(run)).toEqual({ code: 'unauthorized', message: 'Sign in first.' });
+  expect(browser.sends.map(({ method, withCredentials }) => [method, withCredentials])).toEqual([
+    ['PUT', false],
+    ['POST', true],
+  ]);
+});

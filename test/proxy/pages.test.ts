@@ -1,0 +1,140 @@
+// What a page gets to know: reasons, whether a repetition helps, and ends that cost no poll.
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import fastify from 'fastify';
+import { PreflightError } from 'gen-client';
+import { toNodeHandler } from 'gen-client/node';
+import { describe, expect, it, vi } from 'vitest';
+import { KEY, openApp } from './support.js';
+
+const INPUT = { prompt: 'a fox' };
+const ANN = { id: 'ann' };
+const uploads = (app: ReturnType<typeof openApp>) =>
+  app.sandbox.requests.filter(({ path }) => path === '/v1/uploads').length;
+
+it('a page that failed to get a video is told why', async () => {
+  const app = openApp({}, { clock: 'manual' });
+  const { job } = await app.client.videos.create(INPUT);
+  app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
+  const { body } = await app.post('watch', { ticket: await app.proxy.ticket(job.id, ANN) });
+  expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references or options.') });
+});
+
+it('two hundred tickets of finished jobs, made from the jobs, cost no poll', async () => {
+  const app = openApp({}, { clock: 'manual', jobDurationMs: 1 });
+  const { job } = await app.client.images.create(INPUT);
+  await app.sandbox.advance(60_000);
+  const final = await app.client.jobs.get(job.id);
+  const before = app.sandbox.requests.length;
+  const tickets = await Promise.all(Array.from({ length: 100 }, () => app.proxy.ticket(final, ANN)));
+  for (let half = 0; half < 2; half++) {
+    const { body } = await app.post('watch', { jobs: tickets.map((ticket) => ({ ticket })) });
+    const jobs = body.jobs as { status: string; file: string }[];
+    expect(new Set(jobs.map(({ status, file }) => `${status} ${typeof file}`))).toEqual(new Set(['completed string']));
+  }
+  expect(app.sandbox.requests).toHaveLength(before);
+});
+
+it('more than a hundred tickets, and none, are rejected', async () => {
+  const app = openApp();
+  for (const jobs of [[], Array.from({ length: 101 }, () => ({})), 'all'])
+    expect(await app.post('watch', { jobs })).toMatchObject({ status: 400, body: { code: 'invalid_watch' } });
+});
+
+describe('a rejection says whether a repetition helps', () => {
+  it.each<[string, object, object, string]>([
+    ['a create function that throws', { create: { videos: () => JSON.parse('{') } }, {}, '500 internal_error false'],
+    ['a limit', { limit: () => false }, {}, '429 rate_limited false'],
+    ['an empty balance', {}, { balanceTokens: 0 }, '502 service_error false'],
+    ['generation that is paused', {}, { dispatch: 'disabled' }, '502 dispatch_disabled false'],
+    [
+      'an app that refuses',
+      {
+        create: {
+          videos: () => {
+            throw new PreflightError('Your plan has no videos.', { code: 'plan_too_small', param: 'plan' });
+          },
+        },
+      },
+      {},
+      '400 plan_too_small false',
+    ],
+  ])('%s', async (_, options, sandboxOptions, expected) => {
+    const app = openApp(options, sandboxOptions);
+    const { status, body } = await app.post('videos', { key: KEY, input: INPUT });
+    expect(`${status} ${body.code} ${body.retry}`).toBe(expected);
+    expect(app.sandbox.jobs).toEqual([]);
+  });
+
+  it('a service that does not respond', async () => {
+    const app = openApp();
+    const client = app.client.withOptions({
+      maxRetries: 0,
+      fetch: () => Promise.reject(new TypeError('fetch failed')),
+    });
+    const { body } = await openApp({ client }).post('videos', { key: KEY, input: INPUT });
+    expect(body).toMatchObject({ code: 'service_error', retry: true });
+  });
+});
+
+it('without onError the errors of the app are printed', async () => {
+  const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const broken = new Error('a bug of the app');
+  const authorize = () => {
+    throw broken;
+  };
+  await openApp({ authorize, onError: undefined }).post('videos', { key: KEY, input: INPUT });
+  expect(print.mock.calls).toEqual([[broken]]);
+  print.mockRestore();
+});
+
+it('a user who begins uploads and leaves them takes 16 of a minute, and others are served', async () => {
+  const app = openApp();
+  const file = { mime_type: 'image/png', file_size: 10 };
+  const statuses = await Promise.all(Array.from({ length: 130 }, async () => (await app.post('upload', file)).status));
+  expect([statuses.filter((status) => status === 200).length, uploads(app)]).toEqual([16, 16]);
+  expect((await app.post('upload', file, { user: 'ben' })).status).toBe(200);
+});
+
+it('files without a type are known by their name, and messages are for people', async () => {
+  const app = openApp({ upload: () => true });
+  const heic = { file_name: 'fox.HEIC', mime_type: '', file_size: 10 };
+  expect((await app.post('upload', heic)).status).toBe(200);
+  const messageOf = async (file: object) => (await app.post('upload', file)).body.message;
+  expect(await messageOf({ ...heic, file_size: 0 })).toBe('The file is empty. Choose another one.');
+  expect(await messageOf({ ...heic, file_name: 'fox.txt' })).toBe(
+    'The file is not an image, a video, or a sound. Choose another one.',
+  );
+});
+
+describe('a JSON body that a framework has parsed', () => {
+  const { proxy } = openApp();
+  const handler = toNodeHandler(proxy);
+  const app = express();
+  app.use(express.json());
+  app.use('/api/gen', handler);
+
+  async function statusAt(url: string, body: string): Promise<number> {
+    const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
+    return (await fetch(`${url}/api/gen/videos`, { method: 'POST', headers, body })).status;
+  }
+  const bodies = [
+    [JSON.stringify({ key: KEY, input: INPUT }), 200],
+    ['{"key":"b5f1c0de-0000-4000-8000-000000000001","input":{"__proto__":{"model":"svc-video-pro"}}}', 400],
+  ] as const;
+
+  it.each(bodies)('of Express is checked as its bytes are: %s', async (body, expected) => {
+    const server = createServer(app as RequestListener);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    expect(await statusAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, body)).toBe(expected);
+    server.close();
+  });
+
+  it('of Fastify is accepted', async () => {
+    const server = fastify();
+    server.all('/api/gen/:verb', handler);
+    expect(await statusAt(await server.listen({ host: '127.0.0.1', port: 0 }), bodies[0][0])).toBe(200);
+    await server.close();
+  });
+});
