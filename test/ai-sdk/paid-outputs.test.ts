@@ -88,7 +88,7 @@ describe('a download', () => {
 
   it('that fails among others is a warning with its job and key, and an entry of the metadata', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
-    sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 404, code: 'not_found', times: 1 });
+    sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 1 });
     const model = gen.image('svc-image-fast');
     const { images, warnings, providerMetadata } = await generateImage({ model, prompt, n: 3, providerOptions: KEYED });
     expect(images).toHaveLength(2);
@@ -103,9 +103,16 @@ describe('a download', () => {
     ]);
   });
 
+  it('waits for a file that the service is still publishing', async () => {
+    const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
+    sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 404, code: 'not_found', times: 2 });
+    const { images, warnings } = await generateImage({ model: gen.image('svc-image-fast'), prompt });
+    expect({ images: images.length, warnings }).toEqual({ images: 1, warnings: [] });
+  });
+
   it('of which none succeeds names every job that is paid for', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
-    sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 404, code: 'not_found', times: 3 });
+    sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 3 });
     const asked = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
     const error = await asked.catch((thrown: Error) => thrown);
     for (const { id } of sandbox.jobs) expect(String(error)).toContain(id);

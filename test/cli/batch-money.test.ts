@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { CliHost } from '../../src/cli/session.js';
-import type { JobEvent } from '../../src/index.js';
+import type { ClientOptions, JobEvent } from '../../src/index.js';
 import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
@@ -17,6 +17,53 @@ const { prompts, batch: run, batchJson: batch } = batchOn(place);
 const images = (count: number) =>
   prompts(...Array.from({ length: count }, (_, at) => ({ ...IMAGE, prompt: `fox ${at}` })));
 const LOST = { match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true };
+
+describe('a 403 to the PUT of a file', () => {
+  const imageRows = () => {
+    const png = new Uint8Array(64);
+    png.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+    writeFileSync(inFolder('a.png'), png);
+    prompts(
+      ...Array.from({ length: 3 }, (_, at) => ({ prompt: `with ${at}`, first_frame_upload_id: 'a.png' })),
+      ...Array.from({ length: 2 }, (_, at) => ({ prompt: `without ${at}` })),
+    );
+  };
+
+  it('of storage: the row is uploaded again, and all rows are saved', async () => {
+    imageRows();
+    const storage = 'https://storage.test';
+    let refusals = 1;
+    const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
+      const request = new Request(input, init);
+      if (!request.url.startsWith(storage)) {
+        const response = await sandbox.fetch(request);
+        if (!request.url.endsWith('/v1/uploads')) return response;
+        return new Response((await response.text()).replaceAll(`${sandbox.baseUrl}/`, `${storage}/`), response);
+      }
+      if (refusals-- > 0) return new Response('<Error><Code>AccessDenied</Code></Error>', { status: 403 });
+      const { method, headers } = request;
+      const body = await request.arrayBuffer();
+      return sandbox.fetch(new Request(request.url.replace(storage, sandbox.baseUrl), { method, headers, body }));
+    };
+    const createClient = (options: ClientOptions) => sandbox.client({ ...options, fetch });
+    const words = ['batch', 'prompts.jsonl', ...QUICK, '--json', '--concurrency', '1'];
+    const { code, stdout } = await runCli(words, { ...place.options, createClient });
+    const { report } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+    expect({ code, ...report }).toMatchObject({ code: 0, completed: 5, failed: 0, notStarted: 0 });
+    expect(refusals).toBeLessThan(0);
+    expect(sandbox.jobs).toHaveLength(5);
+  });
+
+  it('of the service: only its row fails, and the next run completes it', async () => {
+    imageRows();
+    sandbox.faults.add({ match: { method: 'PUT' }, status: 403, times: 1 });
+    const first = await batch('--concurrency', '1');
+    expect(first.code).toBe(1);
+    expect(first.report).toMatchObject({ completed: 4, failed: 1, notStarted: 0 });
+    expect((await batch()).report).toMatchObject({ completed: 5, failed: 0 });
+    expect(sandbox.jobs).toHaveLength(5);
+  });
+});
 
 describe('--max-tokens', () => {
   it('holds while answers are lost: the row is sent again under its key before another unknown price', async () => {

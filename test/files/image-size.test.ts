@@ -51,8 +51,12 @@ describe('a name is reduced to a safe one', () => {
     ['con.png', 'image/png', '_con.png'],
     ['///', 'video/mp4', 'upload.mp4'],
     [undefined, 'audio/mpeg', 'upload.mp3'],
+    ['狐'.repeat(80), 'image/png', `${'狐'.repeat(25)}.png`],
+    ['𠮷'.repeat(80), 'image/png', `${'𠮷'.repeat(19)}.png`],
+    [`fox.${'x'.repeat(90)}`, 'image/png', `fox.${'x'.repeat(72)}.png`],
   ])('%j', (name, type, safe) => {
     expect(safeFileName(name, type)).toBe(safe);
+    expect(Buffer.byteLength(safe)).toBeLessThanOrEqual(80);
   });
 });
 

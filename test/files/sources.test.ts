@@ -116,6 +116,31 @@ describe('a source is recognised', () => {
   });
 });
 
+it('reads the Blob of jsdom, which has neither arrayBuffer() nor stream()', async () => {
+  vi.stubGlobal(
+    'FileReader',
+    class {
+      result: ArrayBuffer | undefined;
+      onload = () => {};
+      readAsArrayBuffer(blob: Blob) {
+        void Blob.prototype.arrayBuffer.call(blob).then((bytes) => {
+          this.result = bytes;
+          this.onload();
+        });
+      }
+    },
+  );
+  const bare = (blob: Blob): Blob =>
+    Object.defineProperties(blob, {
+      arrayBuffer: { value: undefined },
+      stream: { value: undefined },
+      slice: { value: (start: number, end: number) => bare(new Blob([BYTES.subarray(start, end)])) },
+    });
+  const source = recognizeSource(bare(new Blob([BYTES], { type: 'image/png' })));
+  expect(source).toMatchObject({ kind: 'a Blob', type: 'image/png', sizeBytes: 5, repeatable: true });
+  expect(await contentOf(source)).toEqual([...BYTES]);
+});
+
 describe('a source is refused', () => {
   const read = new Response('x');
   void read.text();

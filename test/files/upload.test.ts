@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { createReadStream } from 'node:fs';
+import { createReadStream, writeFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -206,6 +206,21 @@ const MP4 = new Uint8Array(3_000_000).map((_, at) => (at * 17) % 253);
 MP4.set([0, 0, 0, 24, ...Buffer.from('ftypisom')]);
 const blob = () => new Blob([MP4], { type: 'video/mp4' });
 const stream = () => blob().stream();
+
+it('fails for a file that is rewritten at the same size while it is sent', async () => {
+  const path = join(directory, 'changing.png');
+  await writeFile(path, PNG);
+  let isRewritten = false;
+  const onProgress = ({ sentBytes }: { readonly sentBytes: number }) => {
+    if (sentBytes === 0 || isRewritten) return;
+    isRewritten = true;
+    writeFileSync(path, PNG.toReversed());
+  };
+  const error = await failure(makeClient(service).uploads.upload(fromPath(path), { onProgress, maxRetries: 0 }));
+  expect(error).toMatchObject({ name: 'UploadError', step: 'put' });
+  expect(error.message).toMatch(/changing\.png" changed while it was sent\. Upload it again\./);
+  await expect.poll(() => service.log).toContain('DELETE /v1/uploads/:id');
+});
 
 describe('the PUT', () => {
   it('is repeated whole after a cut, and its progress begins anew', async () => {

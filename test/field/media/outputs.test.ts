@@ -6,6 +6,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { saveOutput } from '../../../src/adapters/node/index.js';
 import { copyOutput, createOutputHandler } from '../../../src/adapters/storage/index.js';
 import { GenClient } from '../../../src/index.js';
+import { createSandbox } from '../../../src/sandbox/index.js';
+import { outlivingStore } from '../../support/outliving-store.js';
 
 vi.mock('../../../src/runtime/clock.js', async (load) => (await import('../../files/quick-clock.js')).quickClock(load));
 
@@ -182,6 +184,27 @@ describe.each<[string, Answer]>([
     const handler = createOutputHandler({ client: clientOf([answer]).client, authorize: () => true });
     expect((await handler(new Request('https://app.test/job_1'))).status).toBe(502);
   });
+});
+
+it('unifi-protect#515: after a page, the create stays unfinished until its file is saved', async () => {
+  const sandbox = createSandbox({ jobDurationMs: 0 });
+  let isPage = true;
+  const fetch = (url: RequestInfo | URL, init?: RequestInit) =>
+    isPage && String(url).endsWith('/output') && init?.method !== 'HEAD'
+      ? Promise.resolve(new Response(PAGE, { headers: { 'content-type': 'text/plain' } }))
+      : sandbox.fetch(url, init);
+  const client = sandbox.client({ fetch, store: outlivingStore() });
+  const keys = async () => {
+    const found: string[] = [];
+    for await (const { idempotencyKey } of client.unfinishedCreates()) found.push(idempotencyKey);
+    return found;
+  };
+  const job = await client.images.createAndWait({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
+  expect(await saved(client, job)).toEqual(NOT_MEDIA);
+  expect(await keys()).toEqual(['order-1']);
+  isPage = false;
+  expect(await saved(client, job)).toMatchObject({ contentType: 'image/png' });
+  expect(await keys()).toEqual([]);
 });
 
 describe('a file that the service still publishes', () => {
