@@ -6,7 +6,7 @@ import { loadavg } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { machine, versionOf } from './frame.js';
 
-const THEMES = ['requests', 'cold-start', 'size', 'waiting', 'files', 'storage', 'webhooks', 'sandbox'];
+const THEMES = ['requests', 'cold-start', 'size', 'waiting', 'files', 'storage', 'store', 'webhooks', 'sandbox'];
 const PACKAGES = [
   'ky',
   'p-retry',

@@ -1,0 +1,59 @@
+// The file store: how long a create takes with it, and what finished jobs leave on the disk, beside the store of lines of text
+// that it replaced.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const ROOT = fileURLToPath(new URL('../', import.meta.url));
+const MEASURE = fileURLToPath(new URL('./store/measure.mjs', import.meta.url));
+/** The last commit with the store of lines. */
+const BEFORE = 'f95217e';
+const FINISHED = 100_000;
+
+interface Measured {
+  readonly createMs: number;
+  readonly slowMs: number;
+  readonly seconds: number;
+  readonly bytes: number;
+}
+
+async function measure(source: string, folder: string, name: string): Promise<Measured> {
+  const contents = `export { GenClient } from '${source}/src/index.ts'; export { fileStore } from '${source}/src/adapters/node/index.ts';`;
+  const outfile = join(folder, `${name}.mjs`);
+  const stdin = { contents, resolveDir: source };
+  await build({ stdin, outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
+  const words = [MEASURE, outfile, join(folder, `${name}.store`), String(FINISHED)];
+  return JSON.parse(execFileSync(process.execPath, words, { encoding: 'utf8' }).trim());
+}
+
+export async function run(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'gen-bench-store-'));
+  try {
+    const before = join(folder, 'before');
+    execFileSync('sh', ['-c', `mkdir ${before} && git archive ${BEFORE} src package.json | tar -x -C ${before}`], {
+      cwd: ROOT,
+    });
+    symlinkSync(join(ROOT, 'node_modules'), join(before, 'node_modules'));
+    writeFileSync(join(folder, 'package.json'), '{}');
+    const rows = [
+      ['SQLite', await measure(ROOT, folder, 'now')],
+      [`lines of text (${BEFORE})`, await measure(before, folder, 'before')],
+    ] as const;
+    const lines = rows.map(([name, it]) => {
+      const cells = [it.createMs.toFixed(2), it.slowMs.toFixed(2), (it.bytes / 1e6).toFixed(1), it.seconds.toFixed(0)];
+      return `| ${name} | ${cells.join(' | ')} |`;
+    });
+    return `## File store
+
+${FINISHED.toLocaleString('en')} jobs under keys of their own are created, waited for, and marked as stored, 64 at once, with a service that answers at once.
+
+| store | create, median ms | create, 99th percentile ms | MB on disk | seconds for all jobs |
+|---|---|---|---|---|
+${lines.join('\n')}`;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

@@ -1,0 +1,59 @@
+// Measures a file store through a client, with a service that answers at once. Run with the bundle of the package, the path of
+// the store, and the number of finished jobs. Prints one JSON document.
+import { readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const [bundle, path, finished] = process.argv.slice(2);
+const { GenClient, fileStore } = await import(pathToFileURL(bundle).href);
+const SEQUENTIAL = 400;
+const AT_ONCE = 64;
+
+let jobs = 0;
+const made = new Map();
+const client = new GenClient({
+  ...{ apiKey: 'sk_bench', baseUrl: 'https://bench.example', account: 'main', rateLimit: 'off' },
+  store: fileStore(path),
+  fetch: async (input, init) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    if (url.pathname.startsWith('/v1/jobs/')) return Response.json({ job: made.get(url.pathname.split('/').at(-1)) });
+    const key = new Headers(init?.headers ?? input.headers).get('idempotency-key');
+    const job = {
+      ...{ id: `job_${++jobs}`, status: 'completed', quotedTokenCost: 2, finalTokenCost: 2, key },
+      providerOutputUrl: 'https://bench.example/file',
+    };
+    made.set(job.id, job);
+    return Response.json({ job, quoted_token_cost: 2 });
+  },
+});
+
+async function finish() {
+  const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
+  await client.markStored(await client.waitForJob(job.id, { pollIntervalMs: 1 }));
+  made.delete(job.id);
+}
+
+const times = [];
+for (let at = 0; at < SEQUENTIAL; at++) {
+  const startMs = performance.now();
+  const { job } = await client.images.create({ prompt: 'a fox' });
+  times.push(performance.now() - startMs);
+  await client.markStored(await client.waitForJob(job.id, { pollIntervalMs: 1 }));
+}
+times.sort((a, b) => a - b);
+
+const startMs = performance.now();
+let left = Number(finished);
+const worker = async () => {
+  while (left-- > 0) await finish();
+};
+await Promise.all(Array.from({ length: AT_ONCE }, worker));
+const seconds = (performance.now() - startMs) / 1_000;
+await fileStore(path).close();
+const bytes = readdirSync(dirname(path))
+  .filter((name) => name.startsWith(basename(path)))
+  .reduce((sum, name) => sum + statSync(join(dirname(path), name)).size, 0);
+console.log(
+  JSON.stringify({ createMs: times[SEQUENTIAL / 2], slowMs: times[Math.floor(SEQUENTIAL * 0.99)], seconds, bytes }),
+);
+process.exit();
