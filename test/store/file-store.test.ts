@@ -405,6 +405,27 @@ describe('a disk', () => {
     vi.restoreAllMocks();
   });
 
+  it.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(
+    'that is read-only is read, and a write says what to allow',
+    async () => {
+      const [disk, mounted] = [join(folder, 'disk'), join(folder, 'mounted')];
+      for (const directory of [disk, mounted]) mkdirSync(directory);
+      const written = fileStore(join(disk, 'gen.store'));
+      await put(written, 'g', 'a', '1');
+      await written.close();
+      await run('sh', ['-c', `mount --bind ${disk} ${mounted} && mount -o remount,ro,bind ${mounted}`]);
+      const store = fileStore(join(mounted, 'gen.store'));
+      try {
+        expect(await valueIn(store, 'g', 'a')).toBe('1');
+        const error = await failure(put(store, 'g', 'a', '2'));
+        expect(error).toMatchObject({ message: expect.stringContaining('Allow this process'), recovery: 'fix_setup' });
+      } finally {
+        await store.close();
+        await run('umount', [mounted]);
+      }
+    },
+  );
+
   it('works under the permission model of Node (real processes)', async () => {
     const data = join(folder, 'data');
     mkdirSync(data);

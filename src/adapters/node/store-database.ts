@@ -1,7 +1,9 @@
 // The database of a file store: created in one step, checked before it is changed, and shared by processes.
 import {
+  accessSync,
   chmodSync,
   closeSync,
+  constants,
   existsSync,
   linkSync,
   openSync,
@@ -10,7 +12,9 @@ import {
   type Stats,
   statSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { systemClock } from '../../runtime/clock.js';
 import { GROUP_TABLES_SQL, type GroupTable, openGroupTable } from '../../store/group-table.js';
 import { setupError } from '../../store/store.js';
@@ -37,7 +41,7 @@ export interface StoreDatabase {
 export function openStoreDatabase(path: string): StoreDatabase {
   if (!existsSync(path)) createStoreFile(path);
   const { ino: inode } = checkFile(path);
-  const database = openSqlite(path);
+  const database = openSqlite(locationOf(path));
   const groups = openGroupTable({ exec: statementsOf(database) }, () => systemClock.now());
   return {
     transact(access, work) {
@@ -97,7 +101,7 @@ function checkFile(path: string): Stats {
   }
   if (stats.size === 0)
     throw setupError(`fileStore: "${path}" is empty. Restore it from a backup, or delete it to start a new store.`);
-  const database = openSqlite(path, { readOnly: true });
+  const database = openSqlite(locationOf(path), { readOnly: true });
   try {
     const { application_id: application } = database.prepare('pragma application_id').get() ?? {};
     const { user_version: format } = database.prepare('pragma user_version').get() ?? {};
@@ -111,6 +115,17 @@ function checkFile(path: string): Stats {
   }
   if ((stats.mode & OTHERS) !== 0) allowOnlyOwner(path, stats.mode);
   return stats;
+}
+
+/** Where nothing can be written, SQLite needs to know that nobody does: it would create its files beside the store otherwise. */
+function locationOf(path: string): string {
+  if (existsSync(`${path}-wal`)) return path;
+  try {
+    accessSync(dirname(path), constants.W_OK);
+    return path;
+  } catch {
+    return `${pathToFileURL(path)}?immutable=1`;
+  }
 }
 
 function allowOnlyOwner(path: string, mode: number): void {
