@@ -27,9 +27,8 @@ async function recordEnd(
     endCreate(tx, { ...end, id, jobId });
     return !wasEnded;
   });
-  const reported = written.then(
-    (isNew) => isNew !== undefined && recorded(isNew),
-    (error) => warn(`the end of job ${jobId} could not be recorded: ${reasonOf(error)}`),
+  const reported = written.then(recorded, (error) =>
+    warn(`the end of job ${jobId} could not be recorded: ${reasonOf(error)}`),
   );
   await ledger.awaitBriefly(reported);
 }

@@ -6,7 +6,7 @@ import type { Job, JobCall } from '../schemas/job.js';
 
 /** Where the end of a job is recorded. The same object for each store. */
 export interface JobRecords {
-  /** Waits briefly. Calls `recorded` once an entry has the end: true if this step ended it. A failure becomes a warning. */
+  /** Waits briefly. Calls `recorded`: true if this step ended the entry, undefined without an entry. A failure becomes a warning. */
   recordEnd(
     jobId: string,
     end: {
@@ -14,7 +14,7 @@ export interface JobRecords {
       readonly chargedTokens: number | undefined;
       readonly expiresMs: number | undefined;
     },
-    report: { recorded(isNew: boolean): void; warn(message: string): void },
+    report: { recorded(isNew: boolean | undefined): void; warn(message: string): void },
   ): Promise<void>;
 }
 

@@ -47,6 +47,12 @@ export function startTelemetry() {
       }
       return found;
     },
+    /** Every value of every instrument. */
+    async points() {
+      return (await measured()).flatMap(({ descriptor, dataPoints }) =>
+        dataPoints.map(({ attributes, value }) => ({ name: descriptor.name, attributes, value })),
+      );
+    },
     /** The provider and model of each value that has one. */
     async models(): Promise<string[]> {
       const points = (await measured()).flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => attributes));

@@ -112,11 +112,16 @@ function isWatched(core: ReporterCore, jobId: string, account = core.credentials
  */
 async function reportEnd({ warn }: ReporterCore, ended: EndedJob, jobId: string): Promise<void> {
   const { records, recorded, report, isOwn, ...end } = ended;
-  let isFirst = records.length === 0 && isOwn;
-  const entryEnded = (isNew: boolean) => {
+  let isFirst = false;
+  let withoutEntry = 0;
+  const entryEnded = (isNew: boolean | undefined) => {
+    if (isNew === undefined) {
+      withoutEntry += 1;
+      return;
+    }
     recorded();
     isFirst ||= isNew;
   };
   await Promise.all(records.map((it) => it.recordEnd(jobId, end, { recorded: entryEnded, warn })));
-  report(isFirst);
+  report(isFirst || (isOwn && withoutEntry === records.length));
 }

@@ -1,0 +1,75 @@
+// The query of docs/telemetry.md counts the charge of each job once, however many processes and readers see its end.
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { instrumentGenClient } from '../../src/adapters/otel/index.js';
+import { memoryStore } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { createWebhookHandler } from '../../src/webhooks/handler.js';
+import { startTelemetry } from './telemetry.js';
+
+const PARAMS = { prompt: 'a fox at dawn', model: 'svc-video-fast', webhook_url: 'https://app.example/hooks' } as const;
+
+let telemetry: ReturnType<typeof startTelemetry>;
+let stop = () => {};
+beforeEach(() => {
+  telemetry = startTelemetry();
+  const { tracerProvider, meterProvider } = telemetry;
+  stop = instrumentGenClient({ tracerProvider, meterProvider });
+});
+afterEach(async () => {
+  stop();
+  await telemetry.stop();
+});
+
+/** A name as the Prometheus exporter writes it. */
+const exported = (name: string) => name.replaceAll('.', '_');
+
+/** The documented query over the exported values, whose counters began at zero. */
+async function queried(): Promise<Record<string, number>> {
+  const guide = readFileSync(new URL('../../docs/telemetry.md', import.meta.url), 'utf8');
+  const query = /`sum by \((\w+)\) \(increase\((\w+)_total\{(\w+)="(\w+)"\}\[1h\]\)\)`/.exec(guide);
+  const [, by = '', metric, label = '', wanted] = query ?? [];
+  const sums: Record<string, number> = {};
+  for (const { name, attributes, value } of await telemetry.points()) {
+    const labels = Object.fromEntries(Object.entries(attributes).map(([key, text]) => [exported(key), String(text)]));
+    if (exported(name) !== metric || labels[label] !== wanted || typeof value !== 'number') continue;
+    sums[labels[by] ?? ''] = (sums[labels[by] ?? ''] ?? 0) + value;
+  }
+  return sums;
+}
+
+/** Three replicas of a service over one store; `receiver` gets the webhooks. */
+function replicas() {
+  let handler: (request: Request) => Promise<Response> = async () => new Response();
+  const sandbox = createSandbox({
+    clock: 'manual',
+    prices: 10,
+    webhookFetch: (input, init) => handler(new Request(input, init)),
+  });
+  const store = memoryStore();
+  const replica = (account: string) => sandbox.client({ store, account });
+  const [creator, reader, receiver] = [replica('first'), replica('second'), replica('third')];
+  handler = createWebhookHandler({ client: receiver, on: { 'job.completed': () => {} } });
+  return { sandbox, creator, reader, receiver };
+}
+
+it('counts a job once that ends by a webhook, and that replicas and readers poll', async () => {
+  const { sandbox, creator, reader } = replicas();
+  const { job } = await creator.videos.create(PARAMS);
+  const waits = [creator.waitForJob(job), creator.waitForJob(job.id), reader.waitForJob(job.id)];
+  await sandbox.advance(600_000);
+  await Promise.all(waits);
+  await sandbox.settled();
+  for (const client of [creator, reader]) await client.jobs.get(job.id);
+  expect(await queried()).toEqual({ 'svc-video-fast': 10 });
+});
+
+it('adds up jobs that one replica creates and another polls', async () => {
+  const { sandbox, creator, reader } = replicas();
+  const created = await Promise.all([creator.videos.create(PARAMS), creator.videos.create(PARAMS)]);
+  await sandbox.advance(600_000);
+  await sandbox.settled();
+  for (const { job } of created) for (const client of [reader, creator, reader]) await client.jobs.get(job.id);
+  const sums = await queried();
+  expect(Object.values(sums).reduce((sum, tokens) => sum + tokens, 0)).toBe(20);
+});
