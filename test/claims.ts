@@ -78,7 +78,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/waiting.md': [
     [
-      'It never falls, stays at 0.99 until the job has ended',
+      'It never decreases, and stays at 0.99 or less until the job has ended',
       'test/waiting/watch-job.test.ts',
       'estimates from the jobs that have completed: progress grows up to 0.99, and etaMs is what is left',
     ],
@@ -118,7 +118,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       '%i ends the wait at once',
     ],
     [
-      'Where no read is free within two seconds, the event itself ends the waits on a completed job',
+      'the event itself ends the waits on a completed job',
       'test/waiting/webhooks.test.ts',
       'ends the wait at once where no read is free within two seconds, without the cost and the expiry',
     ],
@@ -170,7 +170,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/telemetry.md': [
     [
-      'The last 10,000 jobs of a process are remembered',
+      'A process remembers its last 10,000 jobs',
       'test/events/memory.test.ts',
       'is bounded by 10,000 jobs for all accounts together, and the traces of those before are ended',
     ],
