@@ -105,11 +105,16 @@ async function anHonestPage(page: Page): Promise<string> {
 async function watched(page: Page, { ticket, ...first }: Answer['body']): Promise<Answer['body']> {
   let answer: Answer['body'] = first;
   while (!answer.final) {
-    const next = await page.post('watch', { ticket, seen: answer.status });
+    const next = await page.post('watch', { jobs: [{ ticket, seen: answer.status }] });
     equal('the progress', next.status, 200);
-    answer = next.body;
+    answer = { ...answer, ...jobOf(next) };
   }
   return answer;
+}
+
+/** What a watch says of its only job. */
+function jobOf({ body }: Answer): Answer['body'] {
+  return (body.jobs as readonly (Answer['body'] | null)[])[0] ?? {};
 }
 
 interface Hostile {
@@ -122,15 +127,15 @@ interface Hostile {
 async function hostileRequests({ ann, nobody, ticket }: Hostile): Promise<void> {
   const ask = { key: `${KEY}2`, input: { prompt: 'a fox' } };
   const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
-  const long = new Blob([JSON.stringify({ ...ask, input: { prompt: 'a'.repeat(70_000) } })]);
+  const long = new Blob([JSON.stringify({ ...ask, input: { prompt: 'a'.repeat(140_000) } })]);
   const cases: readonly (readonly [name: string, status: number, attack: () => Promise<Answer>])[] = [
     ['no session', 401, () => nobody.post('images', ask)],
     ['another site', 403, () => ann.post('images', ask, foreign)],
-    ['a forged ticket', 404, () => ann.post('watch', { ticket: `${ticket.split('.')[0]}.${'A'.repeat(43)}` })],
-    ['a rewritten ticket', 404, () => ann.post('watch', { ticket: rewritten(ticket) })],
-    ['a body of 70 kB without a length', 413, () => ann.post('images', long.stream())],
+    ['a body of 140 kB without a length', 413, () => ann.post('images', long.stream())],
   ];
   for (const [name, status, attack] of cases) equal(name, (await attack()).status, status);
+  for (const wrong of [`${ticket.split('.')[0]}.${'A'.repeat(43)}`, rewritten(ticket)])
+    equal('a forged ticket', jobOf(await ann.post('watch', { jobs: [{ ticket: wrong }] })).code, 'not_found');
 }
 
 /** The ticket for another job, under its old signature. */

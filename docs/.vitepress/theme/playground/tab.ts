@@ -19,10 +19,11 @@ export function stayInTab(app: App): void {
 /** XMLHttpRequest as far as `gen-client/page` uses it. */
 abstract class TabRequest {
   readonly upload: { onprogress?: (event: { readonly loaded: number }) => void } = {};
-  onload?: () => void;
-  onerror?: () => void;
-  onabort?: () => void;
+  onloadend?: () => void;
   status = 0;
+  response: unknown = null;
+  responseType = '';
+  withCredentials = false;
   protected url = '';
   readonly #headers = new Headers();
   #method = 'GET';
@@ -38,7 +39,7 @@ abstract class TabRequest {
 
   abort(): void {
     this.#isAborted = true;
-    this.onabort?.();
+    this.onloadend?.();
   }
 
   async send(file: Blob): Promise<void> {
@@ -48,10 +49,11 @@ abstract class TabRequest {
     }
     if (this.#isAborted) return;
     try {
-      this.status = (await this.answer({ method: this.#method, headers: this.#headers, body: file })).status;
-      this.onload?.();
-    } catch {
-      this.onerror?.();
+      const answer = await this.answer({ method: this.#method, headers: this.#headers, body: file });
+      this.response = await answer.json().catch(() => null);
+      this.status = answer.status;
+    } finally {
+      this.onloadend?.();
     }
   }
 
