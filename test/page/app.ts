@@ -2,8 +2,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import type { GenClient } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
-import { createGenProxy, type DefaultInput } from 'gen-client/proxy';
+import { createGenProxy, type DefaultInput, type GenProxy } from 'gen-client/proxy';
 import { createSandbox, type Listening, type Sandbox } from 'gen-client/sandbox';
 import { ROOT } from '../support/build.js';
 
@@ -11,6 +12,8 @@ import { ROOT } from '../support/build.js';
 export interface PageApp {
   readonly url: string;
   readonly sandbox: Sandbox;
+  readonly client: GenClient;
+  readonly proxy: GenProxy;
   /** Requests that reached the proxy, as `POST videos`. */
   readonly asked: string[];
   /** How many of them are not answered yet. */
@@ -75,10 +78,12 @@ export async function startApp(options: {
       return answer;
     }),
   );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
   const app: PageApp = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     sandbox,
+    client,
+    proxy,
     asked,
     open: () => open,
     creates: Promise.resolve(),

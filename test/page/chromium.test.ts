@@ -1,6 +1,7 @@
 // The page part and the React hook in a real browser. React is installed for test/runtimes.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Browser, hasChromium, launch, type Page } from '../sandbox-doors/browser.js';
@@ -175,9 +176,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     await open({ jobMs: 2_000, speed: 1 });
     const random = seeded(7);
     // From this moment on the run is kept: a reload before it sends nothing, and so loses nothing that is paid.
-    await tab.evaluate(
-      reached(`gen.videos.create({ prompt: 'a fox over reloads' })`, `run.get().phase === 'creating'`),
-    );
+    await tab.evaluate(reached(`gen.videos.create({ prompt: 'a fox over reloads' })`, '!run.get().isCancelable'));
     for (let reload = 0; reload < 6; reload++) {
       await tab.evaluate(`new Promise((resolve) => setTimeout(resolve, ${Math.floor(random() * 500)}))`);
       await tab.goto(app.url);
@@ -197,7 +196,12 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   ])('a run that is %s is not shown to the next user of the tab, and makes nothing', async (phase, prompt, code) => {
     await open({ jobMs: 200, speed: 10 });
     if (phase === 'creating') app.creates = new Promise(() => {});
-    await tab.evaluate(reached(`gen.videos.create({ prompt: '${prompt}' })`, `run.get().phase === '${phase}'`));
+    await tab.evaluate(
+      reached(
+        `gen.videos.create({ prompt: '${prompt}' })`,
+        `run.get().phase === '${phase}' && !run.get().isCancelable`,
+      ),
+    );
     expect(await kept(tab)).toHaveLength(1);
     await until(() => expect(app.sandbox.jobs).toHaveLength(1));
     await tab.goto('about:blank');
@@ -227,6 +231,52 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     await tab.goto(app.url);
     expect([await tab.evaluate('runs.length'), (await kept(other)).length]).toEqual([0, 1]);
     expect(app.sandbox.jobs).toHaveLength(2);
+  });
+
+  it.each([6, 12])('with %i runs another request takes less than a second, and the page holds one', async (count) => {
+    await open({ jobMs: 60_000, speed: 1 });
+    const prompts = JSON.stringify(Array.from({ length: count }, (_, at) => `fox ${at}`));
+    await tab.evaluate(
+      `Promise.all(${prompts}.map((prompt) => { const one = gen.videos.create({ prompt }); return ${reached('one', "run.get().phase === 'waiting'")}; }))`,
+    );
+    await until(() => expect(app.open()).toBe(1));
+    const took = await tab.evaluate<number>(
+      `(async () => { const start = performance.now(); await (await fetch('/ping')).text(); return performance.now() - start; })()`,
+    );
+    expect(took).toBeLessThan(1_000);
+    expect([app.open(), app.sandbox.jobs.length]).toEqual([1, count]);
+  });
+
+  it('stop() and the same create() in one tick, while the create is in flight, make one job', async () => {
+    await open({ jobMs: 200, speed: 10 });
+    let answer = () => {};
+    app.creates = new Promise<void>((resolve) => (answer = resolve));
+    await tab.evaluate(reached(`window.first = gen.videos.create({ prompt: 'a fox' })`, '!run.get().isCancelable'));
+    await until(() => expect(app.sandbox.jobs).toHaveLength(1));
+    await tab.evaluate(`first.stop(); window.second = gen.videos.create({ prompt: 'a fox' }); undefined`);
+    await until(() => expect(posts('videos')).toBe(2));
+    answer();
+    expect(await tab.evaluate(endOf('second'))).toEqual(DONE);
+    expect([app.sandbox.jobs.length, await tab.evaluate('first.id === second.id')]).toEqual([1, true]);
+  });
+
+  const lan = Object.values(networkInterfaces())
+    .flat()
+    .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+  it.runIf(lan)('works over plain HTTP from an address that is not loopback', async () => {
+    await open({ jobMs: 200, speed: 10 });
+    await tab.goto(app.url.replace('127.0.0.1', lan ?? ''));
+    expect(await tab.evaluate('isSecureContext')).toBe(false);
+    expect(await tab.evaluate(endOf(`gen.videos.create({ prompt: 'a fox' })`))).toEqual(DONE);
+  });
+
+  it('a link that is opened by itself plays the video', async () => {
+    await open({ jobMs: 200, speed: 10 });
+    const job = await app.client.videos.createAndWait({ prompt: 'a fox' });
+    await tab.goto(`${app.url}api/gen/${await app.proxy.link(job, { expiresInMs: 60_000 })}`);
+    await until(async () =>
+      expect(await tab.evaluate("document.querySelector('video')?.readyState ?? 0")).toBeGreaterThan(0),
+    );
   });
 
   it('a reload with finished runs sends no create and reads nothing', async () => {
