@@ -90,7 +90,7 @@ export function createBudget(options: BudgetOptions): Budget {
   const { maxTokens, per = 'total', scope = 'default', store, unknownPrice } = options;
   const terms: BudgetTerms = { scope, per, maxTokens };
   const countIn = ({ store: ofClient, clock }: ClientHome) => ({
-    store: store ?? ofClient ?? processStore('creates', clock),
+    store: store ?? ofClient ?? processStore(clock),
     terms,
   });
   /** That of the client that used the budget last. */

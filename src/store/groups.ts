@@ -1,11 +1,16 @@
-import { keepLast } from '../runtime/keep-last.js';
+import { setAndEvict } from '../runtime/set-and-evict.js';
 import type { StoreChanges, StoredValues } from './port.js';
-
-type Value = readonly [value: string, untilMs: number];
 
 interface Group {
   version: number;
-  readonly values: Map<string, Value>;
+  /** How many values it has. */
+  size: number;
+}
+
+interface Value {
+  readonly group: Group;
+  readonly text: string;
+  readonly untilMs: number;
 }
 
 /** Values that each write checks for expiry. All at once would take too long when there are a million. */
@@ -14,13 +19,15 @@ const SWEPT_PER_WRITE = 4;
 /** The groups of a store in memory. */
 export class MemoryGroups {
   readonly #groups = new Map<string, Group>();
+  /** The values of all groups. A map in each group would take more memory than its value. */
+  readonly #values = new Map<string, Value>();
   readonly #now: () => number;
   readonly #max: number;
   #sweeper: Iterator<void> | undefined;
   /** A group that was deleted never repeats a version. */
   #lastVersion = 0;
 
-  /** Only the newest `max` groups are kept. */
+  /** Evicts the oldest values beyond `max`. */
   constructor(now: () => number, max = Number.POSITIVE_INFINITY) {
     this.#now = now;
     this.#max = max;
@@ -28,28 +35,40 @@ export class MemoryGroups {
 
   read(name: string, keys: readonly string[]): StoredValues {
     const nowMs = this.#now();
-    const group = this.#groups.get(name);
     const values: Record<string, string> = Object.create(null);
     for (const key of keys) {
-      const [value, untilMs = 0] = group?.values.get(key) ?? [];
-      if (value !== undefined && untilMs > nowMs) values[key] = value;
+      const value = this.#values.get(idOf(name, key));
+      if (value && value.untilMs > nowMs) values[key] = value.text;
     }
-    return { version: String(group?.version ?? 0), nowMs, values };
+    return { version: String(this.#groups.get(name)?.version ?? 0), nowMs, values };
   }
 
   write(name: string, version: string, changes: StoreChanges): boolean {
-    const group = this.#groups.get(name) ?? { version: 0, values: new Map() };
+    const group = this.#groups.get(name) ?? { version: 0, size: 0 };
     if (String(group.version) !== version) return false;
     this.#lastVersion += 1;
     group.version = this.#lastVersion;
+    this.#groups.set(name, group);
     const nowMs = this.#now();
     for (const [key, change] of Object.entries(changes)) {
-      if (change === null) group.values.delete(key);
-      else group.values.set(key, [change.value, Math.ceil(nowMs + change.ttlMs)]);
+      const id = idOf(name, key);
+      this.#delete(id);
+      if (change !== null) this.#set(id, { group, text: change.value, untilMs: Math.ceil(nowMs + change.ttlMs) });
     }
-    keepLast(this.#groups, name, group, this.#max);
     this.#sweep();
     return true;
+  }
+
+  #set(id: string, value: Value): void {
+    value.group.size += 1;
+    const evicted = setAndEvict(this.#values, id, value, this.#max);
+    if (evicted) evicted.group.size -= 1;
+  }
+
+  #delete(id: string): void {
+    const value = this.#values.get(id);
+    if (value) value.group.size -= 1;
+    this.#values.delete(id);
   }
 
   #sweep(): void {
@@ -62,13 +81,19 @@ export class MemoryGroups {
   }
 
   *#sweepAll(): Generator<void> {
-    for (const [name, { values }] of this.#groups) {
-      // Keeps the version, because readers know when the key expires.
-      for (const [key, [, untilMs]] of values) {
-        if (untilMs <= this.#now()) values.delete(key);
-        yield;
-      }
-      if (values.size === 0) this.#groups.delete(name);
+    for (const [id, { untilMs }] of this.#values) {
+      if (untilMs <= this.#now()) this.#delete(id);
+      yield;
+    }
+    for (const [name, { size }] of this.#groups) {
+      if (size === 0) this.#groups.delete(name);
+      yield;
     }
   }
+}
+
+/** Returns what identifies a value. The length of the group's name makes it unique. */
+function idOf(group: string, key: string): string {
+  // `join` returns a flat string. A template would retain the strings that it was made of.
+  return [group.length, group, key].join(':');
 }

@@ -1,6 +1,6 @@
 // What a process learns about an account from the service's responses: prices, and how long jobs take.
 import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/read-order.js';
-import { keepLast } from '../runtime/keep-last.js';
+import { setAndEvict } from '../runtime/set-and-evict.js';
 import type { PricedCall } from '../schemas/budget.js';
 
 /** The most values of one kind. The oldest are evicted. */
@@ -15,7 +15,7 @@ export class LearnedValues<V> {
   }
 
   learn(name: string, value: V): void {
-    keepLast(this.#known, name, value, MAX_VALUES);
+    setAndEvict(this.#known, name, value, MAX_VALUES);
   }
 }
 

@@ -1,7 +1,7 @@
 import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/gen-error.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { type Clock, type Random, systemClock } from '../runtime/clock.js';
+import type { Clock, Random } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import { mustBe } from '../schemas/show.js';
 import { MemoryGroups } from './groups.js';
@@ -109,22 +109,20 @@ export function isInProcess(store: Store): boolean {
 /** A {@link Store} with notifications between processes. */
 export type NotifyingStore = Store & Required<Pick<Store, 'publish' | 'subscribe'>>;
 
-/** What this process keeps without a store of its own. Of handled events, the oldest are forgotten first. */
-const MOST_KEPT = { creates: Number.POSITIVE_INFINITY, events: 10_000 } as const;
 const PROCESS = Symbol.for('gen-client.process-stores');
 
-export function processStore(what: keyof typeof MOST_KEPT, clock: Clock = systemClock): Store {
-  const home: typeof globalThis & { [PROCESS]?: Record<typeof what, WeakMap<Clock, Store>> } = globalThis;
-  home[PROCESS] ??= { creates: new WeakMap(), events: new WeakMap() };
-  const stores = home[PROCESS][what];
-  const store = stores.get(clock) ?? memoryStoreOn(clock, MOST_KEPT[what]);
-  stores.set(clock, store);
+/** Returns the store of a process that has no other one: the same for every copy of the package. */
+export function processStore(clock: Clock): Store {
+  const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
+  home[PROCESS] ??= new WeakMap();
+  const store = home[PROCESS].get(clock) ?? memoryStoreOn(clock);
+  home[PROCESS].set(clock, store);
   return store;
 }
 
-/** A {@link Store} in memory on a clock that a test or a sandbox holds. `most` groups are kept, the newest. */
-export function memoryStoreOn(clock: Clock, most = Number.POSITIVE_INFINITY): NotifyingStore {
-  const groups = new MemoryGroups(() => clock.now(), most);
+/** Creates a {@link Store} in memory. Its newest `max` values are retained. */
+export function memoryStoreOn(clock: Clock, max = Number.POSITIVE_INFINITY): NotifyingStore {
+  const groups = new MemoryGroups(() => clock.now(), max);
   const store: NotifyingStore = {
     read: async (group, keys) => groups.read(group, keys),
     write: async (group, version, changes) => groups.write(group, version, changes),

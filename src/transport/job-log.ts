@@ -1,6 +1,6 @@
 // What this process knows of the jobs of an account, so that each phase of a job is reported once.
 
-import { keepLast } from '../runtime/keep-last.js';
+import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
 import type { JobRecords } from './create-run.js';
 import type { JobEvent, JobTrace, TraceChannel } from './events.js';
@@ -172,7 +172,7 @@ export class JobLog {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
     const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, records: [] };
-    const evicted = keepLast(jobs, key, logged, MAX_JOBS);
+    const evicted = setAndEvict(jobs, key, logged, MAX_JOBS);
     if (evicted) endTrace(evicted);
     return logged;
   }

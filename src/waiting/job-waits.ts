@@ -2,7 +2,7 @@ import { GenError } from '../errors/index.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
 import { type Clock, nextTurn } from '../runtime/clock.js';
-import { keepLast } from '../runtime/keep-last.js';
+import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isFields } from '../schemas/envelope.js';
 import { type CompletedJob, isSettled, type Job } from '../schemas/job.js';
 import { jobIn } from '../schemas/webhook-event.js';
@@ -51,7 +51,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   const used = new Map<string, PollScheduler>();
   const scheduling = async () => {
     const { id, ...at } = await schedulingOf();
-    keepLast(used, id, at.scheduler, MAX_ACCOUNTS);
+    setAndEvict(used, id, at.scheduler, MAX_ACCOUNTS);
     return at;
   };
   // Events don't identify the account, so try every scheduler. True if a wait matched.

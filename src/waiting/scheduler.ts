@@ -1,7 +1,7 @@
 import { endsWait, isRateLimited, isStrayPage, MAX_WITHOUT_FILE_MS } from '../rules/failure-kind.js';
 import { ENDED, type JobProgress, readPauseMs } from '../rules/read-order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
-import { keepLast } from '../runtime/keep-last.js';
+import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { JobDurations } from '../store/learned-values.js';
 import type { JobNotification } from './notifications.js';
@@ -188,7 +188,7 @@ export class PollScheduler {
     const entry = this.#entries.get(notification.id);
     if (!entry) {
       if (!this.#announced.get(notification.id)?.isVerified)
-        keepLast(this.#announced, notification.id, notification, MAX_NOTIFICATIONS);
+        setAndEvict(this.#announced, notification.id, notification, MAX_NOTIFICATIONS);
       return false;
     }
     this.#announce(entry, notification);

@@ -1,7 +1,7 @@
 // What a process takes from the answers of a shared store, how often it asks, and what it says when the store is away.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/index.js';
-import { boundedStore, isSetupError, processStore, type Store, updateGroup } from '../../src/store/store.js';
+import { boundedStore, isSetupError, type Store, updateGroup } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const random = { next: () => 0.5, uuid: () => 'id' };
@@ -89,18 +89,4 @@ describe('an update', () => {
     const aborted = updateGroup(where, [], () => ({ changes: {}, result: 1 }), stop.signal);
     expect(await errorOf(aborted)).toBe(stop.signal.reason);
   });
-});
-
-it('a process remembers its last ten thousand events, by its clock', async () => {
-  const clock = virtualClock();
-  const store = processStore('events', clock);
-  expect([processStore('events', clock) === store, processStore('events', virtualClock()) === store]).toEqual([
-    true,
-    false,
-  ]);
-  for (let at = 0; at <= 10_000; at++) await store.write(`event ${at}`, '0', { seen: { value: 'yes', ttlMs: 1_000 } });
-  const seen = async (at: number) => (await store.read(`event ${at}`, ['seen'])).values.seen;
-  expect([await seen(0), await seen(1), await seen(10_000)]).toEqual([undefined, 'yes', 'yes']);
-  await clock.advance(1_000);
-  expect(await seen(1)).toBeUndefined();
 });

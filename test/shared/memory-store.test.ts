@@ -2,6 +2,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';
+import { systemClock } from '../../src/runtime/clock.js';
 import { isInProcess, memoryStoreOn, processStore, STORE, storeOf } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
@@ -24,7 +25,7 @@ describe('a store in memory', () => {
     expect(await versionOf('over')).not.toBe(before);
   });
 
-  it('keeps any name, key and value apart, whatever it is made of', async () => {
+  it('keeps any group, key, and value apart, whatever its characters', async () => {
     const store = memoryStoreOn(virtualClock());
     const texts = ['', ' ', '1 2 3', '__proto__', '\ud800', 'ü\n\0', '{}'];
     for (const group of texts)
@@ -39,7 +40,7 @@ describe('a store in memory', () => {
       }
   });
 
-  it('keeps the newest of its groups where it was made for so many, and a group is as new as its last write', async () => {
+  it('keeps its newest values if it was created for so many, and a value is as new as its last write', async () => {
     const store = memoryStoreOn(virtualClock(), 2);
     await store.write('one', '0', { a: set('1') });
     await store.write('two', '0', { a: set('2') });
@@ -104,12 +105,12 @@ it('the store of a client is found by what is made with the client', () => {
   expect([storeOf({ [STORE]: store }), storeOf({})]).toEqual([store, undefined]);
 });
 
-it('the events of this process are in one store for each clock, whichever copy of the package asks', async () => {
-  const store = processStore('events');
-  expect(processStore('events')).toBe(store);
+it('a process has one store for each clock, whichever copy of the package asks', async () => {
+  const store = processStore(systemClock);
+  expect(processStore(systemClock)).toBe(store);
   vi.resetModules();
   const copy = await import('../../src/store/store.js');
-  const clock = virtualClock();
   expect(copy.processStore).not.toBe(processStore);
-  expect(copy.processStore('events', clock)).toBe(processStore('events', clock));
+  expect(copy.processStore(systemClock)).toBe(store);
+  expect(copy.processStore(virtualClock())).not.toBe(store);
 });

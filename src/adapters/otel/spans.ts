@@ -12,7 +12,7 @@ import {
 } from '@opentelemetry/api';
 import { modelCapabilities } from '../../catalog.js';
 import { systemClock } from '../../runtime/clock.js';
-import { keepLast } from '../../runtime/keep-last.js';
+import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { sha256Of } from '../../runtime/sha256.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
@@ -155,7 +155,7 @@ export class SpanRecorder {
     span.setAttribute('gen_client.job.id', job.jobId);
     generate.span.addLink(jobLink(job.jobId));
     generate.created = () => span.end(now);
-    keepLast(this.#contexts, job.jobId, generate.span.spanContext(), REMEMBERED_SPANS);
+    setAndEvict(this.#contexts, job.jobId, generate.span.spanContext(), REMEMBERED_SPANS);
     const end = () => {
       this.#pending.delete(end);
       this.#endJob(job);

@@ -1,6 +1,6 @@
 // The creates of pages. A key creates one job, however often it is sent.
 import type { Clock } from '../../runtime/clock.js';
-import { keepLast } from '../../runtime/keep-last.js';
+import { setAndEvict } from '../../runtime/set-and-evict.js';
 import type { JobCall, CreatedJob as ServiceJob } from '../../schemas/job.js';
 import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
 import { type JobView, jobView } from './job-view.js';
@@ -72,7 +72,7 @@ export class Creates<User extends ProxyUser> {
     // On Workers a promise ends with the request that made it, and no other may wait for it.
     if (!clock.perRequest) this.#keys.set(key, { digest, created });
     try {
-      keepLast(this.#keys, key, { digest, created: await created }, MAX_KEYS);
+      setAndEvict(this.#keys, key, { digest, created: await created }, MAX_KEYS);
     } catch (error) {
       this.#keys.delete(key);
       throw error;

@@ -3,7 +3,7 @@ import type { GenClient } from '../../client/client.js';
 import { UploadError } from '../../errors/index.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { callObserver } from '../../runtime/callbacks.js';
-import { keepLast } from '../../runtime/keep-last.js';
+import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { mediaTypeOfName, type UploadType, uploadTypeOf } from '../../schemas/media-type.js';
 import { putUrl } from '../../uploading/upload.js';
 import { type OpenRequest, OpenRequests } from './open-requests.js';
@@ -73,7 +73,7 @@ export class PageUploads {
     const params = { ...file, upload_type: uploadType };
     const created = await whilePresent(signal, this.#client.uploads.create(params, { signal }));
     const { upload_id: id, headers } = created;
-    keepLast(this.#unfinished, id, open, MAX_REMEMBERED);
+    setAndEvict(this.#unfinished, id, open, MAX_REMEMBERED);
     const { baseUrl } = this.#client.toJSON();
     const base = typeof baseUrl === 'string' ? baseUrl : undefined;
     const { href: url } = putUrl(created, base);
@@ -118,7 +118,7 @@ export class PageUploads {
 
   /** A job uses these uploads until it ends. */
   usedBy(jobId: string, ids: readonly string[]): void {
-    if (ids.length > 0) keepLast(this.#used, jobId, ids, MAX_REMEMBERED);
+    if (ids.length > 0) setAndEvict(this.#used, jobId, ids, MAX_REMEMBERED);
   }
 
   jobEnded(jobId: string): void {

@@ -2,7 +2,7 @@
 import type { GenClient } from '../../client/client.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
 import { onAbort } from '../../runtime/deadline.js';
-import { keepLast } from '../../runtime/keep-last.js';
+import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { type JobView, jobView } from './job-view.js';
 import type { OpenRequest, OpenRequests } from './open-requests.js';
 
@@ -77,7 +77,7 @@ export class Watches {
 
   note(id: string, view: JobView): void {
     if (!view.final || this.#ends.has(id)) return;
-    keepLast(this.#ends, id, view, MAX_ENDS);
+    setAndEvict(this.#ends, id, view, MAX_ENDS);
     this.#onEnd(id);
   }
 

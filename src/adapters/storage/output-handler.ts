@@ -9,7 +9,7 @@ import { readUpTo } from '../../runtime/bytes.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { systemClock } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
-import { keepLast } from '../../runtime/keep-last.js';
+import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { FIRST_BYTES, mediaTypeOf } from '../../schemas/file-type.js';
 import { safeContentType } from '../../schemas/media-type.js';
 import type { GetOptions, OutputSource } from './destination.js';
@@ -173,7 +173,7 @@ class Handling {
       const found = await this.#read(jobId, asked).catch(() => undefined);
       if (found === undefined) return label;
       const { bytes: head } = await readUpTo(found.body, FIRST_BYTES);
-      keepLast(this.#types, jobId, mediaTypeOf({ head }), MAX_TYPES);
+      setAndEvict(this.#types, jobId, mediaTypeOf({ head }), MAX_TYPES);
     }
     return this.#types.get(jobId) ?? label;
   }

@@ -1,7 +1,7 @@
 // Idempotency keys that callers chose: the service answers a known key with its first job, whatever the params.
 import { PreflightError } from '../../errors/client-errors.js';
 import { canHaveCreated } from '../../rules/preflight.js';
-import { keepLast } from '../../runtime/keep-last.js';
+import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobCall } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
@@ -27,11 +27,11 @@ export const usedKeysLayer: Layer = async (call, next) => {
   const known = used.get(key);
   if (known && known.digest !== digest) throw reuseError(call, known.jobId);
   const inFlight: UsedKey = { digest };
-  if (!known) keepLast(used, key, inFlight, MAX_KEYS);
+  if (!known) setAndEvict(used, key, inFlight, MAX_KEYS);
   try {
     const answer = await next(call);
     const shown = 'failure' in answer.decoded ? undefined : request.shows?.(answer.decoded.data as never);
-    if (shown) keepLast(used, key, { digest, jobId: shown.job.id }, MAX_KEYS);
+    if (shown) setAndEvict(used, key, { digest, jobId: shown.job.id }, MAX_KEYS);
     return answer;
   } finally {
     if (used.get(key) === inFlight) used.delete(key);
