@@ -127,6 +127,7 @@ export function ledgerCreate({ ledger, id, owner, asked }: ClaimedEntry, isResum
     async end(isDelivered) {
       const end = { id, owner, isDelivered, isResumed };
       const closed = ledger.record((tx) => closeRun(tx, end), keysOf(id, asked));
+      ledger.retain(id);
       await ledger.awaitBriefly(closed.finally(() => ledger.endCall(owner)));
     },
   };
@@ -318,6 +319,7 @@ async function recordAccepted(
   };
   const writes = creates.map(({ ledger, id, owner, asked }) => {
     const recorded = ledger.record((tx) => acceptCreate(tx, { id, owner, asked, ...response }), keysOf(id, asked));
+    ledger.retain(id);
     const reported = recorded.then(
       (isUnpriced) => isUnpriced && core.warn(unpricedWarning(job.id)),
       (error) => core.warn(`job ${job.id} could not be recorded: ${reasonOf(error)}`),

@@ -9,6 +9,7 @@ import {
   type SendRequest,
   type SendResult,
 } from '../rules/ledger.js';
+import { evictCreate } from '../rules/ledger-budgets.js';
 import {
   createKey,
   INDEX_KEYS,
@@ -19,11 +20,15 @@ import {
   STEP_KEYS,
 } from '../rules/ledger-transaction.js';
 import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
+import { setAndEvict } from '../runtime/set-and-evict.js';
 import type { QueuedCall } from '../store/call-queue.js';
 import { leasesOf } from '../store/port.js';
 import { isInProcess, type Store } from '../store/store.js';
 import { createRoomQueue, type RoomQueue, type RoomRequest } from './room-queue.js';
 import { LedgerSteps, type Rule, type StepOptions } from './steps.js';
+
+/** Creates that the memory of a process retains for its budgets and its callers' keys. The oldest are evicted. */
+const MAX_CREATES = 10_000;
 
 interface Entries {
   readonly entries: readonly CreateEntry[];
@@ -43,6 +48,8 @@ export class Ledger {
   readonly #sends: RoomQueue<SendRequest & RoomRequest, SendResult>;
   /** Calls in flight, with the time of their last lease renewal. */
   readonly #activeCalls = new Map<string, number>();
+  /** IDs of creates that have a job, the oldest first, if they are in the memory of the process. */
+  readonly #creates = new Map<string, string>();
   #reading: Promise<Entries> | undefined;
   #calls = 0;
   #stopRenewal: (() => void) | undefined;
@@ -70,7 +77,7 @@ export class Ledger {
     const id = this.#lease === undefined ? this.#uuid : `${this.#lease}/${this.#uuid}`;
     const leases = leasesOf(this.#store);
     const isLeaseHeld = leases && ((name: string) => leases.isHeld(name));
-    return { id, isLeaseHeld, owners: this.#owners(id) };
+    return { id, isPersistent: this.isPersistent, isLeaseHeld, owners: this.#owners(id) };
   }
 
   #owners(id: string): ReadonlyMap<string, number> {
@@ -132,6 +139,13 @@ export class Ledger {
   /** Makes a step that must not be lost. Retries it while the store is unavailable, and rejects if that takes too long. */
   record<T>(rule: Rule<T>, keys?: readonly string[]): Promise<T> {
     return this.#steps.record(rule, keys);
+  }
+
+  /** Retains what is known of a create that has a job. The memory of a process evicts the oldest. */
+  retain(id: string): void {
+    if (this.isPersistent) return;
+    const evicted = setAndEvict(this.#creates, id, id, MAX_CREATES);
+    if (evicted !== undefined) void this.record((tx) => evictCreate(tx, evicted), [createKey(evicted)]).catch(() => {});
   }
 
   /** Waits at most two seconds in total for the writes that follow a response. Does not wait after an abort. */

@@ -65,12 +65,22 @@ export function removeEntry(tx: LedgerTransaction, id: string): void {
   tx.remove(id);
 }
 
-/** Removes an entry that is over. Its key stays known for a while. */
+/** Removes an entry that is over. Its key stays known for a while, unless the process alone knows it and drew it at random. */
 export function closeEntry(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
   if (!entry) return;
   removeEntry(tx, id);
-  tx.remove(id, usedKeyOf(entry));
+  if (tx.isPersistent || entry.digest !== undefined) tx.remove(id, usedKeyOf(entry));
+}
+
+/**
+ * Removes what an older create left behind, to bound the memory of the process. What it spent stays counted. Keeps an entry
+ * that a call owns, or that a budget needs because its price is unknown.
+ */
+export function evictCreate(tx: LedgerTransaction, id: string): void {
+  const entry = tx.entry(id);
+  const isNeeded = entry && (!isAccepted(entry) || entry.tokens === null || entry.owners.some(tx.isAlive));
+  if (!isNeeded) removeEntry(tx, id);
 }
 
 /** Removes what an entry reserves, and returns the entry. */

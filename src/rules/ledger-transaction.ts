@@ -44,6 +44,8 @@ export class MissingKeys {
 
 export interface LedgerProcess {
   readonly id: string;
+  /** True if the store outlives the process. */
+  readonly isPersistent: boolean;
   /** For a store with leases: returns true while a process holds the lease of that name. */
   readonly isLeaseHeld: ((name: string) => boolean) | undefined;
   /**
@@ -90,6 +92,10 @@ export class LedgerTransaction {
     // A lease that was renewed before the clock was set back lasts longer: what a living process owns must not be free.
     return (this.#get<Record<string, number>>(LEASES)?.[process] ?? 0) > this.nowMs;
   };
+
+  get isPersistent(): boolean {
+    return this.#process.isPersistent;
+  }
 
   /** Renews the leases of this process, and removes those that have expired. */
   renewLease(): void {

@@ -100,7 +100,11 @@ class Ledger extends LedgerTransaction {
   readonly living = new Set(['one', 'two']);
 
   constructor() {
-    super({ has: () => true }, { nowMs: 1, values: {} }, { id: 'one', isLeaseHeld: undefined, owners: new Map() });
+    super(
+      { has: () => true },
+      { nowMs: 1, values: {} },
+      { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() },
+    );
   }
 
   override isAlive = (owner: string) => this.living.has(processOf(owner));
@@ -262,7 +266,7 @@ describe('an entry', () => {
         const values = Object.fromEntries(
           Object.entries(tx.changes()).map(([key, change]) => [key, change?.value ?? '']),
         );
-        const process = { id: 'one', isLeaseHeld: undefined, owners: new Map() };
+        const process = { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() };
         const later = new LedgerTransaction({ has: () => true }, { nowMs, values }, process);
         return [later.entry(id)?.phase, later.usedKey(id)?.jobId];
       };

@@ -1,0 +1,49 @@
+// What a budget retains of creates in the memory of the process (U4).
+import { expect, test } from 'vitest';
+import { createBudget, GenClient, memoryStore } from '../../src/index.js';
+import { ledgerOf } from '../../src/ledger/ledger.js';
+import { systemClock } from '../../src/runtime/clock.js';
+
+/** A client with a budget whose jobs have the status, and the keys of the budget's store that have a value. */
+function openProgram(status: 'processing' | 'completed') {
+  const keys = new Set<string>();
+  const store = memoryStore();
+  const { write } = store;
+  store.write = (group, version, changes) => {
+    for (const [key, change] of Object.entries(changes)) change ? keys.add(key) : keys.delete(key);
+    return write(group, version, changes);
+  };
+  let jobs = 0;
+  const fetch = async () => {
+    jobs += 1;
+    const job = { id: `job_${jobs}`, status, finalTokenCost: 3, providerOutputUrl: 'https://x.example/f' };
+    return Response.json({ data: { job, quoted_token_cost: 3 } }, { status: 201 });
+  };
+  const budget = createBudget({ maxTokens: 1e9, store });
+  const client = new GenClient({ apiKey: 'k', baseUrl: 'https://x.example', rateLimit: 'off', fetch, budget });
+  const recorded = () => [...keys].filter((key) => /^(create|job|index)\//.test(key));
+  return { client, budget, recorded, ledger: ledgerOf(store, systemClock) };
+}
+
+const CALLS = Array.from({ length: 50 }, (_, at) => ({ prompt: `fox ${at}` }));
+
+test('a finished create leaves nothing, unless its caller chose the key', async () => {
+  const { client, budget, recorded } = openProgram('completed');
+  await Promise.all(CALLS.map((params) => client.images.createAndWait(params)));
+  expect(recorded()).toEqual([]);
+  const idempotencyKey = 'order-17';
+  await client.images.createAndWait({ prompt: 'a fox' }, { idempotencyKey });
+  expect(recorded()).toEqual([expect.stringMatching(/^create\/.*\/order-17$/)]);
+  expect((await budget.usage()).spentTokens).toBe(3 * 51);
+});
+
+test('the newest 10,000 creates that nobody waited for are retained, and what the others spent stays counted', async () => {
+  const { client, budget, recorded, ledger } = openProgram('processing');
+  await Promise.all(CALLS.map((params) => client.images.create(params)));
+  expect(recorded().length).toBeGreaterThanOrEqual(2 * CALLS.length);
+  for (let at = 0; at < 9_990; at++) ledger.retain(`account/later ${at}`);
+  await expect.poll(() => recorded().filter((key) => key.startsWith('create/')).length).toBe(10);
+  for (let at = 0; at < 10; at++) ledger.retain(`account/last ${at}`);
+  await expect.poll(recorded).toEqual([]);
+  expect(await budget.usage()).toMatchObject({ spentTokens: 3 * CALLS.length, reservedTokens: 0 });
+});
