@@ -80,7 +80,7 @@ const HANDLER_OPTIONS = option.optionsOf({
   secret: option.anything,
   on: option.optional(option.requiredObject<WebhookListeners>('an object of listeners', isFields)),
   ack: option.oneOf('before', 'after'),
-  store: option.methods<Store>('read', 'write'),
+  store: option.store,
   leaseMs: aboveZero('a finite number of milliseconds above 0'),
   maxBodyBytes: option.must<number>(
     'a whole number of bytes above 0',

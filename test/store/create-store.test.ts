@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createBudget, createStore, GenClient, memoryStore, type Store } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { openService, VIDEO } from '../budget/service.js';
 
 const BASE = { apiKey: 'k', baseUrl: 'https://service.example' };
@@ -15,6 +16,7 @@ test('a raw store is refused with a message that names createStore', () => {
     () => new GenClient({ ...BASE, store: { read, write } }),
     () => new GenClient(BASE).withOptions({ store: { read, write } }),
     () => createBudget({ maxTokens: 1, store: { read, write } }),
+    () => createWebhookHandler({ store: { read, write } }),
   ]) {
     expect(open).toThrow(refusal);
   }
