@@ -255,7 +255,7 @@ describe('createWebhookHandler', () => {
       { toleranceSeconds: Number.POSITIVE_INFINITY },
       'toleranceSeconds must be a finite number of seconds above 0, not Infinity.',
     ],
-    [{ store: new Map() }, 'store must be an object with the methods read, write, not an object.'],
+    [{ store: new Map() }, expect.stringContaining('createStore({ read, write })')],
     [{ waitUntil: true }, 'waitUntil must be a function, not true.'],
     [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not a string.'],
     [{ on: { 'job.complete': () => {} } }, 'on has no event "job.complete". Did you mean "job.completed"?'],
