@@ -35,7 +35,7 @@ export const retryLayer: Layer = async (call, next) => {
         return next({ ...call, turn: progress.turn });
       },
       {
-        // Whether to go on is decided below: p-retry would end on a 429 when no failure may be retried.
+        // p-retry throws at zero retries left before it calls shouldRetry, so a 429 would end a call with maxRetries: 0.
         retries: Number.POSITIVE_INFINITY,
         minTimeout: 0,
         signal: call.signal,
