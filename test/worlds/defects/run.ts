@@ -30,6 +30,8 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'end-told-twice': testOf('test/rules/ledger.test.ts'),
   'told-before-the-create': testOf('test/budget/meetings.test.ts'),
   'told-before-the-program': testOf('test/budget/meetings.test.ts'),
+  'f0-code-alone-proves-unsent': testOf('test/field/calls/socket-errors.test.ts'),
+  'f0b-page-counts-as-refusal': testOf('test/field/calls/responses.test.ts'),
 };
 
 const asked = process.argv.slice(2);
