@@ -29,6 +29,8 @@ interface Reserved {
   readonly unknown: number;
   /** Creates whose price was not learned. */
   readonly unsure: number;
+  /** The entries that a price learned later fills in. */
+  readonly unpriced?: readonly string[];
 }
 
 export interface BudgetState {
@@ -46,6 +48,8 @@ export interface Reservation {
   /** The process that works on the create; '' if none does. */
   readonly owner: string;
   readonly sinceMs: number;
+  /** The ID of an entry whose price may be learned later. */
+  readonly unpricedId?: string | undefined;
 }
 
 /**
@@ -146,13 +150,23 @@ export function withReservation(
   const reserved = state.reservations[name] ?? NOTHING;
   // One that expired with its period has nothing left to remove.
   if (sign < 0 && reserved.creates === 0) return state;
+  const { unpricedId } = reservation;
+  const others = (reserved.unpriced ?? []).filter((it) => it !== unpricedId);
+  const unpriced = sign > 0 && unpricedId !== undefined ? [...others, unpricedId] : others;
   const after: Reserved = {
     creates: reserved.creates + sign,
     tokens: Math.max(0, exact(reserved.tokens + sign * (tokens ?? 0))),
     unknown: Math.max(0, reserved.unknown + (tokens === null ? sign : 0)),
     unsure: Math.max(0, reserved.unsure + (isLearned ? 0 : sign)),
+    ...(unpriced.length > 0 && { unpriced }),
   };
   return { ...state, reservations: { ...state.reservations, [name]: after } };
+}
+
+/** Returns the entries without a price that no process works on. */
+export function unpricedIn({ reservations }: BudgetState, isAlive: (owner: string) => boolean): readonly string[] {
+  const left = Object.entries(reservations).filter(([name]) => !isAlive(partsOf(name).owner));
+  return left.flatMap(([, { unpriced }]) => unpriced ?? []);
 }
 
 /** Adds tokens to the present period. A period in milliseconds starts with the first of them. */

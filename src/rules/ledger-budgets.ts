@@ -6,6 +6,7 @@ import {
   type ExpectedPrice,
   isUnresolved,
   type Reservation,
+  unpricedIn,
   withReservation,
   withSpent,
 } from './budget.js';
@@ -51,7 +52,7 @@ function expectedOf(entry: CreateEntry): ExpectedPrice {
 /** Puts an entry into the ledger, and changes what its budgets reserve. */
 export function replaceEntry(tx: LedgerTransaction, id: string, entry: CreateEntry): void {
   const before = unreserve(tx, id);
-  reserve(tx, entry, 1);
+  reserve(tx, id, entry, 1);
   const [oldJob, newJob] = [entryJobId(before), entryJobId(entry)];
   if (oldJob !== undefined && oldJob !== newJob) tx.putJob(oldJob, undefined);
   if (newJob !== undefined && oldJob !== newJob) tx.putJob(newJob, id);
@@ -86,16 +87,29 @@ export function evictCreate(tx: LedgerTransaction, id: string): void {
 /** Removes what an entry reserves, and returns the entry. */
 export function unreserve(tx: LedgerTransaction, id: string): CreateEntry | undefined {
   const entry = tx.entry(id);
-  if (entry) reserve(tx, entry, -1);
+  if (entry) reserve(tx, id, entry, -1);
   return entry;
 }
 
-function reserve(tx: LedgerTransaction, entry: CreateEntry, sign: 1 | -1): void {
-  const reservation = reservationOf(entry);
-  if (reservation === undefined) return;
+function reserve(tx: LedgerTransaction, id: string, entry: CreateEntry, sign: 1 | -1): void {
+  const reserved = reservationOf(entry);
+  if (reserved === undefined) return;
+  const unpricedId = entry.tokens === null && entry.hasFixedPrice ? id : undefined;
+  const reservation = { ...reserved, unpricedId };
   for (const budget of sumsOf(entry.budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
     tx.putBudget(budget, withReservation(state, { ...reservation, per: budget.per }, expectedOf(entry), sign));
+  }
+}
+
+/** Fills in the price of entries whose response was lost, or had none, if another create has taught it since. */
+export function fillIn(tx: LedgerTransaction, budget: BudgetTerms): void {
+  for (const id of unpricedIn(budgetAt(tx.budget(budget), budget.per, tx), tx.isAlive)) {
+    const entry = tx.entry(id);
+    const tokens = entry && tx.price(entry);
+    if (!entry || tokens === undefined) continue;
+    const budgets = isAccepted(entry) ? spend(tx, entry.budgets, tokens) : entry.budgets;
+    replaceEntry(tx, id, { ...entry, tokens, isLearned: true, budgets });
   }
 }
 

@@ -12,7 +12,7 @@ import {
   transition,
   withFirst,
 } from './create-entry.js';
-import { adjustSpent, closeEntry, removeEntry, replaceEntry, spend } from './ledger-budgets.js';
+import { adjustSpent, closeEntry, fillIn, removeEntry, replaceEntry, spend } from './ledger-budgets.js';
 import { markLostIfOrphaned, withOwner, withoutOwner } from './ledger-owners.js';
 import type { LedgerTransaction } from './ledger-transaction.js';
 import { type JobRunState, originsOf } from './run-state.js';
@@ -102,6 +102,7 @@ function noRoomFor(
   { step, rejectsUnknown = [] }: { readonly step: 'reserve' | 'send'; readonly rejectsUnknown?: readonly boolean[] },
 ): NoRoom | undefined {
   for (const [at, budget] of budgets.entries()) {
+    fillIn(tx, budget);
     const snapshot = snapshotOf(tx.budget(budget), budget, tx.nowMs, tx.isAlive);
     const admission = admissionOf(snapshot, budget.maxTokens, { tokens, isLearned }, step);
     const outcome = tokens === null && rejectsUnknown[at] ? 'unpriced' : admission;

@@ -28,8 +28,8 @@ const MOST_LOST_SWAP_MS = 250;
 
 /**
  * Reads the keys, lets the rule decide, and swaps; again from the read while another process was faster. The rule may run
- * several times, so it must be pure; `askedMs` is when the read began, by the clock of the process. An abort ends the loop before the next read. A store that fails or does not answer in
- * time rejects with a ConnectionError.
+ * several times, so it must be pure; `askedMs` is when the read began, by the clock of the process. An abort ends the loop before the next read. A store that fails, does not answer in
+ * time, or refuses every swap rejects with a ConnectionError.
  */
 export async function updateGroup<T>(
   { store, group, clock, random }: StoreGroup,
@@ -38,15 +38,27 @@ export async function updateGroup<T>(
   signal?: AbortSignal,
 ): Promise<T> {
   const bounded = boundedStore(store, clock);
+  const { timeoutMs = TIMEOUT_MS } = store;
+  let version: string | undefined;
+  let sinceMs = clock.now();
   for (let lost = 0; ; lost++) {
     signal?.throwIfAborted();
     const askedMs = clock.now();
     const seen = await bounded.read(group, keys);
+    // Another version shows that another process was faster. The same one shows that the store refuses the swap.
+    if (seen.version !== version) sinceMs = askedMs;
+    version = seen.version;
     const { changes, result } = rule(seen, askedMs);
     if (Object.keys(changes).length === 0) return result;
     if (await bounded.write(group, seen.version, changes)) return result;
     const mostMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MOST_LOST_SWAP_MS);
-    await sleep(clock, 1 + random.next() * mostMs, signal);
+    const pauseMs = 1 + random.next() * mostMs;
+    if (clock.now() + pauseMs - sinceMs >= timeoutMs) {
+      throw new ConnectionError(
+        `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data`,
+      );
+    }
+    await sleep(clock, pauseMs, signal);
   }
 }
 

@@ -34,15 +34,15 @@ describe('after a lost answer, a refusal that comes before the key is looked at'
     ['for its API key', refusedKey],
     ['because generation is paused', paused],
     ['for the rate limit', full],
-  ])('%s leaves the create open in the store, and its tokens reserved', async (_, refusal) => {
+  ])('%s leaves the create lost in the store, and its tokens reserved', async (_, refusal) => {
     const { sent, phases, reservedTokens, unresolved } = await create(lost, refusal);
-    expect([sent, phases]).toEqual([2, ['sent']]);
+    expect([sent, phases]).toEqual([2, ['lost']]);
     expect([reservedTokens, unresolved]).toEqual([10, 1]);
   });
 
   it('and so does a retry that finds no connection', async () => {
     const { phases, unresolved } = await create(lost, notConnected);
-    expect([phases, unresolved]).toEqual([['sent'], 1]);
+    expect([phases, unresolved]).toEqual([['lost'], 1]);
   });
 
   it.each([

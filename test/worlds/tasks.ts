@@ -42,6 +42,8 @@ export const BUDGET = { maxTokens: 35, per: 'day', scope: 'worlds' } as const;
 export const PRICE = 10;
 const WEBHOOK_URL = 'https://app.example/webhooks';
 const AGAIN_MS = 5_000;
+/** The longest pause of a task whose budget may get tokens back. */
+const MOST_AGAIN_MS = 60_000;
 
 /** The key of a task. */
 export const keyOf = ({ id }: Pick<Task, 'id'>): string => `task-${id}`;
@@ -56,13 +58,13 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
       return;
     } catch (error) {
       const ended = endOf(error);
-      if (ended !== undefined || tries > 50) {
-        // The tokens of a job whose end nobody records may come back until its period ends.
-        const last = BudgetExceededError.isInstance(error) ? 'over budget' : `gave up: ${String(error)}`;
-        task.result = ended ?? last;
+      // A budget whose tokens may come back has room again, or is spent, when its period ends at the latest.
+      const isUnresolved = BudgetExceededError.isInstance(error) && ended === undefined;
+      if (ended !== undefined || (tries > 50 && !isUnresolved)) {
+        task.result = ended ?? `gave up: ${String(error)}`;
         return;
       }
-      await sleep(life, AGAIN_MS);
+      await sleep(life, isUnresolved ? Math.min(AGAIN_MS * 2 ** tries, MOST_AGAIN_MS) : AGAIN_MS);
     }
   }
 }
