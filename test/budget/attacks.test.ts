@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { company, openKeys, order, PRICE, refusal, VIDEO } from '../store/company.js';
 import { ownBudget } from '../support/own-budget.js';
+import { json } from '../transport/support.js';
 
 const failed = { status: 'failed', errorCode: 'generation_failed' };
 
@@ -79,6 +80,26 @@ describe('a create whose answer was lost', () => {
     await clock.advance(3_000);
     expect(await budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   });
+
+  it.each(['lost', 'unpriced'] as const)(
+    'is filled in with the price that another create has learned since (%s)',
+    async (answer) => {
+      const { clock, state, open } = company();
+      const { client, budget, store } = open({ timeoutMs: 10 });
+      const unpriced = { success: true, data: { job: { id: 'job_unpriced', status: 'processing' } } };
+      state.answer = () => (answer === 'lost' ? 'lost' : json(unpriced));
+      await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }).catch(() => {}));
+      state.answer = () => 'made';
+      const other = ownBudget({ maxTokens: 100, scope: 'other', store });
+      await clock.until(client.withOptions({ budget: other }).videos.create(VIDEO));
+      await clock.until(client.videos.create(VIDEO));
+      const filled =
+        answer === 'lost'
+          ? { spentTokens: PRICE, reservedTokens: PRICE, unresolved: ['k'] }
+          : { spentTokens: 2 * PRICE, reservedTokens: 0, unresolved: [] };
+      expect(await budget.usage()).toMatchObject(filled);
+    },
+  );
 });
 
 it('a create under way counts for as long as it takes, whatever the period', async () => {
