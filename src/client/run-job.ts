@@ -63,7 +63,7 @@ export async function runJob(maker: JobMaker, request: JsonRequest<CreatedJob>, 
     else files?.keep();
     // The entry ends once the program has the outcome: one that dies before gets it again.
     if (isJobOutcome(error)) void nextTurn().then(() => endRun(run, true));
-    else await endRun(run, !WaitTimeoutError.isInstance(error) && !mayHaveCreated(error));
+    else await endRun(run, !WaitTimeoutError.isInstance(error) && !mayHaveCreated(error), options.signal);
     throw withKey(error, key);
   }
 }
@@ -83,7 +83,7 @@ export async function resumeRunOf(maker: JobMaker, claimed: ClaimedCreate, optio
     if (params === null) throw filesGone(claimed);
     return await drive(maker, { ...createRequest(call, params), run }, state, { ...options, ...known });
   } finally {
-    await endRun(run, false);
+    await endRun(run, false, options.signal);
   }
 }
 
@@ -184,7 +184,7 @@ async function drive(
       const now = clock.now();
       state = nextStep(state, { ...event, passedMs: now - sinceMs });
       sinceMs = now;
-      if (isPause(state)) await saveRun(request.run, state);
+      if (isPause(state)) await saveRun(request.run, state, signal);
       if (step.type === 'create' && event.type === 'job' && created && onCreated) {
         const leftMs = state.step.type === 'wait' ? state.step.leftMs : timeoutMs || null;
         await tellCreated(created, onCreated, { signal, leftMs, timeoutMs: Number(timeoutMs) });

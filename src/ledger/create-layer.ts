@@ -120,15 +120,21 @@ export function ledgerCreate({ ledger, id, owner, asked }: ClaimedEntry, isResum
   return {
     records: recordsOf(ledger),
     owner,
-    async save(state) {
+    async save(state, signal) {
       if (!asked.retainUntilStored) return;
-      await ledger.awaitBriefly(ledger.record((tx) => recordRun(tx, id, state), keysOf(id, asked)));
+      await ledger.awaitBriefly(
+        ledger.record((tx) => recordRun(tx, id, state), keysOf(id, asked)),
+        signal,
+      );
     },
-    async end(isDelivered) {
+    async end(isDelivered, signal) {
       const end = { id, owner, isDelivered, isResumed };
       const closed = ledger.record((tx) => closeRun(tx, end), keysOf(id, asked));
       ledger.retain(id);
-      await ledger.awaitBriefly(closed.finally(() => ledger.endCall(owner)));
+      await ledger.awaitBriefly(
+        closed.finally(() => ledger.endCall(owner)),
+        signal,
+      );
     },
   };
 }

@@ -23,9 +23,9 @@ export interface LedgerCreate {
   readonly records: JobRecords;
   readonly owner: string;
   /** Records the state of the run before a pause, so that a crashed process is resumed there. */
-  save(state: JobRunState): Promise<void>;
-  /** Ends the run. `isDelivered`: the program has its outcome. */
-  end(isDelivered: boolean): Promise<void>;
+  save(state: JobRunState, signal?: AbortSignal): Promise<void>;
+  /** Ends the run. `isDelivered`: the program has its outcome. Does not wait for the store after an abort. */
+  end(isDelivered: boolean, signal?: AbortSignal): Promise<void>;
 }
 
 /** The creates of one `createAndWait`: they have one entry, under the key of the first. */
@@ -38,12 +38,12 @@ export interface CreateRun {
   readonly isResumed?: boolean;
 }
 
-export async function saveRun({ opened }: CreateRun, state: JobRunState): Promise<void> {
-  await Promise.all(opened.map((create) => create.save(state)));
+export async function saveRun({ opened }: CreateRun, state: JobRunState, signal?: AbortSignal): Promise<void> {
+  await Promise.all(opened.map((create) => create.save(state, signal)));
 }
 
-export async function endRun({ opened }: CreateRun, isDelivered: boolean): Promise<void> {
-  await Promise.all(opened.map((create) => create.end(isDelivered)));
+export async function endRun({ opened }: CreateRun, isDelivered: boolean, signal?: AbortSignal): Promise<void> {
+  await Promise.all(opened.map((create) => create.end(isDelivered, signal)));
 }
 
 /** A create that `resume()` has claimed. */

@@ -1,0 +1,207 @@
+// What outages, aborts, and processes that were out of reach leave in the ledger.
+import type { GenClient } from 'gen-client';
+import { expect, it } from 'vitest';
+import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
+import { settle } from '../waiting/virtual-clock.js';
+
+const priced = { unknownPrice: () => PRICE };
+const slowLimits = { rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } } as const;
+
+/** How a call ends: `sent`, the name of its error, or `pending`. */
+function outcomeOf(call: Promise<unknown>): { now: string } {
+  const outcome = { now: 'pending' };
+  call.then(
+    () => Object.assign(outcome, { now: 'sent' }),
+    (error: Error) => Object.assign(outcome, { now: error.name }),
+  );
+  return outcome;
+}
+
+/** Lets everything run that needs no timer. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 60; turn++) await settle();
+}
+
+it('records every end of 600 jobs although the store was away for 20 s', async () => {
+  const { clock, jobs, posted, state, open, charged } = company();
+  const { client, budget, life } = open({ budget: { maxTokens: 1e6, ...priced } });
+  await clock.until(client.videos.create(VIDEO));
+  state.outcomes = Array.from({ length: 600 }, () => ({ status: 'processing' }));
+  const calls = Array.from({ length: 600 }, () => client.videos.createAndWait(VIDEO, { pollIntervalMs: 5_000 }));
+  const settled = Promise.allSettled(calls);
+  for (let turn = 0; turn < 500 && jobs.size < 601; turn++) await clock.advance(1);
+  expect(jobs.size).toBe(601);
+  await turns();
+  life.isAway = true;
+  let failed = 0;
+  for (const job of jobs.values()) {
+    if (job.status === 'processing') job.status = failed++ % 2 ? 'completed' : 'failed';
+  }
+  await clock.advance(20_000);
+  life.isAway = false;
+  await clock.until(settled);
+  await clock.until(client.jobs.get('job_1'));
+  await clock.advance(15_000);
+  expect(new Set(posted).size).toBe(posted.length);
+  expect(await budget.usage()).toMatchObject({ spentTokens: charged(), reservedTokens: 0, unresolved: [] });
+  // The first job and 300 completed ones wait for their files to be stored. The program has the failures.
+  expect(await openKeys(client)).toHaveLength(301);
+}, 60_000);
+
+it('a create whose process was out of reach for 30 s asks for its room again before it is sent', async () => {
+  const { clock, open, posted } = company();
+  const budget = { maxTokens: 15, ...priced };
+  const slow = open({ budget, ...slowLimits });
+  const quick = open({ budget });
+  await clock.until(slow.client.withOptions({ budget: undefined }).videos.create(VIDEO));
+  const late = outcomeOf(slow.client.videos.create(VIDEO, { idempotencyKey: 'late' }));
+  await clock.advance(1_000);
+  slow.life.isAway = true;
+  await clock.advance(40_000);
+  await clock.until(quick.client.videos.create(VIDEO, { idempotencyKey: 'quick' }));
+  slow.life.isAway = false;
+  await clock.advance(40_000);
+  expect([late.now, posted.includes('late')]).toEqual(['BudgetExceededError', false]);
+  expect(await quick.budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
+});
+
+it('a create that a crashed process has started too asks for its room again before it is sent', async () => {
+  const { clock, open, posted } = company();
+  const budget = { maxTokens: 15, ...priced };
+  const [first, second, third] = [open({ budget, ...slowLimits }), open({ budget, ...slowLimits }), open({ budget })];
+  await clock.until(first.client.withOptions({ budget: undefined }).videos.create(VIDEO));
+  const order = outcomeOf(first.client.videos.create(VIDEO, { idempotencyKey: 'order' }));
+  await clock.advance(1_000);
+  void second.client.videos.create(VIDEO, { idempotencyKey: 'order' }).catch(() => {});
+  await clock.advance(1_000);
+  second.life.isDead = true;
+  await clock.advance(35_000);
+  await Promise.race([third.client.videos.create(VIDEO).catch(() => {}), clock.advance(1_000)]);
+  await clock.advance(60_000);
+  expect(posted).toHaveLength(2);
+  expect(order.now).not.toBe('pending');
+});
+
+it('a second call that was not sent leaves what a crashed call has sent under the key', async () => {
+  const { clock, state, open, jobs } = company();
+  const budget = { maxTokens: 100, ...priced };
+  const [sender, waiter] = [open({ budget }), open({ budget, ...slowLimits })];
+  await clock.until(waiter.client.videos.create(VIDEO));
+  state.answer = () => 'lost';
+  void sender.client.videos.create(VIDEO, { idempotencyKey: 'order' }).catch(() => {});
+  await clock.advance(1_000);
+  sender.life.isDead = true;
+  const stop = new AbortController();
+  const second = outcomeOf(waiter.client.videos.create(VIDEO, { idempotencyKey: 'order', signal: stop.signal }));
+  await clock.advance(35_000);
+  stop.abort();
+  await clock.advance(1_000);
+  expect([second.now, jobs.size]).toEqual(['AbortError', 2]);
+  expect(await openKeys(waiter.client)).toContain('order');
+  expect(await waiter.budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: ['order'] });
+});
+
+it('a create that waits for its rate limit reserves its price and nothing more', async () => {
+  const { clock, open, posted } = company();
+  const { client } = open({ budget: { maxTokens: 35, ...priced }, ...slowLimits });
+  await clock.until(client.videos.create(VIDEO));
+  const waiting = client.videos.create(VIDEO, { idempotencyKey: 'video' });
+  await clock.advance(1_000);
+  void client.images.create(VIDEO, { idempotencyKey: 'image' });
+  await clock.advance(1_000);
+  expect(posted.slice(1)).toEqual(['image']);
+  await clock.until(waiting);
+});
+
+it('reports a wait for a budget', async () => {
+  const { clock, state, open } = company();
+  const waits: unknown[] = [];
+  const { client } = open({ hooks: { onWait: ({ reason }) => void waits.push(reason) } });
+  state.answer = () => 'never';
+  const calls = [1, 2].map(() => client.videos.create(VIDEO, { timeoutMs: 1_000 }));
+  const settled = Promise.allSettled(calls);
+  await clock.advance(500);
+  expect(waits).toEqual(['budget']);
+  await clock.until(settled);
+});
+
+it('a resume() that ends by its time limit frees what it has claimed', async () => {
+  const { clock, state, open } = company();
+  const old = open();
+  for (const idempotencyKey of ['a', 'b', 'c']) await clock.until(old.client.videos.create(VIDEO, { idempotencyKey }));
+  const [slow, other] = [open(), open()];
+  slow.life.delayMs = 400;
+  const ended = resumeWith(slow.client, { timeoutMs: 1_000 });
+  await clock.until(ended);
+  expect(await ended).not.toHaveLength(3);
+  slow.life.delayMs = 0;
+  // The process lives on, and its lease with it.
+  state.answer = () => 'never';
+  void slow.client.images.create(VIDEO, { timeoutMs: 0 }).catch(() => {});
+  await clock.advance(20_000);
+  expect((await clock.until(resumed(other.client))).keys.toSorted()).toEqual(['a', 'b', 'c']);
+});
+
+it.each(['fails', 'hangs'] as const)('an abort ends resume() at once while the store %s', async (how) => {
+  const { clock, state, open } = company();
+  const old = open();
+  state.outcomes = [1, 2].map(() => ({ status: 'failed', errorCode: 'generation_failed' }));
+  for (const idempotencyKey of ['a', 'b']) await clock.until(old.client.videos.create(VIDEO, { idempotencyKey }));
+  old.life.isDead = true;
+  await clock.advance(40_000);
+  const { client, life } = open();
+  const stop = new AbortController();
+  const away = () => Object.assign(life, how === 'fails' ? { isAway: true } : { isDead: true });
+  const loop = outcomeOf(resumeWith(client, { signal: stop.signal }, away));
+  await clock.advance(300);
+  await turns();
+  stop.abort();
+  await turns();
+  expect(loop.now).not.toBe('pending');
+});
+
+it.each(['create', 'createAndWait'] as const)('an abort ends %s at once while the store hangs', async (method) => {
+  const { clock, state, open } = company();
+  const { client, life } = open({ budget: priced });
+  state.answer = () => {
+    life.isDead = true;
+    return 'never';
+  };
+  const stop = new AbortController();
+  const call = outcomeOf(client.videos[method](VIDEO, { signal: stop.signal }));
+  await clock.advance(100);
+  expect([life.isDead, call.now]).toEqual([true, 'pending']);
+  stop.abort();
+  await turns();
+  expect(call.now).toBe('AbortError');
+});
+
+it('warns once about the unfinished creates of other accounts', async () => {
+  const { clock, open } = company();
+  const old = open({ account: 'old' });
+  for (let create = 0; create < 3; create++) await clock.until(old.client.videos.create(VIDEO));
+  const warnings: string[] = [];
+  const logger = { warn: (text: string) => void warnings.push(text), error() {}, info() {}, debug() {} };
+  const { client } = open({ account: 'main', logger, logLevel: 'warn' });
+  expect(await clock.until(openKeys(client))).toEqual([]);
+  await clock.until(resumed(client));
+  expect(warnings).toEqual([expect.stringMatching(/3 unfinished creates of other accounts.*account/)]);
+});
+
+/** Goes through what can be resumed. Resolves with the keys, also after an error. */
+async function resumeWith(
+  client: GenClient,
+  options: Parameters<GenClient['resume']>[0],
+  yielded = () => {},
+): Promise<string[]> {
+  const keys: string[] = [];
+  try {
+    for await (const { idempotencyKey } of client.resume(options)) {
+      keys.push(idempotencyKey);
+      yielded();
+    }
+  } catch {
+    // What matters is that it ends.
+  }
+  return keys;
+}
