@@ -6,7 +6,6 @@ import type { Recover, RunEvent, RunRules } from '../rules/run-state.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { mustBe } from '../schemas/show.js';
 import { DETACHED, type DetachedCall } from '../transport/call.js';
-import { ASKED } from '../transport/idempotency.js';
 import { recoverRules } from '../waiting/wait-options.js';
 
 /** Throws a GenError if `client` is not a GenClient, before anything is opened. */
@@ -64,8 +63,7 @@ export async function sendRunCreate(
 ): Promise<CreatedJob> {
   const { idempotency_key: _, ...body } = params;
   const create = { ...body, ...(model !== null && { model }) };
-  // The key stands for the run: a repeated create with other params finds its job.
-  const own = { idempotencyKey, [DETACHED]: detached, [ASKED]: {} };
+  const own = { idempotencyKey, [DETACHED]: detached };
   return client[call].create(create as never, { ...options, ...own } as RequestOptions);
 }
 

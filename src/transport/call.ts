@@ -219,6 +219,8 @@ export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<Answer<T>>;
 export const DETACHED: unique symbol = Symbol.for('gen-client.detached');
 
 export interface DetachedCall {
+  /** The queue of the run. Its key stands for the run, so the same key in another queue is another run's. */
+  readonly queue?: string | undefined;
   /** If true, its position in the queue is before all that are not urgent. */
   readonly isUrgent?: boolean | undefined;
   readonly maxRetries?: number | undefined;

@@ -9,6 +9,7 @@ import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const prompt = 'a fox at dawn';
+const webhook_url = 'https://example.com/new-hook';
 
 describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
   const { open } = queuesOnSandboxes();
@@ -162,7 +163,7 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
   const { open, redis } = queuesOnSandboxes();
 
   it.each(['in one process', 'over a store'])(
-    '%s: under an ID that the other queue has used, another call is refused, and the same call finds its job',
+    '%s: an ID that the other queue has used is refused, and a redelivery with other params finds its job',
     async (where) => {
       const stored = where.endsWith('store');
       const connections: Redis[] = [];
@@ -180,16 +181,21 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
       await posters.ended();
       await films.sandbox.advance(1000);
       await films.ended();
+      // The queue of another product has an order 1b of its own: it must not get the video of this one.
       await posters.queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1b' });
       await posters.asleep();
       await films.queue.videos.create({ prompt: 'a fox at night' }, { jobId: 'order-1b' });
-      await films.asleep();
+      await films.ended(2);
+      // A source redelivers an order after its record was removed and a deploy has changed its params.
+      const { jobId } = (await films.record('order-1')).data;
+      await (await films.record('order-1')).remove();
+      await films.queue.videos.create({ prompt: 'a fox at dusk', webhook_url }, { jobId: 'order-1' });
       await films.sandbox.advance(1000);
       await films.ended(2);
       const reused = { name: 'PreflightError', code: 'idempotency_key_reused' };
-      expect([films.failures, posters.failures]).toMatchObject([[], [reused]]);
-      // The key stands for the call, whose params a deploy may change.
-      expect((await films.record('order-1b')).data.jobId).toBe((await posters.record('order-1b')).data.jobId);
+      expect([films.failures, posters.failures]).toMatchObject([[reused], [reused]]);
+      expect((await films.record('order-1')).data).toMatchObject({ jobId });
+      expect((await films.record('order-1b')).data.failure).toMatchObject(reused);
       expect((await posters.record('order-1')).data.failure).toMatchObject(reused);
       expect(films.sandbox.jobs.map(({ prompt }) => prompt)).toEqual([prompt, 'a fox at noon']);
       for (const connection of connections) connection.disconnect();

@@ -195,8 +195,8 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
     const onUploads = (body: Readonly<Record<string, unknown>>) => {
       sent = body;
     };
-    return (await sendRunCreate(client, { call, params, key, model }, options, { maxRetries: 0, isUrgent, onUploads }))
-      .job;
+    const detached = { queue: context.queue.qualifiedName, maxRetries: 0, isUrgent, onUploads };
+    return (await sendRunCreate(client, { call, params, key, model }, options, detached)).job;
   });
   const state = await advance(work, run, waitForBudget(context.clock, result), sent);
   const { job } = state;

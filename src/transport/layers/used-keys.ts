@@ -61,7 +61,8 @@ export function digestOfCreate({ kind, body, options }: Call<unknown>, namespace
     : (options.idempotencyKey ?? (isFields(body) ? body.idempotency_key : undefined));
   // The key of a page stands for the page's input, not for the params that a proxy builds from it. The key of a detached run
   // stands for the run: a deploy may change its params, and the run still finds its job.
-  const asked = detachedCall(options) ? {} : ((options as { readonly [ASKED]?: object })[ASKED] ?? body);
+  const detached = detachedCall(options);
+  const asked = detached ? { queue: detached.queue } : ((options as { readonly [ASKED]?: object })[ASKED] ?? body);
   return isChosen && isFields(asked) ? digestOf(namespace, asked) : undefined;
 }
 
