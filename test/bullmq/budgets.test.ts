@@ -1,6 +1,9 @@
-import { createBudget } from 'gen-client';
+import { type BudgetOptions, createBudget as budgetWith, memoryStore } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+
+/** Without a store, budgets of one scope and period count together in the process. */
+const createBudget = (options: BudgetOptions) => budgetWith({ store: memoryStore(), ...options });
 
 const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
 
