@@ -227,6 +227,8 @@ export interface JobEvent {
   readonly label?: string | undefined;
   /** Where the job stands. */
   readonly status: JobStatus;
+  /** The error code of a failed job. Undefined if this process knows its end only from a webhook. */
+  readonly errorCode?: string | undefined;
   /** Tokens that were quoted and reserved at acceptance. */
   readonly quotedTokens?: number | undefined;
   /** Tokens that were charged: 0 for a failed job. Undefined where the service has not said it yet. */

@@ -99,6 +99,7 @@ export class JobLog {
       ...logged.facts,
       ...known({ call: logged.facts.call ?? call, model: textIn(job.modelId), createdAt: textIn(job.createdAt) }),
       ...known({ quotedTokens, balanceTokens, idempotencyKey: origin?.idempotencyKey, label: origin?.label }),
+      ...known({ errorCode: isFinal(job) ? textIn(job.errorCode) : undefined }),
       ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
     };
     logged.status = job.status;

@@ -115,8 +115,8 @@ describe('instrumentGenClient', () => {
     const { ERROR, UNSET } = SpanStatusCode;
     expect(marked).toEqual([
       ['create', UNSET, undefined],
-      ['generate_content svc-video-fast', ERROR, 'failed'],
-      ['wait', ERROR, 'failed'],
+      ['generate_content svc-video-fast', ERROR, 'generation_rejected'],
+      ['wait', ERROR, 'generation_rejected'],
       ['create', ERROR, 'insufficient_balance'],
       ['generate_content', ERROR, 'insufficient_balance'],
     ]);

@@ -78,7 +78,7 @@ export class SpanRecorder {
     const generate = this.#generates.get(job);
     if (!generate) return;
     if (error !== undefined) failSpan(generate.span, errorType(error));
-    else if (event?.phase === 'final' && event.status !== 'completed') failSpan(generate.span, event.status);
+    else if (event?.phase === 'final' && event.status !== 'completed') failSpan(generate.span, jobErrorType(event));
     this.#endJob(job);
   }
 
@@ -134,7 +134,7 @@ export class SpanRecorder {
     if (phase !== 'final') return;
     const waits = this.#waited.get(jobId);
     const spans = waits ?? [this.#about('final', jobId)];
-    if (status !== 'completed') for (const span of spans) failSpan(span, status);
+    if (status !== 'completed') for (const span of spans) failSpan(span, jobErrorType(event));
     if (waits) return;
     for (const span of spans) span.setAttributes(jobAttributes(event)).end();
   }
@@ -243,9 +243,18 @@ function jobAttributes(event: JobEvent): Attributes {
 }
 
 /** The kind of an error. Messages stay out: one may repeat a prompt or a file name. */
+/** A job without an error code was canceled, or this process knows its end only from a webhook. */
+function jobErrorType({ errorCode, status }: JobEvent): string {
+  return isErrorCode(errorCode) ? errorCode : status;
+}
+
+function isErrorCode(code: unknown): code is string {
+  return typeof code === 'string' && /^\w{1,64}$/.test(code);
+}
+
 function errorType(error: unknown): string {
   const code = isFields(error) ? error.code : undefined;
-  if (typeof code === 'string' && /^\w{1,64}$/.test(code)) return code;
+  if (isErrorCode(code)) return code;
   return error instanceof Error ? error.name : 'unknown';
 }
 
