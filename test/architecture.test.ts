@@ -119,7 +119,6 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/api': /^src\/adapters\/otel\//,
   aws4fetch: /^src\/adapters\/storage\/s3\.ts$/,
   commander: /^src\/cli\//,
-  'log-update': /^src\/cli\//,
   'log-update': /^src\/cli\/live-line\.ts$/,
   'csv-parse': /^src\/cli\//,
 };
