@@ -85,7 +85,7 @@ export function evictCreate(tx: LedgerTransaction, id: string): void {
 }
 
 /** Removes what an entry reserves, and returns the entry. */
-export function unreserve(tx: LedgerTransaction, id: string): CreateEntry | undefined {
+function unreserve(tx: LedgerTransaction, id: string): CreateEntry | undefined {
   const entry = tx.entry(id);
   if (entry) reserve(tx, id, entry, -1);
   return entry;

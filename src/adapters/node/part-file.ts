@@ -45,7 +45,7 @@ export async function savePath(call: string, path: unknown): Promise<SavePath> {
 }
 
 /** What is at a path, if anything. Throws for a device, a pipe, or a socket, which a file must not replace. */
-export async function statsOfRegular(path: string): Promise<Stats | undefined> {
+async function statsOfRegular(path: string): Promise<Stats | undefined> {
   const stats = await ifThere(stat(path));
   if (stats === undefined || stats.isFile()) return stats;
   throw new Error(`"${path}" is not a regular file.`);

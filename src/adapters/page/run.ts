@@ -58,7 +58,7 @@ export interface OpenRun extends Run {
 }
 
 /** Creates a run that is not registered anywhere. */
-export function openRun(
+function openRun(
   id: string,
   { phase, isCancelable }: Pick<RunState, 'phase' | 'isCancelable'>,
   forget: () => void,
