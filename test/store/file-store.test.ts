@@ -93,6 +93,15 @@ describe('what is written', () => {
     expect(seen.version).toBe(version);
   });
 
+  it('is acknowledged also if the store is closed meanwhile', async () => {
+    const store = fileStore(path);
+    const writes = ['a', 'b', 'c'].map((group) => put(store, group, 'k', group));
+    await new Promise((resolve) => setImmediate(resolve));
+    await store.close();
+    await Promise.all(writes);
+    expect(await Promise.all(['a', 'b', 'c'].map((group) => valueIn(store, group, 'k')))).toEqual(['a', 'b', 'c']);
+  });
+
   it('never has a version that a deleted group had', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
@@ -392,17 +401,23 @@ describe('a path', () => {
 });
 
 describe('a disk', () => {
-  it('is flushed for what must survive a power cut, and not for rate limits', async () => {
-    const store = fileStore(path);
-    await put(store, 'g', 'a', '1');
-    const exec = vi.spyOn(DatabaseSync.prototype, 'exec');
-    const begun = () => exec.mock.calls.map(([sql]) => /synchronous = (\w+)/.exec(sql)?.[1]).filter(Boolean);
-    await put(store, 'g', 'a', '2');
-    const { version } = await store.read('g', []);
-    await store.write('g', version, { a: null });
-    await put(store, 'limits', 'a', '3', 75_000);
-    expect(begun()).toEqual(['full', 'full', 'normal']);
-    vi.restoreAllMocks();
+  it('is flushed before a write resolves, once for the writes of one moment, and not for rate limits', async () => {
+    const code = `import { promises } from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
+      let flushes = 0; const open = promises.open;
+      promises.open = async (...given) => { const file = await open(...given); const sync = file.sync.bind(file);
+        file.sync = () => { if (String(given[0]).endsWith('gen.store-wal')) flushes += 1; return sync(); }; return file; };
+      syncBuiltinESMExports();
+      const { fileStore } = await import(${JSON.stringify(await programOf('src/adapters/node/index.ts'))});
+      const store = fileStore(${JSON.stringify(path)}); await store.read('g', []);
+      const put = async (group, ttlMs) => store.write(group, (await store.read(group, [])).version, { a: { value: '1', ttlMs } });
+      await Promise.all(Array.from({ length: 100 }, (_, at) => put('g' + at, 1e9))); const creates = flushes;
+      await Promise.all(Array.from({ length: 100 }, (_, at) => put('limit' + at, 75e3))); const limits = flushes - creates;
+      await store.write('g1', (await store.read('g1', [])).version, { a: null });
+      console.log(JSON.stringify([creates, limits, flushes - creates - limits]));`;
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code]);
+    const [creates, limits, deletions] = JSON.parse(stdout);
+    expect(creates).toBeGreaterThan(0);
+    expect([creates <= 2, limits, deletions]).toEqual([true, 0, 1]);
   });
 
   it.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(

@@ -60,8 +60,7 @@ class StoreFile {
       timeoutMs: TIMEOUT_MS,
       [LEASES]: { own: () => this.#ownLease().name, isHeld: (name) => this.#isHeld(name) },
       read: (group, keys) => this.#transact('read', (groups) => groups.read(group, keys)),
-      write: (group, version, changes) =>
-        this.#transact(accessOf(changes), (groups) => groups.write(group, version, changes)),
+      write: (group, version, changes) => this.#write(group, version, changes),
       ...openTopics(),
       close: async () => this.#close(),
     };
@@ -78,6 +77,18 @@ class StoreFile {
       }
       await sleep(systemClock, spread(backoff(BUSY_PAUSE, busy), systemRandom.next()));
     }
+  }
+
+  async #write(group: string, version: string, changes: StoreChanges): Promise<boolean> {
+    const isWritten = await this.#transact('write', (groups) => groups.write(group, version, changes));
+    if (isWritten && hasToLast(changes)) {
+      await this.#open()
+        .flush()
+        .catch((cause) => {
+          throw this.#failure(cause);
+        });
+    }
+    return isWritten;
   }
 
   #open(): StoreDatabase {
@@ -123,9 +134,8 @@ class StoreFile {
 const ACCESS_CODES = ['EACCES', 'EROFS', 'EPERM', 'ERR_ACCESS_DENIED'];
 
 /** A deletion has to last: a call that was aborted would be sent after all. */
-function accessOf(changes: StoreChanges): StoreAccess {
-  const isLasting = Object.values(changes).some((change) => change === null || change.ttlMs > LOST_WITH_POWER_MS);
-  return isLasting ? 'flushed write' : 'write';
+function hasToLast(changes: StoreChanges): boolean {
+  return Object.values(changes).some((change) => change === null || change.ttlMs > LOST_WITH_POWER_MS);
 }
 
 /** The stores of this process by path: two stores of one file would be two owners. */

@@ -19,6 +19,15 @@ export async function flush(file: FileHandle): Promise<void> {
   }
 }
 
+export async function flushPath(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await flush(file);
+  } finally {
+    await file.close();
+  }
+}
+
 /** Makes a new name survive a power cut, if the system can flush a directory. Windows cannot. */
 export async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r').catch(() => undefined);

@@ -18,7 +18,7 @@ import { pathToFileURL } from 'node:url';
 import { systemClock } from '../../runtime/clock.js';
 import { GROUP_TABLES_SQL, type GroupTable, openGroupTable } from '../../store/group-table.js';
 import { setupError } from '../../store/store.js';
-import { fileSystemCode } from './flush.js';
+import { fileSystemCode, flushDirectory, flushPath } from './flush.js';
 import { temporaryFile } from './lease.js';
 import { openSqlite } from './sqlite.js';
 
@@ -28,13 +28,28 @@ const FORMAT = 1;
 const MODE = 0o600;
 const OTHERS = 0o077;
 
-/** `flushed` writes survive a power cut. */
-export type StoreAccess = 'read' | 'write' | 'flushed write';
+export type StoreAccess = 'read' | 'write';
 
 export interface StoreDatabase {
   /** Does the work in one transaction. Throws SQLite's error if another process is writing. */
   transact<T>(access: StoreAccess, work: (groups: GroupTable) => T): T;
+  /** Resolves when everything that was written survives a power cut. The writes of one moment share a flush. */
+  flush(): Promise<void>;
   close(): void;
+}
+
+/** SQLite locks the database and not its log, so the log may be opened without SQLite. */
+function flusherOf(path: string): () => Promise<void> {
+  let names: Promise<void> | undefined;
+  return async () => {
+    await flushPath(`${path}-wal`).catch((reason) => {
+      // Without a log, the database was closed, which flushes it.
+      if (fileSystemCode(reason) !== 'ENOENT') throw reason;
+    });
+    // The log keeps its name while this process has the database open.
+    names ??= flushDirectory(dirname(path));
+    await names;
+  };
 }
 
 /** Opens the store at a path, and creates it if there is no file. The path is no link. */
@@ -42,7 +57,11 @@ export function openStoreDatabase(path: string): StoreDatabase {
   if (!existsSync(path)) createStoreFile(path);
   const { ino: inode } = checkFile(path);
   const database = openSqlite(locationOf(path));
+  // A commit is not flushed: SQLite would block the thread for it, and writes could not share a flush.
+  database.exec('pragma synchronous = normal');
   const groups = openGroupTable({ exec: statementsOf(database) }, () => systemClock.now());
+  const flushLog = flusherOf(path);
+  let [last, next]: [Promise<void>, Promise<void> | undefined] = [Promise.resolve(), undefined];
   return {
     transact(access, work) {
       if (statSync(path, { throwIfNoEntry: false })?.ino !== inode)
@@ -59,14 +78,24 @@ export function openStoreDatabase(path: string): StoreDatabase {
         throw error;
       }
     },
+    flush() {
+      if (!next) {
+        const begin = () => {
+          next = undefined;
+          return flushLog();
+        };
+        next = last.then(begin, begin);
+        last = next;
+      }
+      return next;
+    },
     close: () => database.close(),
   };
 }
 
 const BEGIN: Readonly<Record<StoreAccess, string>> = {
   read: 'begin',
-  write: 'pragma synchronous = normal; begin immediate',
-  'flushed write': 'pragma synchronous = full; begin immediate',
+  write: 'begin immediate',
 };
 
 /** Some errors of SQLite have ended the transaction already. */
