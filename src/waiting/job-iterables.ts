@@ -1,5 +1,3 @@
-// The async iterables over waits: one job as it goes on, and many as they end.
-
 import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { ENDED, type JobProgress } from '../rules/read-order.js';
@@ -10,15 +8,15 @@ import type { JobWaits } from './job-waits.js';
 import { outcomeOf } from './wait.js';
 import type { WaitOptions } from './wait-options.js';
 
-/** A job as a read has shown it, and how far it is. */
+/** A job's state after a poll, and its progress. */
 export interface JobUpdate extends JobProgress {
-  /** The job. The last one is final. */
+  /** The job. In the last update, it is final. */
   readonly job: Job;
 }
 
 /**
- * The job each time that a read shows it, and at last the final job. Throws what `waitForJob` throws. Leaving the loop ends
- * the wait at once, not the job.
+ * Yields the job after each poll, and the final job last. Throws what `waitForJob` throws. Leaving the loop ends the
+ * wait, but doesn't cancel the job.
  */
 export async function* watchJob(
   job: Job | string,
@@ -40,7 +38,7 @@ export async function* watchJob(
   try {
     yield* updates.values();
     const final = await wait;
-    // A job that was final before is not read.
+    // A job that was already final is not polled.
     if (!wasShown && (isCompleted(final) || options.throwOnFailure === false)) yield { job: final, ...ENDED };
     jobWaits.markDelivered(final);
     outcomeOf(final, options.throwOnFailure);
@@ -53,18 +51,18 @@ export async function* watchJob(
 }
 
 /**
- * The jobs in the order in which they end, whatever their status: one failed job of many must not cost the others. With
- * `throwOnFailure: true` the first one that did not complete throws its JobError instead.
+ * Yields the jobs in completion order. A failed job is yielded like any other, unless `throwOnFailure` is true.
  *
- * A job that cannot be waited for (an unknown id, a deadline) does not stop the others either: its error is thrown after
- * the last of them, several as an AggregateError. An abort throws at once. Leaving the loop ends all waits, not the jobs.
+ * If a wait fails (for example, for an unknown ID or a timeout), the others continue. The error is thrown after the
+ * last job; several are thrown as an AggregateError. An abort throws immediately. Leaving the loop ends all waits, but
+ * doesn't cancel the jobs.
  */
 export async function* waitForJobs(
   jobs: Iterable<Job | string>,
   jobWaits: JobWaits,
   options: WaitOptions = {},
 ): AsyncGenerator<Job, void, undefined> {
-  // A text is iterable, too: its letters would be read as ids.
+  // A string is iterable, so its letters would become job IDs.
   if (typeof jobs === 'string' || typeof jobs?.[Symbol.iterator] !== 'function') {
     throw new GenError(mustBe('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
   }
@@ -74,7 +72,7 @@ export async function* waitForJobs(
     for await (const job of inCompletionOrder(jobs, finalJob, options.signal, 'could not be waited for')) {
       if (throwOnFailure) jobWaits.markDelivered(job);
       yield outcomeOf(job, throwOnFailure);
-      // The program has asked for the next one, so it has handled this one.
+      // The caller requested the next job, so it has handled this one.
       jobWaits.markDelivered(job);
     }
   } catch (error) {
@@ -83,8 +81,8 @@ export async function* waitForJobs(
 }
 
 /**
- * The outcome of each item, in the order in which they end. The errors come after the last of them. An abort of `outer`
- * throws at once, and whatever ends the loop ends the work by its signal.
+ * Yields the results in completion order, then throws the collected errors. An abort of `outer` throws immediately.
+ * Leaving the loop aborts the signal passed to `finalJob`.
  */
 export async function* inCompletionOrder<T, R extends object>(
   items: Iterable<T>,
@@ -117,7 +115,7 @@ export async function* inCompletionOrder<T, R extends object>(
   if (errors.length > 0) throw errors[0];
 }
 
-/** Values for one loop, which waits for the next one until the feed is closed. */
+/** A queue of values for one consumer, open until `close` is called. */
 function createFeed<T extends object>() {
   const pushed: T[] = [];
   let isOpen = true;

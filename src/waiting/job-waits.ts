@@ -14,7 +14,6 @@ import type { PollScheduler } from './scheduler.js';
 import { followJob, learnCharge, outcomeOf, type Scheduling, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 
-/** What the waits of a client need from it. */
 export interface JobWaitsPorts {
   readonly config: Pick<
     Config,
@@ -23,7 +22,7 @@ export interface JobWaitsPorts {
   readonly transport: Pick<ClientTransport, 'jobs' | 'warn' | 'waits'>;
   /** Polls the job once. The scheduler retries. */
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
-  /** The scheduler that all clients of the account `id` share. Its key may fail, and come later. */
+  /** The scheduler that all clients of account `id` share. Rejects if the API key can't be loaded. */
   readonly scheduling: () => Promise<Scheduling & { readonly id: string }>;
 }
 
@@ -32,17 +31,19 @@ export interface JobWaits {
   /** Resolves with the final job; see {@link WaitOptions}. */
   waitForJob(job: Job | string, options: WaitOptions & { readonly throwOnFailure: false }): Promise<Job>;
   waitForJob(job: Job | string, options?: WaitOptions): Promise<CompletedJob>;
-  /** The wait of a loop, which says itself when its program has the outcome. Resolves with the final job. */
+  /** Like `waitForJob`, for a loop that calls `markDelivered` itself. Resolves with the final job. */
   waitInLoop(job: Job | string, options: WaitOptions): Promise<Job>;
   markDelivered(job: Job): void;
-  /** The wait as a part of a longer call, whose options are checked. Resolves with the final job, whatever its status. */
+  /**
+   * A wait within a longer call, whose options are already validated. Resolves with the final job, whatever its status.
+   */
   follow(target: WaitTarget): Promise<Job>;
   notify(event: JobNotice): void;
-  /** For what waits between two calls. */
+  /** For delays between two calls. */
   readonly clock: Clock;
 }
 
-/** Accounts whose waits one client notifies: a key function may give the key of each tenant. */
+/** Maximum accounts that one client notifies. A key function may return a different key for each tenant. */
 const MAX_ACCOUNTS = 1_000;
 
 export function createJobWaits({ config, transport, pollJob, scheduling: schedulingOf }: JobWaitsPorts): JobWaits {
@@ -99,14 +100,16 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
           if (at && notification.isVerified) void learnCharge(context, at, { id, status });
           else jobs.announced({ id, status }, notification.isVerified === true);
         },
-        // Without a key there are no waits.
+        // Without an API key, there are no waits to notify.
         () => {},
       );
     },
   };
 }
 
-/** Checks the options, and waits. Not an async function, whose frame would be half a kilobyte for each of thousands of waits. */
+/**
+ * Validates the options and waits. Not async: thousands of waits would each retain another frame of half a kilobyte.
+ */
 function startWait(
   job: Job | string,
   options: WaitOptions,
@@ -128,7 +131,6 @@ function startWait(
   }
 }
 
-/** The job that a wait is for. Throws a GenError for anything but a job or an id. */
 function targetOf(target: unknown): Pick<WaitTarget, 'id' | 'job'> {
   if (typeof target === 'string' && target) return { id: target, job: undefined };
   const { id, status, job, then } = isFields(target) ? target : {};

@@ -1,4 +1,4 @@
-// How the end of a job becomes known to the waits of a process: by an event of a webhook, here or in another process.
+// Tells waits about webhook events, received by this process or by another one.
 import { GenError } from '../errors/index.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { wallOf } from '../runtime/clock.js';
@@ -8,14 +8,14 @@ import { jobIdIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import type { Config } from '../transport/config.js';
 import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhooks/verify.js';
 
-/** A verified webhook event, or the part of it that says which job it is about. */
+/** A verified webhook event, or the part of it that identifies the job. */
 export type JobNotice = WebhookEvent | { readonly data: { readonly job: { readonly id: string } } };
 
 export interface JobNotification {
   readonly id: string;
-  /** The completed job as a verified event shows it. */
+  /** The completed job from a verified event. */
   readonly event?: Job | undefined;
-  /** Whether a verified event says that the job has ended. */
+  /** If true, a verified event reports that the job has ended. */
   readonly isVerified?: boolean | undefined;
 }
 
@@ -23,7 +23,10 @@ type NotificationsConfig = Pick<Config, 'clock' | 'store' | 'webhookSecrets' | '
 
 const TOPIC = 'jobs';
 
-/** What an event says of a job. An event that was not verified, or whose file is elsewhere, only says that it is to be read. */
+/**
+ * Returns the job that an event identifies. Only a verified event of a completed job, with its file on the service's
+ * origin, can end waits. Any other event only triggers a poll.
+ */
 export function notificationOf(event: unknown, baseUrl: string | undefined): JobNotification | undefined {
   if (!isFields(event)) {
     throw new GenError(
@@ -39,8 +42,8 @@ export function notificationOf(event: unknown, baseUrl: string | undefined): Job
 }
 
 /**
- * The notifications of one client, which go to `deliver` while at least one wait is open. The store may fail or throw: then the
- * waits of other processes go on by their reads.
+ * Forwards notifications to `deliver` while at least one wait is open. If the store fails, waits still learn the
+ * outcome by polling.
  */
 export function createNotifications(
   config: NotificationsConfig,
@@ -59,7 +62,7 @@ export function createNotifications(
     publish(event: JobNotice): void {
       callObserver(() => store?.publish?.(TOPIC, notificationText(event)), failed);
     },
-    /** A wait begins. Returns the function that ends its part. */
+    /** Starts listening for one wait. Returns a function that stops it. */
     listen(): () => void {
       listening++;
       try {
@@ -77,7 +80,7 @@ export function createNotifications(
   };
 }
 
-/** The whole webhook where there is one, so that its receiver can verify it. */
+/** Includes the entire webhook if there is one, so that the receiver can verify it. */
 function notificationText(event: JobNotice): string {
   const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
   const { body, signature } = webhook;
@@ -93,12 +96,12 @@ async function notificationIn(message: string, config: NotificationsConfig): Pro
     const options = { secret: config.webhookSecrets(), now: () => wallOf(config.clock).now() };
     return notificationOf(await verifyWebhook(received, options), config.knownBaseUrl());
   } catch {
-    // No webhook, or none that this process can verify: it only says that the job is to be read.
+    // Unverified, so it only triggers a poll.
     return { id };
   }
 }
 
-/** Whether the file is where the client's key may be sent. */
+/** If true, the client's API key may be sent to the file's URL. */
 function isOnOrigin(url: string | null | undefined, baseUrl: string | undefined): boolean {
   if (!url || !baseUrl || !URL.canParse(url)) return false;
   return new URL(url).origin === new URL(baseUrl).origin;

@@ -1,4 +1,3 @@
-// A job that is waited for: what is known of it, how often it is read, and how far it is.
 import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from '../rules/read-order.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
@@ -8,45 +7,44 @@ import type { PollQueue, Ranked } from './poll-queue.js';
 export interface PolledJob extends Ranked {
   readonly id: string;
   job: Job | undefined;
-  /** Its class in the learned lengths, where its create is known. */
+  /** Its class for learned durations, if its create is known. */
   readonly lengthClass: string | undefined;
   sinceMs: number;
   lastReadMs: number;
-  /** Its waits. The first one reads; one whose read failed goes to the end. */
+  /** The first one polls. After a failed poll, it moves to the end. */
   readonly subscribers: JobSubscriber[];
-  /** Grows with each read that showed the job. */
+  /** Increases with each successful poll. */
   version: number;
-  /** The wait whose turn it is to read, or that reads. */
+  /** The wait that polls next, or is polling now. */
   reader: JobSubscriber | undefined;
   readerSinceMs: number;
   failures: number;
-  /** Failed polls in a row that were answered with a page. */
+  /** Consecutive polls that returned an HTML page instead of the job. */
   pages: number;
   /** When the last poll ended. */
   lastPollMs: number;
-  /** When a poll first returned the job completed but without its file. */
+  /** When a poll first returned the job as completed, but without its file. */
   filelessSinceMs: number | undefined;
   lastError: unknown;
-  /** The best announcement of its end so far. Each kind makes the job urgent once. */
+  /** The most reliable announcement of its end so far. Each type makes the job urgent once. */
   announcement: 'hint' | 'verified' | undefined;
-  /** If true, its duration was learned. */
   isLearned: boolean;
-  /** What a verified event says of the completed job, and from when on that ends the waits which take it. */
+  /** The completed job from a verified event. From `atMs` on, waits end with it. */
   event: { readonly job: Job; readonly atMs: number; readonly stopTimer?: (() => void) | undefined } | undefined;
 }
 
 export interface NewWait {
   readonly id: string;
   readonly job: Job | undefined;
-  /** Milliseconds between two reads; the shortest of all waits on the job counts. */
+  /** Milliseconds between two polls. The shortest interval of all waits on the job applies. */
   readonly pollIntervalMs?: number | undefined;
-  /** Longest Retry-After of a failed read that is waited for, in milliseconds. @default 120_000 */
+  /** Longest `Retry-After` of a failed poll to wait for, in milliseconds. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
-  /** Whether its caller has the end of the job already, and only the charge is to be read. */
+  /** If true, the outcome is known, and only the charge is missing. */
   readonly isChargeOnly?: boolean | undefined;
   readonly wait: {
     wake(): void;
-    /** Breaks off its read, which has to be made again. */
+    /** Aborts its poll, which is then retried. */
     restart(): void;
   };
 }
@@ -59,36 +57,36 @@ export interface JobSubscriber extends Pick<NewWait, 'pollIntervalMs' | 'maxRetr
   askedMs: number;
 }
 
-/** A `createdAt` before that says more about the two clocks than about the job. */
+/** Maximum age of a job. An earlier `createdAt` suggests a clock difference. */
 const MAX_AGE_MS = 3_600_000;
-/** A job that was announced, and that the first read does not show as ended, is read again after this, and twice it. */
+/** First short interval for an announced job that isn't final yet. It doubles after each poll. */
 const EAGER_MS = 1_000;
 
-/** How often an announced job is read at short intervals when a read does not show its end yet. */
+/** Maximum polls at short intervals for an announced job that isn't final yet. */
 export const EAGER_POLLS = 4;
 
-/** How often the jobs of an account are read, and how long they take: learned from what the reads show. */
+/** Learns from polls how long an account's jobs take, and sets their poll intervals. */
 export class JobRhythms {
   readonly #wall: Clock;
   readonly #random: () => number;
   readonly #lengths: JobDurations | undefined;
   readonly #models = new Map<string, Ranked['of']>();
 
-  /** `wall` shows the time of day, for the age of a job. */
+  /** `wall` returns the time of day, for the age of a job. */
   constructor(wall: Clock, random: () => number, lengths: JobDurations | undefined) {
     this.#wall = wall;
     this.#random = random;
     this.#lengths = lengths;
   }
 
-  /** The job of a first wait: when it is read for the first time. */
+  /** Creates the entry for a job's first wait, with the time of its first poll. */
   begin(
     { id, job, pollIntervalMs, isChargeOnly = false }: Pick<NewWait, 'id' | 'job' | 'isChargeOnly' | 'pollIntervalMs'>,
     now: number,
   ): PolledJob {
     const ageMs = this.#ageMs(job);
     const of = this.#modelOf(job);
-    // Of a bare id nothing is known: it may be done already.
+    // Only the ID is known, so the job may have ended.
     const firstMs = pollIntervalMs ?? (job ? this.#spread(of.model.rhythm.firstMs) - ageMs : 0);
     return {
       id,
@@ -115,7 +113,7 @@ export class JobRhythms {
     };
   }
 
-  /** How long the job rests until its next read. */
+  /** Milliseconds until the job's next poll. */
   intervalMs({ subscribers, of, eager }: PolledJob): number {
     const own = subscribers.reduce(
       (ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs),
@@ -129,18 +127,18 @@ export class JobRhythms {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
     if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
     entry.job = job;
-    // A read for the charge alone comes long after the end, and teaches nothing.
+    // A charge-only poll comes long after the end, so its time says nothing about the duration.
     if (entry.isChargeOnly) return;
     const hasEnded = isSettled(job);
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
-    // A job that failed says nothing of how long the others take: many are refused at once.
+    // Failed jobs are ignored: many are rejected within moments.
     if (hasCompleted || !hasEnded) entry.of.model = learned(entry.of.model, ageMs, hasCompleted);
     if (hasCompleted) this.completed(entry, job, ageMs);
   }
 
-  /** The job has completed after `ms` milliseconds. It teaches that once. */
+  /** Learns the duration of a completed job, once. */
   completed(entry: PolledJob, job: Job, ms: number): void {
     if (entry.isLearned) return;
     entry.isLearned = true;

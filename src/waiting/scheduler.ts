@@ -8,52 +8,50 @@ import type { JobNotification } from './notifications.js';
 import { type PollLimits, PollQueue } from './poll-queue.js';
 import { EAGER_POLLS, JobRhythms, type JobSubscriber, type NewWait, type PolledJob } from './polled-job.js';
 
-/** Reads under way at most: enough at any usual delay also under lifted limits. */
+/** Maximum polls in flight. Enough for typical latencies, even without a rate limit. */
 const MAX_POLLS_IN_FLIGHT = 256;
-/** After so many reads the event loop gets a turn, because an answer may come without one. */
+/** Polls per turn of the event loop, because responses can arrive without yielding to it. */
 const POLLS_PER_TURN = 64;
-/** Announcements of jobs that nobody waits for yet: a webhook may come before the answer to its create. */
+/** Maximum announcements stored for jobs without a wait. A webhook can arrive before the response to its create. */
 const MAX_NOTIFICATIONS = 256;
-/** A notification that is repeated has its job read so long after the last read. */
+/** Minimum delay between the last poll and the one that a repeated notification triggers. */
 const REPEATED_MS = 2_500;
-/** A verified event waits this long for a read, and then ends the wait itself. */
+/** How long a verified event waits for a poll before it ends the wait. */
 const EVENT_DELAY_MS = 2_000;
-/** On Workers a request may end without a word: what its wait has begun is waited for no longer than this. */
+/** On Workers, a request can end without cleanup. Its poll counts as abandoned after this. */
 const ABANDONED_MS = 5_000;
-/** Jobs that are read for their charge alone, at most. */
+/** Maximum jobs polled only for their charge. */
 const MAX_CHARGE_JOBS = 10_000;
 const DEFAULT_MAX_RETRY_AFTER_MS = 120_000;
 
-/** Why a read is broken off that must be made again. Copies of the package share it. */
+/** Abort reason of a poll that is retried. Shared by copies of the package. */
 export const RESTART = Symbol.for('gen-client.poll-again');
 
 interface PollResult {
   readonly job: Job;
   readonly progress: JobProgress;
   readonly isRead: boolean;
-  /** If true, the job has been completed without its file for too long. */
   readonly isFileMissing: boolean;
 }
 
 /**
- * Decides for all waits of one account which job is read when, and by whom.
+ * Schedules the polls of all waits of one account.
  *
- * A job rests for its natural interval after each read and is due then. Due jobs are read at the pace of the limit in
- * force, in the order of `rankOf`. What one wait reads, all waits on that job see. But no wait relies on another: each
- * reads and sleeps in the context of its own caller, and a turn that is not taken goes to the next one. On Workers, where
- * nothing of another request may be used, each wait takes its turn by itself when it looks again.
+ * A job is due one poll interval after its last poll. Due jobs are polled at the rate limit's pace, ordered by
+ * `rankOf`, and each result goes to every wait on the job. No wait depends on another: each polls and sleeps in its own
+ * caller's context, and if one leaves, the next one polls. On Workers, requests can't share objects, so each wait
+ * checks for itself if it is due.
  */
 export class PollScheduler {
   readonly #clock: Clock;
   readonly #rhythms: JobRhythms;
   readonly #entries = new Map<string, PolledJob>();
-  /** The jobs of which only the charge is to be read. */
   readonly #chargeOnly = new Map<string, PolledJob>();
   readonly #resting = new Set<PolledJob>();
   readonly #announced = new Map<string, JobNotification>();
-  /** One queue for all waits whose reads go through the same rate limits. Its pace goes on while nobody waits. */
+  /** One queue per set of rate limits. It keeps its pace when no wait is open. */
   readonly #queues = new WeakMap<PollLimits, PollQueue<PolledJob>>();
-  /** The queues that may have jobs which are due. */
+  /** Queues that may contain due jobs. */
   readonly #busy = new Set<PollQueue<PolledJob>>();
   #inFlight = 0;
   #polledInTurn = 0;
@@ -69,7 +67,7 @@ export class PollScheduler {
     return this.#entries.size > 0;
   }
 
-  /** Whether another job may be read for its charge alone. */
+  /** If true, another job may be polled only for its charge. */
   get pollsForCharge(): boolean {
     return !this.#clock.perRequest && this.#chargeOnly.size < MAX_CHARGE_JOBS;
   }
@@ -96,7 +94,7 @@ export class PollScheduler {
     return subscriber;
   }
 
-  /** What the wait has to do now: look at the job, read it, or sleep. */
+  /** Returns the wait's next step: use a result, poll, or sleep. */
   next(subscriber: JobSubscriber): PollResult | 'read' | 'sleep' {
     const { entry } = subscriber;
     const now = this.#clock.now();
@@ -137,7 +135,7 @@ export class PollScheduler {
     this.#planTurn();
   }
 
-  /** The wait's read has failed. Whether that ends the wait: it will not read again. */
+  /** Records a failed poll. Returns true if the error ends the wait. */
   pollFailed(subscriber: JobSubscriber, error: unknown): boolean {
     const { entry, queue, maxRetryAfterMs } = subscriber;
     const pages = isStrayPage(error) ? entry.pages + 1 : 0;
@@ -152,7 +150,7 @@ export class PollScheduler {
       entry.failures++;
       entry.lastError = error;
       if (isRateLimited(error)) queue.hold(now, asked);
-      // Another wait on the job may have a client that works.
+      // Another wait on the job may have a client that can reach the service.
       entry.subscribers.push(...entry.subscribers.splice(entry.subscribers.indexOf(subscriber), 1));
       this.#rest(entry, now + readPauseMs(this.#rhythms.intervalMs(entry), entry.failures, asked));
     }
@@ -160,12 +158,12 @@ export class PollScheduler {
     return ends;
   }
 
-  /** Whether the last poll of the job ended a poll interval ago or longer: for example, its process slept. */
+  /** If true, the last poll ended at least one poll interval ago. For example, the process was suspended. */
   isOutdated({ entry }: JobSubscriber): boolean {
     return this.#clock.now() - entry.lastPollMs >= this.#rhythms.intervalMs(entry);
   }
 
-  /** Whether the wait's poll in flight is as old. */
+  /** If true, the wait's poll started at least one poll interval ago. */
   hasStalled(subscriber: JobSubscriber): boolean {
     const { entry } = subscriber;
     return entry.reader === subscriber && this.#clock.now() - entry.readerSinceMs >= this.#rhythms.intervalMs(entry);
@@ -178,12 +176,15 @@ export class PollScheduler {
     entry.subscribers.splice(at, 1);
     this.#endPoll(subscriber);
     if (entry.subscribers.length === 0) this.#drop(entry);
-    // Its turn goes to the next wait on the job.
+    // The next wait on the job takes over.
     else if (this.#entriesOf(entry).get(entry.id) === entry) this.#rest(entry, entry.dueMs);
     this.#planTurn();
   }
 
-  /** The job is said to have ended: it is read at once, or a verified event ends its waits. False where nobody waits for it. */
+  /**
+   * Handles a report that a job has ended: polls it, or ends its waits if the event is verified. Returns false if the
+   * job has no wait.
+   */
   notify(notification: JobNotification): boolean {
     const entry = this.#entries.get(notification.id);
     if (!entry) {
@@ -199,7 +200,7 @@ export class PollScheduler {
   #announce(entry: PolledJob, { event, isVerified = false }: JobNotification): void {
     const now = this.#clock.now();
     if (entry.announcement !== undefined && (entry.announcement === 'verified' || !isVerified)) {
-      // A notification that is repeated again and again must not take the reads of other jobs.
+      // Repeated notifications must not use up the polls of other jobs.
       this.#rest(entry, Math.min(entry.dueMs, Math.max(now, entry.lastReadMs + REPEATED_MS)));
       return;
     }
@@ -208,11 +209,11 @@ export class PollScheduler {
     if (event) this.#endByEvent(entry, event, now);
     if (this.#entries.get(entry.id) !== entry) return;
     this.#rest(entry, now);
-    // A read that began before may hang, or show the job as it was.
+    // A poll that started earlier may hang, or return an outdated state.
     if (!this.#clock.perRequest) entry.reader?.wait.restart();
   }
 
-  /** A verified event ends the waits: at once, or after a while in which the job can be read. */
+  /** Ends the waits with a verified event: after a delay for a poll, or immediately if no poll is available. */
   #endByEvent(entry: PolledJob, event: Job, now: number): void {
     const [subscriber] = entry.subscribers;
     const isFree = subscriber !== undefined && subscriber.queue.freeInMs(now) <= EVENT_DELAY_MS;
@@ -226,11 +227,11 @@ export class PollScheduler {
     const isChargeOnly = isFree && !this.#clock.perRequest;
     const stopTimer = isChargeOnly ? this.#clock.after(afterMs, end) : undefined;
     entry.event = { job: { ...known, ...event }, atMs: now + afterMs, stopTimer };
-    // At once: a turn in between would spend a read on it.
+    // Without a turn in between, which would waste a poll on the job.
     if (!isFree && !this.#clock.perRequest) end();
   }
 
-  /** On Workers: this wait reads when the job is due, unless another one does so right now. */
+  /** On Workers: polls if the job is due and no other wait is polling it. */
   #pollIfDue(subscriber: JobSubscriber, now: number): void {
     const { entry, queue } = subscriber;
     const isTaken = entry.reader !== undefined && now - entry.readerSinceMs < ABANDONED_MS;
@@ -246,7 +247,7 @@ export class PollScheduler {
     subscriber.wait.wake();
   }
 
-  /** Several changes of one tick share a turn. */
+  /** Changes in the same tick share a turn. */
   #planTurn(): void {
     if (this.#turnIsPlanned || this.#clock.perRequest || this.#polledInTurn >= POLLS_PER_TURN) return;
     this.#turnIsPlanned = true;
@@ -256,7 +257,7 @@ export class PollScheduler {
     });
   }
 
-  /** Gives turns to due jobs and sets the one timer, which exists only while there is something to read. */
+  /** Polls due jobs and sets the only timer. There is none if no job is left. */
   #runTurn(): void {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
@@ -279,11 +280,11 @@ export class PollScheduler {
       this.#polledInTurn = 0;
       this.#runTurn();
     };
-    // Reads that nobody waits for do not keep a process alive.
+    // Charge-only polls don't keep the process alive.
     this.#stopTimer = this.#clock.after(nextMs, next, { isIdle: this.#entries.size === 0 });
   }
 
-  /** Reads what may be read. Gives the milliseconds until there is more. */
+  /** Starts all polls that are allowed. Returns the milliseconds until the next. */
   #serve(queue: PollQueue<PolledJob>, now: number): number {
     while (this.#inFlight < MAX_POLLS_IN_FLIGHT && this.#polledInTurn < POLLS_PER_TURN) {
       const entry = queue.next(now, this.#inFlight);
@@ -299,7 +300,7 @@ export class PollScheduler {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** The job rests until then, unless it is being read. */
+  /** Delays the job until `dueMs`, unless a poll is in flight. */
   #rest(entry: PolledJob, dueMs: number): void {
     entry.dueMs = dueMs;
     if (entry.reader) return;
@@ -325,7 +326,7 @@ export class PollScheduler {
     subscriber.entry.reader = undefined;
   }
 
-  /** On Workers: drops the waits whose request has ended without a word. */
+  /** On Workers: removes waits whose request ended without cleanup. */
   #dropAbandoned(): void {
     const longAgo = this.#clock.now() - 20 * ABANDONED_MS;
     for (const { subscribers } of this.#entries.values())

@@ -5,24 +5,27 @@ import type { Recover, RecoverRule } from '../rules/run-state.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 
-/** How to wait for a job. */
+/** Options for waiting for a job. */
 export interface WaitOptions {
-  /** Ends the wait at once with the signal's own reason. The job goes on. */
+  /** Ends the wait immediately with the signal's reason. The job continues. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds to wait at most; `false` for no limit. @default 1_800_000 (30 min) */
+  /** Maximum wait in milliseconds, or `false` for no timeout. @default 1_800_000 (30 min) */
   readonly timeoutMs?: number | false | undefined;
-  /** Milliseconds between two reads of this job. @default 10 to 12 s for videos and edits, 2.5 to 3 s for images */
+  /** Milliseconds between two polls of this job. @default 10 to 12 s for videos and edits, 2.5 to 3 s for images */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * Called with each state that a read shows and how far the job is, in the async context of this call. It may be async.
-   * What it throws changes nothing and goes to the logger as a warning.
+   * Called after each poll with the job and its progress, in the async context of this call. May be async. Errors that
+   * it throws are logged as warnings and don't end the wait.
    */
   readonly onUpdate?: ((job: Job, progress: JobProgress) => unknown) | undefined;
-  /** Whether a failed, canceled or blocked job throws its JobError. `false` resolves with the final job. @default true */
+  /**
+   * If true, throws a JobError for a failed, canceled, or blocked job. Otherwise, resolves with the final job.
+   * @default true
+   */
   readonly throwOnFailure?: boolean | undefined;
 }
 
-/** The options of `waitForJob`, `waitForJobs` and `watchJob`. */
+/** Schema of the options of `waitForJob`, `waitForJobs`, and `watchJob`. */
 export const WAIT_OPTIONS = z.strictObject({
   signal: option.abortSignal,
   timeoutMs: option.timeLimit,
@@ -43,7 +46,10 @@ const RECOVER = z.strictObject({
   recover: z.optional(z.looseObject(RECOVER_RULES, 'an object with rules by error code')),
 });
 
-/** The `recover` option as plain data. Throws a GenError for a code after which another try is of no use, and a wrong rule. */
+/**
+ * Returns the `recover` option as plain data. Throws a GenError for an invalid rule, or an error code that no rule can
+ * recover.
+ */
 export function recoverRules(recover: Recover | undefined): Recover {
   if (recover === undefined) return {};
   option.checkOptions('recover', RECOVER, { recover });

@@ -16,13 +16,13 @@ export interface WaitTarget {
   readonly id: string;
   readonly job: Job | undefined;
   readonly options: Pick<WaitOptions, 'signal' | 'pollIntervalMs' | 'onUpdate'>;
-  /** Milliseconds that are left; `Infinity` for no limit. */
+  /** Milliseconds left, or `Infinity` for no timeout. */
   readonly leftMs: number;
-  /** The limit of the whole call, for the error. */
+  /** The timeout of the entire call, for the error message. */
   readonly timeoutMs: number;
 }
 
-/** The scheduler of an account, and the rate limits that its reads go through. */
+/** An account's scheduler, and the rate limits for its polls. */
 export interface Scheduling {
   readonly scheduler: PollScheduler;
   readonly limits: PollLimits;
@@ -33,19 +33,19 @@ export interface WaitContext {
   readonly jobs: Pick<JobReporter, 'announced' | 'isWatched'>;
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
   readonly scheduling: () => Promise<Scheduling>;
-  /** Hears of jobs that other processes announce, until the function that it gives is called. */
+  /** Listens to jobs that other processes announce, until the returned function is called. */
   readonly listen: (() => () => void) | undefined;
-  /** Longest Retry-After of a failed poll that is waited for, in milliseconds. */
+  /** Longest `Retry-After` of a failed poll to wait for, in milliseconds. */
   readonly maxRetryAfterMs: number;
   readonly warn: (message: string) => void;
 }
 
-/** The pause after a key function that failed before the first read. */
+/** Delays between calls of a key function that fails before the first poll. */
 const KEY_PAUSE = { firstMs: 1_000, mostMs: 60_000 } as const;
-/** A read for the charge alone that fails is made again: for five minutes in all. */
+/** Maximum charge-only polls for a job. With their backoff, they take five minutes. */
 const MAX_CHARGE_POLLS = 8;
 
-/** Follows a job until it is settled. Whatever ends the wait takes its timer, its listener and its subscriber at the scheduler along. */
+/** Waits until a job is settled. Always removes its timer, listener, and subscriber at the end. */
 export async function followJob(context: WaitContext, target: WaitTarget): Promise<Job> {
   const { id, leftMs, timeoutMs } = target;
   const { signal, pollIntervalMs, onUpdate } = target.options;
@@ -96,18 +96,18 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
 interface WaitEnd extends Pick<WaitTarget['options'], 'signal'> {
   readonly limitMs: number;
   readonly timeoutError: () => Error;
-  /** Whether the last poll is too old to decide. */
+  /** If true, the last poll is too old to report a timeout. */
   readonly isOutdated: () => boolean;
-  /** Whether the poll in flight is too old to wait for. */
+  /** If true, the poll in flight has hung. */
   readonly hasStalled: () => boolean;
 }
 
-/** How long a wait polls once more after its timeout. */
+/** Timeout of the extra poll after the wait's own timeout. */
 const LAST_POLL_MS = 5_000;
 
 /**
- * One wait in the context of its caller: it sleeps, reads and ends by itself, with one timer for its time limit and one
- * listener on its signal. The scheduler says what to do next.
+ * One wait in its caller's context. Has a single timer for its timeout and a single listener on its signal. The
+ * scheduler decides what it does next.
  */
 class WaitLoop {
   readonly #clock: Clock;
@@ -120,7 +120,7 @@ class WaitLoop {
   #endSleep: (() => void) | undefined;
   #working: AbortController | undefined;
 
-  /** `timeoutError` creates the error of a wait that has reached `limitMs`. If its polls are outdated, it polls once more. */
+  /** If the last poll is outdated at `limitMs`, the wait polls once more before it throws `timeoutError`. */
   constructor(clock: Clock, end?: WaitEnd) {
     this.#clock = clock;
     if (!end) return;
@@ -137,7 +137,7 @@ class WaitLoop {
     this.#forgetAbort = onAbort(signal, () => this.#end(signal?.reason));
   }
 
-  /** True once for a wait that polls once more at its end. Throws after that poll. */
+  /** Returns true once after the timeout if the wait must poll once more. Throws after that poll. */
   pollsOnceMore(): boolean {
     if (this.#lastPoll === undefined) return false;
     if (this.#lastPoll === 'done' || !this.#limit?.isOutdated()) this.#end(this.#limit?.timeoutError());
@@ -150,10 +150,10 @@ class WaitLoop {
     if (this.#ended) throw this.#ended.reason;
   }
 
-  /** Resolves when the wait is woken; rejects with the reason when it ends. It may resolve early. */
+  /** Resolves when the wait is woken, and rejects with the reason when it ends. May resolve early. */
   sleep(): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Where promises belong to requests, the sleeping wait finds out by itself that it is woken.
+      // On Workers, another request can't resolve this promise, so the wait checks periodically.
       let stopLooking: (() => void) | undefined;
       if (this.#clock.perRequest) stopLooking = this.#clock.after(LOOK_AGAIN_MS, () => this.#endSleep?.());
       this.#endSleep = () => {
@@ -167,18 +167,18 @@ class WaitLoop {
     });
   }
 
-  /** Ends the sleep, or the next one at once when none is under way. */
+  /** Ends the current sleep, or the next one if none has started. */
   wake(): void {
     this.#isWoken = true;
     if (!this.#clock.perRequest) this.#endSleep?.();
   }
 
-  /** Breaks off the read under way, which has to be made again. */
+  /** Aborts the poll in flight, which is then retried. */
   restart(): void {
     this.#working?.abort(RESTART);
   }
 
-  /** The outcome of `work`; the reason as soon as the wait ends. */
+  /** Returns the result of `work`. Throws the reason as soon as the wait ends. */
   async during<T>(work: (signal: AbortSignal) => PromiseLike<T>): Promise<T> {
     this.throwIfEnded();
     const working = new AbortController();
@@ -203,7 +203,7 @@ class WaitLoop {
   }
 }
 
-/** Reads the job and tells the scheduler. Throws what ends the wait. */
+/** Polls the job and reports the result to the scheduler. Throws an error that ends the wait. */
 async function pollOnce(
   scheduler: PollScheduler,
   subscriber: JobSubscriber,
@@ -229,8 +229,8 @@ function inCallersContext(
 }
 
 /**
- * An event says that the job has ended, and no wait polls it: one poll learns what was charged. If that fails, or a failed job
- * has no charge, the end is reported without it.
+ * Polls once for the charge of a job whose end an event reported. Reports the end without a charge if the poll fails or
+ * the job has no charge.
  */
 export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
   const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.pollsForCharge;
@@ -269,7 +269,7 @@ const FAILURES: Readonly<Record<string, typeof JobError>> = {
   blocked: JobBlockedError,
 };
 
-/** What to do, in words, for each recovery that a job error can have. */
+/** Advice by recovery. */
 const JOB_ADVICE: Readonly<Record<string, string>> = {
   change_reference: 'Use another reference.',
   change_request: 'Change the prompt, references or options.',
@@ -278,7 +278,7 @@ const JOB_ADVICE: Readonly<Record<string, string>> = {
   retry_later: 'Try again later or with another model.',
 };
 
-/** The final job; throws its JobError where it did not complete, unless `throwOnFailure` is false. */
+/** Returns the final job. Throws its JobError if it didn't complete, unless `throwOnFailure` is false. */
 export function outcomeOf(job: Job, throwOnFailure = true, cause?: unknown): CompletedJob {
   if (!FAILURES[job.status] || !throwOnFailure) return job as CompletedJob;
   throw jobErrorOf(job, cause);
