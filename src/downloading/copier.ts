@@ -2,7 +2,7 @@ import type { OutputVersion } from './output.js';
 import { type OutputReader, RestartRequired } from './output-reader.js';
 import type { JobFile } from './output-source.js';
 
-/** One version of a file, on its way to a target. */
+/** One version of a file while it is copied. */
 export class OutputBody {
   readonly version: OutputVersion;
   readonly #reader: OutputReader;
@@ -13,12 +13,12 @@ export class OutputBody {
     this.#reader = reader;
   }
 
-  /** Why the file could not be read, if that is what went wrong. */
+  /** Why reading failed. Undefined if it didn't. */
   get failure(): { readonly reason: unknown } | undefined {
     return this.#failure;
   }
 
-  /** The next bytes. Undefined after the last one. */
+  /** Returns the next bytes, or undefined at the end. */
   async next(): Promise<Uint8Array<ArrayBuffer> | undefined> {
     try {
       return await this.#reader.read();
@@ -29,19 +29,19 @@ export class OutputBody {
   }
 }
 
-/** A place that a file is copied to: a path, or an object of a store. */
+/** The target of a copy: a path, or an object in object storage. */
 export interface CopyTarget<T> {
-  /** If true, `put` needs the size. The file is read twice if the service does not say it. */
+  /** If true, `put` needs the size. If the service doesn't send it, the file is read twice. */
   readonly needsSize: boolean;
-  /** What the file of the job is, if it is there. Throws if another file is there that must stay. */
+  /** Returns the job's file if it is already stored. Throws if a different file must not be replaced. */
   find(): Promise<T | undefined>;
-  /** Stores the body whole, or nothing. */
+  /** Stores the entire body, or nothing. */
   put(body: OutputBody): Promise<T>;
-  /** Resolves if a failed `put` is to be tried again. Throws otherwise. */
+  /** Resolves if the failed `put` should be retried. Throws otherwise. */
   afterFailure(error: unknown, body: OutputBody): Promise<void>;
 }
 
-/** Copies the file of a job. Starts over if the file changes on the way, and if the target asks for it. */
+/** Copies a job's file. Starts over if the file changes during the copy, or if `afterFailure` resolves. */
 export async function copyFile<T>(file: JobFile<never>, target: CopyTarget<T>): Promise<T> {
   let reader = file.reader();
   try {

@@ -21,51 +21,51 @@ import {
   readOutputAnswer,
 } from './output.js';
 
-/** The rest of a file, if it is still the same file. */
+/** A conditional request for the rest of a file. */
 export interface RestOfOutput {
-  /** The first byte, and the last one if the file is not read to its end. */
+  /** First byte, and the last one unless reading continues to the end of the file. */
   readonly range: { readonly start: number; readonly end?: number | undefined };
   readonly ifRange: string;
 }
 
-/** The file has changed, or nothing proves that it has not. `open` starts over. */
+/** Thrown if the file has changed, or if nothing proves that it hasn't. `open` starts over. */
 export class RestartRequired extends DownloadError {}
 
 export interface OutputReading {
   readonly jobId: string;
-  /** Requests the file, or the rest of it. Resolves with the headers of the response. */
+  /** Requests the file, or the rest of it. Resolves when the headers arrive. */
   readonly open: (signal: AbortSignal, rest?: RestOfOutput) => PromiseLike<Response>;
-  /** Requests the size of the file, if the response does not say it. */
+  /** Requests the size of the file, for a response without one. */
   readonly info: (signal: AbortSignal) => PromiseLike<Pick<OutputInfo, 'sizeBytes'>>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Interruptions in a row, without another byte, after which the reader fails. */
+/** Maximum consecutive interruptions without a new byte. */
 const MAX_CUTS = 5;
 
 type Connection = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
 type Chunk = ReadableStreamReadResult<Uint8Array<ArrayBuffer>>;
 
 /**
- * Reads a file to its last byte over any number of connections. After an interruption, it requests the rest with Range and
- * If-Range. It never returns bytes of another version of the file: that is a {@link RestartRequired}. Throws another
- * DownloadError when it gives up, and what `open` of the reading throws.
+ * Reads an entire file over any number of connections. After an interruption, it requests the rest with Range and If-Range.
+ * Throws {@link RestartRequired} instead of mixing two versions of the file, another DownloadError when it gives up, and
+ * any error of `reading.open`.
  */
 export class OutputReader {
   readonly #reading: OutputReading;
   #abort = new AbortController();
   #forget = () => {};
   #connection: Connection | undefined;
-  /** Chunks that were read to see the first bytes. */
+  /** Chunks that `#readAhead` requested. */
   #ahead: Promise<Chunk>[] = [];
   #version: OutputVersion | undefined;
-  /** The first byte to read, and the last one if the file is not read to its end. */
+  /** First byte to read. `#end` is the last one, or undefined to read to the end of the file. */
   #start = 0;
   #end: number | undefined;
   #given = 0;
   #hasEnded = false;
-  /** The most bytes that were ever returned. Only more of them count as progress. */
+  /** The most bytes returned so far. Only exceeding it counts as progress. */
   #furthest = 0;
   #cuts = 0;
 
@@ -73,7 +73,7 @@ export class OutputReader {
     this.#reading = reading;
   }
 
-  /** Opens the file at its first byte, also after a {@link RestartRequired}. `sizeBytes` counts if no response says it. */
+  /** Opens the file at its first byte, also after {@link RestartRequired}. `sizeBytes` is the fallback for a missing size. */
   open(sizeBytes?: number): Promise<OutputVersion> {
     this.#listen();
     this.#given = 0;
@@ -91,7 +91,7 @@ export class OutputReader {
     });
   }
 
-  /** Begins with a response that has arrived, of any range. */
+  /** Starts with an existing response, entire or partial. */
   begin(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
@@ -106,7 +106,7 @@ export class OutputReader {
     });
   }
 
-  /** Calls `work` at the first byte, again for each version of the file. */
+  /** Opens the file and calls `work`. Starts over if the file changes. */
   async fromStart<T>(work: (version: OutputVersion) => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -130,7 +130,7 @@ export class OutputReader {
     });
   }
 
-  /** Ends reads in flight and closes the connection. */
+  /** Aborts reads in flight and closes the connection. */
   cancel(reason: unknown = new DOMException('The output is no longer read.', 'AbortError')): void {
     this.#close(reason);
     this.#abort.abort(reason);
@@ -154,7 +154,7 @@ export class OutputReader {
     }
   }
 
-  /** Without the size of its file, a body that ends early looks complete. Nobody can tell if HEAD does not say it either. */
+  /** Requests a missing size. Without it, a body that ends early looks complete. If HEAD has none either, it stays unknown. */
   async #sized(response: Response): Promise<OutputAnswer> {
     const answer = readOutputAnswer(this.#reading.jobId, response);
     if (answer.sizeBytes !== undefined) return answer;
@@ -183,7 +183,7 @@ export class OutputReader {
 
   async #enter({ contentType, etag, body }: OutputAnswer, sizeBytes: number | undefined): Promise<OutputVersion> {
     this.#connection = body.getReader();
-    // Pages do not come in parts, and a small part says nothing.
+    // Detect the type only from the start of the file, and only if the range has enough bytes.
     const hasHead = this.#start === 0 && (this.#end === undefined || this.#end >= FIRST_BYTES - 1);
     const head = hasHead ? await this.#readAhead(this.#connection) : undefined;
     this.#abort.signal.throwIfAborted();
@@ -192,7 +192,7 @@ export class OutputReader {
     return this.#version;
   }
 
-  /** Reads the first bytes. A failure is thrown later, when they are read again. */
+  /** Reads the first bytes. A failure is thrown later, when `#next` returns them. */
   async #readAhead(connection: Connection): Promise<Uint8Array> {
     const chunks: Uint8Array[] = [];
     for (let have = 0; have < FIRST_BYTES; ) {
@@ -206,7 +206,7 @@ export class OutputReader {
     return joinBytes(chunks);
   }
 
-  /** Continues at the next byte. After a failure that may pass, there is no connection yet. */
+  /** Reconnects at the next byte. After a temporary failure, there is no connection yet. */
   async #reconnect(): Promise<void> {
     this.#hasEnded = this.#isWhole();
     if (this.#hasEnded) return;
@@ -239,16 +239,16 @@ export class OutputReader {
       return await abortable(this.#reading.open(signal, rest), signal, drop);
     } catch (cause) {
       signal.throwIfAborted();
-      // A part that lies beyond the end means that the file has changed.
+      // An unsatisfiable range means that the file has changed.
       if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) throw this.#changed();
-      // A service that has just sent bytes may be back soon.
+      // A service that has already sent bytes may recover soon.
       if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
       await this.#pause(cause);
       return undefined;
     }
   }
 
-  /** If the response begins at the next byte of the same file. */
+  /** Returns true if the response starts at the next byte of the same file. */
   #continues({ headers }: Response, { part }: OutputAnswer, { range, ifRange }: RestOfOutput): boolean {
     const tag = headers.get('etag');
     if (part === undefined || (tag !== null && tag !== ifRange)) return false;
@@ -257,7 +257,7 @@ export class OutputReader {
     return part.start === range.start && fits;
   }
 
-  /** The next bytes of a connection. Undefined at its end, which may be an interruption. */
+  /** Returns the next bytes of a connection, or undefined when it ends or breaks off. */
   async #next(connection: Connection): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const chunk = this.#ahead.shift() ?? connection.read();
     const next = await chunk.catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
@@ -317,7 +317,7 @@ function drop(response: Response): void {
   response.body?.cancel().catch(() => undefined);
 }
 
-/** If a failure is one of the connection or the service, and not of the request. */
+/** Returns true if the connection or the service failed, not the request. */
 function isPassingFailure(cause: unknown): boolean {
   return ConnectionError.isInstance(cause) || TimeoutError.isInstance(cause) || ServerError.isInstance(cause);
 }

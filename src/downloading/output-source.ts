@@ -8,32 +8,30 @@ import { showKind } from '../schemas/show.js';
 import { type JobRef, jobIdOf, type OutputInfo, requireJobId } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
 
-/** Options of a call of an {@link OutputClient}. */
 interface OutputCallOptions {
   /** Aborts the call. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of a download. */
 interface OutputReadOptions extends OutputCallOptions {
   readonly range?: RestOfOutput['range'] | string | undefined;
   readonly ifRange?: string | undefined;
   readonly resume?: boolean | undefined;
 }
 
-/** The calls of a client that read a finished file. A GenClient has them, and a fake is short. */
+/** The methods that reading a finished file requires. A GenClient has them, and a fake for tests is short. */
 export interface OutputClient {
-  /** The three calls for a job and its file. */
+  /** Methods for a job and its file. */
   readonly jobs: {
     get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
     output(job: string, options?: OutputReadOptions): PromiseLike<Response>;
     outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
-    /** Reports to the client's hooks that the file is stored. Optional for a fake. */
+    /** Runs `work` and reports it to the client's hooks. A fake can leave it out. */
     storing?<T>(call: { readonly name: string; readonly jobId: string }, work: () => Promise<T>): Promise<T>;
   };
 }
 
-/** Throws a GenError for what is not a client; `call` is how the function is called. */
+/** Throws a GenError if `client` is not a client. `call` is the signature in the message. */
 export function requireOutputClient(call: string, client: unknown): void {
   const jobs = isFields(client) ? client.jobs : undefined;
   const names = ['get', 'output', 'outputInfo'];
@@ -46,7 +44,7 @@ interface JobFileOptions<Progress> {
   readonly onProgress?: ((progress: Progress) => unknown) | undefined;
 }
 
-/** The file of a finished job, as a client reads it. */
+/** The file of a finished job. */
 export class JobFile<Progress = never> {
   readonly jobId: string;
   readonly clock: Clock;
@@ -78,7 +76,7 @@ export class JobFile<Progress = never> {
     return this.explained(() => this.#jobs.outputInfo(this.jobId, { signal: this.signal }));
   }
 
-  /** Calls `work`. If it fails because of an expired link or a job without a file, the error says so. */
+  /** Calls `work`, and explains its error if the link has expired or the job has no file. */
   async explained<T>(work: () => PromiseLike<T>): Promise<T> {
     try {
       return await work();
@@ -102,7 +100,7 @@ export class JobFile<Progress = never> {
       const message = `The link to the file of job ${jobId} ${when}. The service deletes files: save each one when its job completes.`;
       return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
     }
-    // The job is paid: another request can succeed, and another job would cost again.
+    // The job is paid for. A later request can succeed, but a new job would be charged again.
     if (status === 'completed' && mayComeLater(cause)) return Object.assign(cause, { recovery: 'retry_later' });
     if (status === undefined || status === 'completed') return cause;
     const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
@@ -115,7 +113,7 @@ export class JobFile<Progress = never> {
   }
 }
 
-/** Checks the arguments of `call`, stores the file of the job by `work`, and reports it to the client's hooks. */
+/** Validates the arguments, stores the job's file with `work`, and reports it to the client's hooks. */
 export async function storeOutput<T, Progress>(
   call: string,
   { client, job, options }: { client: OutputClient; job: JobRef; options: JobFileOptions<Progress> },

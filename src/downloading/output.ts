@@ -7,22 +7,22 @@ import { isDocument, mediaTypeOf } from '../schemas/file-type.js';
 import { canonicalMediaType, extensionsOf, mediaTypeEssence } from '../schemas/media-type.js';
 import { show } from '../schemas/show.js';
 
-/** Which bytes of a file: a Range header (`bytes=0-1023`), or the first and last byte, counted from 0 and included. */
+/** Range of bytes: a Range header (`bytes=0-1023`), or the first and last byte, zero-based and inclusive. */
 export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
 
-/** A finished file, described without its bytes. */
+/** Metadata of a finished file. */
 export interface OutputInfo {
   /** Media type, for example `video/mp4`. */
   readonly contentType: string | undefined;
-  /** Size in bytes, if the service says it. */
+  /** Size in bytes, if the service sends it. */
   readonly sizeBytes: number | undefined;
-  /** Changes with the bytes. */
+  /** Entity tag, which changes with the content. */
   readonly etag: string | undefined;
-  /** Time of the last change, as the service writes it. */
+  /** Last-Modified header, as the service sends it. */
   readonly lastModified: string | undefined;
-  /** If true, the service sends ranges of it. */
+  /** If true, the service supports range requests for this file. */
   readonly acceptsRanges: boolean;
-  /** When the link expires (ISO 8601), if the response says it. Otherwise, see the job's `providerOutputExpiresAt`. */
+  /** Expiry of the link (ISO 8601), if the service sends it. Otherwise, see the job's `providerOutputExpiresAt`. */
   readonly expiresAt: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export function jobIdOf(job: JobRef): string {
   return typeof job === 'string' ? job : job?.id;
 }
 
-/** The ID of a job that a function was passed. `call` is how the function is called. Throws a GenError for anything else. */
+/** Returns the ID of a job argument. Throws a GenError for anything else. `call` is the signature in the message. */
 export function requireJobId(call: string, job: unknown): string {
   const id = isFields(job) ? job.id : job;
   if (typeof id === 'string' && id !== '') return id;
@@ -42,7 +42,7 @@ export function requireJobId(call: string, job: unknown): string {
   throw new GenError(`${call}: job is ${isCreated ? 'not a job' : show(job)}. ${fix}`);
 }
 
-/** The headers that request a file or a part of it without an encoding, which would change its length. */
+/** Builds the headers that request a file or a range. Disables content encoding, which would change the length. */
 export function outputHeaders(range: OutputRange | undefined, ifRange?: string): Record<string, string> {
   const part = typeof range === 'object' ? rangeText(range) : range;
   return {
@@ -74,7 +74,7 @@ export function outputInfoOf(response: Response): OutputInfo {
   };
 }
 
-/** The size of the file. A part, and an encoded response, have another length. */
+/** Returns the size of the entire file, which differs from the length of a partial or encoded response. */
 function wholeSize({ status, headers }: Response): number | undefined {
   if (!isPart(status)) return bodyLength(headers);
   const whole = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1];
@@ -87,8 +87,8 @@ function isoDate(text: string | undefined): string | undefined {
 }
 
 /**
- * Returns the file extension for a content type, with its dot: `.mp4` for `video/mp4; codecs=avc1`. Returns an empty string
- * for an unknown type.
+ * Returns the file extension for a content type, including the dot: `.mp4` for `video/mp4; codecs=avc1`. Returns an empty
+ * string for an unknown type.
  */
 export function extensionFor(contentType: string | null | undefined): string {
   const extension = extensionsOf(contentType ?? '')[0];
@@ -97,29 +97,29 @@ export function extensionFor(contentType: string | null | undefined): string {
 
 /** One version of a file. */
 export interface OutputVersion {
-  /** Number of bytes to come, if known. */
+  /** Number of bytes to read, if known. */
   readonly sizeBytes: number | undefined;
-  /** Media type, by the first bytes if they are recognized, otherwise as the service says it. */
+  /** Media type detected from the first bytes, otherwise the service's Content-Type. */
   readonly contentType: string | undefined;
-  /** A strong entity tag: the only proof that a later part belongs to the same file. */
+  /** Strong entity tag. Only it proves that a later range belongs to the same file. */
   readonly etag: string | undefined;
 }
 
-/** A part of a file: first and last byte, NaN if the response does not say them, and the size of the file. */
+/** First and last byte of a range (NaN if the response doesn't send them), and the size of the entire file. */
 export interface OutputPart {
   readonly start: number;
   readonly end: number;
   readonly whole: number | undefined;
 }
 
-/** A response that holds a file, or a part of it. */
+/** A response with a file, or a range of it. */
 export interface OutputAnswer extends OutputVersion {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** The bytes in the response, if it is a part. */
+  /** Range of the response, if it is partial. */
   readonly part: OutputPart | undefined;
 }
 
-/** Reads the headers of a response. Throws a DownloadError if it holds no file. */
+/** Parses the headers of a response. Throws a DownloadError if it contains no file. */
 export function readOutputAnswer(jobId: string, response: Response): OutputAnswer {
   const { status, headers, body } = response;
   const { contentType, sizeBytes, etag } = outputInfoOf(response);
@@ -128,7 +128,7 @@ export function readOutputAnswer(jobId: string, response: Response): OutputAnswe
     throw notMedia(jobId, `${status} and no file`);
   }
   if (sizeBytes === 0) throw notMedia(jobId, 'an empty file');
-  // The decoded bytes have another length and other ranges.
+  // Lengths and ranges of an encoded response don't apply to the decoded bytes.
   const isPlain = !isEncoded(headers);
   return {
     body,
@@ -140,13 +140,13 @@ export function readOutputAnswer(jobId: string, response: Response): OutputAnswe
 }
 
 /**
- * The Content-Type of an output, by its first bytes if they are recognized. Throws a DownloadError for a page or JSON: an
- * error under status 200, or the sign-in page of a proxy.
+ * Returns the content type of an output, detected from its first bytes if possible. Throws a DownloadError for HTML or JSON,
+ * which is an error with status 200 or a proxy's sign-in page.
  */
 export function outputType(jobId: string, contentType: string | undefined, head: Uint8Array): string | undefined {
   const found = mediaTypeOf({ head, type: contentType });
   if (found !== undefined && isDocument(found)) throw notMedia(jobId, `${found} instead of the file`);
-  // The label also has the codecs.
+  // Prefer the service's Content-Type if it agrees, because it can include codecs.
   const isLabel = found === undefined || found === canonicalMediaType(mediaTypeEssence(contentType ?? ''));
   return isLabel ? contentType : found;
 }

@@ -1,5 +1,4 @@
-// Files by value: an upload source wherever a field of a body takes an upload id.
-
+// Accepts an upload source in any body field that expects an upload ID.
 import { GenError, PreflightError } from '../errors/index.js';
 import { isUploadField } from '../rules/fields.js';
 import type { RequestOptions } from '../rules/options.js';
@@ -12,29 +11,29 @@ import { prepareFile, type UploadSteps, uploadFile } from './upload.js';
 import { type KnownUpload, printOf, type UploadMemory, type UploadUse } from './upload-memory.js';
 import type { FileOptions, UploadProgress } from './upload-options.js';
 
-/** What a call that takes files is passed about them. */
+/** Options for a call whose body can contain files. */
 export interface BodyFileOptions extends RequestOptions {
   /**
-   * Called as the bytes of the files in the body are sent, with the sums over all of them, in the async context of this
-   * call. The sum goes back where a PUT has to be repeated. What it throws changes nothing.
+   * Called as the files in the body are uploaded, with totals over all of them, in the async context of this call.
+   * `sentBytes` decreases if a PUT is retried. Errors that it throws are ignored.
    */
   readonly onUploadProgress?: ((progress: UploadProgress) => unknown) | undefined;
 }
 
-/** The files in the body of one call. Each is uploaded once, however often the body is sent and however many calls use it. */
+/** The files in the body of one call. Each is uploaded once, even if a retry or another call sends it again. */
 export interface BodyFiles {
-  /** A copy of `body` with the very same files: the caller may change its object while the call waits. */
+  /** Copies `body` but not its files, because the caller may change its object during the call. */
   copy(body: unknown): unknown;
-  /** `body` with the ids of the uploads in place of the files. Uploads them when it is called for the first time. */
+  /** Returns `body` with upload IDs in place of the files. The first call uploads them. */
   upload(body: unknown, options: BodyFileOptions): Promise<unknown>;
-  /** `body` as JSON, without its files: throws for what JSON cannot carry. */
+  /** Returns `body` as JSON, without its files. Throws if a value can't be serialized. */
   outline(body: unknown): string;
   ids(): readonly string[];
-  /** The uploads are needed: a job uses them, or may use them. */
+  /** Marks the uploads as needed: a job uses them, or may use them. */
   keep(): void;
-  /** Deletes the uploads that no other call uses. What cannot be deleted stays: it is private and costs nothing. */
+  /** Deletes the uploads that no other call uses. Failures are ignored, because a leftover upload is private and free. */
   remove(): Promise<void>;
-  /** The service does not know an upload. False where all of them were made for this call, so that another try is in vain. */
+  /** Called when the service no longer has an upload. Returns false if all are new, because a retry would then fail, too. */
   forget(): boolean;
 }
 
@@ -45,7 +44,7 @@ export interface PlacedFile {
   readonly field: string;
 }
 
-/** A file that is ready to be sent, or that was uploaded before. */
+/** A file that is ready to send, or already uploaded (`file` is undefined). */
 interface ReadyFile {
   readonly source: unknown;
   readonly at: string;
@@ -54,14 +53,14 @@ interface ReadyFile {
   readonly file: DescribedFile | undefined;
 }
 
-/** The files in a body; undefined where there are none. `purpose` is for the bodies of characters, whose images have a least width. */
+/** Returns the files in a body, or undefined if it has none. `purpose: 'character'` also validates the width of images. */
 export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'): BodyFiles | undefined {
   const placed = placedFiles(body);
   if (placed.length === 0) return undefined;
   const uses = new Map<unknown, UploadUse>();
   let uploading: Promise<void> | undefined;
   let last: BodyFileOptions = {};
-  /** Ends all uses; the uploads that nothing needs now. */
+  /** Ends all uses. Returns the uploads to delete. */
   const end = (as: 'kept' | 'unwanted') => {
     const left = [...uses.values()].filter((use) => use.end(as));
     uses.clear();
@@ -80,7 +79,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     const failed = await sendAll(steps, { ready, options, uses, memory });
     if (failed === undefined) return;
     const removed = remove();
-    // An abort is not held up by the deletions.
+    // Deletions must not delay an abort.
     if (!options.signal?.aborted) await removed;
     throw failed.reason;
   };
@@ -104,7 +103,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   };
 }
 
-/** The files in a body, in order. A file that stands in two places comes twice. */
+/** Returns the files in a body, in order. A file in two fields is listed twice. */
 export function placedFiles(body: unknown): PlacedFile[] {
   const placed: PlacedFile[] = [];
   for (const [field, value] of Object.entries(isFields(body) ? body : {})) {
@@ -118,12 +117,12 @@ export function placedFiles(body: unknown): PlacedFile[] {
   return placed;
 }
 
-/** Whatever may be an upload source: recognising it is left to its description, whose error says what to pass. */
+/** Accepts any object or function. `prepareFile` validates it later, and its error says what to pass. */
 function isFile(value: unknown): boolean {
   return (typeof value === 'object' && value !== null) || typeof value === 'function';
 }
 
-/** `body` with what stands for each file in its place. */
+/** Returns `body` with each file replaced by its entry in `by`. */
 export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): Record<string, unknown> {
   const idOf = (value: unknown) => by.get(value) ?? value;
   return Object.fromEntries(
@@ -134,12 +133,12 @@ export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): 
   );
 }
 
-/** Refuses the files in a body that an upload would refuse. Nothing is sent. */
+/** Throws if an upload of a file in the body would throw. Sends nothing. */
 export async function checkFiles(body: unknown, purpose?: 'character'): Promise<void> {
   for (const { file } of await describeAll(DEFAULT_LIMIT, placedFiles(body), { purpose })) file?.discard();
 }
 
-/** Looks at all files before a byte of any is sent. Throws for the first one that is refused. */
+/** Validates all files before any bytes are sent. Throws for the first invalid one. */
 async function describeAll(
   steps: Pick<UploadSteps, 'timeoutMs'>,
   placed: readonly PlacedFile[],
@@ -185,7 +184,7 @@ interface Sending {
   readonly memory: UploadMemory;
 }
 
-/** Sends all files at once and notes their uploads. The first failure ends the others, and is returned. */
+/** Uploads all files concurrently and records the uploads in `uses`. The first failure aborts the rest and is returned. */
 async function sendAll(
   steps: UploadSteps,
   { ready, options, uses, memory }: Sending,
@@ -198,7 +197,7 @@ async function sendAll(
   await Promise.all(
     ready.map(async ({ source, at, print, params, file }) => {
       const upload = async (): Promise<KnownUpload> => {
-        // An upload that was known a moment ago may have been deleted since.
+        // A known upload may have been deleted since `describeAll`.
         const sent = file ?? (await prepareFile(steps, source, { preflight, timeoutMs, signal: controller.signal }));
         const { upload_id: id } = await uploadFile(steps, sent, call);
         return { id, params };
@@ -223,7 +222,7 @@ const KINDS: readonly (readonly [RegExp, UploadType, string])[] = [
   [/image|_frame_|^(reference_)?upload_ids?$/, 'IMAGE', 'an image'],
 ];
 
-/** Refuses a file of a kind that its field does not take, by the field's name. */
+/** Throws if the type of a file doesn't match the name of its field. */
 function checkKind(ready: readonly ReadyFile[], { source, at, field }: PlacedFile): void {
   const params = ready.find((it) => it.source === source)?.params;
   const [, type, what] = KINDS.find(([name]) => name.test(field)) ?? [];

@@ -11,47 +11,47 @@ import { IMAGE_HEADER_BYTES, imageSize } from './image-size.js';
 import { recognizeSource, type Source } from './source.js';
 import type { FileOptions, ReportProgress } from './upload-options.js';
 
-/** A file ready to be sent. If its first bytes were read, they are sent nevertheless. */
+/** A file that is ready to send. Bytes that `peek` read are still sent. */
 export interface UploadFile {
   readonly kind: string;
   readonly sizeBytes: number;
   readonly repeatable: boolean;
-  /** The request body, which calls `moved` with each chunk. A source that can be read once has one body. */
+  /** Returns a request body that calls `moved` for each chunk. If the source isn't `repeatable`, call it only once. */
   body(moved: () => void): Promise<BodyInit>;
-  /** Why the source itself failed, if it did. */
+  /** Returns why the source failed, if it did. */
   failure(): { readonly reason: unknown } | undefined;
-  /** Reports the last progress: the bytes have arrived. */
+  /** Called when the bytes have arrived. Reports the final progress. */
   finish(): void;
-  /** Ends a source that will not be sent. */
+  /** Closes a source that won't be sent. */
   discard(): void;
-  /** The first `bytes` bytes, or all of them. */
+  /** Returns the first `bytes` bytes, or fewer if the file is shorter. */
   peek(bytes: number): Promise<Uint8Array>;
 }
 
-/** A file with the params of step 1. */
+/** A file with the parameters of step 1. */
 export interface DescribedFile extends UploadFile {
   readonly params: CreateUploadParams;
 }
 
-/** The documented sizes. A type that the service adds later has none. */
+/** A type that the service adds later has no documented maximum. */
 const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
-/** Opens a source for step 2 alone. The service already knows the file, so only its size matters. */
+/** Opens a source for step 2 only. Step 1 already described the file, so only its size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const { source, sizeBytes } = openSource(given, options);
   return toFile(source, sizeBytes, reporter(options));
 }
 
-/** How long the first bytes of a source may take. */
+/** Timeout for the first bytes of a source. */
 export interface ReadLimit {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** For files that are checked without a client. */
+/** For files that are validated without a client. */
 export const DEFAULT_LIMIT: ReadLimit = { timeoutMs: DEFAULT_TIMEOUT_MS };
 
-/** Finds the params of step 1, and refuses a file that exceeds a documented limit. Sends no request. */
+/** Determines the parameters of step 1. Throws if the file exceeds a documented limit. Sends no request. */
 export async function describeFile(
   given: unknown,
   options: FileOptions,
@@ -80,7 +80,7 @@ export async function describeFile(
   }
 }
 
-/** A stream may never yield its first byte, so the attempt's timeout applies. Real time, because no sandbox runs the source. */
+/** Applies the attempt's timeout, because a stream may never yield a byte. Uses real time, even with a sandbox's clock. */
 async function firstBytesOf(file: UploadFile, bytes: number, { timeoutMs: ms, signal }: ReadLimit) {
   const late = () => new TimeoutError(`It yielded too few bytes within ${ms} ms (timeoutMs).`, { timeoutMs: ms });
   const deadline = startDeadline({ clock: systemClock, ms, signal, late });
@@ -125,14 +125,14 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
     failure: () => failed,
     finish: () => current?.finish(),
     discard: () => {
-      // Not through its stream, which the request may have locked.
+      // The request may have locked the stream, so end the content directly.
       if (current !== undefined) current.end();
       else if (begun !== undefined || !repeatable) stop(start());
     },
     async peek(bytes) {
       if (bytes === 0) return new Uint8Array();
       const content = source.open();
-      // So that `discard` ends a read in flight.
+      // Lets `discard` end a read in flight.
       begun = content;
       const chunks = await firstChunks(content, bytes);
       begun = repeatable ? undefined : replay(chunks, content);
@@ -167,7 +167,7 @@ function replay(chunks: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>):
   };
 }
 
-/** A source and its size. A stream that is refused is canceled, which frees its connection or file descriptor. */
+/** Cancels an invalid stream, which frees its connection or file descriptor. */
 function openSource(given: unknown, options: FileOptions): { readonly source: Source; readonly sizeBytes: number } {
   let source: Source;
   try {
@@ -253,8 +253,8 @@ interface Meter {
 }
 
 /**
- * A request body of exactly `sizeBytes`, whose progress is reported. A chunk counts as sent when the next one is requested.
- * Longer or shorter content fails the request before its last byte.
+ * Builds a request body of exactly `sizeBytes` and reports its progress. A chunk counts as sent when the next one is
+ * requested. Longer or shorter content fails the request before its last byte.
  */
 function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const { sizeBytes } = meter;
@@ -285,7 +285,7 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const stream = new ReadableStream({ pull, cancel: () => stop(content) }, { highWaterMark: 0 });
   return {
     stream,
-    /** A runtime may not pull after the last byte. */
+    /** Needed because a runtime may not pull again after the last byte. */
     finish() {
       queued = sizeBytes;
       report();
@@ -302,13 +302,13 @@ async function nextChunk(content: AsyncIterator<Uint8Array>): Promise<Uint8Array
   }
 }
 
-/** Reads past the last byte before it is sent: the content may be longer, or fail at its end because it has changed. */
+/** Reads to the end before sending the last byte, because the content may be longer, or throw at its end if it changed. */
 async function expectEnd(content: AsyncIterator<Uint8Array>, given: number, sizeBytes: number): Promise<void> {
   const more = given > sizeBytes || (await nextChunk(content)) !== undefined;
   if (more) throw new RangeError(`The content is longer than its size of ${sizeBytes} bytes.`);
 }
 
-/** Does not wait, because a stalled source must not delay an abort. */
+/** Doesn't wait, because a stalled source must not delay an abort. */
 function stop(content: AsyncIterator<Uint8Array>): void {
   Promise.resolve(content.return?.()).catch(() => undefined);
 }

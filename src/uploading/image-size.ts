@@ -1,4 +1,4 @@
-/** First bytes that {@link imageSize} needs: a JPEG can have a preview and a color profile before its size. */
+/** Number of bytes that {@link imageSize} needs. In a JPEG, a preview and a color profile can precede the size. */
 export const IMAGE_HEADER_BYTES = 256 * 1024;
 
 export interface ImageSize {
@@ -6,7 +6,7 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** The size in the header of a PNG, JPEG, GIF, or WebP, without EXIF rotation. Undefined if it cannot be read. */
+/** Returns the size from the header of a PNG, JPEG, GIF, or WebP, without EXIF rotation. Undefined if it can't be read. */
 export function imageSize(head: Uint8Array): ImageSize | undefined {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   const is = (at: number, text: string) =>
@@ -34,7 +34,7 @@ function webpSize(view: DataView, chunk: string): ImageSize | undefined {
   return { width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff };
 }
 
-/** Skips segments up to the frame header. C4, C8, and CC are no frames. */
+/** Skips segments up to the frame header. C4, C8, and CC are in the range of frame markers but aren't frames. */
 function jpegSize(view: DataView): ImageSize | undefined {
   let at = 2;
   while (view.getUint8(at) === 0xff) {

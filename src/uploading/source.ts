@@ -3,15 +3,15 @@ import { isObject } from '../schemas/envelope.js';
 import type { RereadableSource } from '../schemas/upload.js';
 
 export interface Source {
-  /** For messages: "a ReadableStream". */
+  /** For messages, for example "a ReadableStream". */
   readonly kind: string;
   readonly name?: string | undefined;
   readonly type?: string | undefined;
   readonly sizeBytes?: number | undefined;
   readonly repeatable: boolean;
-  /** The content from its start. */
+  /** Reads the content from the start. */
   open(): AsyncIterator<Uint8Array>;
-  /** The content as one Blob, if that needs no copy. */
+  /** The content as a single Blob, if that needs no copy. */
   readonly blob?: Blob;
 }
 
@@ -52,13 +52,13 @@ function bytesSource(bytes: Uint8Array): Source {
   return { kind: 'bytes', sizeBytes: length, repeatable: true, open };
 }
 
-/** Reads slices: a stream of a Blob has pieces of 64 kB, which halve the throughput of a large file. */
+/** Reads slices, because the 64 kB chunks of a Blob's stream halve the throughput of a large file. */
 function blobSource(blob: Blob): Source {
   const open = () => pieces(blob.size, async (start, end) => new Uint8Array(await bufferOf(blob.slice(start, end))));
   return { ...rereadableSource(blob, open), blob };
 }
 
-/** The Blob of jsdom has no arrayBuffer(). */
+/** jsdom's Blob has no arrayBuffer(). */
 function bufferOf(blob: Blob): Promise<ArrayBuffer> {
   if (typeof blob.arrayBuffer === 'function') return blob.arrayBuffer();
   return new Promise((resolve, reject) => {
@@ -94,7 +94,7 @@ function responseName({ url, headers }: Response): string | undefined {
   return given ?? (URL.canParse(url) ? decoded(new URL(url).pathname.split('/').at(-1) ?? '') : undefined);
 }
 
-/** The file name of a Content-Disposition header (RFC 6266): `filename*` before `filename`. */
+/** Prefers `filename*` to `filename` (RFC 6266). */
 function fileNameIn(header: string): string | undefined {
   const parameters = new Map<string, string>();
   for (const [, name = '', quoted, token = ''] of header.matchAll(
@@ -114,12 +114,11 @@ function decoded(text: string): string {
   }
 }
 
-/** The name of the file that `fs.createReadStream` reads. */
+/** Returns the path of a stream from `fs.createReadStream`. */
 function streamPath(source: object): string | undefined {
   return 'path' in source && typeof source.path === 'string' ? source.path : undefined;
 }
 
-/** Content of a known size in pieces that follow it. */
 function pieces(
   size: number,
   read: (start: number, end: number) => Promise<Uint8Array>,
@@ -136,7 +135,7 @@ function pieces(
   };
 }
 
-/** Reads any readable. Not a generator, which could not be stopped during a read. */
+/** Reads any readable. Isn't a generator, because `return` can't interrupt a generator's pending read. */
 function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
   let reading: Promise<AsyncIterator<unknown>> | undefined;
   const iterator = () => {
@@ -150,7 +149,7 @@ function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
     },
     async return() {
       const readable = await source;
-      // The iterator of a Node.js stream does not end it before the first read or during one.
+      // The iterator of a Node.js stream doesn't close it before or during the first read.
       if (isObject(readable) && 'destroy' in readable && typeof readable.destroy === 'function') readable.destroy();
       await (await iterator()).return?.();
       return { done: true, value: undefined };
@@ -180,7 +179,7 @@ function asBytes(chunk: unknown): Uint8Array {
   throw new TypeError(`A source must give bytes (Uint8Array), not ${typeof chunk}. Remove its text encoding.`);
 }
 
-/** Also of another realm: a frame, a vm context, or a test environment. */
+/** Also matches buffers from another realm: a frame, a vm context, or a test environment. */
 export function isMemory(value: unknown): value is ArrayBufferLike {
   return /^\[object (Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(value));
 }

@@ -1,4 +1,4 @@
-// Which object was uploaded as what, so that one object is uploaded once while its upload lives.
+// Remembers the upload of each source object, so that the same object is uploaded only once.
 import { abortable } from '../runtime/deadline.js';
 import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
@@ -6,14 +6,14 @@ import { isMemory } from './source.js';
 
 export interface UploadUse {
   readonly id: string;
-  /** Whether the upload was there before the call. */
+  /** If true, the upload existed before this call. */
   readonly isOld: boolean;
   /**
-   * Ends the use. An upload that no call has `kept` and that one has left as `unwanted` is to be deleted after its last use:
-   * true says that this was it.
+   * Ends the use. Returns true if the upload should be deleted: this was its last use, no call ended with `kept`, and at
+   * least one ended with `unwanted`.
    */
   end(as: 'kept' | 'unwanted'): boolean;
-  /** The service does not know the upload any more. */
+  /** Called when the service no longer has the upload. */
   forget(): void;
 }
 
@@ -23,10 +23,10 @@ export interface KnownUpload {
 }
 
 interface UploadEntry {
-  /** Changes with the content of an object that can change. */
+  /** Fingerprint of the content at the time of the upload. */
   readonly print: string;
   known?: KnownUpload;
-  /** Settles with the upload, whichever way; never rejects. */
+  /** Resolves when the upload succeeds or fails. Never rejects. */
   uploading: Promise<unknown>;
   users: number;
   isKept: boolean;
@@ -34,7 +34,7 @@ interface UploadEntry {
 }
 
 export interface Lookup {
-  /** See {@link printOf}. Undefined for an object that is uploaded each time. */
+  /** See {@link printOf}. If undefined, the object is uploaded on every call. */
   readonly print: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -47,21 +47,21 @@ export class UploadMemory {
   readonly #deleted = new Set<string>();
   readonly #waits: boolean;
 
-  /** `waits` says whether a call may wait for the upload of another one. */
+  /** If `waits` is true, a call may wait for another call's upload of the same object. */
   constructor(waits: boolean) {
     this.#waits = waits;
   }
 
-  /** The upload of an object, where there is one. Waits for one that is under way. */
+  /** Returns the upload of an object, if there is one. Waits for an upload in flight. */
   async find(source: unknown, lookup: Lookup): Promise<KnownUpload | undefined> {
     return (await this.#settled(source, lookup))?.known;
   }
 
-  /** Uses the upload of an object. `upload` makes it where there is none. */
+  /** Reuses the upload of an object, or creates one with `upload`. */
   async use(source: unknown, lookup: Lookup, upload: () => Promise<KnownUpload>): Promise<UploadUse> {
     const { print = '' } = lookup;
     const found = await this.#settled(source, lookup);
-    // Another call may have begun in the meantime.
+    // Another call may have started an upload while this one waited.
     if (found === undefined && this.#waits && this.#entryOf(source, lookup.print))
       return this.use(source, lookup, upload);
     if (found?.known) return this.#use(source, found, true);
@@ -82,7 +82,7 @@ export class UploadMemory {
     }
   }
 
-  /** An upload was deleted: its object is uploaded again. */
+  /** Marks an upload as deleted, so that its object is uploaded again. */
   deleted(id: string): void {
     this.#deleted.add(id);
     const [oldest] = this.#deleted;
@@ -94,7 +94,6 @@ export class UploadMemory {
     return entry?.print === print && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
   }
 
-  /** The entry of an object once its upload is there. */
   async #settled(source: unknown, { print, signal }: Lookup): Promise<UploadEntry | undefined> {
     const entry = this.#entryOf(source, print);
     if (entry !== undefined && entry.known === undefined && this.#waits) await abortable(entry.uploading, signal);
@@ -126,8 +125,8 @@ export class UploadMemory {
 }
 
 /**
- * What tells whether an object still has the content that was uploaded: the digest of bytes, the size and the time of a file.
- * Undefined for a function, which may give something else each time.
+ * Returns a fingerprint that changes with the content: a digest of bytes, or the size and modification time of a file.
+ * Undefined for a function, because each call may return different content.
  */
 export async function printOf(source: unknown): Promise<string | undefined> {
   if (!isObject(source)) return undefined;
@@ -135,7 +134,7 @@ export async function printOf(source: unknown): Promise<string | undefined> {
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;
     if (buffer instanceof ArrayBuffer) return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength));
-    return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength).slice()); // WebCrypto takes no shared memory.
+    return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength).slice()); // WebCrypto rejects shared memory.
   }
   const { size, lastModified }: { readonly size?: unknown; readonly lastModified?: unknown } = source;
   return `${String(size)}:${String(lastModified)}`;

@@ -3,9 +3,9 @@ import type { RequestOptions } from '../rules/options.js';
 import * as option from '../rules/options.js';
 import type { UploadType } from '../schemas/media-type.js';
 
-/** How far an upload has come. */
+/** Progress of an upload. */
 export interface UploadProgress {
-  /** Bytes sent by this attempt. Starts at 0 again when the PUT is repeated, and ends at exactly `totalBytes`. */
+  /** Bytes sent by this attempt. Restarts at 0 if the PUT is retried, and ends at exactly `totalBytes`. */
   readonly sentBytes: number;
   /** Size of the file in bytes. */
   readonly totalBytes: number;
@@ -13,31 +13,31 @@ export interface UploadProgress {
 
 export type ReportProgress = (progress: UploadProgress) => void;
 
-/** What you can say about a file that is uploaded. */
+/** Description of a file to upload. */
 export interface FileOptions {
-  /** Name for the service, reduced to a safe one. @default the source's own name, else `upload` with the type's extension */
+  /** File name. Unsafe characters are removed. @default the source's name, otherwise `upload` with the type's extension */
   readonly filename?: string | undefined;
-  /** Media type, for example `video/mp4`. @default by the first bytes, otherwise the Blob's, otherwise by the name */
+  /** Media type, for example `video/mp4`. @default detected from the first bytes, then the Blob's type, then the name */
   readonly mimeType?: string | undefined;
-  /** What the service takes the file for; sets the size limit. @default by the media type: IMAGE, VIDEO or AUDIO */
+  /** Upload type, which determines the size limit. @default IMAGE, VIDEO, or AUDIO, depending on the media type */
   readonly uploadType?: UploadType | undefined;
-  /** Size in bytes. Required for streams that do not tell it: the service needs it before the first byte. */
+  /** Size in bytes. Required for a stream of unknown size, because the service needs it before the first byte. */
   readonly sizeBytes?: number | undefined;
   /**
-   * Called as bytes are sent, in the async context of this call. Starts at 0 again when the PUT has to be repeated. What
-   * it throws changes nothing.
+   * Called as bytes are sent, in the async context of this call. Restarts at 0 if the PUT is retried. Errors that it
+   * throws are ignored.
    */
   readonly onProgress?: ((progress: UploadProgress) => unknown) | undefined;
-  /** `character`: also refuse an image whose header says that it is less than 300 px wide. */
+  /** If `character`, throws for an image less than 300 px wide. */
   readonly purpose?: 'character' | undefined;
-  /** Whether a file over the documented limits is refused before the first call. @default the client's (true) */
+  /** If true, throws for a file that exceeds the documented limits, before the first request. @default the client's (true) */
   readonly preflight?: boolean | undefined;
 }
 
-/** What `uploads.upload` takes beside the source. */
+/** Options of `uploads.upload`. */
 export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {}
 
-/** What `uploads.put` takes beside the source. */
+/** Options of `uploads.put`. */
 export type PutOptions = Pick<FileOptions, 'sizeBytes' | 'onProgress'> &
   Omit<RequestOptions, 'idempotencyKey' | 'preflight'>;
 
@@ -46,7 +46,7 @@ const CALL_FIELDS = {
   timeoutMs: option.milliseconds,
   maxRetries: option.count,
   headers: option.headers,
-  // Checked with the file, because the code of its error is the service's.
+  // Validated with the file, because the error has the service's code.
   sizeBytes: option.anything,
   onProgress: option.callback,
 } as const;

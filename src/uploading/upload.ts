@@ -6,7 +6,7 @@ import { type DescribedFile, describeFile, openFile, type ReadLimit, type Upload
 import type { UploadMemory } from './upload-memory.js';
 import type { FileOptions, PutOptions, UploadOptions } from './upload-options.js';
 
-/** Where the bytes of an upload are sent, as step 1 returned it. */
+/** The destination of the bytes, as step 1 returned it. */
 export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
 
 export interface PutRequest {
@@ -30,7 +30,7 @@ export interface UploadSteps extends Pick<ReadLimit, 'timeoutMs'> {
 
 type UploadStep = UploadError['step'];
 
-/** {@link describeFile} within the call's timeout. */
+/** Calls {@link describeFile} with the call's timeout. */
 export function prepareFile(
   steps: Pick<UploadSteps, 'timeoutMs'>,
   source: unknown,
@@ -39,7 +39,7 @@ export function prepareFile(
   return describeFile(source, options, { timeoutMs, signal });
 }
 
-/** Uploads a file in the service's three steps. Deletes an upload that cannot be completed. */
+/** Uploads a file in the service's three steps. Deletes an upload that can't be completed. */
 export async function uploadFile(steps: UploadSteps, file: DescribedFile, options: UploadOptions): Promise<Upload> {
   try {
     return await uploadOnce(steps, file, options).catch((error: unknown) => {
@@ -67,7 +67,7 @@ async function uploadOnce(steps: UploadSteps, file: DescribedFile, options: Uplo
     step = 'complete';
     return { ...file.params, ...(await steps.complete(uploadId, call)) };
   } catch (cause) {
-    // The caller's signal does not end the deletion, and the deletion does not delay an abort.
+    // An abort neither cancels the deletion nor waits for it.
     const deletion = uploadId && steps.delete(uploadId, { timeoutMs, headers, maxRetries: 1 });
     const deleted = Promise.resolve(deletion).catch(() => undefined);
     if (signal?.aborted) throw signal.reason;
@@ -90,7 +90,7 @@ function failureMessage(
   return `The upload failed at step ${at}: ${sentence(ofSource ? ofSource.reason : cause)}${once}`;
 }
 
-/** Sends the bytes of step 2 alone. A failure of the source is reported as such, and not as one of the connection. */
+/** Runs step 2 only. If the source failed, throws that error instead of the connection's. */
 export async function putSource(
   steps: UploadSteps,
   { target, source, options }: { target: UploadTarget; source: unknown; options: PutOptions },
@@ -111,12 +111,12 @@ export async function putSource(
   }
 }
 
-/** The URL may be relative to that of the service. */
+/** The service may return a relative URL. */
 export function putUrl({ direct_upload_url }: UploadTarget, baseUrl: string | undefined): URL {
   return new URL(direct_upload_url, baseUrl === undefined ? undefined : `${baseUrl}/`);
 }
 
-/** The documented limit counts PUTs to the service itself. Storage has no such limit. */
+/** The documented rate limit covers PUTs to the service, but not to object storage. */
 function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile): PutRequest {
   const baseUrl = steps.baseUrl();
   const url = putUrl(target, baseUrl);
@@ -129,10 +129,10 @@ function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile):
   };
 }
 
-/** The client or the runtime sets these. */
+/** Headers that the client or the runtime sets. */
 const NOT_SENT = ['content-length', 'host', 'connection', 'transfer-encoding', 'expect'];
 
-/** The returned headers with lower-case names. Throws for a value that HTTP does not allow. */
+/** Lowercases the names of the returned headers. Throws if HTTP doesn't allow a value. */
 function headersToSend(returned: Readonly<Record<string, string>>): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(returned ?? {})) {
