@@ -6,18 +6,17 @@ import type { Store, StoreChanges } from '../store/port.js';
 
 const realPause = (ms: number) => sleep(systemClock, ms);
 
-/** How {@link checkStore} checks. */
+/** Options of {@link checkStore}. */
 export interface CheckStoreOptions {
-  /** Moves the store's clock. @default real time passes: the check takes about five seconds */
+  /** Advances the store's clock by `ms` milliseconds. @default waits in real time, about five seconds in total */
   readonly advance?: ((ms: number) => unknown) | undefined;
 }
 
 const OPTIONS = option.optionsOf({ advance: option.callback });
 
 /**
- * Checks a store of your own against the contract that limits, budgets and the ledger rely on. `make` returns a fresh store.
- * What is written lives in groups with names that nobody else uses. Rejects with a GenError that has the first sentence of the
- * contract that does not hold, and what was seen.
+ * Checks your own store against the contract that rate limits, budgets, and the ledger rely on. `make` returns a new store.
+ * The check writes only to groups with unique names. Throws a GenError that describes the first violation.
  *
  * @example
  * await checkStore(() => memoryStore()); // in a test, with yours
@@ -45,39 +44,36 @@ export async function checkStore(make: () => Store | Promise<Store>, options: Ch
   }
 }
 
-// The contract of a store, as sentences that hold or do not.
-
-/** A store that is tried. */
 interface Trial {
   readonly store: Store;
-  /** A new name of a group, which nobody else uses. */
+  /** Returns a unique group name. */
   group(): string;
-  /** Whether the store's clock is the real one. */
+  /** If true, the store uses real time. */
   readonly isReal: boolean;
-  /** Lets time pass for the store. */
+  /** Advances the store's clock. */
   pass(ms: number): Promise<void>;
-  /** Throws the sentence where the condition is false. */
+  /** Throws the current sentence if the condition is false. */
   holds(condition: boolean, seen: string): void;
 }
 
-/** What a store promises, and how it is tried. */
+/** A promise of the contract, and its test. */
 type Sentence = readonly [says: string, attempt: (trial: Trial) => Promise<void>];
 
-/** After this time, no store remembers what is over. */
+/** After this time, every store has deleted its expired values. */
 const FORGOTTEN_MS = 30 * 86_400_000;
-/** Long enough to live through the check. */
+/** A TTL longer than the check takes. */
 const HOUR_MS = 3_600_000;
 /** Times below and above whole seconds. */
 const TIMES_MS = [300, 1_300, 1_700];
-/** Between a read and its answer, a time may end. */
+/** Tolerance, because a value may expire between a read and its response. */
 const SLACK_MS = 100;
 const LOOK_MS = 50;
 const MOST_LOOKS = 200;
 const WRITERS = 12;
 const WRITES_EACH = 4;
-/** A writer that loses so often in a row will never win. */
+/** After this many conflicts in a row, a writer counts as starved. */
 const MOST_LOST = 2_000;
-/** Writes to other groups, after which stores forget what is over. */
+/** Number of writes to other groups that triggers a store's cleanup. */
 const OTHER_WRITES = 260;
 
 const set = (value: string, ttlMs = HOUR_MS) => ({ value, ttlMs });
@@ -88,14 +84,13 @@ async function put(store: Store, group: string, changes: StoreChanges): Promise<
   return store.write(group, version, changes);
 }
 
-/** The contract, in the order in which it is read. */
 const SENTENCES: readonly Sentence[] = [
   [
     'read answers { version, nowMs, values }: a text, the time in milliseconds, and the values of the keys that exist',
     async ({ store, group, isReal, holds }) => {
       const { version, nowMs, values } = await store.read(group(), ['a', 'b']);
       holds(typeof version === 'string', `version is a ${typeof version}`);
-      // The year 2001 in seconds would be before 1971 in milliseconds.
+      // Catches a clock in seconds: as milliseconds, it would be in the 1970s.
       holds(Number.isFinite(nowMs) && !(isReal && nowMs < 1e11), `nowMs is ${String(nowMs)}`);
       holds(typeof values === 'object' && Object.keys(values).length === 0, 'an empty group has values');
     },
@@ -132,7 +127,7 @@ const SENTENCES: readonly Sentence[] = [
   [
     'a deletion takes the value away and changes the version',
     async ({ store, group, holds }) => {
-      // Of one key, of one beside a new value, and of all.
+      // One key, one key beside a new value, and all keys.
       const deletions: readonly StoreChanges[] = [{ a: null }, { b: null, a: set('2') }, { a: null, b: null }];
       for (const changes of deletions) {
         const name = group();
@@ -218,7 +213,7 @@ const SENTENCES: readonly Sentence[] = [
   [
     'a version never comes again, also when everything in the group is over and was forgotten',
     async ({ store, group, isReal, pass, holds }) => {
-      // One ends by itself, one is deleted.
+      // The first expires, the second is deleted.
       const seen = [group(), group()].map((name) => ({ name, versions: new Set<string>() }));
       for (let round = 0; round < 2; round++) {
         for (const { name, versions } of seen) {
@@ -249,7 +244,7 @@ const SENTENCES: readonly Sentence[] = [
       let [heard, strange] = [0, 0];
       const stop = store.subscribe(topic, (message) => (message === 'm' ? heard++ : strange++));
       const stopOther = store.subscribe(other, () => strange++);
-      // A connection of its own for listening may take a moment.
+      // The store may need a moment to open a separate connection.
       for (let tries = 0; heard === 0; tries++) {
         holds(tries < MOST_LOOKS / 4, 'no message came');
         await store.publish(topic, 'm');
@@ -266,7 +261,7 @@ const SENTENCES: readonly Sentence[] = [
   ],
 ];
 
-/** Looks at a value until its time is over. */
+/** Polls a value until it has expired. */
 async function livesFor({ store, group, pass, holds }: Trial, ttlMs: number): Promise<void> {
   const name = group();
   const { nowMs: before, version } = await store.read(name, []);

@@ -14,12 +14,12 @@ export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob
 
 type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
 
-/** The documented service in memory, and clients for it. */
+/** An in-memory copy of the documented service, with clients for it. */
 export interface Sandbox extends SandboxService {
   /**
-   * A client that is set up for this sandbox: key, URL, webhook secret, `fetch`, and the sandbox's clock. With `clock: 'manual'`
-   * its waits follow `advance`. On the real clock a second of waiting takes a millisecond, unless `speed` was given. Options
-   * replace those of the sandbox. Throws a GenError for a wrong option.
+   * Creates a client for this sandbox, with its key, URL, webhook secret, `fetch`, and clock. With `clock: 'manual'`, waits
+   * follow `advance`. On the real clock, a wait of one second takes a millisecond unless `speed` is set. Throws a GenError
+   * for an invalid option.
    *
    * @example
    * const client = createSandbox().client();
@@ -33,16 +33,15 @@ export interface Sandbox extends SandboxService {
    */
   client(options?: GenClientOptions): GenClient;
   /**
-   * An independent copy: jobs, money, uploads, characters, keys, faults, outcomes, logs, random numbers and the time are
-   * the same at first, and then each goes on by itself. Keys and secrets of the one work on the other. The copy has its own
-   * `baseUrl`, so that clients of the two do not share limits. Requests and deliveries under way stay with the original.
+   * Returns an independent copy of the entire state, including the time. Keys and secrets work on both. The copy has its own
+   * `baseUrl`, so the clients don't share rate limits, and requests and deliveries in flight stay with the original.
    */
   fork(): Sandbox;
 }
 
 /**
- * Creates the documented service in memory: stateful, strict, repeatable with a `seed`, and able to fail on purpose. It needs no
- * port and no Node API. Throws a GenError that names a wrong or unknown option and the fix.
+ * Creates the documented service in memory: stateful, strict, repeatable with a `seed`, and with failures on demand. It needs
+ * no port and no Node API. Throws a GenError for an invalid or unknown option.
  *
  * @example
  * const sandbox = createSandbox();
@@ -58,7 +57,7 @@ function withClients(opened: OpenSandbox): Sandbox {
   return Object.assign(service, {
     client(options: GenClientOptions = {}): GenClient {
       const { apiKey, baseUrl, webhookSecret } = service;
-      // The key of a sandbox is no secret, so a page may have it.
+      // A sandbox's key isn't secret, so browsers are allowed.
       const own = { apiKey, baseUrl, webhookSecret, fetch: clientFetch, dangerouslyAllowBrowser: true };
       return new GenClient({ ...own, ...options, ...{ [CLOCK]: opened.clock } });
     },
@@ -66,24 +65,22 @@ function withClients(opened: OpenSandbox): Sandbox {
   });
 }
 
-/** The part of a sandbox that its handlers need. */
 interface MockedService {
   readonly baseUrl: string;
   readonly fetch: (request: Request) => Promise<Response>;
 }
 
 /**
- * msw handlers that answer every call below the sandbox's base URL with the sandbox.
- * Use `setupServer(...sandboxHandlers(sandbox))` in Node, `setupWorker(...sandboxHandlers(sandbox))` in a browser (msw 3).
- * A reset that a fault asks for reaches the caller as a network error.
+ * Creates msw 3 handlers that send every request below the sandbox's base URL to the sandbox. Pass them to `setupServer` in
+ * Node or `setupWorker` in a browser. A fault with `reset` rejects the request with a network error.
  *
- * The element type is `never`, which fits msw's own handler type without this package depending on msw.
+ * The element type is `never`, which matches msw's handler type without a dependency on msw.
  */
 export function sandboxHandlers(sandbox: MockedService): never[] {
   return [createMswHandler(sandbox)] as never[];
 }
 
-/** What msw asks of a request handler, without its class: msw itself would be 190 kB in the bundle. */
+/** Implements msw's handler interface without its class, because bundling msw would add 190 kB. */
 function createMswHandler({ baseUrl, fetch }: MockedService) {
   const root = baseUrl.replace(/(?<!\/)\/+$/, '');
   const isOurs = (url: string) => url === root || url.startsWith(`${root}/`);
@@ -101,7 +98,7 @@ function createMswHandler({ baseUrl, fetch }: MockedService) {
     async run({ request, requestId }: { readonly request: Request; readonly requestId: string }) {
       if (!isOurs(request.url)) return null;
       handler.isUsed = true;
-      // A copy, because msw's own listeners may still read the request.
+      // Clone, because msw's listeners may still read the request.
       const response = await fetch(request.clone()).catch(() => Response.error());
       return { handler, request, requestId, response };
     },

@@ -14,26 +14,26 @@ import { freshSeed, secretText } from './world/random.js';
 import { type Account, createState, type StoredJob, viewSandboxJob } from './world/state.js';
 import { createWorld, type World } from './world/world.js';
 
-/** What stays the same through a reset, and in a copy. */
+/** Values that survive a reset and that a copy shares. */
 interface Identity {
   readonly apiKey: string;
   readonly webhookSecret: string;
 }
 
-/** A sandbox with what its door adds clients to. */
+/** A sandbox with the internals that its clients need. */
 export interface OpenSandbox {
   readonly service: SandboxService;
-  /** The sandbox's time, for a client. */
+  /** Clock for clients. */
   readonly clock: Clock;
-  /** The service as the `fetch` of a client that takes its time from {@link OpenSandbox.clock}. */
+  /** `fetch` for clients that use {@link OpenSandbox.clock}. */
   readonly clientFetch: typeof fetch;
-  /** Moves the clock on to what is due next and runs it; gives false where nothing is due. */
+  /** Advances the clock to the next event or timer and runs it. Returns false if there is none. */
   step(): boolean;
-  /** An independent copy as it is now, under another base URL. */
+  /** Returns an independent copy of the current state, with its own base URL. */
   fork(): OpenSandbox;
 }
 
-/** Makes a sandbox. Throws a GenError that names a wrong or unknown option and the fix. */
+/** Throws a GenError for an invalid or unknown option. */
 export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnTime?: boolean } = {}): OpenSandbox {
   const settings = settingsOf(options, own);
   const identity = {
@@ -106,10 +106,10 @@ function assemble(world: World, identity: Identity): OpenSandbox {
   };
 }
 
-/** An independent copy under a base URL of its own, so that clients of the two share no limits. */
+/** Gives the copy its own base URL, so that clients of the two don't share rate limits. */
 function copyOf(origin: World): World {
   const url = new URL(origin.settings.baseUrl);
-  // A host that is an address takes no further label.
+  // An IP address can't have a subdomain.
   const parent = /^[\d.]+$|^\[/.test(url.hostname) ? 'sandbox.invalid' : url.hostname;
   url.hostname = `fork-${systemRandom.uuid().slice(0, 8)}.${parent}`;
   const settings: Settings = { ...origin.settings, baseUrl: url.href.replace(/(?<!\/)\/+$/, '') };
@@ -119,7 +119,6 @@ function copyOf(origin: World): World {
   return world;
 }
 
-/** The first account and its key. */
 function openFirstAccount(world: World, { apiKey, webhookSecret }: Identity): void {
   openAccount(world, MAIN_ACCOUNT, webhookSecret);
   addKey(world, {}, apiKey);
@@ -127,7 +126,7 @@ function openFirstAccount(world: World, { apiKey, webhookSecret }: Identity): vo
 
 function timeControls(world: World, settled: () => Promise<void>) {
   const { timeline } = world;
-  // One call at a time: two at once must not run the same moments twice.
+  // One call at a time, so that concurrent calls don't run the same events twice.
   let last: Promise<void> = Promise.resolve();
   return {
     now: () => timeline.now(),

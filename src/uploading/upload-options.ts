@@ -15,7 +15,7 @@ export type ReportProgress = (progress: UploadProgress) => void;
 
 /** Description of a file to upload. */
 export interface FileOptions {
-  /** File name. Unsafe characters are removed. @default the source's name, otherwise `upload` with the type's extension */
+  /** File name. Unsafe characters are replaced. @default the source's name, otherwise `upload` with the type's extension */
   readonly filename?: string | undefined;
   /** Media type, for example `video/mp4`. @default detected from the first bytes, then the Blob's type, then the name */
   readonly mimeType?: string | undefined;

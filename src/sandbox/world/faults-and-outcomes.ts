@@ -6,9 +6,9 @@ import { isFields } from '../../schemas/envelope.js';
 import { duration, isFrom, LONGEST_MS, tokens, whole, within } from './options.js';
 import type { RandomSource } from './random.js';
 
-/** How a job ends, and what happens on the way. */
+/** Outcome of a job, and its behavior until then. */
 export interface Outcome {
-  /** The final status. @default `failed` where an error code is given, else `completed` */
+  /** Final status. @default `failed` if `errorCode` is set, otherwise `completed` */
   readonly status?: 'completed' | 'failed' | 'canceled' | 'blocked' | undefined;
   /** The job's `errorCode`. @default `generation_failed` for a failed job */
   readonly errorCode?: string | undefined;
@@ -16,16 +16,16 @@ export interface Outcome {
   readonly errorMessage?: string | undefined;
   /** The job's `errorData`. @default `{ retry_after: 30 }` for `reference_asset_pending` */
   readonly errorData?: Readonly<Record<string, unknown>> | undefined;
-  /** Milliseconds until the job ends; 0 ends it before the create is answered. @default `jobDurationMs` of the sandbox */
+  /** Milliseconds until the job ends. 0 ends it before the create returns. @default the sandbox's `jobDurationMs` */
   readonly durationMs?: number | undefined;
   /**
-   * The job's dispatch never starts. The job keeps its status until stale repair fails it, or the dispatch check of the
-   * strict mode. @default false
+   * If true, the job's dispatch never starts. Its status doesn't change until stale repair or the dispatch check of strict
+   * mode fails it. @default false
    */
   readonly stall?: boolean | undefined;
-  /** Tokens charged on completion, at most the quote; the rest is released. @default the quote */
+  /** Tokens charged on completion, at most the quote. The rest is released. @default the quote */
   readonly finalTokenCost?: number | undefined;
-  /** How often the job's webhook is delivered: 0 loses it, 2 sends it twice. @default 1 */
+  /** Number of times the job's webhook is sent: 0 loses it, 2 duplicates it. @default 1 */
   readonly webhookCopies?: number | undefined;
 }
 
@@ -43,27 +43,27 @@ const outcomeSchema = z.strictObject(
   'an object',
 );
 
-/** An outcome, checked and copied. Throws a GenError that names a wrong or unknown field; `owner` is who takes it. */
+/** Validates and copies an outcome. Throws a GenError for an invalid or unknown field. `owner` is the call in the message. */
 export function checkOutcome(owner: string, given: unknown): Outcome {
   checkOptions(owner, outcomeSchema, given);
   return structuredClone({ ...(given as Outcome) });
 }
 
-/** The end that is planned for a job. */
+/** The planned end of a job. */
 export interface PlannedEnd {
   readonly status: 'completed' | 'failed' | 'canceled' | 'blocked';
   readonly errorCode: string | null;
   readonly errorMessage: string | null;
   readonly errorData: Readonly<Record<string, unknown>>;
-  /** Tokens charged of those reserved, on completion. @default all */
+  /** Reserved tokens that are charged on completion. @default all */
   readonly finalTokenCost?: number | undefined;
 }
 
 const TIME_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /**
- * What a prompt says about its job: `[fail:code]`, `[canceled]`, `[blocked]`, `[slow:60s]`, `[stall]`.
- * A time beyond 100 years counts as 100 years.
+ * Parses the outcome in a prompt: `[fail:code]`, `[canceled]`, `[blocked]`, `[slow:60s]`, or `[stall]`.
+ * Times are capped at 100 years.
  */
 export function outcomeIn(prompt: string): Outcome {
   const found: { -readonly [K in keyof Outcome]: Outcome[K] } = {};
@@ -87,14 +87,13 @@ const MESSAGES: Readonly<Record<string, string>> = {
   generation_failed: 'The generation failed.',
 } satisfies Record<keyof typeof JOB_ERRORS, string>;
 
-/** A failed end with a job error's code. The message and the data are the sandbox's own unless given. */
+/** Builds a failed end, with a default message and default data for the error code. */
 export function failure(errorCode: string, given: Pick<Outcome, 'errorMessage' | 'errorData'> = {}): PlannedEnd {
   const errorMessage = given.errorMessage ?? MESSAGES[errorCode] ?? `The job failed: ${errorCode}.`;
   const pending = errorCode === 'reference_asset_pending' ? { retry_after: 30 } : {};
   return { status: 'failed', errorCode, errorMessage, errorData: given.errorData ?? pending };
 }
 
-/** The end that an outcome asks for. */
 export function endOf(outcome: Outcome): PlannedEnd {
   const status = outcome.status ?? (outcome.errorCode === undefined ? 'completed' : 'failed');
   if (status === 'failed') return failure(outcome.errorCode ?? 'generation_failed', outcome);
@@ -102,60 +101,60 @@ export function endOf(outcome: Outcome): PlannedEnd {
   return { status, errorCode, errorMessage, errorData, finalTokenCost };
 }
 
-/** Which requests a fault applies to. What is left out matches every request. */
+/** Requests that a fault applies to. A field that you leave out matches every request. */
 export interface FaultMatch {
-  /** The HTTP method, in any case. */
+  /** HTTP method, case-insensitive. */
   readonly method?: string | undefined;
   /**
-   * The path without its query. A text matches the whole path: `{job_id}` and `:id` stand for one segment, `*` for any
-   * characters. A RegExp matches a part of it.
+   * Path without the query. A string must match the entire path: `{job_id}` and `:id` match one segment, `*` any characters.
+   * A RegExp can match any part of it.
    */
   readonly path?: string | RegExp | undefined;
-  /** Only from the nth matching request on, counted from 1. @default 1 */
+  /** First matching request that the fault applies to, counted from 1. @default 1 */
   readonly nth?: number | undefined;
 }
 
-/** A failure to come. Give at least one of `status`, `latencyMs`, `reset`, `commitThenDrop`, `truncate`, `stall`. */
+/** Failure to inject. Requires at least one of `status`, `latencyMs`, `reset`, `commitThenDrop`, `truncate`, and `stall`. */
 export interface FaultRule {
-  /** Which requests it applies to. @default every request */
+  /** Requests that the fault applies to. @default every request */
   readonly match?: FaultMatch | undefined;
-  /** Answers with this status, 400 to 599, instead of handling the request. */
+  /** Status of the response, 400 to 599. The request is not handled. */
   readonly status?: number | undefined;
-  /** The error code of that answer. @default the documented code of the status, `internal_error` for 5xx */
+  /** Error code of that response. @default the documented code of the status */
   readonly code?: string | undefined;
-  /** Seconds for the Retry-After header of that answer. */
+  /** Retry-After header of that response, in seconds. */
   readonly retryAfterS?: number | undefined;
-  /** With `status`: the request is handled first, so a job is created although the answer is an error. @default false */
+  /** If true, handles the request before responding with `status`, so a job is created despite the error. @default false */
   readonly commit?: boolean | undefined;
-  /** Milliseconds before anything happens: of the sandbox's time on a manual clock, else of real time. */
+  /** Delay in milliseconds before anything else: sandbox time on a manual clock, otherwise real time. */
   readonly latencyMs?: number | undefined;
-  /** The connection drops before the request is handled. */
+  /** If true, drops the connection before the request is handled. */
   readonly reset?: boolean | undefined;
-  /** The request is handled, then the connection drops without an answer. */
+  /** If true, handles the request, then drops the connection without a response. */
   readonly commitThenDrop?: boolean | undefined;
-  /** The body of the answer ends half-way with a broken connection. */
+  /** If true, breaks the connection halfway through the response body. */
   readonly truncate?: boolean | undefined;
-  /** The body of the answer stops half-way and never ends. */
+  /** If true, the response body stalls halfway and never ends. */
   readonly stall?: boolean | undefined;
-  /** How many requests it applies to. @default 1; unlimited where `probability` is given */
+  /** Number of requests that the fault applies to. @default 1, or unlimited if `probability` is set */
   readonly times?: number | undefined;
-  /** The chance, 0 to 1, that it applies to a matching request; drawn from the seed. @default 1 */
+  /** Probability, 0 to 1, that it applies to a matching request. Depends on the seed. @default 1 */
   readonly probability?: number | undefined;
 }
 
-/** A rule with what has happened to it so far. */
+/** An active fault rule with its counters. */
 export interface ArmedFault {
-  /** For `faults.remove`. */
+  /** ID for `faults.remove`. */
   readonly id: string;
   /** The rule as it was added. */
   readonly rule: FaultRule;
   /** Matching requests so far. */
   seen: number;
-  /** Requests that it was applied to. */
+  /** Requests that the rule was applied to. */
   struck: number;
 }
 
-/** The fields of a rule that do something. */
+/** Fields of which a rule needs at least one. */
 const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
 
 const faultSchema = z.strictObject(
@@ -188,7 +187,7 @@ const faultSchema = z.strictObject(
   'an object',
 );
 
-/** A fault rule, checked and copied. Throws a GenError that names a wrong or unknown field, and for a rule without an effect. */
+/** Validates and copies a fault rule. Throws a GenError for an invalid or unknown field, or a rule without an effect. */
 export function checkFault(given: unknown): FaultRule {
   checkOptions('faults.add', faultSchema, given);
   const rule = { ...(given as FaultRule) };
@@ -196,7 +195,7 @@ export function checkFault(given: unknown): FaultRule {
   throw new GenError(`faults.add got a rule without an effect. Give one of ${EFFECTS.join(', ')}.`);
 }
 
-/** The first rule that applies to this request, counted; undefined where none does. */
+/** Returns the first rule that applies to this request, if any, and updates the counters. */
 export function faultFor(
   faults: readonly ArmedFault[],
   random: RandomSource,
@@ -223,6 +222,6 @@ function matchesRequest({ match }: FaultRule, request: { method: string; path: s
     const segments = path.replace(/\{\w+\}|(?<=\/):\w+|[^\w/*]/g, (part) => (part.length > 1 ? '[^/]+' : `\\${part}`));
     return new RegExp(`^${segments.replaceAll('*', '.*')}$`).test(request.path);
   }
-  // `test` of one with the flag g would go on where it stopped.
+  // With the flag g, `test` would continue after its last match.
   return request.path.search(path) !== -1;
 }

@@ -5,42 +5,41 @@ import { callback, checkOptions, either, must, oneOf, required, secret, text } f
 import { show } from '../../schemas/show.js';
 import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './assumptions.js';
 
-/** Milliseconds, or a range that the seed draws from. */
+/** Milliseconds, or a range from which the seed picks. */
 export type JobDuration = number | readonly [least: number, most: number];
 
-/** What a price may depend on. */
+/** Job to calculate a price for. */
 export interface PricedJob {
-  /** The resource whose call creates the job. */
+  /** Resource that creates the job. */
   readonly call: 'images' | 'characters' | 'videos' | 'videoEdits';
   /** The model alias. */
   readonly model: string;
-  /** For example `480p` or `standard`. */
+  /** Resolution, for example `480p` or `standard`. */
   readonly resolution: string;
-  /** Seconds of video; 0 for anything else. */
+  /** Duration in seconds, 0 unless it is a video. */
   readonly duration: number;
-  /** Whether `generate_audio: true` was sent. */
+  /** True if the request has `generate_audio: true`. */
   readonly audio: boolean;
 }
 
-/** What jobs cost in tokens: one figure for all, or a function. Where that gives undefined, the sandbox's own price applies. */
+/** Price of a job in tokens: a number for all jobs, or a function. If it returns undefined, the sandbox's own price applies. */
 export type Prices = number | ((job: PricedJob) => number | undefined);
 
-/** How to set up a sandbox. */
+/** Options of `createSandbox`. */
 export interface SandboxOptions {
-  /** `real`: time passes by itself. `manual`: time moves only by `advance()`. @default 'real' */
+  /** With `manual`, time passes only when you call `advance()`. @default 'real' */
   readonly clock?: 'real' | 'manual' | undefined;
   /**
-   * Sandbox milliseconds per real millisecond, on the real clock. Waits that are told to clients shrink with it. Left out,
-   * time passes at its own pace, and while clients of `sandbox.client()` only wait it passes a thousand times as fast.
-   * @default 1
+   * Sandbox milliseconds per real millisecond, on the real clock. Retry-After values shrink accordingly. If left out, time
+   * passes a thousand times as fast while clients of `sandbox.client()` only wait. @default 1
    */
   readonly speed?: number | undefined;
-  /** The moment at which the sandbox's time starts, in milliseconds since 1970. @default now */
+  /** Initial time of the sandbox, in milliseconds since 1970. @default now */
   readonly startTime?: number | undefined;
-  /** An integer. The same seed gives the same ids, durations and media bytes; keys and secrets differ. @default a random one */
+  /** Integer that determines IDs, durations, and media bytes, but not keys and secrets. @default random */
   readonly seed?: number | undefined;
   /**
-   * Milliseconds that a job takes, a range, or those by kind. 0 ends a job before its create is answered.
+   * Duration of a job in milliseconds, a range, or either for each kind. 0 ends a job before its create returns.
    * @default 3000
    */
   readonly jobDurationMs?:
@@ -51,36 +50,36 @@ export interface SandboxOptions {
         readonly edit?: JobDuration | undefined;
       }
     | undefined;
-  /** Tokens with which every account opens. @default 1000 */
+  /** Initial balance of every account, in tokens. @default 1000 */
   readonly balanceTokens?: number | undefined;
-  /** What jobs cost. @default prices of the sandbox's own, which promise nothing */
+  /** Prices of jobs. @default the sandbox's own prices, which aren't the service's */
   readonly prices?: Prices | undefined;
-  /** The documented limits per account, none, or your own by name (`videos.create`, `jobs.get`, …). @default 'documented' */
+  /** Rate limits of each account, or your own by name (`videos.create`, `jobs.get`, …). @default 'documented' */
   readonly limits?: 'documented' | 'off' | { readonly [L in RateLimitName]?: Rate | undefined } | undefined;
-  /** `disabled`: creates answer 503 dispatch_disabled. @default 'enabled' */
+  /** With `disabled`, creates fail with 503 dispatch_disabled. @default 'enabled' */
   readonly dispatch?: 'enabled' | 'disabled' | undefined;
-  /** Milliseconds that a new character, or a new reference, is under review. @default 'instant' */
+  /** Duration of the review of new characters and references, in milliseconds. @default 'instant' */
   readonly review?:
     | 'instant'
     | { readonly character?: number | undefined; readonly asset?: number | undefined }
     | undefined;
-  /** Where uploads go: beside the API, or to another origin, as object storage has one. @default 'same-origin' */
+  /** Origin of upload URLs: the API's, or a different one, like object storage. @default 'same-origin' */
   readonly storage?: 'same-origin' | 'other-origin' | undefined;
-  /** Sends webhooks. @default globalThis.fetch */
+  /** `fetch` that sends webhooks. @default globalThis.fetch */
   readonly webhookFetch?: ((input: string | URL | Request, init?: RequestInit) => Promise<Response>) | undefined;
-  /** The URL for in-process clients; may have a path prefix. @default 'https://sandbox.invalid' */
+  /** Base URL for in-process clients, optionally with a path prefix. @default 'https://sandbox.invalid' */
   readonly baseUrl?: string | undefined;
-  /** The first key, where it has to be known beforehand. @default a fresh one */
+  /** First API key, if you need to know it in advance. @default random */
   readonly apiKey?: string | undefined;
-  /** The first account's signing secret, where it has to be known beforehand. @default a fresh one */
+  /** Signing secret of the first account, if you need to know it in advance. @default random */
   readonly webhookSecret?: string | undefined;
 }
 
-/** The most tokens that one figure may stand for: sums of them stay exact. */
+/** Maximum of any token option. Sums stay exact. */
 export const MOST_TOKENS = 1e9;
-/** Milliseconds that a job takes where nobody says. */
+/** Default duration of a job. */
 export const DEFAULT_DURATION_MS = 3000;
-/** The longest time that an option may state: 100 years, in milliseconds. */
+/** Maximum of any time option: 100 years. */
 export const LONGEST_MS = 100 * 365.25 * 24 * 3_600_000;
 const TIME_TEXT = 'a number of milliseconds from 0 to 100 years';
 
@@ -90,9 +89,7 @@ export const within = (what: string, least: number, most: number) =>
 /** A whole number from `least` to `most`. */
 export const whole = (what: string, least: number, most = Number.MAX_SAFE_INTEGER) =>
   must<number>(what, (value) => isFrom(value, least, most) && Number.isInteger(value));
-/** Milliseconds, 0 or more. */
 export const duration = within(TIME_TEXT, 0, LONGEST_MS);
-/** Tokens. */
 export const tokens = must<number>('a number of tokens from 0 to 1,000,000,000', areTokens);
 
 const jobDuration = z.custom<JobDuration>(
@@ -107,7 +104,7 @@ const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.
 
 const sandboxSchema = z.strictObject({
   clock: oneOf('real', 'manual'),
-  // Faster than that, a day would last for more years than a date has digits.
+  // At a higher speed, dates would overflow within a day.
   speed: within('a number above 0, up to 100,000', Number.MIN_VALUE, 100_000),
   startTime: within('milliseconds since 1970, before the year 9000', 0, Date.UTC(9000, 0, 1) - 1),
   seed: must('an integer', Number.isSafeInteger),
@@ -143,14 +140,14 @@ const sandboxSchema = z.strictObject({
 export type Settings = ReturnType<typeof settingsOf>;
 
 /**
- * Fills in the defaults. Throws a GenError that names a wrong or unknown option and the fix. Where webhooks are signed in the
- * sandbox's own time, their receiver lives in it.
+ * Applies the defaults. Throws a GenError for an invalid or unknown option. `signsInOwnTime` is for simulations, whose
+ * webhook receivers use the sandbox's clock.
  */
 export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } = {}) {
   checkOptions('createSandbox', sandboxSchema, options);
   const { clock, speed = 1, balanceTokens = 1000, dispatch = 'enabled', limits = 'documented', review } = options;
   const { jobDurationMs = DEFAULT_DURATION_MS, baseUrl = 'https://sandbox.invalid', startTime, seed, prices } = options;
-  // Looked up at each call, so that a fetch which a test puts in its place is used.
+  // Looked up on each call, so that a test can replace the global fetch.
   const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
   const named = limits === 'off' ? {} : limits;
   const allowed: { readonly [L in RateLimitName]?: Rate | undefined } =
@@ -158,7 +155,7 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
   return {
     ...{ speed, balanceTokens, dispatch, webhookFetch, startTime, seed, prices, signsInOwnTime },
     isManual: clock === 'manual',
-    /** Whether waits of the sandbox's own clients are shortened. */
+    /** If true, waits of the sandbox's own clients are skipped. */
     skipsWaits: clock !== 'manual' && options.speed === undefined,
     durations: isJobDuration(jobDurationMs)
       ? { image: jobDurationMs, video: jobDurationMs, edit: jobDurationMs }
@@ -173,12 +170,12 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
 const advanceSchema = z.strictObject({ ms: required(TIME_TEXT, (value) => isFrom(value, 0, LONGEST_MS)) });
 const dispatchSchema = z.strictObject({ dispatch: z.enum(['enabled', 'disabled'], '"enabled" or "disabled"') });
 
-/** Throws a GenError for a time that no clock is moved by. */
+/** Throws a GenError for an invalid time. */
 export const checkAdvance = (ms: unknown) => checkOptions('advance', advanceSchema, { ms });
 /** Throws a GenError for anything but `enabled` and `disabled`. */
 export const checkDispatch = (dispatch: unknown) => checkOptions('dispatch', dispatchSchema, { dispatch });
 
-/** Whether a value is a number from `least` to `most`. */
+/** Returns true for a number from `least` to `most`. */
 export function isFrom(value: unknown, least: number, most: number): value is number {
   return typeof value === 'number' && value >= least && value <= most;
 }
@@ -194,12 +191,11 @@ function isBaseUrl(value: unknown): boolean {
   return /^https?:$/.test(protocol) && search + hash === '';
 }
 
-/** Whether a value can be a number of tokens. */
 function areTokens(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= MOST_TOKENS;
 }
 
-/** The price of a job under `prices`. Throws a GenError for a function that gives something else than tokens. */
+/** Returns the price of a job. Throws a GenError if the function returns an invalid number. */
 export function sandboxPrice(job: PricedJob, prices: Prices | undefined): number {
   const set = typeof prices === 'function' ? prices(job) : prices;
   if (set === undefined) return ownPrice(job);

@@ -1,7 +1,7 @@
-/** Gives the next number, from 0 up to but not 1. */
+/** Returns the next random number, at least 0 and less than 1. */
 export type RandomSource = () => number;
 
-/** A seeded source (mulberry32). Its whole state is one number, so that a fork can copy it. */
+/** Creates a seeded source (mulberry32). Its state is a single number, so that a fork can copy it. */
 export function createRandom(state: { random: number }): RandomSource {
   return () => {
     state.random = (state.random + 0x6d2b79f5) | 0;
@@ -18,14 +18,14 @@ export function freshSeed(): number {
 
 const LETTERS = '0123456789abcdefghijklmnopqrstuvwxyz';
 
-/** An id such as `job_4h2k…`: the prefix, and 16 letters and digits. */
+/** Returns an ID such as `job_4h2k…`: the prefix, and 16 letters and digits. */
 export function randomId(random: RandomSource, prefix: string): string {
   let id = `${prefix}_`;
   for (let at = 0; at < 16; at++) id += LETTERS.charAt(Math.floor(random() * 36));
   return id;
 }
 
-/** A secret that no seed repeats, so that two sandboxes in one process are two accounts to a client's rate limits. */
+/** Ignores the seed, because two sandboxes in one process must not share a client's rate limits. */
 export function secretText(prefix: string): string {
   return `${prefix}_${crypto.randomUUID().replaceAll('-', '')}`;
 }

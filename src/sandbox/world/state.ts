@@ -2,7 +2,7 @@ import type { Job, JobStatus } from '../../schemas/job.js';
 import { LOGGED_ITEMS, type Scope } from './assumptions.js';
 import type { ArmedFault, Outcome, PlannedEnd } from './faults-and-outcomes.js';
 
-// All that the sandbox remembers, as plain data: a fork has a structured clone of it.
+// The sandbox's entire state. It is plain data, so that a fork can clone it.
 
 /** A developer account: a workspace with one ledger. */
 export interface Account {
@@ -22,7 +22,7 @@ export interface ApiKey {
   isRevoked: boolean;
 }
 
-/** What decides how a job's file looks. */
+/** Parameters of a job's file. */
 export interface JobMedia {
   readonly kind: 'image' | 'video';
   readonly aspectRatio: string;
@@ -31,7 +31,7 @@ export interface JobMedia {
   readonly seed: number;
 }
 
-/** A job, with all that the wire does not show. */
+/** A job, including fields that the API doesn't return. */
 export interface StoredJob {
   readonly id: string;
   readonly account: string;
@@ -48,12 +48,12 @@ export interface StoredJob {
   readonly createdAt: number;
   completedAt: number | null;
   outputExpiresAt: number | null;
-  /** Where links lead for those who do not make a request themselves, such as receivers of webhooks. */
+  /** Base URL of links that are sent without a request, for example in webhooks. */
   baseUrl: string;
   readonly webhookUrl: string | null;
-  /** How often its event is delivered: 0 loses it, 2 sends it twice. */
+  /** Number of times the event is sent: 0 loses it, 2 duplicates it. */
   readonly webhookCopies: number;
-  /** Attempts to deliver its event so far, and how many of them were retries. */
+  /** Delivery attempts so far. `retryCount` is how many of them were retries. */
   deliveryCount: number;
   retryCount: number;
   readonly warnings: readonly string[];
@@ -61,7 +61,7 @@ export interface StoredJob {
   readonly end: PlannedEnd;
 }
 
-/** An upload: what is known about the file, without the file. */
+/** An upload without its content. */
 export interface StoredUpload {
   readonly id: string;
   readonly account: string;
@@ -71,7 +71,7 @@ export interface StoredUpload {
   readonly uploadType: 'IMAGE' | 'VIDEO' | 'AUDIO';
   readonly createdAt: number;
   receivedBytes: number | null;
-  /** The first bytes, as far as the size of a picture needs them. */
+  /** The first bytes, enough to read an image's size. */
   head: Uint8Array;
   readyAt: number | null;
 }
@@ -87,7 +87,7 @@ export interface StoredCharacter {
   readonly passes: boolean;
 }
 
-/** Something of the service that is due at a moment of the sandbox's time. */
+/** A scheduled event of the service, in the sandbox's time. */
 export interface DueEvent {
   readonly at: number;
   readonly kind: 'start' | 'end' | 'deliver';
@@ -105,11 +105,11 @@ export interface State {
   readonly jobs: Map<string, StoredJob>;
   readonly uploads: Map<string, StoredUpload>;
   readonly characters: Map<string, StoredCharacter>;
-  /** `account kind key` to the id of what was created. */
+  /** `account kind key` to the ID of the created item. */
   readonly idempotency: Map<string, string>;
-  /** `account limit` to the moments of the requests that count. */
+  /** `account limit` to the times of the counted requests. */
   readonly windows: Map<string, number[]>;
-  /** `account url` to the moment at which a reference by URL was first used. */
+  /** `account url` to the time when a reference URL was first used. */
   readonly seenUrls: Map<string, number>;
   readonly outcomes: Outcome[];
   readonly faults: ArmedFault[];
@@ -141,17 +141,17 @@ export function createState(seed: number, dispatch: State['dispatch']): State {
   };
 }
 
-/** Adds to a log, and removes the oldest entries once it is a tenth over its limit. */
+/** Appends to a log. Evicts the oldest entries when it is a tenth over its limit. */
 export function keepLatest<T>(log: T[], entry: T): void {
   log.push(entry);
   if (log.length > LOGGED_ITEMS * 1.1) log.splice(0, log.length - LOGGED_ITEMS);
 }
 
-// What a user of the sandbox reads: logs, ledger and jobs.
+// Public views: logs, ledger, and jobs.
 
-/** One request that reached the sandbox. */
+/** A request that reached the sandbox. */
 export interface RequestRecord {
-  /** The id that its answer carries. */
+  /** Request ID, as sent in the response. */
   readonly id: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
@@ -163,96 +163,96 @@ export interface RequestRecord {
   readonly query: string;
   /** The request's headers. Keys are removed. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The JSON body as text, up to 2,000 characters; null for other bodies. */
+  /** JSON body as text, up to 2,000 characters. Null for other bodies. */
   readonly body: string | null;
-  /** The account of the key; null for an unknown key and for none. */
+  /** Account of the key. Null if the key is unknown or missing. */
   readonly account: string | null;
-  /** The Idempotency-Key header; null where it is missing. */
+  /** Idempotency-Key header. Null if missing. */
   readonly idempotencyKey: string | null;
-  /** The status of the answer; null while the request is under way and where the connection was dropped. */
+  /** Status of the response. Null while the request is in flight, and if the connection was dropped. */
   readonly status: number | null;
-  /** The error code of the answer; null for a success. */
+  /** Error code of the response. Null for a success. */
   readonly code: string | null;
-  /** What a fault rule did to it; null where none applied. */
+  /** Effect of a fault rule. Null if none applied. */
   readonly fault: 'status' | 'reset' | 'commitThenDrop' | 'truncate' | 'stall' | 'latency' | null;
 }
 
-/** One attempt to deliver a webhook. */
+/** An attempt to deliver a webhook. */
 export interface DeliveryRecord {
-  /** The id of this attempt. */
+  /** ID of this attempt. */
   readonly id: string;
-  /** The event's id, the same on every attempt and copy. */
+  /** ID of the event, the same for every attempt and copy. */
   readonly eventId: string;
-  /** The job the event is about. */
+  /** ID of the event's job. */
   readonly jobId: string;
-  /** The type of the event, for example `job.completed`. */
+  /** Type of the event, for example `job.completed`. */
   readonly type: string;
-  /** The URL it was sent to. */
+  /** URL of the receiver. */
   readonly url: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
-  /** Counted from 1, copies included. */
+  /** Number of the attempt, counted from 1 and including copies. */
   readonly attempt: number;
-  /** Why it was sent. */
+  /** Reason for the attempt. */
   readonly reason: 'event' | 'retry' | 'copy';
-  /** The headers as they were sent, signature included. */
+  /** Headers as sent, including the signature. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The exact text that was signed. */
+  /** Body exactly as signed. */
   readonly body: string;
-  /** The status that the receiver answered; null where no answer came. */
+  /** Status of the receiver's response. Null if there was none. */
   readonly status: number | null;
-  /** Why no answer came; null where one came. */
+  /** Reason for a missing response. Null if there was one. */
   readonly error: string | null;
-  /** Whether the receiver answered 2xx. */
+  /** True if the receiver responded 2xx. */
   readonly ok: boolean;
 }
 
-/** One movement in an account's ledger. */
+/** An entry in an account's ledger. */
 export interface LedgerEntry {
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
-  /** `reserve` holds tokens for a job, `charge` spends them, `release` frees them. */
+  /** Type of the entry. `charge` spends reserved tokens, `release` returns them to the balance. */
   readonly type: 'opening' | 'top_up' | 'reserve' | 'charge' | 'release';
-  /** How many tokens moved; never negative. */
+  /** Number of tokens, never negative. */
   readonly tokens: number;
-  /** The job it is about; null for what was paid in. */
+  /** ID of the job. Null for deposits. */
   readonly jobId: string | null;
-  /** Free tokens after this movement. */
+  /** Available tokens after this entry. */
   readonly balanceTokens: number;
 }
 
-/** An account's money: `reservedTokens + spentTokens + balanceTokens` is always `paidTokens`. */
+/** Balance of an account: `reservedTokens + spentTokens + balanceTokens` always equals `paidTokens`. */
 export interface LedgerView {
-  /** Free tokens: what the next create may cost. */
+  /** Tokens available for the next create. */
   readonly balanceTokens: number;
-  /** Tokens held for jobs under way. */
+  /** Tokens reserved for jobs in flight. */
   readonly reservedTokens: number;
   /** Tokens charged for completed jobs. */
   readonly spentTokens: number;
-  /** Tokens ever paid in, the opening balance included. */
+  /** Tokens deposited so far, including the initial balance. */
   readonly paidTokens: number;
-  /** Every movement, oldest first. */
+  /** All entries, oldest first. */
   readonly entries: readonly LedgerEntry[];
 }
 
-/** A job as GET /v1/jobs/{job_id} shows it, and what a test wants to know about it. */
+/** Job as returned by GET /v1/jobs/{job_id}, with details for tests. */
 export interface SandboxJob extends Job {
-  /** The account it belongs to. */
+  /** Account that owns the job. */
   account: string;
-  /** The kind of call that created it. */
+  /** Kind of create. */
   kind: 'image' | 'video' | 'edit';
-  /** The prompt it was created with. */
+  /** Prompt of the create. */
   prompt: string;
-  /** The ids of the uploads that it refers to. */
+  /** IDs of the referenced uploads. */
   uploadIds: readonly string[];
 }
 
-/** The output link of a completed job; null for any other. */
+/** Returns the output link of a completed job, or null. */
 export function outputUrl(job: StoredJob, baseUrl: string): string | null {
   return job.status === 'completed' ? `${baseUrl}/v1/jobs/${job.id}/output` : null;
 }
 
-/** A job as GET /v1/jobs/{job_id} shows it, with links below `baseUrl`. */
+/** Returns a job as GET /v1/jobs/{job_id} does, with links below `baseUrl`. */
 export function viewJob(job: StoredJob, baseUrl: string) {
   return {
     id: job.id,
@@ -272,7 +272,6 @@ export function viewJob(job: StoredJob, baseUrl: string) {
   };
 }
 
-/** A job as `sandbox.jobs` shows it. */
 export function viewSandboxJob(job: StoredJob): SandboxJob {
   const { account, kind, prompt, uploadIds } = job;
   return { ...viewJob(job, job.baseUrl), account, kind, prompt, uploadIds };

@@ -3,11 +3,11 @@ import { sleep } from '../../runtime/deadline.js';
 import type { Settings } from './options.js';
 import type { DueEvent, State } from './state.js';
 
-/** How many times as fast the waits of the sandbox's own clients pass. */
+/** Speedup of waits while the sandbox's own clients only wait. */
 const SKIP_SPEED = 1000;
-/** Real milliseconds until a wait that could not be skipped yet is looked at again. */
+/** Real milliseconds between attempts to skip a wait. */
 const SKIP_AGAIN_MS = 2;
-/** The longest real wait of one timer. */
+/** Maximum delay of a JavaScript timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 2;
 
 interface TimelineOptions {
@@ -15,7 +15,7 @@ interface TimelineOptions {
   readonly startTime: number | undefined;
   readonly state: State;
   readonly activity: Activity;
-  /** Does what is due. `event.at` is the moment it counts for. */
+  /** Called when an event is due. Use `event.at` as the current time. */
   readonly run: (event: DueEvent) => void;
 }
 
@@ -25,8 +25,8 @@ interface Timer {
 }
 
 /**
- * The sandbox's time, and what is due in it: events of the service, which are part of the state, and timers of those who
- * take their time from here. Both lists are in the order of time.
+ * The sandbox's clock and its schedule: events of the service, which are part of the state, and timers of clients on this
+ * clock. Both lists are sorted by time.
  */
 export class Timeline {
   readonly #options: TimelineOptions;
@@ -35,7 +35,7 @@ export class Timeline {
   readonly #realBase = systemClock.now();
   #armed: { readonly at: number; readonly isIdle: boolean; readonly cancel: () => void } | undefined;
 
-  /** The sandbox's time as a client takes it. A pending timer holds the process on the real clock only. */
+  /** Clock for clients. A pending timer keeps the process alive on the real clock only. */
   readonly clock: Clock = { now: () => this.now(), after: (ms, fire) => this.#after(ms, fire) };
 
   constructor(options: TimelineOptions) {
@@ -49,7 +49,6 @@ export class Timeline {
     return isManual ? this.#base : Math.floor(this.#base + (systemClock.now() - this.#realBase) * speed);
   }
 
-  /** Has an event happen at a moment. */
   schedule(event: DueEvent): void {
     insert(this.#options.state.events, event);
     this.#arm();
@@ -61,7 +60,7 @@ export class Timeline {
     this.#arm();
   }
 
-  /** Moves the clock on to what is due next and runs it. Gives false where nothing is due. */
+  /** Advances the clock to the next event or timer and runs it. Returns false if there is none. */
   step(): boolean {
     const at = this.#nextAt();
     if (at === undefined) return false;
@@ -70,7 +69,7 @@ export class Timeline {
     return true;
   }
 
-  /** Moves the clock on and runs what is due, one by one and in order. `settled` is awaited after each. */
+  /** Advances the clock and runs everything due, in order. Awaits `settled` after each. */
   async advance(ms: number, settled: () => Promise<void>): Promise<void> {
     const target = this.now() + ms;
     await settled();
@@ -82,7 +81,7 @@ export class Timeline {
     this.#arm();
   }
 
-  /** Waits on this clock, or for `ms` real milliseconds where `inRealTime`. An abort ends the wait at once. */
+  /** Waits on this clock, or in real time if `inRealTime` is true and the clock isn't manual. */
   sleep(ms: number, { inRealTime, signal }: { inRealTime: boolean; signal?: AbortSignal | undefined }): Promise<void> {
     return sleep(inRealTime && !this.#options.settings.isManual ? systemClock : this.clock, ms, signal);
   }
@@ -100,7 +99,6 @@ export class Timeline {
     };
   }
 
-  /** Moves on to a moment, unless it has passed. */
   #reach(time: number): void {
     this.#base += Math.max(0, time - this.now());
   }
@@ -112,7 +110,7 @@ export class Timeline {
     return Math.min(event.at, timer.at);
   }
 
-  /** Runs one event or timer. An event goes first, so that a client which looks at the same moment sees it. */
+  /** Runs one event or timer. At the same time, events run first, so that a client's poll sees them. */
   #runNext(): void {
     const { events } = this.#options.state;
     const [event, timer] = [events[0], this.#timers[0]];
@@ -125,7 +123,7 @@ export class Timeline {
     }
   }
 
-  /** Has what is due next happen on the real clock, also when nobody looks. */
+  /** Sets a real timer for the next event, so that it runs even without a request. */
   #arm(): void {
     if (this.#options.settings.isManual) return;
     const at = this.#nextAt();
@@ -157,23 +155,23 @@ export class Timeline {
   }
 }
 
-/** Puts a task behind those of its time and before. */
+/** Inserts in time order, after tasks of the same time. */
 function insert<T extends { readonly at: number }>(tasks: T[], task: T): void {
   tasks.splice(tasks.findLastIndex(({ at }) => at <= task.at) + 1, 0, task);
 }
 
-// What cannot happen in the sandbox's own time: receivers of webhooks, and the end of work that is under way.
+// Always real time: deadlines of webhook receivers, and the detection of idle clients.
 
 export function realDeadline(ms: number): AbortSignal {
   return AbortSignal.timeout(ms);
 }
 
-// Looked up when the module loads, so that a test's fake timers do not hold it.
+// Captured when the module loads, so that a test's fake timers don't affect it.
 const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? systemClock.now;
 
-/** Turns of the event loop without anything new, after which everybody is taken to be waiting. */
+/** Turns of the event loop without activity after which everything counts as waiting. */
 const QUIET_TURNS = 12;
-/** Real milliseconds after which work that does not move is taken to be waiting, too. */
+/** Real milliseconds without progress after which work counts as waiting, too. */
 const GRACE_MS = { work: 2000, body: 250 } as const;
 
 interface Mark {
@@ -181,18 +179,18 @@ interface Mark {
   movedAt: number;
 }
 
-/** Something under way that goes on by itself, without the sandbox's time passing. */
+/** Work in flight that progresses without the sandbox's clock. */
 export interface Underway {
   touch(): void;
   end(): void;
 }
 
-/** Knows whether clients and receivers are busy, or only wait for time to pass. */
+/** Tracks whether clients and receivers are busy, or only wait for the clock. */
 export class Activity {
   readonly #marks = new Set<Mark>();
   #changes = 0;
 
-  /** A request or a delivery begins, or the `body` of an answer that is being read. */
+  /** Called when a request or a delivery starts (`work`), or the read of a response body (`body`). */
   begin(kind: Mark['kind']): Underway {
     const mark = { kind, movedAt: monotonic() };
     this.#marks.add(mark);
@@ -212,12 +210,12 @@ export class Activity {
     this.#changes += 1;
   }
 
-  /** Whether nothing is under way, or what is under way has not moved for a while. */
+  /** True if nothing is in flight, or nothing in flight has progressed recently. */
   get isQuiet(): boolean {
     return !this.#moves('work') && !this.#moves('body');
   }
 
-  /** Resolves when no request or delivery is under way and nothing new happens. */
+  /** Resolves when no request or delivery is in flight and nothing new starts. */
   async settle(): Promise<void> {
     let seen = this.#changes;
     for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
@@ -228,7 +226,7 @@ export class Activity {
     }
   }
 
-  /** Whether something of the kind has moved lately. What has not is forgotten. */
+  /** Returns true if work of this kind has progressed recently. Drops work that hasn't. */
   #moves(kind: Mark['kind']): boolean {
     for (const mark of this.#marks) {
       if (monotonic() - mark.movedAt > GRACE_MS[mark.kind]) this.#marks.delete(mark);

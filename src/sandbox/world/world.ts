@@ -3,11 +3,11 @@ import { createRandom, freshSeed, type RandomSource, secretText } from './random
 import { createState, type DueEvent, type State, type StoredJob } from './state.js';
 import { Activity, Timeline } from './timeline.js';
 
-/** The file of a job, as it is served. */
+/** The file of a job, ready to serve. */
 export interface ServedFile {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly contentType: string;
-  /** Strong, with its quotes: other content has another one, also after a reset that repeats the ids. */
+  /** Strong, quoted, and unique to the content, even if a reset repeats the job IDs. */
   readonly etag: string;
 }
 
@@ -17,13 +17,13 @@ export interface World {
   readonly random: RandomSource;
   readonly timeline: Timeline;
   readonly activity: Activity;
-  /** The files that somebody has asked for. */
+  /** Files rendered so far. */
   readonly files: WeakMap<StoredJob, ServedFile>;
   readonly inFlight: Set<Promise<void>>;
   readonly storageSecret: string;
 }
 
-/** Makes a world: an empty one, or an independent copy of another at this moment. `run` does what is due for a job. */
+/** Creates an empty world, or an independent copy of `origin`. `run` is called when an event is due. */
 export function createWorld(settings: Settings, run: (world: World, event: DueEvent) => void, origin?: World): World {
   const state = origin ? structuredClone(origin.state) : createState(settings.seed ?? freshSeed(), settings.dispatch);
   const activity = new Activity();
