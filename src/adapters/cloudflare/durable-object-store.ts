@@ -9,11 +9,11 @@ import { sleep } from '../../runtime/deadline.js';
 import { type Store, setupError } from '../../store/store.js';
 import type { GenAccount } from './gen-account.js';
 
-/** What is used of the binding of a {@link GenAccount}. `env.ACCOUNT` has it. */
+/** The methods of a {@link GenAccount} binding (`env.ACCOUNT`) that the store uses. */
 export interface GenAccountNamespace {
-  /** The id of the object with a name. */
+  /** Returns the ID of a named object. */
   idFromName(name: string): unknown;
-  /** The object with an id. */
+  /** Returns the object with this ID. */
   get(id: never): unknown;
 }
 
@@ -31,13 +31,13 @@ const ARGUMENTS = z.strictObject({
   name: z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')),
 });
 
-/** How often an object is asked in all, when it fails. */
+/** Maximum attempts of a request to the object. */
 const OBJECT_TRIES = 5;
 const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
- * A {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` names
- * the object. Waits are not notified across isolates: they poll. Throws a GenError for an argument that cannot be right.
+ * Creates a {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` identifies the
+ * object. Across isolates, waits poll. Throws a GenError for an invalid argument.
  *
  * @example
  * const client = new GenClient({ store: durableObjectStore(env.ACCOUNT, 'main') });
@@ -46,7 +46,7 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
   option.checkOptions('durableObjectStore(namespace, name)', ARGUMENTS, { namespace, name });
   const ask = <T>(act: (stub: GenAccountStub) => Promise<T>): Promise<T> => {
     const answer = askObject(() => act(namespace.get(namespace.idFromName(name) as never) as GenAccountStub));
-    // The runtime lets it end, also when the request that asks has been answered.
+    // Lets the request finish even if the Worker has already responded.
     callObserver(() => workers.waitUntil?.(answer.catch(() => {})));
     return answer;
   };
@@ -57,8 +57,8 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
 }
 
 /**
- * Asks again when the object fails: it may be moved, restarted or updated at any time. A write that had arrived all the same
- * is then refused, and its rule runs again on what it has written.
+ * Retries, because the object may be moved, restarted, or updated at any time. If a write had succeeded, the retry conflicts,
+ * and the transaction runs again on the new values.
  */
 async function askObject<T>(ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -73,7 +73,7 @@ async function askObject<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** An object that has too much to do must not be asked more often for it. */
+/** An overloaded object must not receive retries. */
 function isOverloaded(error: unknown): boolean {
   return typeof error === 'object' && error !== null && Reflect.get(error, 'overloaded') === true;
 }

@@ -3,22 +3,22 @@ import { systemClock } from '../../runtime/clock.js';
 import { GROUP_TABLES_SQL, type GroupTable, openGroupTable, type SqlStorageLike } from '../../store/group-table.js';
 import type { StoreChanges, StoredValues } from '../../store/store.js';
 
-/** What is used of the state of a Durable Object. */
+/** The members of a Durable Object's state that {@link GenAccount} uses. */
 export interface DurableObjectStateLike {
-  /** What the object keeps. */
+  /** Storage of the object. */
   readonly storage: {
     /** Its SQLite. */
     readonly sql: SqlStorageLike;
-    /** Writes all or nothing. */
+    /** Runs `write` in a transaction. */
     transactionSync<T>(write: () => T): T;
-    /** Calls `alarm` at a time in milliseconds since the epoch. */
+    /** Schedules `alarm`, in milliseconds since the epoch. */
     setAlarm(timeMs: number): unknown;
   };
 }
 
-/** What every Durable Object class has, as the types of Cloudflare's tools see it. */
+/** The base of a Durable Object class in Cloudflare's types. */
 export interface DurableObjectBase {
-  /** Tells the types of Cloudflare's tools that this is a Durable Object. There is no such member at run time. */
+  /** Type-only marker for Cloudflare's types. It doesn't exist at run time. */
   readonly __DURABLE_OBJECT_BRAND: never;
 }
 
@@ -26,9 +26,8 @@ const DurableObject: abstract new (ctx: DurableObjectStateLike, env: unknown) =>
   workers.DurableObject as never;
 
 /**
- * A Durable Object that keeps what all isolates of one account share, for `durableObjectStore`. Export it from the Worker's
- * main module, bind it, and list it under `new_sqlite_classes` of a migration. It only compares and swaps: it answers every
- * call at once, and everything it knows is in its storage.
+ * Durable Object that stores the shared state of one account, for `durableObjectStore`. Export it from the Worker's main
+ * module, bind it, and list it under `new_sqlite_classes` in a migration.
  *
  * @example
  * export { GenAccount } from 'gen-client/cloudflare';
@@ -46,19 +45,19 @@ export class GenAccount extends DurableObject {
     this.#groups = openGroupTable(ctx.storage.sql, () => systemClock.now());
   }
 
-  /** Reads keys of a group: see `Store.read`. */
+  /** Reads keys of a group. See `Store.read`. */
   read(group: string, keys: readonly string[]): StoredValues {
     return this.#groups.read(group, keys);
   }
 
-  /** Writes all changes or none: see `Store.write`. */
+  /** Writes all changes or none. See `Store.write`. */
   write(group: string, version: string, changes: StoreChanges): boolean {
     const isWritten = this.#storage.transactionSync(() => this.#groups.write(group, version, changes));
     if (isWritten && this.#alarmMs === undefined) this.#sweepLater();
     return isWritten;
   }
 
-  /** Called by the runtime: forgets what is over, so that an idle account leaves nothing behind. */
+  /** Called by the runtime. Deletes expired values, so that an idle account leaves no data behind. */
   alarm(): void {
     this.#alarmMs = undefined;
     this.#sweepLater();

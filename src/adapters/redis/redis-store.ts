@@ -6,19 +6,19 @@ import { callObserver } from '../../runtime/callbacks.js';
 import { mustBe } from '../../schemas/show.js';
 import { type Store, setupError } from '../../store/store.js';
 
-/** How {@link redisStore} uses Redis. */
+/** Options of {@link redisStore}. */
 export interface RedisStoreOptions {
-  /** Put before every key and channel. @default 'gen-client:' */
+  /** Prefix of every key and channel. @default 'gen-client:' */
   readonly prefix?: string | undefined;
-  /** Milliseconds after which a Redis that neither answers nor fails counts as unavailable. @default 2000 */
+  /** Milliseconds to wait for a response before Redis counts as unavailable. @default 2000 */
   readonly timeoutMs?: number | undefined;
-  /** Called with each failure of Redis. */
+  /** Called for each Redis error. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 /** A {@link Store} in Redis. */
 export interface RedisStore extends Store {
-  /** Ends the connection on which waits are notified, if there is one. The client that you passed stays open. */
+  /** Closes the connection for notifications, if there is one. Your own client stays open. */
   close(): Promise<void>;
 }
 
@@ -89,12 +89,11 @@ redis.call('SET', KEYS[1], stamp, 'PX', longest)
 return 1`;
 
 /**
- * A {@link Store} in Redis 5 or later, for any number of processes and machines. Takes a connected client of
- * `ioredis`, `redis` (node-redis) or `@upstash/redis`, also of a cluster.
+ * Creates a {@link Store} in Redis 5 or later, for any number of processes and machines. Accepts a connected client of
+ * `ioredis`, `redis` (node-redis), or `@upstash/redis`, including cluster clients.
  *
- * With `ioredis` and `redis`, waits are notified across processes: from its first wait to its last, a process has one more
- * connection, made with `client.duplicate()`. Upstash's client works over HTTP, so waits poll. Throws a GenError for
- * another client and for an option that cannot be right.
+ * With `ioredis` and `redis`, waits are notified across processes over a second connection (`client.duplicate()`), which is
+ * open only while a wait is in flight. With Upstash, waits poll. Throws a GenError for an unknown client or an invalid option.
  *
  * @example
  * const client = new GenClient({ store: redisStore(redis) });
@@ -216,31 +215,31 @@ function redisRefusal(error: unknown, prefix: string): GenError | undefined {
 
 // The Redis clients that people use, as one: their scripts and subscriptions. None is imported.
 
-/** What is needed of a client of `ioredis`. */
+/** The methods of an `ioredis` client that the store uses. */
 export interface IoRedisClient {
   /** Runs a Lua script. */
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
-  /** Not called. It tells an ioredis client from one of `@upstash/redis`, whose other methods have the same names. */
+  /** Never called. Distinguishes `ioredis` from `@upstash/redis`. */
   defineCommand(name: string, definition: { readonly lua: string }): void;
 }
 
-/** What is needed of a client of `redis` (node-redis). */
+/** The methods of a `redis` (node-redis) client that the store uses. */
 export interface NodeRedisClient {
   /** Runs a Lua script. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
-  /** Not called. It tells a client of node-redis from the others. */
+  /** Never called. Identifies node-redis. */
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
 }
 
-/** What is needed of a client of `@upstash/redis`, which reaches Redis over HTTP. */
+/** The methods of an `@upstash/redis` client that the store uses. */
 export interface UpstashRedisClient {
   /** Runs a Lua script. */
   eval(script: string, keys: string[], args: string[]): Promise<unknown>;
-  /** Not called. It tells a client of `@upstash/redis` from other objects. */
+  /** Never called. Identifies `@upstash/redis`. */
   evalsha(sha1: string, keys: string[], args: string[]): Promise<unknown>;
 }
 
-/** A connected client of `ioredis`, `redis` (node-redis) or `@upstash/redis`, also of a cluster. */
+/** A connected client of `ioredis`, `redis` (node-redis), or `@upstash/redis`, including cluster clients. */
 export type RedisClient = IoRedisClient | NodeRedisClient | UpstashRedisClient;
 
 /**

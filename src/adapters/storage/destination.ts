@@ -3,46 +3,46 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { scrubber, scrubCause } from '../../runtime/scrub.js';
 import { isFields } from '../../schemas/envelope.js';
 
-/** What a store tells of an object. */
+/** Metadata of a stored object. */
 export interface StoredObject {
-  /** Its size in bytes. */
+  /** Size in bytes. */
   readonly sizeBytes: number;
-  /** Its media type. */
+  /** Media type. */
   readonly contentType?: string | undefined;
-  /** Its entity tag. */
+  /** Entity tag. */
   readonly etag?: string | undefined;
-  /** What was stored beside it. `gen-job` is the id of the job whose file it is. */
+  /** Custom metadata. `gen-job` is the ID of the file's job. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
-/** How an object is put. */
+/** Options of `put`. */
 export interface PutObjectOptions {
   /** Media type of the file. */
   readonly contentType: string;
-  /** Its size in bytes: exactly so many come. */
+  /** Exact size of the body in bytes. */
   readonly sizeBytes: number;
-  /** To be stored beside the object: `gen-job`, by which a repeated copy knows it again. */
+  /** Metadata to store with the object. A repeated copy recognizes the object by `gen-job`. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** Aborts when the copy ends or the attempt has to be given up. */
+  /** Aborts when the copy is aborted or the attempt times out. */
   readonly signal: AbortSignal;
-  /** Whether an object that is there may be replaced. Otherwise the put must fail with status 412. */
+  /** If true, replaces an existing object. Otherwise, `put` must fail with status 412 if one exists. */
   readonly overwrite: boolean;
 }
 
-/** What is asked of a stored object. */
+/** Options of `get`. */
 export interface GetOptions {
-  /** `HEAD` for what is known of the object, without its bytes. */
+  /** Request method. `HEAD` returns only headers. */
   readonly method: 'GET' | 'HEAD';
   /** The Range header: one range of bytes. */
   readonly range?: string | undefined;
   /** The If-Range header. */
   readonly ifRange?: string | undefined;
-  /** Aborts when the page has gone away. */
+  /** Aborts when the page disconnects. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Where a file is copied to: one object of a store. `s3()` and `r2()` make them; for any other store write one.
+ * Target of a copy: one object in a store. `s3()` and `r2()` create one. For any other store, write your own.
  *
  * @example
  * const destination: OutputDestination = {
@@ -52,13 +52,13 @@ export interface GetOptions {
  * };
  */
 export interface OutputDestination {
-  /** A name for error messages. @default 'custom' */
+  /** Name for error messages. @default 'custom' */
   readonly store?: string | undefined;
-  /** What is there, undefined where nothing is. Without it every copy moves the bytes. */
+  /** Returns the object's metadata, or undefined if there is none. Without `head`, every copy transfers the bytes. */
   readonly head?: ((options: { readonly signal: AbortSignal }) => Promise<StoredObject | undefined>) | undefined;
   /**
-   * Stores the whole body as one object, or nothing. It must not resolve before the object is stored. What it throws is
-   * repeated with a new body, unless its `status` (or `statusCode`) says that the request itself is refused.
+   * Stores the entire body as one object, or nothing, and resolves once it is stored. If it throws, it is retried with a new
+   * body, unless the error's `status` (or `statusCode`) shows that the store rejected the request.
    */
   readonly put: (
     body: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -67,9 +67,9 @@ export interface OutputDestination {
   ) => Promise<{ readonly etag?: string | undefined } | void>;
 }
 
-/** An object that can be served, as `createOutputHandler({ source })` takes it. */
+/** An object that `createOutputHandler({ source })` can serve. */
 export interface OutputSource {
-  /** The object as the answer to a GET or HEAD; undefined where nothing is. */
+  /** Returns the response to a GET or HEAD, or undefined if there is no object. */
   readonly get: (options: GetOptions) => Promise<Response | undefined>;
 }
 

@@ -5,23 +5,23 @@ import { isText } from '../../schemas/envelope.js';
 import type { OutputDestination, OutputSource, StoredObject } from './destination.js';
 import { rangeIn } from './output-response.js';
 
-/** What is read of an object in R2. */
+/** The fields of an R2 object that `r2` reads. */
 export interface R2ObjectLike {
-  /** Its size in bytes. */
+  /** Size in bytes. */
   readonly size: number;
-  /** Its entity tag, in quotes. */
+  /** Entity tag, in quotes. */
   readonly httpEtag: string;
-  /** When it was stored. */
+  /** Time of the upload. */
   readonly uploaded: Date;
-  /** The headers that it is served with. */
+  /** Headers of the object. */
   readonly httpMetadata?: { readonly contentType?: string | undefined } | undefined;
-  /** What was noted beside it: the job, and the digest of the file. */
+  /** Custom metadata, such as the job ID. */
   readonly customMetadata?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What is used of a bucket binding of Cloudflare Workers. `env.BUCKET` has it. */
+/** The methods of a bucket binding (`env.BUCKET`) that `r2` uses. */
 export interface R2BucketLike {
-  /** Tells of an object without its bytes. */
+  /** Returns an object's metadata. */
   head(key: string): Promise<R2ObjectLike | null>;
   /** Opens an object, or a range of it. */
   get(key: string, options?: object): Promise<R2ObjectLike | null>;
@@ -42,7 +42,7 @@ function checkR2Arguments(bucket: unknown, key: unknown): void {
 }
 
 /**
- * One object in a bucket of Cloudflare R2, through the binding of a Worker. From elsewhere use `s3()` with R2's endpoint.
+ * Returns an object in Cloudflare R2, accessed through a Worker's binding. Outside a Worker, use `s3()` with R2's endpoint.
  *
  * @example
  * await copyOutput(client, job, r2(env.BUCKET, `videos/${job.id}.mp4`));

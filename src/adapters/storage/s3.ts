@@ -31,32 +31,32 @@ import {
   UnconfirmedPut,
 } from './destination.js';
 
-/** What a request to S3 is signed with. */
+/** Credentials that sign requests to S3. */
 export interface S3Credentials {
   /** The access key id. */
   readonly accessKeyId: string;
-  /** The secret access key. It signs, and is never sent. */
+  /** The secret access key, which is never sent. */
   readonly secretAccessKey: string;
   /** The session token of temporary credentials. */
   readonly sessionToken?: string | undefined;
 }
 
-/** Where an object is in a store that speaks S3. */
+/** Options of `s3`. */
 export interface S3Options {
   /** The bucket. */
   readonly bucket: string;
   /** The key of the object. */
   readonly key: string;
   /**
-   * Address of a store that is not AWS, such as `https://<account>.r2.cloudflarestorage.com`. The bucket is then the first
-   * part of the path. @default the bucket's own address at AWS
+   * URL of a store other than AWS, such as `https://<account>.r2.cloudflarestorage.com`. The bucket becomes the first part of
+   * the path. @default the bucket's AWS endpoint
    */
   readonly endpoint?: string | URL | undefined;
   /** The bucket's region. @default 'us-east-1' */
   readonly region?: string | undefined;
-  /** The credentials, or a function that gives them: it is asked for each request, so that a rotated key is picked up. */
+  /** Credentials, or a function that returns them. It is called for each request, so you can rotate keys. */
   readonly credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>);
-  /** Further headers of the put, such as `cache-control` or `x-amz-storage-class`. @default none */
+  /** Additional headers of the put, such as `cache-control` or `x-amz-storage-class`. @default none */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
@@ -65,8 +65,8 @@ export interface S3Options {
 const METADATA = 'x-amz-meta-';
 
 /**
- * One object in a store that speaks S3: AWS, Cloudflare R2, MinIO, Backblaze B2 and others. Requests are signed with
- * Signature Version 4. The file itself is not part of the signature, so use https outside of a private network.
+ * Returns an object in an S3-compatible store, such as AWS, Cloudflare R2, MinIO, or Backblaze B2. Requests are signed with
+ * Signature Version 4, which doesn't cover the file, so use https outside a private network.
  *
  * @example
  * s3({ region: 'eu-central-1', bucket: 'media', key: `videos/${job.id}.mp4`, credentials })

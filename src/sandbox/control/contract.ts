@@ -4,13 +4,13 @@ import type { KeyOptions } from '../service/accounts.js';
 import type { ArmedFault, FaultRule, Outcome } from '../world/faults-and-outcomes.js';
 import type { DeliveryRecord, LedgerView, RequestRecord, SandboxJob } from '../world/state.js';
 
-/** Chooses an account. */
+/** Account to use. */
 export interface AccountChoice {
   /** The account's name. @default the first account */
   readonly account?: string | undefined;
 }
 
-/** The documented service in memory, with the controls of a test. */
+/** The documented service in memory, with controls for tests. */
 export interface SandboxService {
   /** The first account's key, with every scope. */
   readonly apiKey: string;
@@ -18,66 +18,66 @@ export interface SandboxService {
   readonly baseUrl: string;
   /** The first account's signing secret. */
   readonly webhookSecret: string;
-  /** What ids, durations, chances and media bytes follow from. Give it to `createSandbox` to repeat a run. */
+  /** Seed of IDs, durations, probabilities, and media bytes. Pass it to `createSandbox` to repeat a run. */
   readonly seed: number;
-  /** The service as the `fetch` of a client: a fault fails as the network does. Can be called without its object. */
+  /** `fetch` for a client. Faults reject like network errors. Doesn't need `this`. */
   readonly fetch: typeof fetch;
   /**
-   * The service as the handler of a server. Rejects with a {@link ConnectionDropped} where the connection is to be closed. Can
-   * be called without its object.
+   * Request handler for a server. Throws a {@link ConnectionDropped} if the server should close the connection. Doesn't
+   * need `this`.
    */
   readonly handle: (request: Request) => Promise<Response>;
-  /** Serves the sandbox on Node, Bun and Deno. Rejects with a GenError for a wrong option and for a port that is taken. */
+  /** Serves the sandbox on Node, Bun, or Deno. Throws a GenError for an invalid option or a port in use. */
   listen(options?: ListenOptions): Promise<Listening>;
 
   /** Milliseconds since 1970, in the sandbox's time. */
   now(): number;
   /**
-   * Moves the time on by `ms` milliseconds. What is due happens in order: events of jobs, webhooks, which are awaited, and timers
-   * of `sandbox.client()`, whose requests are awaited. Throws a GenError for what is no time, and beyond 100 years.
+   * Advances the clock by `ms` milliseconds. Runs job events, webhooks, and timers of `sandbox.client()` in order, and awaits
+   * the deliveries and requests. Throws a GenError for an invalid time, or for more than 100 years.
    */
   advance(ms: number): Promise<void>;
-  /** Resolves when no webhook delivery is under way. */
+  /** Resolves when no webhook delivery is in flight. */
   settled(): Promise<void>;
 
-  /** How the next jobs end. */
+  /** Outcomes of the next jobs. */
   readonly outcomes: {
     /**
-     * Sets how the next job ends. Calls queue. Throws a GenError that names a wrong or unknown field.
+     * Queues the outcome of the next job. Throws a GenError for an invalid or unknown field.
      *
      * @example
      * sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
      */
     next(outcome: Outcome): void;
-    /** Removes the outcomes that are queued. */
+    /** Removes all queued outcomes. */
     clear(): void;
   };
-  /** Failures to come. */
+  /** Failures to inject. */
   readonly faults: {
     /**
-     * Adds a rule and gives its id. Throws a GenError that names a wrong or unknown field, and for a rule without an effect.
+     * Adds a rule and returns its ID. Throws a GenError for an invalid or unknown field, or a rule without an effect.
      *
      * @example
      * sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true });
      */
     add(rule: FaultRule): string;
-    /** Removes a rule. Returns whether there was one. */
+    /** Removes a rule. Returns false if it doesn't exist. */
     remove(id: string): boolean;
     /** Removes every rule. */
     clear(): void;
-    /** The rules, and how often each has applied. */
+    /** Returns all rules, with their counters. */
     list(): readonly Readonly<ArmedFault>[];
   };
-  /** Whether creates are dispatched; `disabled` answers 503 dispatch_disabled. Can be set. */
+  /** Dispatch of creates. Set it to `disabled` to fail them with 503 dispatch_disabled. */
   dispatch: 'enabled' | 'disabled';
-  /** Makes a key. Throws a GenError that names a wrong or unknown option. */
+  /** Creates an API key. Throws a GenError for an invalid or unknown option. */
   createKey(options?: KeyOptions): string;
-  /** From now on the key answers 401. Returns whether there was one. */
+  /** Revokes a key, so that requests with it fail with 401. Returns false if it doesn't exist. */
   revokeKey(key: string): boolean;
-  /** Pays in dollars, 20 at least; a token costs 0.05. Returns the new balance in tokens. Throws a GenError below 20. */
+  /** Buys tokens for 0.05 dollars each. Returns the new balance in tokens. Throws a GenError below 20 dollars. */
   topUp(usd: number, choice?: AccountChoice): number;
 
-  /** Ends a job at once. Throws a GenError for an unknown id. A job that has ended does not change. */
+  /** Ends a job immediately. Does nothing if it has already ended. Throws a GenError for an unknown ID. */
   finish(jobId: string, outcome?: Outcome): void;
 
   /** Requests so far, oldest first, without keys. */
@@ -86,12 +86,11 @@ export interface SandboxService {
   readonly deliveries: readonly DeliveryRecord[];
   /** All jobs of all accounts, oldest first. */
   readonly jobs: readonly SandboxJob[];
-  /** An account's money, and how it moved. Throws a GenError for an unknown account. */
+  /** Returns an account's balance and ledger. Throws a GenError for an unknown account. */
   ledger(choice?: AccountChoice): LedgerView;
 
   /**
-   * Starts over: jobs, files, further keys and accounts, faults, outcomes and logs are gone. The time and the first key
-   * stay. With a `seed` in the options the ids repeat.
+   * Resets everything but the time and the first key. With a `seed` in the options, the IDs repeat.
    */
   reset(): void;
 }

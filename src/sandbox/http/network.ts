@@ -15,9 +15,9 @@ export interface RequestArrival {
 /** The handler of a server. */
 export type Handle = (request: Request, arrival?: RequestArrival) => Promise<Response>;
 
-/** Thrown where the connection is to drop without an answer. A server closes the socket then. */
+/** Thrown if the server should close the connection without a response. */
 export class ConnectionDropped extends Error {
-  /** Tells it from other errors. */
+  /** Name of the error. */
   override readonly name = 'ConnectionDropped';
   constructor() {
     super('The sandbox dropped this connection because of a fault rule.');

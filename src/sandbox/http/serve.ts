@@ -1,4 +1,4 @@
-// Imported only when a port is asked for, so that the sandbox itself needs no Node API.
+// Imported only by `listen`, so that the sandbox itself needs no Node API.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -111,19 +111,19 @@ function urlHost(host: string): string {
   return name.includes(':') ? `[${name}]` : name;
 }
 
-/** Where to serve a sandbox. */
+/** Options of `listen`. */
 export interface ListenOptions {
-  /** A port, or 0 for any free one. @default 0 */
+  /** Port, or 0 for any free port. @default 0 */
   readonly port?: number | undefined;
-  /** The address to listen on. Any but a loopback address lets other machines in. @default '127.0.0.1' */
+  /** Address to listen on. Other machines can connect unless it is a loopback address. @default '127.0.0.1' */
   readonly host?: string | undefined;
 }
 
-/** A sandbox that is being served. */
+/** A running server of a sandbox. */
 export interface Listening {
   /** The base URL for clients. */
   readonly url: string;
-  /** Takes no new connections, lets requests under way end for two seconds, and resolves when the port is free. */
+  /** Stops accepting connections, gives requests in flight two seconds, and resolves when the port is free. */
   close(): Promise<void>;
 }
 

@@ -10,13 +10,13 @@ import { Refusal } from './request.js';
 
 export const MAIN_ACCOUNT = 'main';
 
-/** What a new key may do, and whose it is. */
+/** Options of `createKey`. */
 export interface KeyOptions {
   /** The scopes of the key, for example `videos:create`. @default all of them */
   readonly scopes?: readonly (Scope | (string & {}))[] | undefined;
-  /** The account of the key. A new one opens with the sandbox's `balanceTokens`. @default 'main' */
+  /** Account of the key. A new account starts with the sandbox's `balanceTokens`. @default 'main' */
   readonly account?: string | undefined;
-  /** Every call with the key answers 403 account_not_active. @default false */
+  /** If true, requests with the key fail with 403 account_not_active. @default false */
   readonly suspended?: boolean | undefined;
 }
 
@@ -37,12 +37,12 @@ export interface Caller {
   readonly speed: number;
 }
 
-/** The seconds that a caller has to wait by its own clock until `ms` of the sandbox's time have passed; at least 1. */
+/** Converts sandbox milliseconds to seconds of the caller's clock, at least 1. */
 export function secondsFor({ speed }: Pick<Caller, 'speed'>, ms: number): number {
   return Math.max(1, Math.ceil(ms / speed / 1000));
 }
 
-/** The account of that name. A new one opens with the sandbox's balance. */
+/** Returns the account, or creates it with the sandbox's initial balance. */
 export function openAccount(world: World, id: string, webhookSecret = secretText('whsec')): Account {
   const known = world.state.accounts.get(id);
   if (known) return known;
@@ -53,7 +53,7 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
   return account;
 }
 
-/** Makes a key. Throws a GenError for a wrong or unknown option. */
+/** Creates a key. Throws a GenError for an invalid or unknown option. */
 export function addKey(world: World, options: KeyOptions, key = secretText('sk_sandbox')): string {
   checkOptions('createKey', keySchema, options);
   const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = options;
@@ -152,7 +152,7 @@ export function tokensFor(usd: number): number {
   return Math.floor(Math.round(usd * 100) / (USD_PER_TOKEN * 100));
 }
 
-/** Reserves the quote for a job. Throws `insufficient_balance`, with the billing page, where too little is free. */
+/** Reserves the quote of a job. Throws `insufficient_balance`, with a link to the billing page. */
 export function reserve(account: Account, movement: Movement, baseUrl: string): void {
   const tokens = movement.quoted;
   if (account.freeTokens < tokens) {
@@ -165,7 +165,7 @@ export function reserve(account: Account, movement: Movement, baseUrl: string): 
   noteMovement(account, movement, { type: 'reserve', tokens });
 }
 
-/** Ends a reservation: `charged` of it is spent, the rest is free again. */
+/** Ends a reservation: spends `charged` tokens and releases the rest. */
 export function settle(account: Account, movement: Movement, charged: number): void {
   const reserved = movement.quoted;
   const released = exact(reserved - charged);
