@@ -1,5 +1,5 @@
-// Holds the one piece of mutable module state there is: a limit is the account's, not a client's, so every client of an
-// account must count together, also when the ESM and the CommonJS copy of this package are both loaded.
+// The package's only mutable module state. Rate limits belong to an account, so all its clients must share them, even
+// across the ESM and CommonJS copies of this package.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { type Clock, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
@@ -8,50 +8,53 @@ import type { RateLimitBackend } from './rate-limit-backend.js';
 import { type Limits, RateLimits } from './rate-limits.js';
 import type { Store } from './store.js';
 
-/** What every client of one account (base URL and key) in this process shares, whichever copy of the package made it. */
+/** State that all clients of an account (base URL and key) in this process share. */
 export interface ClientAccount {
-  /** Names the account in a store. It does not tell the key. */
+  /** Identifies the account in a store. Doesn't reveal the key. */
   readonly id: string;
-  /** The account's rate limits, the same for all clients with the same settings. */
+  /** Returns the account's rate limits. Clients with the same settings share them. */
   limitsFor(settings: LimitSettings): RateLimits;
-  /** What its clients in this process learn from the service. */
+  /** Values learned from the service's responses. */
   readonly learned: { readonly prices: LearnedValues<number>; readonly durations: JobDurations };
-  /** The one thing of this name for the account, made on first use: the poll scheduler, for example. */
+  /** Returns the account's object with this name, for example its poll scheduler. Creates it on first use. */
   shared<T extends object>(name: string, make: () => T): T;
-  /** Whether something of it is in use, which keeps it. */
+  /** If true, something in the account is in use, so it must not be evicted. */
   readonly busy: boolean;
-  /** The one thing of this name for all accounts of the process. */
+  /** Returns the process's object with this name. Creates it on first use. */
   ofProcess<T extends object>(name: string, make: () => T): T;
 }
 
-/** How a client keeps the limits of its account. */
+/** How a client enforces its account's rate limits. */
 export interface LimitSettings {
-  /** Where the limits are shared with other processes. @default they are kept in this process */
+  /** Store that shares the limits with other processes. @default the limits apply to this process only */
   readonly store?: Store | undefined;
-  /** Limits by name, in place of the documented ones of the same name. */
+  /** Limits by name. Each replaces the documented limit with that name. */
   readonly limits?: Limits | undefined;
 }
 
 interface Registry {
-  /** Never leaves the process, so that the ids below cannot be used to test a guessed key. */
+  /** Never leaves the process, so nobody can test a guessed key against the IDs. */
   readonly salt: string;
-  /** Accounts in use, and those that were used last. */
+  /** Accounts in use, and recently used ones. */
   readonly accounts: Map<string, ClientAccount>;
-  /** All other accounts that a client still holds. */
+  /** Other accounts, while a client references them. */
   readonly held: Map<string, WeakRef<ClientAccount>>;
-  /** What all accounts share, by name. */
+  /** Objects that all accounts share, by name. */
   readonly things: Map<string, object>;
   pruneAt: number;
 }
 
-/** Copies of the package that share the symbol must agree on what is behind it. */
+/** Shared by copies of the package, which must agree on the value's shape. */
 const REGISTRY = Symbol.for('gen-client.accounts');
-/** The accounts of clients with a clock of their own, such as a sandbox's: they cannot count together with the others. */
+/** Accounts of clients with their own clock, such as a sandbox's. They can't share limits with other clients. */
 const OF_CLOCKS = new WeakMap<Clock, Registry>();
-/** A service for many tenants may use any number of keys. Idle accounts beyond this are kept only while a client holds them. */
+/**
+ * A multi-tenant service may use any number of keys. Beyond this, an idle account remains only while a client
+ * references it.
+ */
 const KEPT_ACCOUNTS = 1000;
 
-/** The account behind a base URL and a key, or a base URL and a name: the same object for all who ask in this process. */
+/** Returns the account for a base URL and key, or a base URL and name. In one process, it's always the same object. */
 export function accountFor(
   baseUrl: string,
   key: string,
@@ -64,17 +67,17 @@ export function accountFor(
   const account =
     accounts.get(id) ?? held.get(id)?.deref() ?? createAccount(accountHash(baseUrl, ...who), clock, registry);
   held.delete(id);
-  // Taken out and put back at the end: the least recently used come first.
+  // Reinserted last, so the least recently used come first.
   accounts.delete(id);
   accounts.set(id, account);
   if (accounts.size > registry.pruneAt) prune(registry);
   return account;
 }
 
-/** Half a hash is enough to tell accounts apart. */
+/** Half a hash is enough to distinguish accounts. */
 const ID_LENGTH = 32;
 
-/** The same in every process. Of a key that nobody could guess it tells nothing. */
+/** The same in every process. Doesn't reveal a key that can't be guessed. */
 function accountHash(...parts: readonly string[]): string {
   return bytesToHex(sha256(utf8ToBytes(['gen-client', ...parts].join('\n')))).slice(0, ID_LENGTH);
 }
@@ -88,12 +91,11 @@ function prune(registry: Registry): void {
     held.set(id, new WeakRef(account));
   }
   for (const [id, account] of held) if (account.deref() === undefined) held.delete(id);
-  // Looking again only after as many more keeps the cost of a new account constant on average.
+  // Pruning again only after as many new accounts keeps the amortized cost constant.
   registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
 }
 
 function createAccount(id: string, clock: Clock, registry: Registry): ClientAccount {
-  /** Each may say that it is in use. */
   const things = new Map<string, object & { readonly busy?: boolean }>();
   const made = new Set<RateLimits>();
   return {
@@ -118,11 +120,10 @@ function createAccount(id: string, clock: Clock, registry: Registry): ClientAcco
 
 interface LimitsOf extends Pick<ClientAccount, 'id'> {
   readonly clock: Clock;
-  /** All that were made. */
   readonly made: Set<RateLimits>;
 }
 
-/** Makes the rate limits once: clients with the same settings use the same ones. */
+/** Caches rate limits by settings, so that clients with the same settings share them. */
 function limitsOf({ id, clock, made }: LimitsOf): ClientAccount['limitsFor'] {
   const random = randomOf(clock);
   const backends = new Map<string, RateLimitBackend>();
@@ -140,7 +141,6 @@ function limitsOf({ id, clock, made }: LimitsOf): ClientAccount['limitsFor'] {
   };
 }
 
-/** The registry of the process, or of a clock of one's own. */
 function registryOf(clock: Clock): Registry {
   const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
   const known = clock === systemClock ? home[REGISTRY] : OF_CLOCKS.get(clock);

@@ -4,30 +4,30 @@ import { onAbort } from '../runtime/deadline.js';
 
 export interface TurnOutcome<Ask, Grant> {
   readonly grants: ReadonlyMap<Ask, Grant>;
-  /** Milliseconds until an ask without a grant may have one. */
+  /** Milliseconds until an ask without a grant may get one. */
   readonly waitMsOf: (ask: Ask) => number;
-  /** Milliseconds until the next turn of the calls that wait; 0 for now, `Infinity` for when `serve` is called. */
+  /** Milliseconds until the next turn for queued calls: 0 for immediately, `Infinity` for when `serve` is called. */
   readonly restMs: number;
 }
 
 export interface CallQueueOptions<Ask, Grant> {
   readonly clock: Clock;
-  /** If true, a turn takes time, so calls of one moment share it. */
+  /** If true, the state is in a store, so calls made in the same tick share a turn. */
   readonly isShared: boolean;
-  /** Takes a turn at the state: for the calls that wait, oldest first, and for those that do not queue. */
+  /** Takes a turn for the queued calls, oldest first, and for the calls that don't queue. */
   readonly turn: (
     asks: Iterable<Ask>,
     tries: readonly Ask[],
   ) => TurnOutcome<Ask, Grant> | Promise<TurnOutcome<Ask, Grant>>;
   /** Returns a grant whose call was aborted. */
   readonly onOrphanedGrant: (grant: Grant) => void;
-  /** Called when the last call that waited was aborted. */
+  /** Called when an abort empties the queue. */
   readonly onEmpty: () => void;
 }
 
 export interface QueuedCall {
   readonly signal?: AbortSignal | undefined;
-  /** Called once if the call has to queue, in its async context, with the number of calls of this process ahead of it. */
+  /** Called once if the call must queue, in its async context, with the number of calls of this process ahead of it. */
   readonly onWait?: ((position: number) => void) | undefined;
 }
 
@@ -37,14 +37,14 @@ interface Deferred<T> {
 }
 
 /**
- * The calls of this process that wait for a grant, first come, first served. One turn runs at a time and carries all of them.
- * An abort rejects at once; a grant that arrives later is returned.
+ * This process's queue for grants, first come, first served. One turn runs at a time, for all queued calls. An abort
+ * rejects immediately, and a grant that arrives later is returned.
  */
 export class CallQueue<Ask, Grant> {
   readonly #options: CallQueueOptions<Ask, Grant>;
   readonly #waiting = new Map<Ask, Deferred<Grant>>();
   readonly #trying = new Map<Ask, Deferred<Grant | number>>();
-  /** The `onWait` of the last calls in the queue, which were not called yet. */
+  /** The `onWait` callbacks not yet called, of the last calls in the queue. */
   readonly #unreported = new Map<Ask, (position: number) => void>();
   #isPlanned = false;
   #isTurning = false;
@@ -82,7 +82,10 @@ export class CallQueue<Ask, Grant> {
     });
   }
 
-  /** A grant that is free now, or the milliseconds until one may be. It overtakes nobody. */
+  /**
+   * Resolves with a grant if one is free, otherwise with the milliseconds until one may be. Never overtakes queued
+   * calls.
+   */
   tryAcquire(ask: Ask): Promise<Grant | number> {
     return new Promise((resolve, reject) => {
       this.#trying.set(ask, { resolve, reject });
@@ -90,7 +93,7 @@ export class CallQueue<Ask, Grant> {
     });
   }
 
-  /** Takes a turn now, or after the turn that is running. */
+  /** Takes a turn now, or after the current one. */
   serve(): void {
     this.#isDue = true;
     if (this.#isTurning) return;
@@ -112,7 +115,7 @@ export class CallQueue<Ask, Grant> {
     }
   }
 
-  /** Takes a turn together with the other calls of this moment. */
+  /** Takes a turn shared with the other calls of this tick. */
   serveSoon(): void {
     if (!this.#options.isShared) this.serve();
     if (!this.#options.isShared || this.#isPlanned) return;

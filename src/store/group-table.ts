@@ -1,17 +1,17 @@
-// The groups of a store in SQLite: in the storage of a Durable Object, or in a file.
+// Stores groups in SQLite: in a Durable Object's storage, or in a file.
 import type { StoreChanges, StoredValues } from './port.js';
 
-/** The part of SQLite that the tables use. */
+/** The subset of SQLite that the tables use. */
 export interface SqlStorageLike {
   /** Runs one statement. */
   exec(query: string, ...values: (string | number | null)[]): { toArray(): Readonly<Record<string, unknown>>[] };
 }
 
-/** Reads groups, and compares and swaps. */
+/** Reads groups and compares and swaps their values. */
 export interface GroupTable {
   read(group: string, keys: readonly string[]): StoredValues;
   write(group: string, version: string, changes: StoreChanges): boolean;
-  /** Deletes everything that has expired. Returns when the rest expires, or undefined if nothing is left. */
+  /** Deletes all expired rows. Returns when the last remaining group expires, or undefined if none is left. */
   sweep(): number | undefined;
 }
 
@@ -23,9 +23,9 @@ CREATE TABLE IF NOT EXISTS pairs (name TEXT NOT NULL, key TEXT NOT NULL, value T
   PRIMARY KEY (name, key)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS pairs_by_end ON pairs (until);`;
 
-/** How long the version of a group stays at least, so that a late write does not match an old version. */
+/** Minimum lifetime of a group's version, so that a late write doesn't match an old version. */
 const MIN_VERSION_MS = 60_000;
-/** Rows that a write deletes of each table. More than it inserts, so that a file does not grow with its age. */
+/** Maximum rows that a write deletes from each table. More than it inserts, so the file doesn't grow over time. */
 const SWEPT_PER_WRITE = 64;
 const ALL_ROWS = -1;
 
@@ -67,7 +67,7 @@ export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTab
           sql.exec('INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)', group, key, change.value, endMs);
         }
       }
-      // The time makes it differ from every version that the group had before it was deleted.
+      // Based on the time, so that a deleted group never repeats a version.
       const next = Math.max(known.version + 1, nowMs * 1000);
       sql.exec('INSERT OR REPLACE INTO groups VALUES (?, ?, ?)', group, next, untilMs);
       return true;

@@ -13,10 +13,10 @@ interface Value {
   readonly untilMs: number;
 }
 
-/** Values that each write checks for expiry. All at once would take too long when there are a million. */
+/** Values that each write checks for expiry. Checking a million at once would block too long. */
 const SWEPT_PER_WRITE = 4;
 
-/** The groups of a store in memory. */
+/** Stores groups in memory. */
 export class MemoryGroups {
   readonly #groups = new Map<string, Group>();
   /** The values of all groups. A map in each group would take more memory than its value. */
@@ -24,7 +24,7 @@ export class MemoryGroups {
   readonly #now: () => number;
   readonly #max: number;
   #sweeper: Iterator<void> | undefined;
-  /** A group that was deleted never repeats a version. */
+  /** Shared by all groups, so that a deleted group never repeats a version. */
   #lastVersion = 0;
 
   /** Evicts the oldest values beyond `max`. */

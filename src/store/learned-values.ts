@@ -1,9 +1,9 @@
-// What a process learns about an account from the service's responses: prices, and how long jobs take.
+// Values that a process learns from the service's responses: prices, and how long jobs take.
 import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/read-order.js';
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import type { PricedCall } from '../schemas/budget.js';
 
-/** The most values of one kind. The oldest are evicted. */
+/** Maximum values of one kind. The oldest are evicted. */
 const MAX_VALUES = 1_000;
 
 /** Values by name, for example prices by price class. */
@@ -19,10 +19,10 @@ export class LearnedValues<V> {
   }
 }
 
-/** How long the jobs of an account take, by class. All its clients in this process share it. */
+/** Job durations of an account, by class. All its clients in this process share them. */
 export class JobDurations {
   readonly #classes = new LearnedValues<Lengths>();
-  /** From their create until somebody waits for them. */
+  /** Creates by job ID, until a wait starts. */
   readonly #jobs = new LearnedValues<PricedCall>();
 
   created(jobId: string, call: PricedCall): void {
@@ -34,12 +34,12 @@ export class JobDurations {
     return call && lengthClassOf(call);
   }
 
-  /** Records that a job of a class completed after `ms` milliseconds. */
+  /** Records that a job of the class completed after `ms` milliseconds. */
   learn(durationClass: string, ms: number): void {
     this.#classes.learn(durationClass, withLength(this.#classes.get(durationClass) ?? [], ms));
   }
 
-  /** Returns how long a job of a class will take, in milliseconds, or undefined until one has completed. */
+  /** Returns the expected duration of the class in milliseconds, or undefined until a job has completed. */
   expectedMs(durationClass: string): number | undefined {
     const lengths = this.#classes.get(durationClass);
     return lengths && expectedMs(lengths);

@@ -5,23 +5,23 @@ import type { Clock } from '../runtime/clock.js';
 import { isSetupError, type StoreGroup, setupError, updateGroup } from './store.js';
 
 export interface ChangeTime {
-  /** The time of the state: the store's, if it is in one. */
+  /** The time in the state's clock: the store's, if the state is in one. */
   readonly nowMs: number;
-  /** When this process read the state, by its own clock. */
+  /** When this process began to read the state, by its own clock. */
   readonly askedMs: number;
-  /** If true, the store is unavailable and only this process sees the change. */
+  /** If true, the store is unavailable, so the change applies only to this process. */
   readonly isLocal: boolean;
 }
 
-/** A step of a rule, which changes the state. A store may run it again on a newer state. */
+/** Updates the state. A store may run it again on a newer state, so it must be repeatable. */
 export type Change<T> = (
   state: RateLimitState,
   time: ChangeTime,
 ) => { readonly isChanged: boolean; readonly result: T };
 
-/** Keeps the state of one rate limit: in this process, or in a store that processes share. */
+/** Stores the state of one rate limit, in this process or in a shared store. */
 export interface RateLimitBackend {
-  /** Reads the state that this process knows. */
+  /** Reads the state as this process last saw it. */
   look<T>(see: (state: RateLimitState, nowMs: number) => T): T;
   update<T>(change: Change<T>): T | Promise<T>;
   /** Calls `listener` after each change by this process. */
@@ -44,11 +44,11 @@ export function memoryBackend(clock: Clock): RateLimitBackend {
 
 const KEY = 'limit';
 
-/** Keeps the state in a store. During an outage, this process continues with the state it knows. */
+/** Keeps the state in a store. During an outage, this process uses its last known state. */
 export function storeBackend(where: StoreGroup, outage: Outage): RateLimitBackend {
   const { group, clock } = where;
   let known = newRateLimit();
-  /** By how much the store's clock is ahead. */
+  /** How far the store's clock is ahead of this process's. */
   let aheadMs = 0;
   const locally = <T>(change: Change<T>) =>
     change(known, { nowMs: clock.now() + aheadMs, askedMs: clock.now(), isLocal: true }).result;
@@ -78,23 +78,23 @@ export function storeBackend(where: StoreGroup, outage: Outage): RateLimitBacken
         return locally(change);
       }
     },
-    // The calls of several clients look at the store by themselves.
+    // Each client polls the store itself.
     subscribe() {},
   };
 }
 
-/** How long a store that failed is not asked again. */
+/** How long to wait after a failure before using the store again. */
 const RETRY_MS = 5_000;
 
 type Warn = (message: string) => void;
 
 /** An outage of the store, shared by all rate limits in it. */
 export interface Outage {
-  /** The store failed, and is not asked before this time. */
+  /** The store is not used again before this time. */
   readonly untilMs: number;
   began(error: unknown): void;
   ended(): void;
-  /** Warns a client whose rate limits are local now: once for each outage. */
+  /** Warns a client that its rate limits are local, once per outage. */
   warn(warn: Warn): void;
 }
 

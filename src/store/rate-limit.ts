@@ -19,27 +19,27 @@ export interface RateLimitWait {
   readonly limit: string;
   /** Estimated wait in milliseconds. */
   readonly waitMs: number;
-  /** Calls that wait for the rate limit, this one included. */
+  /** Calls queued for the rate limit, including this one. */
   readonly queued: number;
   /** `limit`: the limit is reached. `pause`: the service asked to wait. */
   readonly reason: 'limit' | 'pause';
 }
 
-/** Releases a slot. Only the first call counts. @default 'answered' */
+/** Releases a slot. Only the first call has an effect. @default 'answered' */
 export type Release = (outcome?: SlotOutcome) => void;
 
 export interface RateLimitedCall {
   readonly signal?: AbortSignal | undefined;
-  /** Called once if the call has to wait. */
+  /** Called once if the call must wait. */
   readonly onWait?: ((wait: RateLimitWait) => void) | undefined;
   /** Writes to the logger of the call's client. */
   readonly warn: (message: string) => void;
 }
 
-/** A call that waits outside of any process, and retains its position in the queue meanwhile. */
+/** A call that waits outside any process and retains its position in the queue meanwhile. */
 export interface DetachedRun {
   readonly id: string;
-  /** Goes before all calls and runs that are not urgent. */
+  /** If true, goes before all calls and runs that aren't urgent. */
   readonly isUrgent: boolean;
 }
 
@@ -56,13 +56,15 @@ export interface RateLimitOptions {
 /** Longest silence of a live process. After three times as long, it counts as crashed. */
 const MAX_REST_MS = 5_000;
 const POSITION_MS = 3 * MAX_REST_MS;
-/** A process whose calls wait may ask the store this often, and may save up so many asks for a burst. */
+/** A process with queued calls may use the store this often. It can save up a few of these turns for a burst. */
 const ASK_MS = 500;
 const MAX_ASKS_SAVED = 4;
-/** Spreads the asks of processes that wait for the same slot. */
+/** Spreads the turns of processes that wait for the same slot. */
 const SPREAD_MS = 10;
 const MAX_ASKS = 100;
-/** Responses are reported to the store together: a hundredth of the window and at most this long after the first. */
+/**
+ * Responses are reported to the store in batches: a hundredth of the window after the first one, but at most this long.
+ */
 const MAX_REPORT_MS = 250;
 
 interface Ask {
@@ -71,31 +73,31 @@ interface Ask {
   readonly warn: RateLimitedCall['warn'];
 }
 
-/** What happened, by the clock of this process. */
+/** Times are in this process's clock. */
 type SlotUpdate =
   | { readonly call: string; readonly outcome: SlotOutcome; readonly atMs: number }
   | { readonly pausedUntilMs: number; readonly atMs: number };
 
 interface TurnResult {
   readonly granted: ReadonlySet<string>;
-  /** Those whose end has to be reported to the state. */
+  /** Granted calls that the state counts, so their end must be reported. */
   readonly counted: ReadonlySet<string>;
   readonly ahead: number;
   readonly waitMs: number;
-  /** Milliseconds until a detached run has its slot. */
+  /** Milliseconds until a detached run gets its slot, by ask ID. */
   readonly runWaitMs: ReadonlyMap<string, number>;
   readonly isLocal: boolean;
   readonly isChanged: boolean;
 }
 
 /**
- * One rate limit as one client of this process uses it: a queue of calls in front of the state in a backend. On Workers, where
- * a promise belongs to its request, each call has its own object on the same backend.
+ * A client's queue for one rate limit, in front of the backend's state. On Workers, promises belong to a request, so
+ * each call creates its own object on the same backend.
  */
 export class RateLimit {
   readonly #options: RateLimitOptions;
   readonly #queue: CallQueue<Ask, Release>;
-  /** If true, another process or request changes the state, too. */
+  /** If true, other processes or requests change the state, too. */
   readonly #isShared: boolean;
   readonly #reportMs: number;
   #who: string | undefined;
@@ -105,7 +107,7 @@ export class RateLimit {
   /** Updates not yet applied, and updates applied only to the local copy during an outage. */
   #updates: readonly SlotUpdate[] = [];
   #replay: readonly SlotUpdate[] = [];
-  /** The asks that this process has made are paid for until then. */
+  /** When this process may use the store again without exceeding its pace. */
   #paidMs = Number.NEGATIVE_INFINITY;
   #timer: { readonly dueMs: number; readonly stop: () => void } | undefined;
 
@@ -121,7 +123,7 @@ export class RateLimit {
       onOrphanedGrant: (release) => release('unused'),
       onEmpty: () => this.#queue.serve(),
     });
-    // Clients with other limits count in the same state.
+    // Clients with different limits share the state.
     if (!clock.perRequest) {
       backend.subscribe(() => {
         if (!this.#isUpdating && this.#queue.size > 0) this.#queue.serve();
@@ -129,7 +131,6 @@ export class RateLimit {
     }
   }
 
-  /** Calls of this process that wait. */
   get queued(): number {
     const { clock, backend } = this.#options;
     return clock.perRequest ? backend.look(({ queue }) => queue.length) : this.#queue.size;
@@ -141,12 +142,15 @@ export class RateLimit {
     return this.#queue.acquire(this.#ask(warn), { signal, onWait: report });
   }
 
-  /** A slot that is free now, or the milliseconds until one may be. A `run` retains its position for so long. */
+  /**
+   * Resolves with a slot if one is free, otherwise with the milliseconds until one may be. Until then, a `run` retains
+   * its position.
+   */
   tryAcquire({ warn }: Pick<RateLimitedCall, 'warn'>, run?: DetachedRun): Promise<Release | number> {
     return this.#queue.tryAcquire(this.#ask(warn, run));
   }
 
-  /** Nothing is sent for `ms` milliseconds. */
+  /** Pauses the rate limit for `ms` milliseconds. */
   pause(ms: number): void {
     const atMs = this.#options.clock.now();
     this.#updates = [...this.#updates, { pausedUntilMs: atMs + ms, atMs }];
@@ -167,12 +171,12 @@ export class RateLimit {
   }
 
   #ask(warn: RateLimitedCall['warn'], run?: DetachedRun): Ask {
-    // Not in the constructor: a Worker draws no random numbers while its module loads.
+    // Not in the constructor, because Workers forbid random numbers while a module loads.
     this.#who ??= this.#options.random.uuid().replaceAll('-', '').slice(-12);
     return { id: `${this.#who}.${(this.#calls++).toString(36)}`, run, warn };
   }
 
-  /** Takes a turn for the calls of this process, and for the runs that ask in it. */
+  /** Takes a turn for this process's calls, and for detached runs. */
   #turn(asks: readonly Ask[], tries: readonly Ask[]): Outcome | Promise<Outcome> {
     this.#timer?.stop();
     this.#timer = undefined;
@@ -242,18 +246,18 @@ export class RateLimit {
       if (granted.has(ask.id)) grants.set(ask, counted.has(ask.id) ? this.#slot(ask.id) : () => {});
     }
     const nowMs = this.#options.clock.now();
-    // A turn reads, and writes if it changes something. Swaps that were lost to other processes cost nothing.
+    // A turn costs one read, plus one write if it changes the state. Lost swaps are free.
     const paidMs = isLocal ? 0 : isChanged ? 2 * ASK_MS : ASK_MS;
     if (granted.size === 0) this.#paidMs = Math.max(this.#paidMs, nowMs - MAX_ASKS_SAVED * ASK_MS) + paidMs;
     this.#plan();
     return { grants, waitMsOf: ({ id }) => runWaitMs.get(id) ?? waitMs, restMs: this.#restMs(result, nowMs) };
   }
 
-  /** How long the calls that wait rest until the next turn. */
+  /** Milliseconds until the next turn of queued calls. */
   #restMs({ ahead, waitMs, isLocal }: TurnResult, nowMs: number): number {
     const { outage, clock, random } = this.#options;
     if (outage === undefined) {
-      // A detached run that is ahead may never return.
+      // A detached run ahead in the queue may never return.
       const mostMs = clock.perRequest ? LOOK_AGAIN_MS : ahead > 0 ? MAX_REST_MS : Number.POSITIVE_INFINITY;
       return Math.min(waitMs, mostMs);
     }
@@ -266,13 +270,13 @@ export class RateLimit {
     return (outcome = 'answered') => {
       if (!this.#open.delete(id)) return;
       this.#updates = [...this.#updates, { call: id, outcome, atMs: this.#options.clock.now() }];
-      // At once if no other process has to know, otherwise together with what follows.
+      // Immediately if no other process needs the update, otherwise in a batch.
       if (this.#reportMs === 0) this.#queue.serve();
       else this.#plan();
     };
   }
 
-  /** Sets the one timer for updates that no call brings along. */
+  /** Sets the timer for updates that no call reports. */
   #plan(): void {
     const { clock, outage } = this.#options;
     if (!this.#isShared) return;
@@ -290,12 +294,12 @@ export class RateLimit {
       this.#timer = undefined;
       this.#queue.serve();
     };
-    // A process may exit although its last calls cannot be reported to the store.
+    // The process may exit even if it can't report its last calls to the store.
     const isIdle = outageMs !== undefined && this.#queue.size === 0;
     this.#timer = { dueMs, stop: clock.after(Math.max(0, dueMs - nowMs), fire, { isIdle }) };
   }
 
-  /** Drops updates of slots that are free again by now. */
+  /** Drops updates that no longer matter, because their slots are free again. */
   #recent(updates: readonly SlotUpdate[]): readonly SlotUpdate[] {
     const nowMs = this.#options.clock.now();
     const sinceMs = nowMs - coolDownMsOf(this.#options.limit) - POSITION_MS;
@@ -305,7 +309,7 @@ export class RateLimit {
   }
 }
 
-/** The calls that one turn is taken for: a queue may be long. */
+/** Limits the calls per turn, because a queue may be long. */
 function firstOf(asks: Iterable<Ask>): Ask[] {
   const first: Ask[] = [];
   for (const ask of asks) {

@@ -6,13 +6,13 @@ import { type DetachedRun, RateLimit, type RateLimitedCall, type Release } from 
 import { createOutage, memoryBackend, type RateLimitBackend, storeBackend } from './rate-limit-backend.js';
 import type { Store } from './store.js';
 
-/** Limits by name, in place of the documented ones. */
+/** Rate limits by name. Each replaces the documented limit with that name. */
 export type Limits = {
   readonly [Name in RateLimitName]?:
     | {
-        /** Calls per window; `Infinity` for no limit. */
+        /** Calls per window, or `Infinity` for no limit. */
         readonly limit: number;
-        /** The window in milliseconds. A limit of `Infinity` needs none. */
+        /** Window in milliseconds. Not needed if `limit` is `Infinity`. */
         readonly windowMs?: number | undefined;
       }
     | undefined;
@@ -40,15 +40,18 @@ export const LIMITS = z.optional(
 
 export interface RateLimitsOptions {
   readonly limits: Limits | undefined;
-  /** Where they are shared with other processes, and under which name. @default they are kept in this process */
+  /**
+   * Store that shares them with other processes, and the account's ID in it.
+   * @default the limits apply to this process only
+   */
   readonly shared: { readonly store: Store; readonly account: string } | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  /** The states in this process by name: clients count together whatever their numbers are. */
+  /** States in this process by name. Clients share them even if their limits differ. */
   readonly backends: Map<string, RateLimitBackend>;
 }
 
-/** The rate limits of an account, with the numbers of some of its clients. */
+/** An account's rate limits, for clients with the same settings. */
 export class RateLimits {
   readonly #options: RateLimitsOptions;
   readonly #limits: ReadonlyMap<string, Rate>;
@@ -82,23 +85,29 @@ export class RateLimits {
     return this.#of(name).acquire(call);
   }
 
-  /** A slot that is free now, or the milliseconds until one may be. A `run` retains its position for so long. */
+  /**
+   * Resolves with a slot if one is free, otherwise with the milliseconds until one may be. Until then, a `run` retains
+   * its position.
+   */
   tryAcquire(name: string, call: Pick<RateLimitedCall, 'warn'>, run?: DetachedRun): Promise<Release | number> {
     return this.#of(name).tryAcquire(call, run);
   }
 
-  /** Adds up to a tenth (a second at most) to `ms`, so that processes which were refused together do not return together. */
+  /**
+   * Pauses the rate limit. Adds up to 10% (at most one second) at random, so that processes don't all return at the
+   * same moment.
+   */
   pause(name: string, ms: number): void {
     if (ms > 0 && ms < Number.POSITIVE_INFINITY) this.#of(name).pause(noEarlier(ms, this.#options.random.next()));
   }
 
-  /** How a limit stands for the next read: for the scheduler of the waits. */
+  /** Returns the rate limit and the wait for its next slot, for the poll scheduler. */
   look(name: string): Rate & { readonly nextFreeMs: number } {
     const { waitMs } = this.#of(name).look();
     return { ...this.#limitOf(name), nextFreeMs: waitMs };
   }
 
-  /** Whether a call counts, waits, or is held up by a pause. */
+  /** If true, a slot is in use, a call is queued, or a pause applies. */
   get busy(): boolean {
     return [...this.#limits.keys()].some((name) => {
       const { limit, free, queued, pausedMs } = this.#show(name);
@@ -106,19 +115,19 @@ export class RateLimits {
     });
   }
 
-  /** How every limit stands. */
+  /** Returns the current state of each rate limit. */
   snapshot(): Record<
     string,
     {
-      /** Calls that it takes in each window; `Infinity` where the service documents no number. */
+      /** Calls per window, or `Infinity` if the service documents no number. */
       readonly limit: number;
-      /** The window in milliseconds; 0 where there is no limit. */
+      /** Window in milliseconds, or 0 if there is no limit. */
       readonly windowMs: number;
-      /** Calls that may be sent now; 0 while it is paused. */
+      /** Free slots, or 0 during a pause. */
       readonly free: number;
-      /** Calls of this process that wait. */
+      /** Queued calls of this process. */
       readonly queued: number;
-      /** Milliseconds for which a 429 of the service still pauses it; 0 where it does not. */
+      /** Milliseconds left of the pause after a 429, or 0 without one. */
       readonly pausedMs: number;
     }
   > {
@@ -136,7 +145,7 @@ export class RateLimits {
     return this.#limits.get(name) ?? { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
   }
 
-  /** Where promises belong to requests, each call has one of its own, on the same state. */
+  /** On Workers, promises belong to a request, so each call creates its own object on the same state. */
   #of(name: string): RateLimit {
     const kept = this.#kept.get(name) ?? this.#make(name, this.#limitOf(name));
     if (!this.#options.clock.perRequest) this.#kept.set(name, kept);

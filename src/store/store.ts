@@ -9,7 +9,7 @@ import type { Store, StoreChanges, StoredValues } from './port.js';
 
 export type { Store, StoreChanges, StoredValues };
 
-/** What a rule decides: what is written, and what the caller gets. Without changes, nothing is written. */
+/** A rule's decision: the changes to write, and the result for the caller. Without changes, nothing is written. */
 export interface Decision<T> {
   readonly changes: StoreChanges;
   readonly result: T;
@@ -22,14 +22,16 @@ export interface StoreGroup {
   readonly random: Random;
 }
 
-/** After a lost swap, the most milliseconds before the group is read again. They grow with each loss. */
+/** Maximum delay after the first lost swap. It doubles with each further loss, up to the second number. */
 const LOST_SWAP_MS = 32;
 const MOST_LOST_SWAP_MS = 250;
 
 /**
- * Reads the keys, lets the rule decide, and swaps; again from the read while another process was faster. The rule may run
- * several times, so it must be pure; `askedMs` is when the read began, by the clock of the process. An abort ends the loop before the next read. A store that fails, does not answer in
- * time, or refuses every swap rejects with a ConnectionError.
+ * Reads the keys, runs the rule, and swaps. Retries from the read if another process wrote first, so the rule must be
+ * pure. `askedMs` is when the read began, by this process's clock.
+ *
+ * An abort ends the loop before the next read. Rejects with a ConnectionError if the store fails, times out, or rejects
+ * every swap.
  */
 export async function updateGroup<T>(
   { store, group, clock, random }: StoreGroup,
@@ -64,7 +66,9 @@ export async function updateGroup<T>(
 
 const TIMEOUT_MS = 2_000;
 
-/** The store, with answers that come within its `timeoutMs` and are checked. Where it fails, it rejects with a ConnectionError. */
+/**
+ * Wraps a store: applies its `timeoutMs`, validates what it returns, and rejects with a ConnectionError if it fails.
+ */
 export function boundedStore(store: Store, clock: Clock): Store {
   const { timeoutMs = TIMEOUT_MS } = store;
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
@@ -81,7 +85,7 @@ export function boundedStore(store: Store, clock: Clock): Store {
   };
 }
 
-/** What a store throws by itself may pass. What is set up wrongly is an error of this package. */
+/** Errors that the store throws may be temporary. A GenError reports a wrong setup. */
 function storeError(cause: unknown): GenError {
   return GenError.isInstance(cause) ? cause : new ConnectionError(reasonOf(cause), { cause });
 }
@@ -94,17 +98,17 @@ function checkedValues(answer: StoredValues): StoredValues {
   throw setupError(mustBe('The answer of store.read', shape, answer));
 }
 
-/** An error that says that something is set up wrongly, and that waiting does not help. */
+/** Creates an error for a wrong setup. Retrying doesn't help. */
 export function setupError(message: string, cause?: unknown): GenError {
   return Object.assign(new GenError(message, { cause }), { recovery: 'fix_setup' as const });
 }
 
-/** Whether a store failed because of how it is set up: see {@link setupError}. */
+/** If true, the store failed because of its setup: see {@link setupError}. */
 export function isSetupError(error: unknown): error is GenError {
   return GenError.isInstance(error) && 'recovery' in error && error.recovery === 'fix_setup';
 }
 
-/** The name under which a client shows its store to what is made with it. */
+/** The property of a client that contains its store. */
 export const STORE: unique symbol = Symbol.for('gen-client.store');
 
 export function storeOf(client: object): Store | undefined {
@@ -113,7 +117,7 @@ export function storeOf(client: object): Store | undefined {
 
 const IN_PROCESS = new WeakSet<Store>();
 
-/** Whether the store is in the memory of this process: what is kept there may follow the clock of a client. */
+/** If true, the store is in this process's memory, so its data may follow a client's clock. */
 export function isInProcess(store: Store): boolean {
   return IN_PROCESS.has(store);
 }
