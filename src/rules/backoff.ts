@@ -1,27 +1,30 @@
 export interface Backoff {
   /** Milliseconds after the first failure. */
   readonly firstMs: number;
-  /** The longest pause, in milliseconds. */
+  /** Maximum pause, in milliseconds. */
   readonly mostMs: number;
 }
 
 export const FILE_BACKOFF: Backoff = { firstMs: 250, mostMs: 8_000 };
 
-/** More doublings than this exceed every bound. */
+/** Any more doublings exceed every maximum. */
 const MOST_DOUBLINGS = 30;
 
-/** Milliseconds to pause after `failures` failures in a row (1 or more): doubles with each, up to the bound. */
+/**
+ * Returns the pause in milliseconds after `failures` (at least 1) consecutive failures. Doubles with each, up to the
+ * maximum.
+ */
 export function backoff({ firstMs, mostMs }: Backoff, failures: number): number {
   const doublings = Math.min(Math.max(failures - 1, 0), MOST_DOUBLINGS);
   return Math.min(firstMs * 2 ** doublings, mostMs);
 }
 
-/** The pause cut to a random length between its half and its whole, so that clients that failed together spread out. */
+/** Returns a random pause between 50% and 100% of `ms`, so that clients that failed together don't retry together. */
 export function spread(ms: number, random: number): number {
   return ms * (0.5 + random / 2);
 }
 
-/** A pause that was asked for, up to a tenth (a second at most) longer: nobody comes early, and not all at once. */
+/** Adds up to 10% (at most one second) to a requested pause, so that clients spread out and none retries early. */
 export function noEarlier(ms: number, random: number): number {
   return ms + random * Math.min(ms / 10, 1_000);
 }

@@ -1,6 +1,5 @@
-// The documented numbers of the service. No other file contains one.
+// Every number that the service documents. No other file contains one.
 
-/** The rate limits for which the service documents a number, by the name that the SDK gives each. */
 type DocumentedLimit =
   | 'uploads.create'
   | 'uploads.put'
@@ -9,20 +8,20 @@ type DocumentedLimit =
   | 'jobs.get'
   | 'jobs.output';
 
-/** The rate limits of an account, by the name that the SDK gives each. The service documents no number for the last three. */
+/** Name of a rate limit. The service documents no number for the last three. */
 export type RateLimitName = DocumentedLimit | 'images.create' | 'videoEdits.create' | 'characters.create';
 
-/** How many calls a rate limit takes in each window. */
+/** Calls that a rate limit allows per window. */
 export interface Rate {
-  /** Calls per window; `Infinity` for no limit. */
+  /** Calls per window, or `Infinity` for no limit. */
   readonly limit: number;
-  /** The window in milliseconds; 0 where there is no limit. */
+  /** Window in milliseconds, or 0 if there is no limit. */
   readonly windowMs: number;
 }
 
 const perMinute = (limit: number): Rate => ({ limit, windowMs: 60_000 });
 
-/** The documented limits of one account. */
+/** Documented rate limits of one account. */
 export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLimit, Rate>> = {
   'uploads.create': perMinute(60),
   'uploads.put': perMinute(60),
@@ -34,7 +33,7 @@ export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLimit, Rate>> = {
 
 const WITHOUT_NUMBER: Rate = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
 
-/** Every rate limit of an account, also those without a number: only a 429 tells that such a limit is reached. */
+/** All rate limits of an account. A limit without a number is known to be reached only by a 429. */
 export const RATES: Readonly<Record<RateLimitName, Rate>> = {
   ...DOCUMENTED_LIMITS,
   'images.create': WITHOUT_NUMBER,
@@ -42,25 +41,25 @@ export const RATES: Readonly<Record<RateLimitName, Rate>> = {
   'characters.create': WITHOUT_NUMBER,
 };
 
-/** The names of the rate limits. */
+/** Names of the rate limits. */
 export const RATE_LIMIT_NAMES = Object.keys(RATES) as readonly RateLimitName[];
 
-/** The share of the limit that waits read with. The rest is left for the caller's own reads. */
+/** Share of the limit that waits use for polls. The rest is left for the caller's own requests. */
 export const READ_SHARE = 7 / 8;
 
-/** Bytes of a megabyte. The spec says MB and not which; the larger reading refuses nothing that the service takes. */
+/** Bytes per megabyte. The spec doesn't define MB. The larger value never rejects a file that the service accepts. */
 export const MB = 1024 * 1024;
 
-/** Largest upload of each kind, in bytes. */
+/** Maximum upload size of each kind, in bytes. */
 export const UPLOAD_BYTES = { IMAGE: 50 * MB, VIDEO: 200 * MB, AUDIO: 15 * MB } as const;
 
-/** Least width of a character's reference image, in pixels. */
+/** Minimum width of a character's reference image, in pixels. */
 export const CHARACTER_WIDTH = 300;
 
-/** A webhook whose timestamp is this many seconds or more away is refused. */
+/** Webhooks are rejected if their timestamp differs by at least this many seconds. */
 export const WEBHOOK_TOLERANCE_S = 300;
 
-/** The service asks for this many milliseconds between two reads of a video job. */
+/** Milliseconds between two polls of a video job, as requested by the service. */
 export const VIDEO_POLL_MS = { least: 10_000, most: 15_000 } as const;
 
 /** Price of one token in US dollars. */
@@ -69,8 +68,8 @@ export const USD_PER_TOKEN = 0.05;
 /** A day in milliseconds. */
 export const DAY_MS = 24 * 60 * 60_000;
 
-/** Timeout of an attempt. */
+/** Default timeout of an attempt, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 60_000;
 
-/** How long a wait lasts at most unless it says otherwise. */
+/** Default timeout of a wait, in milliseconds. */
 export const DEFAULT_WAIT_MS = 30 * 60_000;

@@ -4,19 +4,19 @@ import { type Fields, isFields } from '../schemas/envelope.js';
 import type { JobCall } from '../schemas/job.js';
 import { USD_PER_TOKEN } from './limits.js';
 
-/** What a create costs, as far as its body says. */
+/** Price information of a create, from its body. */
 export interface Price {
   readonly job: PricedCall;
-  /** Creates of one class cost the same, where the price is fixed. */
+  /** Creates of one class cost the same if the price is fixed. */
   readonly priceClass: string;
-  /** Whether the class says what the create costs. The price of some edits depends on their source or references. */
+  /** If true, the class determines the price. The price of some edits depends on their source or references. */
   readonly isFixed: boolean;
 }
 
 export function priceOf(call: JobCall, body: unknown): Price {
   const job = pricedCallOf(call, body);
   const isFixed = job.call !== 'videoEdits' || (job.duration !== undefined && !hasReferences(body));
-  // A class of its own, so that no other create teaches it a price.
+  // A separate class, so that no other create determines its price.
   return { job, priceClass: `${priceClassOf(job)}${isFixed ? '' : '?'}`, isFixed };
 }
 
@@ -24,7 +24,7 @@ function hasReferences(body: unknown): boolean {
   return Object.keys(isFields(body) ? body : {}).some((name) => name.startsWith('reference') || name === 'content');
 }
 
-/** What the price of a create depends on, as far as its body says. An edit by `intent` is priced as one. */
+/** Returns the fields of the body that determine its price. An edit by `intent` is priced as an edit. */
 export function pricedCallOf(call: JobCall, body: unknown): PricedCall {
   const { model, duration, resolution, generate_audio: audio, intent }: Fields = isFields(body) ? body : {};
   return {
@@ -37,7 +37,7 @@ export function pricedCallOf(call: JobCall, body: unknown): PricedCall {
 }
 
 /**
- * What tokens cost in US dollars.
+ * Converts tokens to US dollars.
  *
  * @example
  * const usd = usdOf(job.finalTokenCost ?? 0);
@@ -47,8 +47,8 @@ export function usdOf(tokens: number): number {
 }
 
 /**
- * Creates of one class cost the same. Both aliases of a model are one class, and so are naming the default model and
- * leaving it out.
+ * Returns the price class: creates of one class cost the same. Aliases of a model share a class. Omitting the model is
+ * the same as naming the default.
  */
 export function priceClassOf({ call, model, duration, resolution, audio }: PricedCall): string {
   const named = model ?? (call === 'videos' ? DEFAULT_VIDEO_MODEL : '');

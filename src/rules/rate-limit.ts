@@ -1,24 +1,24 @@
-// One rate limit as a rule. A process keeps its state in memory; processes that share an account keep it in a store.
+// The rules of one rate limit. A process keeps the state in memory; processes that share an account keep it in a store.
 import type { Rate } from './limits.js';
 
 /**
- * A rate limit has `limit` slots. A slot is in use from its grant to the response, and cools down for one window after it.
+ * A rate limit has `limit` slots. A slot is in use from its grant to the response, and then cools down for one window.
  *
- * The service counts a call at an unknown moment between its sending and its response. Two calls that use one slot in turn
- * are therefore counted more than a window apart, whatever the network does, so no window, fixed or sliding, contains more
- * calls than there are slots. Measured from the sending, a slow call and its successor could meet in one window.
+ * The service counts a call at an unknown moment between its sending and its response. Two consecutive calls on one
+ * slot are therefore counted more than a window apart, so no window, fixed or sliding, contains more calls than there
+ * are slots. Measured from the sending, a slow call and its successor could be counted in one window.
  */
 export interface RateLimitState {
-  /** Calls in flight, and when each lease on a slot expires unless its process renews it. */
+  /** Calls in flight, with the time when each lease on a slot expires unless renewed. */
   readonly open: Map<string, number>;
-  /** When each slot that cools down is free again, earliest first. */
+  /** When each cooling slot is free again, earliest first. */
   readonly coolingDown: number[];
-  /** Who has calls that wait, in order. */
+  /** Processes and runs with queued calls, in order. */
   queue: QueueEntry[];
   pausedUntilMs: number;
-  /** Set after a 429 of a limit without a number: how many calls may go. Undefined while all may. */
+  /** Set after a 429 of a limit without a number, to ramp up its calls. Undefined if they aren't restricted. */
   slowStart: SlowStart | undefined;
-  /** The time of the last change, to notice a clock that was set back. */
+  /** Time of the last change, to detect a clock that was set back. */
   seenMs: number;
 }
 
@@ -26,11 +26,11 @@ export interface QueueEntry {
   readonly who: string;
   /** When the position expires. */
   readonly untilMs: number;
-  /** Goes before all entries that are not urgent. */
+  /** If true, goes before all entries that aren't urgent. */
   readonly isUrgent: boolean;
 }
 
-/** Rounds of 1, 2, 4, … calls. The next round begins when the service has accepted all calls of this one. */
+/** Rounds of 1, 2, 4, … calls. The next round begins when the service has accepted all calls of the current one. */
 interface SlowStart {
   readonly size: number;
   readonly accepted: number;
@@ -39,40 +39,40 @@ interface SlowStart {
 }
 
 /**
- * How a call that has a slot ended. `accepted`: the service did what it asks for. `answered`: the service counted it.
- * `unanswered`: the service may count it later. `unused`: it was not sent, or the service did not count it.
+ * How a call with a slot ended. `accepted`: the service accepted it. `answered`: the service counted it. `unanswered`:
+ * the service may count it later. `unused`: it was not sent, or not counted.
  */
 export type SlotOutcome = 'accepted' | 'answered' | 'unanswered' | 'unused';
 
-/** What happened to a call in flight, or to the limit. */
+/** A change to a call in flight, or a pause of the limit. */
 export type RateLimitUpdate =
   | { readonly call: string; readonly outcome: SlotOutcome; readonly agoMs: number }
   | { readonly pauseMs: number };
 
 export interface RateLimitTurn {
-  /** A process, or a run that waits outside of any. */
+  /** A process, or a run that waits outside any process. */
   readonly who: string;
   readonly updates: readonly RateLimitUpdate[];
-  /** Its calls in flight: their leases are renewed for `leaseMs`. */
+  /** Its calls in flight. Their leases are renewed for `leaseMs`. */
   readonly open: Iterable<string>;
-  /** The calls that wait, oldest first. One that was granted in a turn whose result was lost is granted again. */
+  /** Queued calls, oldest first. A call whose earlier grant was lost is granted again. */
   readonly asks: readonly string[];
-  /** The calls that are sent now or not at all: they do not queue. */
+  /** Calls that are granted now or not at all. They don't queue. */
   readonly tries: readonly string[];
-  /** Longer than a window by the time that a process may be silent. */
+  /** Must exceed a window by the longest silence of a live process. */
   readonly leaseMs: number;
-  /** How long the position in the queue is retained. `untilRetry`: until after the time that the reply asks to wait. */
+  /** How long the position in the queue is retained. `untilRetry`: until after the wait that the reply requests. */
   readonly positionMs: number | 'untilRetry';
   readonly isUrgent?: boolean;
 }
 
 export interface RateLimitReply {
   readonly granted: readonly string[];
-  /** How many others are before the first call that still waits. */
+  /** Entries ahead of the first call that still waits. */
   readonly ahead: number;
   /**
-   * Milliseconds until that call may go; 0 when the next turn may grant more at once. A lower bound if it depends on calls
-   * in flight.
+   * Milliseconds until that call may be sent, or 0 if the next turn may grant more immediately. A lower bound if it
+   * depends on calls in flight.
    */
   readonly waitMs: number;
   readonly isChanged: boolean;
@@ -82,25 +82,27 @@ export function newRateLimit(): RateLimitState {
   return { open: new Map(), coolingDown: [], queue: [], pausedUntilMs: 0, slowStart: undefined, seenMs: 0 };
 }
 
-/** How long a slot cools down. Two clocks drift by half a per mille at most, and times are cut to whole milliseconds. */
+/** How long a slot cools down. Allows for clock drift of 0.05% and for times truncated to milliseconds. */
 export function coolDownMsOf({ windowMs }: Rate): number {
   return windowMs * 1.0005 + 1;
 }
 
-/** A lease is renewed when so much of it has passed. */
+/** Age at which a lease is renewed. */
 export const RENEW_MS = 5_000;
-/** A request without a response may still be on its way to the service for so long. */
+/** A request without a response may still reach the service within this time. */
 const UNANSWERED_GRACE_MS = 5_000;
-/** A detached run retries this much later than estimated for each window, and keeps its position for `keptMs` after that. */
+/**
+ * How much later than estimated a detached run retries, per window. Its position is retained for `keptMs` after that.
+ */
 const LATE = { part: 0.03, ms: 200, keptMs: 30_000 } as const;
-/** When to look again for the calls of a slow start that are in flight. */
+/** Poll interval for calls in flight during a slow start. */
 const SLOW_START_POLL_MS = 1_000;
-/** A slow start ends so long after the last pause, or after a round of so many calls. */
+/** A slow start ends this long after the last pause, or after a round of the maximum size. */
 export const SLOW_START_MS = 60_000;
 const SLOW_START_MAX = 512;
 const FIRST_ROUND: SlowStart = { size: 1, accepted: 0, calls: new Set() };
 
-/** Takes a turn, at the time of the one clock that all who share the limit have. Changes the state. */
+/** Takes a turn at `nowMs`, in the clock that all users of the limit share. Mutates the state. */
 export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: Rate, nowMs: number): RateLimitReply {
   const { who, asks, tries } = turn;
   const isDetached = turn.positionMs === 'untilRetry';
@@ -111,7 +113,7 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const others = state.queue.length - (position < 0 ? 0 : 1);
   const again = asks.filter((id) => state.open.has(id));
   const wanted = asks.filter((id) => !state.open.has(id));
-  // The first in the queue has a slot to itself. All in the queue share what is free beyond that.
+  // The first in the queue may use any free slot. Slots beyond that are divided among all in the queue.
   const most = ahead < free ? Math.max(1, Math.floor(free / (others + 1))) : 0;
   const waiting = wanted.slice(0, most);
   const isServed = waiting.length === wanted.length;
@@ -122,7 +124,7 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const left = isMoved || isServed ? others : ahead;
   const waitMs = waitOf(state, { limit, nowMs, ahead: left, isDetached });
   const [sureMs, spareMs] = turn.positionMs === 'untilRetry' ? [waitMs, LATE.keptMs] : [0, turn.positionMs];
-  // Nobody queues for a limit without a number: only a pause or a slow start delays its calls.
+  // A limit without a number has no queue: only a pause or a slow start delays its calls.
   const stays = !isServed && limit.limit < Number.POSITIVE_INFINITY;
   const isQueued = enqueue(state, turn, { position, isMoved, stays, sureMs: nowMs + sureMs, spareMs });
   const isChanged = [...before, isQueued, taken.length > 0 && isCounted(state, limit)].includes(true);
@@ -131,11 +133,11 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   return { granted: [...again, ...taken], ahead: left, waitMs: isDone ? 0 : waitMs, isChanged };
 }
 
-/** The state of a limit for a call with `ahead` others before it. */
+/** A rate limit as seen by a call with `ahead` others before it. */
 export interface RateLimitLook {
   readonly free: number;
   readonly pausedMs: number;
-  /** Milliseconds until the call may go. */
+  /** Milliseconds until the call may be sent. */
   readonly waitMs: number;
 }
 
@@ -146,7 +148,10 @@ export function lookAt(state: RateLimitState, limit: Rate, nowMs: number, ahead 
   return { free, pausedMs, waitMs: waitOf(state, { limit, nowMs, ahead, isDetached: false }) };
 }
 
-/** Removes what has expired. True if the clock was set back: what was so far away is then still as far away. */
+/**
+ * Removes expired entries. If the clock was set back, shifts all times so that remaining waits stay the same, and
+ * returns true.
+ */
 function expireSlots(state: RateLimitState, nowMs: number): boolean {
   const backMs = Math.max(0, state.seenMs - nowMs);
   if (backMs > 0) {
@@ -160,7 +165,7 @@ function expireSlots(state: RateLimitState, nowMs: number): boolean {
   let over = 0;
   while (over < coolingDown.length && (coolingDown[over] ?? 0) <= nowMs) over++;
   if (over > 0) coolingDown.splice(0, over);
-  // In the order in which they expire.
+  // Sorted by expiry.
   for (const [id, untilMs] of open) {
     if (untilMs > nowMs) break;
     open.delete(id);
@@ -172,7 +177,7 @@ function expireSlots(state: RateLimitState, nowMs: number): boolean {
   return backMs > 0;
 }
 
-/** Applies what happened. True if that changed the state. */
+/** Applies the updates. Returns true if they changed the state. */
 function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: Rate, nowMs: number): boolean {
   let isChanged = false;
   for (const update of updates) {
@@ -195,18 +200,18 @@ function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: 
   return isChanged;
 }
 
-/** Keeps a slot out of use until then. The times are in order; most slots go to the end. */
+/** Marks a slot as cooling down until `untilMs`. The times are sorted, and most slots go last. */
 function coolDown({ coolingDown }: RateLimitState, untilMs: number): void {
   let at = coolingDown.length;
   while (at > 0 && (coolingDown[at - 1] ?? 0) > untilMs) at--;
   coolingDown.splice(at, 0, untilMs);
 }
 
-/** The slow start after one of its calls has ended. Without a call of this round nothing follows for it. */
+/** Returns the slow start after a call of its round has ended, or undefined if it's over. */
 function afterCall(slowStart: SlowStart, id: string, outcome: SlotOutcome): SlowStart | undefined {
   if (!slowStart.calls.has(id)) return slowStart;
   const rest = withoutCall(slowStart, id);
-  // A failure says nothing of the limit: another call takes its part in the round.
+  // A failure says nothing about the limit, so another call replaces it in the round.
   if (outcome !== 'accepted') return rest;
   if (rest.accepted + 1 < rest.size) return { ...rest, accepted: rest.accepted + 1 };
   return rest.size < SLOW_START_MAX ? { ...FIRST_ROUND, size: 2 * rest.size } : undefined;
@@ -217,7 +222,7 @@ function withoutCall(slowStart: SlowStart, id: string): SlowStart {
   return { ...slowStart, calls: new Set([...slowStart.calls].filter((it) => it !== id)) };
 }
 
-/** Renews the leases of a live process. True if one was due. */
+/** Renews the leases of a live process. Returns true if one was due. */
 function renewLeases({ open }: RateLimitState, { open: own, leaseMs }: RateLimitTurn, nowMs: number): boolean {
   let isChanged = false;
   for (const id of own) {
@@ -237,7 +242,7 @@ function freeSlots(state: RateLimitState, { limit }: Rate, nowMs: number): numbe
   return slowStart ? slowStart.size - slowStart.accepted - slowStart.calls.size : Number.POSITIVE_INFINITY;
 }
 
-/** Without a number, calls are counted only in a slow start. */
+/** Without a number, calls are counted only during a slow start. */
 function isCounted({ slowStart }: RateLimitState, { limit }: Rate): boolean {
   return limit < Number.POSITIVE_INFINITY || slowStart !== undefined;
 }
@@ -250,24 +255,24 @@ function occupySlot(state: RateLimitState, id: string, limit: Rate, untilMs: num
     state.slowStart = { ...slowStart, calls: new Set([...slowStart.calls, id]) };
 }
 
-/** Where a new entry goes: at the end, or behind the last urgent one. */
+/** Index of a new entry: last, or after the last urgent entry. */
 function newPosition({ queue }: RateLimitState, { isUrgent = false }: RateLimitTurn): number {
   const at = isUrgent ? queue.findIndex((entry) => !entry.isUrgent) : -1;
   return at < 0 ? queue.length : at;
 }
 
 interface Placement {
-  /** The present position; -1 for none. */
+  /** The current position, or -1 for none. */
   readonly position: number;
-  /** It was served, so it goes to the end. */
+  /** If true, it was served, so it moves to the end. */
   readonly isMoved: boolean;
   readonly stays: boolean;
-  /** Until when the position must be retained, and for how long it is retained after that. */
+  /** When the minimum retention of the position ends, and how long it's retained after that. */
   readonly sureMs: number;
   readonly spareMs: number;
 }
 
-/** Enters or removes the one who takes the turn. True if that changed the queue. */
+/** Adds, moves, or removes the queue entry of the turn. Returns true if the queue changed. */
 function enqueue(state: RateLimitState, turn: RateLimitTurn, placement: Placement): boolean {
   const { position, isMoved, stays, sureMs, spareMs } = placement;
   const { queue } = state;
@@ -285,11 +290,11 @@ interface Waiting {
   readonly limit: Rate;
   readonly nowMs: number;
   readonly ahead: number;
-  /** Waits outside of any process, and is asked to retry when its slot is certainly free. */
+  /** If true, waits outside any process and retries when its slot is certainly free. */
   readonly isDetached: boolean;
 }
 
-/** How long a call waits that has `ahead` others before it: a lower bound if that depends on calls in flight. */
+/** Returns the wait of a call with `ahead` others before it. A lower bound if it depends on calls in flight. */
 function waitOf(state: RateLimitState, { limit, nowMs, ahead, isDetached }: Waiting): number {
   const pauseMs = Math.max(0, state.pausedUntilMs - nowMs);
   if (limit.limit === Number.POSITIVE_INFINITY) {

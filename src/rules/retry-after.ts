@@ -7,7 +7,7 @@ const HTTP_DATES = [
   `^[a-z]{3} (?<month>[a-z]{3}) (?<day>[ \\d]\\d) ${TIME} (?<year>\\d{4})$`,
 ].map((form) => new RegExp(form, 'i'));
 
-/** Milliseconds since the epoch of an HTTP date, which is always in GMT. Undefined for anything else. */
+/** Parses an HTTP date (always GMT). Returns milliseconds since the epoch, or undefined if it's invalid. */
 export function parseHttpDate(text: string, now: number): number | undefined {
   const parts = HTTP_DATES.map((form) => form.exec(text)?.groups).find((found) => found !== undefined);
   if (!parts) return undefined;
@@ -20,7 +20,7 @@ export function parseHttpDate(text: string, now: number): number | undefined {
   return new Date(Date.UTC(y, mo, d)).getUTCDate() === d ? ms : undefined;
 }
 
-/** Two digits that seem to be more than 50 years ahead mean the past. */
+/** A two-digit year more than 50 years ahead is in the past (RFC 9110). */
 function fullYear(digits: string, now: number): number {
   if (digits.length === 4) return Number(digits);
   const thisYear = new Date(now).getUTCFullYear();
@@ -29,8 +29,8 @@ function fullYear(digits: string, now: number): number {
 }
 
 /**
- * Milliseconds of a Retry-After header: seconds, or an HTTP date, of several the longest. A date counts from the
- * response's own Date, because the service's clock and this one may differ. Undefined for anything else.
+ * Parses `Retry-After` headers (seconds or HTTP dates). Returns the longest wait in milliseconds, or undefined if none
+ * is valid. A date is relative to the response's own `Date`, because the clocks may differ.
  */
 export function readRetryAfter(headers: Headers, now: number): number | undefined {
   const sentMs = parseHttpDate(headers.get('date') ?? '', now) ?? now;
@@ -41,7 +41,7 @@ export function readRetryAfter(headers: Headers, now: number): number | undefine
   return waits.length === 0 ? undefined : Math.max(...waits);
 }
 
-/** A header that came twice is joined with a comma and a space. The comma after a weekday is part of a date. */
+/** Repeated headers are joined with a comma and a space. The comma after a weekday belongs to its date. */
 function valuesOf(header: string): string[] {
   const values: string[] = [];
   let weekday = '';
@@ -53,7 +53,7 @@ function valuesOf(header: string): string[] {
   return values;
 }
 
-/** Milliseconds of a number of seconds, written as a number or as digits. Undefined for anything else. */
+/** Converts seconds, as a number or digits, to milliseconds. Returns undefined for anything else. */
 export function readSeconds(value: unknown): number | undefined {
   if (typeof value === 'string') return /^\d+(?:\.\d+)?$/.test(value) ? readSeconds(Number(value)) : undefined;
   return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.ceil(value * 1000) : undefined;

@@ -1,21 +1,20 @@
-// How the state of a rate limit is stored.
 import { newRateLimit, type RateLimitState, SLOW_START_MS } from './rate-limit.js';
 
-/** The stored form. Times are relative to `at`: a full limit of 300 calls takes a kilobyte. */
+/** The stored format. Times are relative to `at`, so a full limit of 300 calls takes a kilobyte. */
 interface StoredRateLimit {
   readonly at: number;
   readonly open: Readonly<Record<string, number>>;
-  /** Each relative to the one before. */
+  /** Each relative to the previous one. */
   readonly cool: readonly number[];
   readonly queue: readonly (readonly [who: string, afterMs: number, isUrgent?: 1])[];
   readonly pause: number;
   readonly slow?: { readonly size: number; readonly accepted: number; readonly calls: readonly string[] };
 }
 
-/** A state is kept for longer than it matters, so that a clock that was set back does not lose it. */
+/** Extra lifetime of a state, in case the clock is set back. */
 const SPARE_MS = 60_000;
 
-/** The state as text, and for how many milliseconds it matters; null for a limit that is as good as new. */
+/** Returns the state as text, with its lifetime in milliseconds, or null if nothing is left to store. */
 export function encodeRateLimit(state: RateLimitState): { readonly value: string; readonly ttlMs: number } | null {
   const { open, coolingDown, queue, pausedUntilMs, slowStart, seenMs } = state;
   const leases = [...open.values(), ...queue.map(({ untilMs }) => untilMs)];
@@ -28,14 +27,14 @@ export function encodeRateLimit(state: RateLimitState): { readonly value: string
     open: Object.fromEntries([...open].map(([id, untilMs]) => [id, after(untilMs)])),
     cool: coolingDown.map((freeMs, at) => after(freeMs) - after(coolingDown[at - 1] ?? seenMs)),
     queue: queue.map(({ who, untilMs, isUrgent }) => (isUrgent ? [who, after(untilMs), 1] : [who, after(untilMs)])),
-    // One that passed long ago no longer matters.
+    // A pause that ended long ago no longer matters.
     pause: Math.max(-SLOW_START_MS, after(pausedUntilMs)),
     ...(slowStart && { slow: { ...slowStart, calls: [...slowStart.calls] } }),
   };
   return { value: JSON.stringify(stored), ttlMs: Math.ceil(overMs - seenMs) + SPARE_MS };
 }
 
-/** Reads what {@link encodeRateLimit} wrote. Undefined for something else. */
+/** Decodes the text of {@link encodeRateLimit}. Returns undefined if it's anything else. */
 export function decodeRateLimit(value: string | undefined): RateLimitState | undefined {
   if (value === undefined) return newRateLimit();
   const stored = parsed(value);
