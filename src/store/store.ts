@@ -47,21 +47,22 @@ export async function updateGroup<T>(
     signal?.throwIfAborted();
     const askedMs = clock.now();
     const seen = await bounded.read(group, keys);
-    // Another version shows that another process was faster. The same one shows that the store refuses the swap.
+    // Another version shows that another process was faster. The same one shows that the store rejects the swap.
     if (seen.version !== version) sinceMs = askedMs;
+    else if (askedMs - sinceMs >= timeoutMs) throw rejectedSwaps(timeoutMs);
     version = seen.version;
     const { changes, result } = rule(seen, askedMs);
     if (Object.keys(changes).length === 0) return result;
     if (await bounded.write(group, seen.version, changes)) return result;
     const mostMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MOST_LOST_SWAP_MS);
-    const pauseMs = 1 + random.next() * mostMs;
-    if (clock.now() + pauseMs - sinceMs >= timeoutMs) {
-      throw new ConnectionError(
-        `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data`,
-      );
-    }
-    await sleep(clock, pauseMs, signal);
+    await sleep(clock, 1 + random.next() * mostMs, signal);
   }
+}
+
+function rejectedSwaps(timeoutMs: number): ConnectionError {
+  return new ConnectionError(
+    `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data`,
+  );
 }
 
 const TIMEOUT_MS = 2_000;

@@ -37,7 +37,11 @@ function anyAnswer({ method }: Seen): Response {
 describe('the model table', () => {
   it('is the document’s, row by row', () => {
     expect(Object.keys(MODELS)).toEqual(models.map(({ alias }) => alias));
-    for (const { alias, ...row } of models) expect(modelCapabilities(alias)).toEqual(row);
+    for (const { alias, ...row } of models) {
+      // The pace of its jobs is ours.
+      const { isFast: _, ...documented } = modelCapabilities(alias) ?? {};
+      expect(documented).toEqual(row);
+    }
   });
 
   it('knows nothing of other aliases', () => {

@@ -126,6 +126,7 @@ export class World {
   /** An error of the tests' own code. */
   #defect: unknown;
   #apiKey = '';
+  #hasLeftNewer = false;
   /** Records of a newer version so far. */
   #newer = 0;
 
@@ -195,6 +196,7 @@ export class World {
     this.#newer += 1;
     enqueue(queue, `${NEWER}${this.#newer}`, NEWER_RECORD);
     this.#sim.note('a record of a newer version is queued');
+    if (this.#hasLeftNewer) this.#deployNewer();
   }
 
   /** Kills a process where it stands. */
@@ -317,12 +319,18 @@ export class World {
     takenUp: () => this.reach('queued call taken up after a kill'),
     leftNewer: () => {
       this.reach('newer record under an older worker');
-      this.#sim.after(60_000, () => {
-        const { records } = this.disk.queue;
-        for (const id of records.keys()) if (id.startsWith(NEWER)) records.delete(id);
-      });
+      this.#hasLeftNewer = true;
+      this.#deployNewer();
     },
   };
+
+  /** A newer worker takes the records that the older ones leave. They report such records once. */
+  #deployNewer(): void {
+    this.#sim.after(60_000, () => {
+      const { records } = this.disk.queue;
+      for (const id of records.keys()) if (id.startsWith(NEWER)) records.delete(id);
+    });
+  }
 
   #countKill(life: ProcessLife): void {
     if (life.pending.requests > 0) this.reach('killed with an answer under way');

@@ -31,7 +31,7 @@ const BUSY_PAUSE = { firstMs: 1, mostMs: 25 } as const;
 const LOST_WITH_POWER_MS = 120_000;
 
 /**
- * Creates a {@link Store} in an SQLite file, which every process of one machine may use at the same time. What a program has
+ * Creates a store in an SQLite file, which every process of one machine may use at the same time. What a program has
  * created and spent survives the program and a power cut. The file is readable by its owner only.
  *
  * @example

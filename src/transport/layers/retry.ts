@@ -39,7 +39,7 @@ export const retryLayer: Layer = async (call, next) => {
         retries: Number.POSITIVE_INFINITY,
         minTimeout: 0,
         signal: call.signal,
-        shouldConsumeRetry: ({ error }) => !isRateLimited(error) && !mayComeLater(error),
+        shouldConsumeRetry: ({ error }) => !isRateLimited(error) && !isUnpublished(call, error),
         shouldRetry: ({ error, retriesConsumed }) =>
           waitToRetry({ ...call, turn: progress.turn }, progress, error, retriesConsumed),
       },
@@ -68,7 +68,7 @@ async function waitToRetry<T>(
   if (madeNothing && !progress.responseLost) await call.record?.unsent();
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitFor429(call, progress, askedMs);
-  if (mayComeLater(error)) return waitForFile(call, progress, error);
+  if (isUnpublished(call, error)) return waitForFile(call, progress, error);
   if (failures >= call.maxRetries || !isTransient(error)) return false;
   progress.waits = 0;
   progress.turn = { ...progress.turn, failures: failures + 1 };
@@ -76,6 +76,11 @@ async function waitToRetry<T>(
   core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
   await sleep(core.clock, delayMs, signal);
   return true;
+}
+
+/** True if a file was requested that the service may still be publishing. */
+function isUnpublished({ kind }: Call<unknown>, error: unknown): boolean {
+  return kind.type === 'stream' && kind.request.publishingMs !== undefined && mayComeLater(error);
 }
 
 /** Waits for a file that the service is still publishing. False if it should be there. */
