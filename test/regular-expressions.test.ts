@@ -13,7 +13,9 @@ interface Found {
 /** The files that make an expression at run time: of their own words, or of the caller's own expression. Read by hand. */
 const MAKERS = [
   'src/adapters/storage/s3.ts',
+  'src/rules/retry-after.ts',
   'src/sandbox/world/faults-and-outcomes.ts',
+  'src/schemas/media-type.ts',
   'src/transport/decode-error.ts',
 ];
 

@@ -1,7 +1,7 @@
 // The stores of `gen-client` itself. Those of the other entry points bring the ledger in the same way.
 import * as option from '../rules/options.js';
 import { systemClock } from '../runtime/clock.js';
-import { memoryStoreOn, type NotifyingStore, type Store } from '../store/store.js';
+import { memoryStoreOn, type Store } from '../store/store.js';
 import { withLedger } from './client-ledger.js';
 
 const STORE = option.optionsOf({
@@ -13,7 +13,7 @@ const STORE = option.optionsOf({
 });
 
 /** Creates a {@link Store} in the memory of this process. Each call creates an empty one. */
-export function memoryStore(): NotifyingStore {
+export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscribe'>> {
   return withLedger(memoryStoreOn(systemClock));
 }
 

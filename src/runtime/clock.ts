@@ -132,6 +132,8 @@ const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     if (immediate !== undefined) return void immediate(resolve);
+    // The Edge runtime has neither.
+    if (typeof MessageChannel === 'undefined') return void setTimeout(resolve, 0);
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
       port1.close();

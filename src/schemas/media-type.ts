@@ -139,7 +139,7 @@ export function safeFileName(name: string | undefined, mimeType: string): string
 /** As many whole characters as fit into a number of bytes of UTF-8. */
 function firstBytes(text: string, maxBytes: number): string {
   const bytes = new TextEncoder().encode(text).subarray(0, maxBytes);
-  return new TextDecoder().decode(bytes).replace(/\ufffd+$/, '');
+  return new TextDecoder().decode(bytes).replace(/\ufffd{1,3}$/, '');
 }
 
 /**

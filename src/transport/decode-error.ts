@@ -125,7 +125,7 @@ function plainMessage(refusal: RefusedRequest, call: RefusedCall, text: string):
 
 function pageMessage(refusal: RefusedRequest, { method, url }: RefusedCall, said: string | undefined): string {
   const { text } = refusal;
-  const title = isMarkup(text) ? /<title[^>]*>([^<]*)/i.exec(text)?.[1] : text;
+  const title = isMarkup(text) ? /<title[^>]{0,100}>([^<]{0,200})/i.exec(text)?.[1] : text;
   const shown = (said ?? title ?? '').trim().slice(0, MAX_PLAIN_MESSAGE);
   const page = statusLine(refusal) + (shown && `, "${shown}"`);
   return `${method} ${url}: a page came instead of the service's response (${page}). A proxy may have sent it. Try again later, and check baseUrl.`;

@@ -31,7 +31,7 @@ function place(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) 
   const jobIndex = { add: nothing, remove: nothing, size: async () => 1, consumeWake: none, hasWake: none };
   const process = createProcessor({
     ...{ rules: RULES, client: sandbox.client({ rateLimit: 'off' }), jobIndex },
-    ...{ lockMs: 30_000, pollIntervalMs: 5_000 },
+    ...{ lockMs: 30_000, pollIntervalMs: 5_000, queue: { qualifiedName: 'bull:gen' } },
     clock: { now: () => NOW },
     closing: new AbortController().signal,
     onError: ({ message }: Error) => expect.unreachable(message),

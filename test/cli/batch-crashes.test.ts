@@ -101,7 +101,8 @@ async function runOnFullDisk(small: SmallDisk): Promise<void> {
     stderr: expect.stringMatching(/no space left|disk is full/),
   });
   expect(code).not.toBe(0);
-  expect(stdout).toMatch(/[1-9]\d* (failed|not started)/);
+  // A store that cannot be opened ends the batch before the first row.
+  expect(stdout).toMatch(/^$|[1-9]\d* (failed|not started)/);
   expect(unsaved() - before).toBeLessThanOrEqual(CONCURRENCY);
   small.empty();
 }

@@ -55,14 +55,15 @@ function jsonRows(text: string): ReadRow[] {
 /** The first name that a JSON object has twice: a parser keeps only the last value. */
 function repeatedName(json: string): string | undefined {
   const open: Set<string>[] = [];
-  for (const [token, name] of json.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]/g)) {
+  let last = '""';
+  for (const [token] of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}:]/g)) {
     if (token === '{') open.push(new Set());
     else if (token === '}') open.pop();
-    else if (name !== undefined) {
-      const text: string = JSON.parse(name);
-      if (open.at(-1)?.has(text)) return text;
-      open.at(-1)?.add(text);
-    }
+    else if (token === ':') {
+      const name: string = JSON.parse(last);
+      if (open.at(-1)?.has(name)) return name;
+      open.at(-1)?.add(name);
+    } else last = token;
   }
   return undefined;
 }
