@@ -13,6 +13,7 @@ import { idempotencyKeyFrom, idempotencyKeyOf } from '../../transport/idempotenc
 import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
 import { checkCall, referenceIn } from '../run-job.js';
+import { repeatedName } from './repeated-name.js';
 
 export const STDIN = '-';
 
@@ -50,28 +51,6 @@ function jsonRows(text: string): ReadRow[] {
     .split('\n')
     .map((line, at) => ({ line: at + 1, read: () => read(line), isRow: line.trim() !== '' }));
   return lines.filter(({ isRow }) => isRow);
-}
-
-/** The first name that a JSON object has twice: a parser keeps only the last value. */
-function repeatedName(json: string): string | undefined {
-  const open: Set<string>[] = [];
-  let name = '';
-  for (let at = 0; at < json.length; at++) {
-    const char = json[at];
-    if (char === '{') open.push(new Set());
-    if (char === '}') open.pop();
-    if (char === ':') {
-      if (open.at(-1)?.has(name)) return name;
-      open.at(-1)?.add(name);
-    }
-    if (char === '"') {
-      const start = at;
-      // A parser has accepted the text, so each string has an end.
-      for (at += 1; at < json.length && json[at] !== '"'; at++) if (json[at] === '\\') at += 1;
-      name = JSON.parse(json.slice(start, at + 1));
-    }
-  }
-  return undefined;
 }
 
 export interface Row {

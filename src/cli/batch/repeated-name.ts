@@ -1,0 +1,21 @@
+/** The first name that a JSON object has twice: a parser keeps only the last value. */
+export function repeatedName(json: string): string | undefined {
+  const open: Set<string>[] = [];
+  let name = '';
+  for (let at = 0; at < json.length; at++) {
+    const char = json[at];
+    if (char === '{') open.push(new Set());
+    if (char === '}') open.pop();
+    if (char === ':') {
+      if (open.at(-1)?.has(name)) return name;
+      open.at(-1)?.add(name);
+    }
+    if (char === '"') {
+      const start = at;
+      // A parser has accepted the text, so each string has an end.
+      for (at += 1; at < json.length && json[at] !== '"'; at++) if (json[at] === '\\') at += 1;
+      name = JSON.parse(json.slice(start, at + 1));
+    }
+  }
+  return undefined;
+}
