@@ -30,8 +30,9 @@ const onOldestBull = {
  * are files that measure the memory of their process, listen to it, or change something global.
  */
 const sharing = [
-  'test/{ai-sdk,budget,catalog,durable,errors,limits,otel,proxy,rules,shared,waiting}/*.test.ts',
-  'test/sandbox/!(client-clock|uploads).test.ts',
+  'test/{ai-sdk,budget,catalog,durable,errors,limits,otel,proxy,rules,shared}/*.test.ts',
+  'test/waiting/!(create-and-wait).test.ts',
+  'test/sandbox/!(client-clock|jobs|uploads).test.ts',
   'test/transport/!(answers|campaign|deadlines|observing|other-fetches).test.ts',
 ];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
