@@ -19,11 +19,11 @@ import {
   LedgerTransaction,
   STEP_KEYS,
 } from '../rules/ledger-transaction.js';
-import { type Clock, clockOf, randomOf, systemClock } from '../runtime/clock.js';
+import { type Clock, randomOf } from '../runtime/clock.js';
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import type { QueuedCall } from '../store/call-queue.js';
 import { leasesOf } from '../store/port.js';
-import { isInProcess, type Store } from '../store/store.js';
+import { isInProcess, type Store, storeClock } from '../store/store.js';
 import { createRoomQueue, type RoomQueue, type RoomRequest } from './room-queue.js';
 import { LedgerSteps, type Rule, type StepOptions } from './steps.js';
 
@@ -192,12 +192,12 @@ export class Ledger {
 
 const LEDGERS = new WeakMap<Store, WeakMap<Clock, Ledger>>();
 
-/** Returns the ledger of a store. A store in the memory of this process follows the clock of its client. */
+/** Returns the ledger of a store. */
 export function ledgerOf(store: Store, clock: Clock): Ledger {
-  const time = isInProcess(store) ? clock : clockOf(store);
+  const time = storeClock(store, clock);
   const ledgers = LEDGERS.get(store) ?? new WeakMap<Clock, Ledger>();
   LEDGERS.set(store, ledgers);
-  const ledger = ledgers.get(time) ?? new Ledger(store, time ?? systemClock);
+  const ledger = ledgers.get(time) ?? new Ledger(store, time);
   ledgers.set(time, ledger);
   return ledger;
 }

@@ -1,7 +1,7 @@
 import { ConnectionError } from '../errors/client-errors.js';
 import { GenError } from '../errors/gen-error.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import type { Clock, Random } from '../runtime/clock.js';
+import { type Clock, clockOf, type Random } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
 import { mustBe } from '../schemas/show.js';
 import { MemoryGroups } from './groups.js';
@@ -40,22 +40,23 @@ export async function updateGroup<T>(
   signal?: AbortSignal,
 ): Promise<T> {
   const bounded = boundedStore(store, clock);
+  const time = storeClock(store, clock);
   const { timeoutMs = TIMEOUT_MS } = store;
   let version: string | undefined;
-  let sinceMs = clock.now();
+  let sinceMs = time.now();
   for (let lost = 0; ; lost++) {
     signal?.throwIfAborted();
-    const askedMs = clock.now();
+    const [askedMs, readMs] = [clock.now(), time.now()];
     const seen = await bounded.read(group, keys);
     // Another version shows that another process was faster. The same one shows that the store rejects the swap.
-    if (seen.version !== version) sinceMs = askedMs;
-    else if (askedMs - sinceMs >= timeoutMs) throw rejectedSwaps(timeoutMs);
+    if (seen.version !== version) sinceMs = readMs;
+    else if (readMs - sinceMs >= timeoutMs) throw rejectedSwaps(timeoutMs);
     version = seen.version;
     const { changes, result } = rule(seen, askedMs);
     if (Object.keys(changes).length === 0) return result;
     if (await bounded.write(group, seen.version, changes)) return result;
     const mostMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MOST_LOST_SWAP_MS);
-    await sleep(clock, 1 + random.next() * mostMs, signal);
+    await sleep(time, 1 + random.next() * mostMs, signal);
   }
 }
 
@@ -71,11 +72,12 @@ const TIMEOUT_MS = 2_000;
  * Wraps a store: applies its `timeoutMs`, validates what it returns, and rejects with a ConnectionError if it fails.
  */
 export function boundedStore(store: Store, clock: Clock): Store {
+  const time = storeClock(store, clock);
   const { timeoutMs = TIMEOUT_MS } = store;
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       const late = () => reject(new ConnectionError(`The store did not answer within ${timeoutMs} ms`));
-      const cancel = clock.after(timeoutMs, late);
+      const cancel = time.after(timeoutMs, late);
       (async () => ask())()
         .finally(cancel)
         .then(resolve, (error) => reject(storeError(error)));
@@ -121,6 +123,11 @@ const IN_PROCESS = new WeakSet<Store>();
 /** If true, the store is in this process's memory, so its data may follow a client's clock. */
 export function isInProcess(store: Store): boolean {
   return IN_PROCESS.has(store);
+}
+
+/** Returns the clock that a store's operations take their time by. A persistent store works in real time. */
+export function storeClock(store: Store, clock: Clock): Clock {
+  return isInProcess(store) ? clock : clockOf(store);
 }
 
 /** A {@link Store} with notifications between processes. */

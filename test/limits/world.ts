@@ -1,6 +1,6 @@
 // Processes that share the rate limits of one account over a store, on a clock that the test holds.
 import type { Rate } from '../../src/rules/limits.js';
-import type { Random } from '../../src/runtime/clock.js';
+import { CLOCK, type Clock, type Random } from '../../src/runtime/clock.js';
 import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
 import { RateLimits } from '../../src/store/rate-limits.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
@@ -68,7 +68,8 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   const asked: { readonly what: 'read' | 'write'; readonly atMs: number }[] = [];
   const pause = () => new Promise<void>((resolve) => void clock.after(next() * delayMs, resolve));
   const faults: Faults = {};
-  const storeOf = (own: Faults): Store => ({
+  const storeOf = (own: Faults): Store & { readonly [CLOCK]: Clock } => ({
+    [CLOCK]: clock,
     async read(group, keys) {
       asked.push({ what: 'read', atMs: clock.now() - startMs });
       await pause();

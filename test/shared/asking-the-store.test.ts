@@ -1,6 +1,7 @@
 // What a process takes from the answers of a shared store, how often it asks, and what it says when the store is away.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/index.js';
+import { CLOCK, type Clock, systemClock } from '../../src/runtime/clock.js';
 import { boundedStore, isSetupError, type Store, updateGroup } from '../../src/store/store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
@@ -12,6 +13,8 @@ const errorOf = (promise: Promise<unknown>) =>
   );
 const answering = (answer: unknown, timeoutMs?: number) =>
   ({ timeoutMs, read: async () => answer, write: async () => true }) as Store;
+/** A store that works in the time of the clock. Other stores are persistent, and work in real time. */
+const onClock = (clock: Clock, store: Store): Store => ({ ...store, ...{ [CLOCK]: clock } });
 
 describe('the answer of a store', () => {
   it.each([
@@ -38,7 +41,7 @@ describe('the answer of a store', () => {
     const clock = virtualClock();
     const silent = { ...answering({}, timeoutMs), write: () => new Promise<never>(() => {}) };
     let error: unknown;
-    void errorOf(boundedStore(silent, clock).write('g', '1', {})).then((seen) => {
+    void errorOf(boundedStore(onClock(clock, silent), clock).write('g', '1', {})).then((seen) => {
       error = seen;
     });
     await clock.advance(ms - 1);
@@ -46,6 +49,17 @@ describe('the answer of a store', () => {
     await clock.advance(1);
     expect(error).toBeInstanceOf(ConnectionError);
     expect(error).toMatchObject({ message: `The store did not answer within ${ms} ms` });
+  });
+
+  it('counts in real time if the store is persistent, also for a client with a faster clock', async () => {
+    const fast: Clock = {
+      now: () => 1_000 * systemClock.now(),
+      after: (ms, fire) => systemClock.after(ms / 1_000, fire),
+    };
+    const read = async () => ({ version: '1', nowMs: 0, values: {} });
+    const write = () => new Promise<boolean>((resolve) => setTimeout(() => resolve(true), 30));
+    const where = { store: { read, write }, group: 'g', clock: fast, random };
+    expect(await updateGroup(where, ['k'], () => ({ changes: { k: null }, result: 'written' }))).toBe('written');
   });
 
   it('that is an error passes, unless it is one of this package', async () => {
@@ -66,7 +80,7 @@ describe('an update', () => {
     const reads: number[] = [];
     let lost = 6;
     let writes = 0;
-    const store: Store = {
+    const store = onClock(clock, {
       async read() {
         reads.push(clock.now());
         return { version: '1', nowMs: 0, values: {} };
@@ -75,7 +89,7 @@ describe('an update', () => {
         writes++;
         return lost-- <= 0;
       },
-    };
+    });
     const where = { store, group: 'g', clock, random };
     expect(await updateGroup(where, [], () => ({ changes: {}, result: 'same' }))).toBe('same');
     expect(writes).toBe(0);
