@@ -1,6 +1,9 @@
+import { join } from 'node:path';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
+import { ROOT } from '../support/build.js';
 import { type Browser, hasChromium, launch, type Page } from './browser.js';
 
 describe.skipIf(!hasChromium)('the page, in Chromium', () => {
@@ -41,7 +44,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await server?.close();
   });
 
-  /** Asked from outside: the page's own policy forbids it to evaluate text. */
+  /** Polls from outside, because the page's policy forbids `eval`. */
   const holds = (condition: string) =>
     vi.waitFor(async () => expect(await page.evaluate<boolean>(condition), condition).toBe(true), { timeout: 8000 });
   const says = (selector: string, text: string) =>
@@ -49,7 +52,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
       `document.querySelector(${JSON.stringify(selector)})?.textContent.includes(${JSON.stringify(text)}) === true`,
     );
 
-  it('shows a job as it moves, and plays its video', async () => {
+  it('updates a job, and plays its video', async () => {
     const { job } = await client.videos.create({ prompt: 'a fox at dawn', duration: 5, resolution: '720p' });
     await says(`#job-${job.id} .status`, 'processing');
     await page.click('#ten');
@@ -68,7 +71,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('says what became of a job: its error or its warning', async () => {
+  it('shows the error or the warning of a job', async () => {
     const failed = await client.videos.create({ prompt: '[fail:generation_rejected]' });
     const warned = await client.videos.create({ prompt: 'a', reference_videos: ['https://a.test/broken.mp4'] });
     await sandbox.advance(3000);
@@ -76,7 +79,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await says(`#job-${warned.job.id}`, 'video_reference_fallback_omitted_clips');
   });
 
-  it('shows what callers sent as text, never as markup', async () => {
+  it('shows text of callers as text, never as markup', async () => {
     const attack = '</li><img src=x onerror="window.pwned=1"><script>window.pwned=1</script>';
     const { job } = await client.videos.create({
       prompt: attack,
@@ -92,7 +95,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('keeps the node of a row that does not change, so that a video plays on', async () => {
+  it('reuses the node of an unchanged row, so that a video continues to play', async () => {
     const { job } = await client.videos.create({ prompt: 'a fox' });
     await page.click('#ten');
     await says(`#job-${job.id} .status`, 'completed');
@@ -102,12 +105,14 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(await page.evaluate(`document.querySelector('#job-${job.id} video').dataset.mark`)).toBe('same');
   });
 
-  it('shows the tokens, their course, and how much of each rate limit is used', async () => {
+  it('shows the balance over time, and how much of each rate limit is used', async () => {
     await client.videos.create({ prompt: 'a red fox' });
-    await says('#money', '985 tokens free, 15 reserved, 0 charged');
+    await says('#balance', '985 tokens');
+    await says('#money', '15 reserved, 0 charged');
     await sandbox.advance(3000);
-    await says('#money', '985 tokens free, 0 reserved, 15 charged');
-    await holds(`/V/.test(document.querySelector('#plot .charged').getAttribute('d'))`);
+    await says('#money', '0 reserved, 15 charged');
+    await says('#range', 'Balance from 985 to 1000 tokens');
+    await holds(`/V/.test(document.querySelector('#plot path').getAttribute('d'))`);
     await page.click('#topup');
     await says('#balance', '1385 tokens');
     const counting = createSandbox({ jobDurationMs: 0 });
@@ -120,7 +125,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await other.close();
   });
 
-  it('chooses how the next job ends, what happens to the next request, and whether jobs are generated', async () => {
+  it('sets the next outcome, the next fault, and the dispatch', async () => {
     await page.click('#add-outcome');
     await says('#queued', '1 outcome is queued.');
     const { job } = await client.videos.create({ prompt: 'a fox' });
@@ -142,11 +147,26 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('adds at most 40 kB to the command line', async () => {
-    expect((await (await fetch(server.url)).text()).length).toBeLessThan(40_000);
+  it('adds at most 40 kB to the bundle of the command line', async () => {
+    const { metafile } = await build({
+      entryPoints: [join(ROOT, 'src/cli/index.ts')],
+      bundle: true,
+      write: false,
+      metafile: true,
+      minifyWhitespace: true,
+      format: 'esm',
+      platform: 'node',
+      packages: 'external',
+    });
+    const [output] = Object.values(metafile.outputs);
+    const sizes = Object.entries(output?.inputs ?? {}).flatMap(([path, { bytesInOutput }]) =>
+      /sandbox\/control\/page/.test(path) ? [bytesInOutput] : [],
+    );
+    expect(sizes).toHaveLength(3);
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(40_000);
   });
 
-  it.each([390, 1440])('fits a screen of %d px without a sideways scroll', async (width) => {
+  it.each([390, 1440])('fits a screen of %d px without horizontal scrolling', async (width) => {
     await client.videos.create({ prompt: 'x'.repeat(300), webhook_url: `https://receiver.test/${'a'.repeat(200)}` });
     await sandbox.advance(3000);
     await page.setViewportSize({ width, height: 800 });
@@ -155,7 +175,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await page.setViewportSize({ width: 1280, height: 720 });
   });
 
-  it('sends requests only to the sandbox, and says so when it is gone', async () => {
+  it('sends requests only to the sandbox, and shows an alert when it is unavailable', async () => {
     expect(requested.filter((url) => ![...served, 'data:'].some((own) => url.startsWith(own)))).toEqual([]);
     await server.close();
     await holds('!document.getElementById("offline").hidden');

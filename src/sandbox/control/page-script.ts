@@ -15,25 +15,25 @@ function list(id, rows, render, none) {
   }));
   by(id + "-none")?.toggleAttribute("hidden", rows.length > 0);
 }
-const clock = (at) => { const iso = new Date(at).toISOString(); return el("time", { dateTime: iso, title: iso }, iso.slice(11, 19)); };
+const clockText = (at) => new Date(at).toISOString().slice(11, 19);
+const clock = (at) => el("time", { dateTime: at, title: at }, clockText(at));
 const isGood = (status) => status >= 200 && status < 300;
 const badge = (text, kind) => el("span", { className: "badge " + kind }, text);
 
 function mediaOf(job) {
   const src = "/_sandbox/jobs/" + job.id + "/output";
-  if (job.status !== "completed") return el("div", { className: "media empty" }, job.completedAt ? "no file" : "generating…");
+  if (job.status !== "completed") return el("div", { className: job.completedAt ? "media" : "media busy" }, job.completedAt ? "No file" : "Generating…");
   const file = job.mediaType === "image" ? el("img", { src, alt: job.prompt, loading: "lazy" }) : el("video", { src, controls: true, preload: "metadata" });
   return el("div", { className: "media" }, file);
 }
 function jobCard(job) {
   const isFinal = job.completedAt !== null;
-  const cost = isFinal ? job.finalTokenCost + " tokens charged" : job.quotedTokenCost + " tokens reserved";
-  const kind = job.status === "completed" ? "good" : isFinal ? "bad" : "";
-  const status = badge(job.status, kind + " status");
+  const cost = isFinal ? job.finalTokenCost + " tokens" : job.quotedTokenCost + " tokens reserved";
+  const status = badge(job.status, "status " + (job.status === "completed" ? "good" : isFinal ? "bad" : ""));
   const problem = [job.errorCode, job.errorMessage, ...(job.warnings ?? [])].filter(Boolean).join(": ");
   const finish = isFinal ? "" : el("button", { type: "button", onclick: () => send("POST", "jobs/" + job.id + "/finish", {}) }, "Finish now");
   return el("li", { id: "job-" + job.id }, mediaOf(job), el("p", { className: "prompt", title: job.prompt }, job.prompt || "(no prompt)"),
-    el("p", { className: "facts" }, status, cost), el("p", { className: "soft" }, job.modelId),
+    el("p", { className: "facts" }, status, cost, el("span", {}, job.modelId)),
     ...(problem ? [el("p", { className: "problem" }, problem)] : []), el("p", { className: "last" }, el("code", { title: job.id }, job.id), finish));
 }
 function deliveryRow(one) {
@@ -56,15 +56,16 @@ function limitRow({ name, used, limit, windowMs }) {
 }
 const faultChip = ({ id, label, left }) => el("li", {}, el("button", { type: "button", title: "Remove this fault", onclick: () => send("DELETE", "faults/" + id) }, label + (left > 1 ? " × " + left : "") + " ✕"));
 
-/* Steps of the balance, and of what was charged, from the ledger's newest entries. */
-function plot(entries, spent) {
-  const svg = by("plot");
-  const first = Date.parse(entries[0]?.at ?? 0), span = Math.max(1, Date.parse(entries.at(-1)?.at ?? 0) - first);
-  let charged = spent - entries.reduce((sum, one) => sum + (one.type === "charge" ? one.tokens : 0), 0);
-  const points = entries.map((one) => ({ x: (100 * (Date.parse(one.at) - first)) / span, balance: one.balanceTokens, charged: (charged += one.type === "charge" ? one.tokens : 0) }));
-  const top = Math.max(1, ...points.map((one) => Math.max(one.balance, one.charged)));
-  const path = (name) => points.map((one, at) => (at ? "H" + one.x : "M0") + (at ? "V" : " ") + (38 - (36 * one[name]) / top)).join("") + "H100";
-  for (const name of ["balance", "charged"]) svg.querySelector("." + name).setAttribute("d", points.length ? path(name) : "");
+/* Steps of the balance, from the ledger's newest entries. The labels say which range the plot shows. */
+function plot(entries) {
+  const times = entries.map((one) => Date.parse(one.at)), balances = entries.map((one) => one.balanceTokens);
+  const low = Math.min(...balances), high = Math.max(...balances), span = Math.max(1, times.at(-1) - times[0]);
+  const x = (at) => (100 * (times[at] - times[0])) / span;
+  const y = (tokens) => 37 - (34 * (tokens - low)) / (high - low);
+  const line = balances.map((tokens, at) => (at ? "H" + x(at) + "V" : "M-9 ") + y(tokens)).join("");
+  by("plot").toggleAttribute("hidden", !(high > low));
+  by("plot").firstElementChild.setAttribute("d", high > low ? line + "H109V49H-9Z" : "");
+  by("range").textContent = high > low ? "Balance from " + low + " to " + high + " tokens, " + clockText(times[0]) + " to " + clockText(times.at(-1)) : "";
 }
 
 function show({ now, money, jobs, deliveries, requests, limits, faults, entries, dispatch, outcomes }) {
@@ -72,11 +73,11 @@ function show({ now, money, jobs, deliveries, requests, limits, faults, entries,
   by("now").textContent = iso.replace("T", " ").slice(0, 19) + " UTC";
   by("now").dateTime = iso;
   by("balance").textContent = money.balanceTokens + " tokens";
-  by("money").textContent = money.balanceTokens + " tokens free, " + money.reservedTokens + " reserved, " + money.spentTokens + " charged";
+  by("money").textContent = money.reservedTokens + " reserved, " + money.spentTokens + " charged";
   by("queued").textContent = outcomes === 0 ? "" : outcomes === 1 ? "1 outcome is queued." : outcomes + " outcomes are queued.";
   by("dispatch").textContent = dispatch === "enabled" ? "Pause generation" : "Resume generation";
   by("dispatch").dataset.next = dispatch === "enabled" ? "disabled" : "enabled";
-  plot(entries, money.spentTokens);
+  plot(entries);
   list("limits", limits, limitRow);
   list("faults", faults, faultChip);
   list("jobs", jobs, jobCard);

@@ -20,20 +20,20 @@ export function renderPage(): Response {
 }
 
 const OUTCOMES: readonly (readonly [label: string, outcome: object])[] = [
-  ['fails: generation_rejected', { status: 'failed', errorCode: 'generation_rejected' }],
-  ['fails: generation_timeout', { status: 'failed', errorCode: 'generation_timeout' }],
-  ['fails: reference_asset_failed', { status: 'failed', errorCode: 'reference_asset_failed' }],
-  ['is blocked', { status: 'blocked' }],
-  ['is canceled', { status: 'canceled' }],
-  ['completes', { status: 'completed' }],
+  ['failed: generation_rejected', { status: 'failed', errorCode: 'generation_rejected' }],
+  ['failed: generation_timeout', { status: 'failed', errorCode: 'generation_timeout' }],
+  ['failed: reference_asset_failed', { status: 'failed', errorCode: 'reference_asset_failed' }],
+  ['blocked', { status: 'blocked' }],
+  ['canceled', { status: 'canceled' }],
+  ['completed', { status: 'completed' }],
 ];
 
 const FAULTS: readonly (readonly [label: string, rule: object])[] = [
-  ['loses the response of a create', { match: { method: 'POST' }, commitThenDrop: true }],
-  ['gets a 429 for 5 s', { status: 429, code: 'rate_limited', retryAfterS: 5 }],
-  ['gets a 500', { status: 500, code: 'internal_error' }],
-  ['loses its connection', { reset: true }],
-  ['takes 3 s', { latencyMs: 3000 }],
+  ['lost create response', { match: { method: 'POST' }, commitThenDrop: true }],
+  ['429 for 5 s', { status: 429, code: 'rate_limited', retryAfterS: 5 }],
+  ['500', { status: 500, code: 'internal_error' }],
+  ['connection reset', { reset: true }],
+  ['3 s latency', { latencyMs: 3000 }],
 ];
 
 const optionsOf = (rows: typeof OUTCOMES): string =>
@@ -43,34 +43,34 @@ const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>gen-client sandbox</title><link rel="icon" href="data:,"><style nonce="{nonce}">${STYLE}</style>
-<header>
-  <h1>gen-client sandbox</h1><time id="now"></time>
-  <button id="ten" type="button">+10 s</button><button id="minute" type="button">+1 min</button>
-  <button id="dispatch" type="button">Pause generation</button><button id="reset" type="button">Reset</button>
-</header>
+<header><h1>gen-client <span>sandbox</span></h1><time id="now"></time></header>
 <p id="offline" role="alert" hidden>The sandbox does not respond. Check that it is still running.</p>
 <p id="failed" class="problem" role="alert"></p>
 <main>
   <div class="panels">
     <section aria-label="Tokens">
-      <div class="row"><span id="balance" class="figure"></span><button id="topup" type="button">Top up $20</button></div>
+      <div class="row"><h2>Tokens</h2><button id="topup" type="button">Top up $20</button></div>
+      <p id="balance" class="figure"></p>
       <p id="money" class="soft"></p>
-      <svg id="plot" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label="Balance (solid) and charged tokens (dashed) over time">
-        <path class="balance"/><path class="charged"/>
-      </svg>
+      <svg id="plot" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label="Balance over time"><path/></svg>
+      <p id="range" class="soft"></p>
     </section>
     <section aria-label="Rate limits"><h2>Rate limits, last minute</h2><ul id="limits"></ul></section>
-    <section aria-label="Try a failure">
-      <h2>Try a failure</h2>
-      <div class="row"><select id="outcome" aria-label="How the next job ends">${optionsOf(OUTCOMES)}</select><button id="add-outcome" type="button">Next job</button></div>
+    <section aria-label="Controls">
+      <h2>Time</h2>
+      <div class="row"><button id="ten" type="button">+10 s</button><button id="minute" type="button">+1 min</button>
+        <button id="dispatch" type="button">Pause generation</button><button id="reset" type="button">Reset</button></div>
+      <label for="outcome">Outcome of the next job</label>
+      <div class="row"><select id="outcome">${optionsOf(OUTCOMES)}</select><button id="add-outcome" type="button">Add outcome</button></div>
       <p id="queued" class="soft"></p>
-      <div class="row"><select id="fault" aria-label="What happens to the next request">${optionsOf(FAULTS)}</select><button id="add-fault" type="button">Next request</button></div>
+      <label for="fault">Fault of the next request</label>
+      <div class="row"><select id="fault">${optionsOf(FAULTS)}</select><button id="add-fault" type="button">Add fault</button></div>
       <ul id="faults"></ul>
     </section>
   </div>
   <div class="columns">
     <section aria-label="Jobs"><h2>Jobs</h2><ul id="jobs" tabindex="0"></ul>
-      <p id="jobs-none" class="none">No jobs yet. Create one with the base URL and key that the terminal shows.</p></section>
+      <p id="jobs-none" class="none">No jobs yet. Create one with the base URL and the key that the terminal prints.</p></section>
     <div class="side">
       <section aria-label="Requests"><h2>Requests</h2><ul id="requests" class="log" tabindex="0"></ul><p id="requests-none" class="none">No requests yet.</p></section>
       <section aria-label="Webhooks"><h2>Webhooks</h2><ul id="deliveries" class="log" tabindex="0"></ul><p id="deliveries-none" class="none">No webhooks yet. Pass a webhook_url to a create.</p></section>
