@@ -1,0 +1,57 @@
+// `node --import ./scripts/typescript.mjs scripts/pictures.ts [FOLDER]`: takes `docs/sandbox.png` from a real run. With a folder,
+// takes the page at two widths and in both color schemes.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { GenClient } from '../src/index.js';
+import { createSandbox } from '../src/sandbox/index.js';
+import { launch } from '../test/sandbox-doors/browser.js';
+
+const [folder] = process.argv.slice(2);
+const views = [1280, 390].flatMap((width) =>
+  ['light', 'dark'].map((colorScheme) => ({
+    path: `${folder}/sandbox-${width}-${colorScheme}.png`,
+    width,
+    colorScheme,
+  })),
+);
+const forDocs = { path: join(import.meta.dirname, '../docs/sandbox.png'), width: 1280, colorScheme: 'light' };
+
+/** A receiver whose second response is a 500, so that the page shows a retried webhook. */
+let delivered = 0;
+const receiver = createServer((_, response) => response.writeHead(delivered++ === 1 ? 500 : 204).end());
+await new Promise<void>((ready) => receiver.listen(0, '127.0.0.1', ready));
+const webhook_url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/webhooks`;
+
+const sandbox = createSandbox({ clock: 'manual', seed: 7, jobDurationMs: 40_000 });
+const service = await sandbox.listen();
+const { videos, images } = new GenClient({ apiKey: sandbox.apiKey, baseUrl: service.url });
+
+await videos.create({
+  prompt: 'A fox trots through fresh snow at dawn, slow pan, warm light',
+  duration: 5,
+  webhook_url,
+});
+await images.create({ prompt: 'Poster of a lighthouse in a storm, two colors' });
+await sandbox.advance(41_000);
+sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+await videos.create({ prompt: 'A crow that steals the crown', duration: 4, webhook_url });
+sandbox.faults.add({ match: { method: 'POST' }, status: 503, code: 'internal_error', times: 1 });
+await videos.create({ prompt: 'Waves in slow motion at the golden hour', duration: 8, webhook_url });
+await sandbox.advance(60_000);
+await videos.create({ prompt: 'A paper boat on a rainy street', duration: 5, webhook_url });
+await sandbox.advance(8_000);
+
+const browser = await launch();
+for (const { path, width, colorScheme } of folder === undefined ? [forDocs] : views) {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
+  const page = await context.newPage();
+  await page.goto(service.url);
+  // The page has polled once, and the first frames of its videos are loaded.
+  await new Promise((done) => setTimeout(done, 2_500));
+  await page.screenshot?.({ path });
+  await context.close();
+}
+await browser.close();
+await service.close();
+receiver.close();
