@@ -31,7 +31,7 @@ export interface JobFlags extends GlobalFlags {
 
 export function addJobFlags(command: Command): Command {
   return addWaitFlags(command)
-    .option('--no-wait', 'print the job and return; go on with "gen-client wait"')
+    .option('--no-wait', 'print the job and exit; continue with "gen-client wait"')
     .option('--idempotency-key <key>', 'the same key again resumes the same job and is never charged twice', parseKey)
     .option('--webhook <url>', 'https URL that receives the signed event of the final state');
 }
@@ -40,17 +40,17 @@ export function addWaitFlags(command: Command): Command {
   return addSaveFlags(command)
     .option(
       '--timeout <time>',
-      'stop waiting after 90s, 30m, 1h or "none" (default: 30m); the job goes on',
+      'stop waiting after 90s, 30m, 1h, or "none" (default: 30m); the job continues',
       parseTimeout,
     )
-    .option('--poll <time>', 'how often to look (default: what suits the kind of job)', parseTime);
+    .option('--poll <time>', 'poll interval (default: depends on the kind of job)', parseTime);
 }
 
 export function addSaveFlags(command: Command): Command {
   return command
     .option(
       '-o, --out <path>',
-      'save the file here; in a directory ("dir/" is made) it is named after the job; - streams to stdout',
+      'save the file here; "dir/" is created, and the file named after the job; - streams to stdout',
     )
     .option('-f, --force', 'replace a file that is there');
 }
@@ -58,14 +58,14 @@ export function addSaveFlags(command: Command): Command {
 /** A number; whether it fits the model is the catalog's to say. */
 export function parseNumber(text: string): number {
   const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Give a number.');
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Pass a number.');
   return value;
 }
 
 /** An idempotency key that a header can carry. */
 export function parseKey(text: string): string {
   if (/^(?=.{1,255}$)[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;
-  throw new InvalidArgumentError('Give 1 to 255 printable ASCII characters.');
+  throw new InvalidArgumentError('Pass 1 to 255 printable ASCII characters.');
 }
 
 export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
@@ -78,7 +78,7 @@ const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 
 export function parseTime(text: string): number {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
   const ms = Number(amount) * (UNITS[unit] ?? Number.NaN);
-  if (!(ms > 0)) throw new InvalidArgumentError('Give a time above 0 such as 90s, 30m or 1h.');
+  if (!(ms > 0)) throw new InvalidArgumentError('Pass a time above 0, such as 90s, 30m, or 1h.');
   return ms;
 }
 

@@ -64,17 +64,17 @@ export async function main(words: readonly string[], host: CliHost): Promise<num
 
 function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson }: Terminal): Command {
   const program = new Command('gen-client')
-    .description('Images, characters and videos from the command line.')
+    .description('Images, characters, and videos from the command line.')
     .version(VERSION)
-    .option('--json', 'one JSON document on stdout, for programs ("batch" and "webhook listen": one a line)')
-    .option('--base-url <url>', 'where the service is, instead of GEN_BASE_URL')
+    .option('--json', 'one JSON document on stdout, for programs ("batch" and "webhook listen": one per line)')
+    .option('--base-url <url>', 'base URL of the service, instead of GEN_BASE_URL')
     .addHelpText('after', HELP);
   withExamples(program, ['video "a fox at dawn" --out fox.mp4', 'sandbox']);
   for (const make of COMMANDS) program.addCommand(make(open));
   for (const command of allOf(program)) {
     command
       .exitOverride()
-      .showHelpAfterError(`(${commandName(command)} --help says more)`)
+      .showHelpAfterError(`(${commandName(command)} --help shows more)`)
       .configureHelp({ showGlobalOptions: true })
       .configureOutput({
         writeOut: (text) => void stdout.write(text),

@@ -44,7 +44,7 @@ export async function runJobCommand(
 ): Promise<void> {
   const { terminal } = session;
   if (!flags.wait && flags.out !== undefined) {
-    throw new UsageError('--out needs the finished file: leave out --no-wait, or save later with "gen-client wait".');
+    throw new UsageError('--out needs the finished file. Remove --no-wait, or save it later with "gen-client wait".');
   }
   const { webhook, idempotencyKey = systemRandom.uuid() } = flags;
   const fields = webhook === undefined ? params.fields : { ...params.fields, webhook_url: webhook };
@@ -179,7 +179,7 @@ export function paramsOf(given: readonly Given[]): GivenParams {
     for (const text of [value].flat().map(String)) {
       const { kind, path } = referenceIn(text);
       const name = kind === 'url' ? field.urls : field.uploads;
-      if (name === undefined) throw new UsageError(`"${text}": give a file or an upload id, not a URL.`);
+      if (name === undefined) throw new UsageError(`"${text}" is a URL. Pass a file path or an upload ID.`);
       if (kind === 'file') files.push({ field: name, path });
       const item = kind === 'file' ? fromPath(path) : text;
       fields[name] = Array.isArray(value) ? [fields[name] ?? [], item].flat() : item;

@@ -77,7 +77,7 @@ function createClient(flags: GlobalFlags, { host, terminal }: Session, options: 
   const logger = { error: warn, warn, info() {}, debug() {} };
   const { createClient: create = (all) => new GenClient(all) } = host;
   const baseUrl = flags.baseUrl ?? variable(host, 'GEN_BASE_URL');
-  if (!baseUrl) throw new UsageError('Where is the service? Set GEN_BASE_URL or pass --base-url https://host.');
+  if (!baseUrl) throw new UsageError('baseUrl is missing. Set GEN_BASE_URL, or pass --base-url https://host.');
   try {
     return create({ baseUrl, apiKey: variable(host, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });
   } catch (cause) {
@@ -104,7 +104,7 @@ function hooksOf(session: Session): Hooks {
       terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
     },
     onRetry({ error, delayMs }) {
-      terminal.note(`${messageOf(error)} Trying again in ${seconds(delayMs)}.`);
+      terminal.note(`${messageOf(error)} Retrying in ${seconds(delayMs)}.`);
     },
   };
 }

@@ -29,7 +29,7 @@ export async function checkOutputPath(
 ): Promise<void> {
   if (out === undefined) return;
   if (out === STDOUT) {
-    if (jobs > 1) throw new UsageError('--out - takes one job. Give a directory for several, such as "videos/".');
+    if (jobs > 1) throw new UsageError('--out - accepts one job. Pass a directory for several, such as "videos/".');
     if (terminal.isJson) throw new UsageError('--out - and --json both write to stdout. Leave one out.');
     terminal.takeStdout();
     return;
@@ -40,12 +40,11 @@ export async function checkOutputPath(
     checkDirectory(out);
     return;
   }
-  if (jobs > 1) throw new UsageError(`--out: give a directory for several jobs, such as "${out}/".`);
+  if (jobs > 1) throw new UsageError(`--out: several jobs need a directory. Pass one, such as "${out}/".`);
   if (stats && !stats.isFile()) {
     throw new UsageError(`--out: "${out}" is not a regular file. To stream, pass --out - and redirect stdout.`);
   }
-  if (stats && !force && !mayExist)
-    throw new UsageError(`--out: "${out}" is there already. Pass --force to replace it.`);
+  if (stats && !force && !mayExist) throw new UsageError(`--out: "${out}" already exists. Pass --force to replace it.`);
   checkDirectory(dirname(out));
 }
 
@@ -54,7 +53,7 @@ export async function makeDirectory(path: string): Promise<void> {
     await makeDirectories(resolve(path));
     if (!statSync(resolve(path)).isDirectory()) throw new Error('a file has this name');
   } catch (cause) {
-    throw new UsageError(`--out: the directory "${path}" cannot be made: ${reasonOf(cause)}`, { cause });
+    throw new UsageError(`--out: the directory "${path}" cannot be created: ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -73,7 +72,7 @@ export function checkDirectory(folder: string): void {
     closeSync(openSync(path, 'wx'));
     unlinkSync(path);
   } catch (cause) {
-    throw new UsageError(`--out: no file can be made in "${folder}": ${reasonOf(cause)}`, { cause });
+    throw new UsageError(`--out: a file cannot be created in "${folder}": ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -120,7 +119,7 @@ function download(jobId: string, { out, force }: SaveFlags, error?: unknown): Ne
   if (isTaken && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
   const isTargetAtFault = isTaken || (DownloadError.isInstance(error) && error.code === 'cannot_write');
   const command = downloadLine(jobId, isTargetAtFault ? {} : { out, force });
-  return { what: 'The job is done. Fetch its file', command };
+  return { what: 'The job is completed. Save its file', command };
 }
 
 export function downloadLine(jobId: string, { out, force }: SaveFlags): string {

@@ -295,6 +295,6 @@ export class GenClient {
 
 function noStore(call: string): GenError {
   return new GenError(
-    `${call}() needs a store that outlives the process. Pass fileStore(path) of gen-client/node or redisStore(redis) of gen-client/redis as the store of new GenClient().`,
+    `${call}: a persistent store is missing. Pass fileStore(path) of gen-client/node or redisStore(redis) of gen-client/redis as the store of new GenClient().`,
   );
 }

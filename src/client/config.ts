@@ -78,7 +78,7 @@ function refuseRuntime(options: ClientOptions | undefined): void {
   }
   if (options?.dangerouslyAllowBrowser || !isBrowser()) return;
   throw new GenError(
-    'A client in a browser page shows its apiKey to everyone who opens the page. Call the service from your server, or set dangerouslyAllowBrowser: true.',
+    'A client in a browser page exposes its apiKey to everyone who opens the page. Call the service from your server, or set dangerouslyAllowBrowser: true.',
   );
 }
 
@@ -101,7 +101,7 @@ function checkBaseUrl(value: string | URL, name = 'baseUrl'): string {
   if (!url || !/^https?:$/.test(url.protocol)) throw bad('must be an absolute http(s) URL');
   if (url.username + url.password + url.search + url.hash) throw bad('must have no credentials, query or hash');
   const path = url.pathname.replace(/(?<!\/)\/+$/, '');
-  if (/\/v1$/.test(path)) throw bad('ends in /v1, which every path begins with: leave /v1 off');
+  if (/\/v1$/.test(path)) throw bad('must not end in /v1, because every path begins with it');
   return url.origin + path;
 }
 

@@ -25,13 +25,13 @@ function segmentOf(id: string): string {
 }
 
 function badId(id: unknown): GenError {
-  if (isText(id)) return new GenError(`${JSON.stringify(id)} is not an id.`);
-  return new GenError(`An id must be a non-empty string, not ${describeSegment(id)}.`);
+  if (isText(id)) return new GenError(`${JSON.stringify(id)} is not an ID.`);
+  return new GenError(`An ID must be a non-empty string, not ${describeSegment(id)}.`);
 }
 
 function describeSegment(value: unknown): string {
   if (value === '') return 'an empty one';
-  if (isFields(value)) return typeof value.then === 'function' ? 'a promise: await it' : 'an object: pass its id';
+  if (isFields(value)) return typeof value.then === 'function' ? 'a promise. Await it' : 'an object. Pass its id';
   return value === null ? 'null' : typeof value;
 }
 
@@ -125,7 +125,7 @@ function isQuery(value: unknown): boolean {
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   checkOptions('request', RAW_REQUEST, request);
   const { method, path, query, body } = request;
-  if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body: pass query, or another method.');
+  if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body. Pass query, or another method.');
   const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
   const limit = LIMIT_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
   return { name: 'request', method, path, query, body, limit, decode: (answer) => unwrap(answer) as T };

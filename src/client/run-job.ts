@@ -217,7 +217,7 @@ async function tellCreated(
 ): Promise<void> {
   const { job } = created;
   const { signal, leftMs, timeoutMs } = call;
-  const message = `onCreated did not settle within ${timeoutMs} ms (timeoutMs). Job ${job.id} goes on: wait for it by its id.`;
+  const message = `onCreated did not settle within ${timeoutMs} ms (timeoutMs). Job ${job.id} continues: wait for it by its ID.`;
   const late = () => new WaitTimeoutError(message, { job, jobId: job.id, timeoutMs });
   // What a program does takes real time, also under the clock of a sandbox.
   const deadline = startDeadline({ clock: systemClock, ms: leftMs ?? Number.POSITIVE_INFINITY, signal, late });

@@ -61,7 +61,7 @@ export class Uploads {
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     checkOptions('uploads.put', PUT_OPTIONS, options);
-    if (!isFields(upload)) throw new GenError(mustBe('upload', 'what uploads.create gave', upload));
+    if (!isFields(upload)) throw new GenError(mustBe('upload', 'what uploads.create returned', upload));
     return await atCaller(putSource(this.#steps, { target: upload, source, options }));
   }
 

@@ -131,7 +131,7 @@ export class OutputReader {
   }
 
   /** Aborts reads in flight and closes the connection. */
-  cancel(reason: unknown = new DOMException('The output is no longer read.', 'AbortError')): void {
+  cancel(reason: unknown = new DOMException('The output stream was canceled.', 'AbortError')): void {
     this.#close(reason);
     this.#abort.abort(reason);
   }
@@ -229,7 +229,7 @@ export class OutputReader {
   #rest(): RestOfOutput {
     const etag = this.#version?.etag;
     if (etag !== undefined) return { range: { start: this.#start + this.#given, end: this.#end }, ifRange: etag };
-    const what = `broke off after ${this.#given} bytes and cannot be resumed: the file has no strong entity tag`;
+    const what = `was interrupted after ${this.#given} bytes and cannot be resumed: the file has no strong entity tag`;
     throw this.#restart('interrupted', what);
   }
 
@@ -292,7 +292,7 @@ export class OutputReader {
     if (this.#cuts > MAX_CUTS) {
       const size = this.#version?.sizeBytes;
       const of = size === undefined ? '' : ` of ${size}`;
-      const what = `broke off ${this.#cuts} times in a row, last after ${this.#furthest}${of} bytes`;
+      const what = `was interrupted ${this.#cuts} times in a row, last after ${this.#furthest}${of} bytes`;
       throw typeof cause === 'string' ? this.#failure(`${what}: ${cause}`) : this.#failure(what, cause);
     }
     await sleep(this.#reading.clock, backoff(FILE_BACKOFF, this.#cuts), this.#abort.signal);

@@ -38,7 +38,7 @@ export function requireJobId(call: string, job: unknown): string {
   const id = isFields(job) ? job.id : job;
   if (typeof id === 'string' && id !== '') return id;
   const isCreated = isFields(job) && isFields(job.job);
-  const fix = isCreated ? 'Pass created.job instead of what the create returned.' : 'Pass a job or its id.';
+  const fix = isCreated ? 'Pass created.job instead of what the create returned.' : 'Pass a job or its ID.';
   throw new GenError(`${call}: job is ${isCreated ? 'not a job' : show(job)}. ${fix}`);
 }
 

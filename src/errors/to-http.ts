@@ -41,7 +41,7 @@ const PLAIN: Readonly<Record<number, string>> = {
   429: 'Too many requests. Try again later.',
   500: 'Something went wrong.',
   502: 'The generation service is not available. Try again later.',
-  504: 'This takes longer than expected. Try again later.',
+  504: 'The request timed out. Try again later.',
 };
 /** Statuses whose message is always the plain one, because the error's own is for you. */
 const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
@@ -120,7 +120,7 @@ function ofWebhook({ reason, recovery }: WebhookVerificationError): HttpOutcome 
 }
 
 function publicMessage(error: unknown, status: HttpStatus): string {
-  const plain = PLAIN[status] ?? 'The request cannot be carried out.';
+  const plain = PLAIN[status] ?? 'The request is invalid.';
   if (JobError.isInstance(error) && status === 502) return 'The generation failed. Try again later.';
   if (ALWAYS_PLAIN.includes(status) || !GenError.isInstance(error)) return plain;
   const { message } = UploadError.isInstance(error) && GenError.isInstance(error.cause) ? error.cause : error;

@@ -50,7 +50,7 @@ function openLedger(core: LedgerCore): ClientLedger {
 
 function otherAccounts(creates: number): string {
   const what = creates === 1 ? '1 unfinished create' : `${creates} unfinished creates`;
-  return `the store has ${what} of other accounts. An account is a base URL and a key: set the account option to keep it when the key is rotated.`;
+  return `the store has ${what} of other accounts. An account is a base URL and a key: set the account option, so that it stays the same when you rotate the key.`;
 }
 
 /** Returns the ledgers of the client's store and of its budget. */

@@ -101,7 +101,7 @@ export const MAX_WITHOUT_FILE_MS = 2 * 60_000;
 
 /** The end of a wait for a job that stays completed without a file. */
 export function missingFileError(job: Job): ResponseError {
-  const message = `Job ${job.id} is completed but has had no file for ${MAX_WITHOUT_FILE_MS / 60_000} minutes. Contact the service's support with the job's id.`;
+  const message = `Job ${job.id} is completed but has had no file for ${MAX_WITHOUT_FILE_MS / 60_000} minutes. Contact the service's support with the job's ID.`;
   return new ResponseError(message, { job, path: 'data.job.providerOutputUrl' });
 }
 

@@ -101,7 +101,7 @@ export function refuseUndocumented(call: FieldsCall, params: Fields, extra: Fiel
   const isEdit = call === 'videos' && params.intent === 'video_edit';
   const documented: readonly string[] = [...DOCUMENTED_FIELDS[call], ...(isEdit ? DOCUMENTED_FIELDS.videoEdits : [])];
   const replaced = documented.find((name) => name in extra);
-  if (replaced !== undefined) refuse(replaced, 'is a documented field; pass it with the params, not in extraBody');
+  if (replaced !== undefined) refuse(replaced, 'is a documented field. Pass it with the params, not in extraBody');
   for (const [name, value] of Object.entries(params)) {
     if (value === undefined || documented.includes(name)) continue;
     throw new PreflightError(`${nameOf(call)}: ${problemOfName(name, isEdit ? 'videoEdits' : call, documented)}`, {
@@ -116,7 +116,7 @@ export function refuseOptions(params: Fields): void {
   for (const [name, value] of Object.entries(params)) {
     const isCallback = typeof value === 'function' && !isUploadField(name);
     if (isCallback || value instanceof AbortSignal || (isFields(value) && typeof value.withOptions === 'function')) {
-      refuse(name, 'cannot be sent. Options are the second argument');
+      refuse(name, 'cannot be sent. Pass options in the second argument');
     }
   }
 }
@@ -184,7 +184,7 @@ export function checkReferences(params: Fields): void {
 
 function checkField(field: string, value: unknown, problemOf: ProblemOf): void {
   const isList = field.endsWith('s');
-  const wanted = isList ? 'must be a list; put the value in [ ]' : 'takes one value, not a list';
+  const wanted = isList ? 'must be a list. Put the value in [ ]' : 'must be one value, not a list';
   if (isList !== Array.isArray(value)) refuse(field, wanted);
   for (const [index, item] of [value].flat().entries()) {
     const problem = problemOf(item, field);
@@ -201,7 +201,7 @@ function checkItems(list: string, value: unknown): void {
       if (url === undefined || url === null) continue;
       if (!ITEM_FIELDS.includes(field)) {
         const own = sameName(field, ITEM_FIELDS);
-        refuse(field, own ? `must be written ${own}` : 'is no documented field of an item', `${at}.${field}`);
+        refuse(field, own ? `must be written ${own}` : 'is not a documented field of an item', `${at}.${field}`);
       }
       if (!URL_FIELD.test(field)) continue;
       const problem = problemOfUrl(url, list === 'references' ? list : field);
@@ -212,28 +212,30 @@ function checkItems(list: string, value: unknown): void {
 
 const problemOfUpload: ProblemOf = (value, field) => {
   if (typeof value === 'string') {
-    if (value.trim() === '') return 'is empty; pass an upload id or a file, or leave the field out';
+    if (value.trim() === '') return 'is empty. Pass an upload ID or a file, or leave the field out';
     if (/^https?:/i.test(value))
       return `takes an upload ID or a file, and this is a URL. Pass it as ${urlFieldFor(field)}`;
     if (/^data:/i.test(value)) return 'takes an upload ID or a file, and this is a data URI. Pass a Buffer or a Blob';
     const isFileName = PLACE.test(value) || mediaTypeOfName(value) !== undefined;
-    return isFileName ? 'takes an upload id, and this is the name of a file; pass fromPath(path) or a Blob' : undefined;
+    return isFileName
+      ? 'takes an upload ID or a file, and this is the name of a file. Pass fromPath(path) or a Blob'
+      : undefined;
   }
-  if (isPromise(value)) return 'is a promise; await the upload, and pass its upload_id';
-  if (isFields(value) && typeof value.upload_id === 'string') return 'is an upload; pass its upload_id';
-  return isObject(value) ? undefined : `must be an upload id or a file, not ${show(value)}`;
+  if (isPromise(value)) return 'is a promise. Await the upload, and pass its upload_id';
+  if (isFields(value) && typeof value.upload_id === 'string') return 'is an upload. Pass its upload_id';
+  return isObject(value) ? undefined : `must be an upload ID or a file, not ${show(value)}`;
 };
 
 const problemOfUrl: ProblemOf = (value, field) => {
   if (value instanceof URL) return undefined;
-  if (isPromise(value)) return 'is a promise; await it';
+  if (isPromise(value)) return 'is a promise. Await it';
   // The message shows no URL: it may carry a secret.
   if (typeof value === 'string' && value.trim() !== '' && !URL.canParse(value))
     return 'must be an absolute URL such as https://example.com/fox.png';
   if (!isObject(value)) return problemOfText(value, field);
   // An item of such a list may be an object with its URL inside.
   if (/^reference_\w+s$/.test(field) && !field.endsWith('_urls') && !isOpaque(value)) return undefined;
-  return `takes a public URL; a file goes into ${uploadFieldFor(field)}`;
+  return `takes a public URL. Pass a file as ${uploadFieldFor(field)}`;
 };
 
 const problemOfText: ProblemOf = (value) =>
@@ -252,7 +254,7 @@ function uploadFieldFor(field: string): string {
   if (FRAME_FIELDS.some((name) => name === field)) return field.replace('_url', '_upload_id');
   const kind = /image|video|audio/i.exec(field)?.[0].toLowerCase();
   const ofImages = kind === 'image' ? ' (reference_upload_ids for images)' : '';
-  return kind === undefined ? 'a field that takes upload ids' : `reference_${kind}_upload_ids${ofImages}`;
+  return kind === undefined ? 'a field that takes upload IDs' : `reference_${kind}_upload_ids${ofImages}`;
 }
 
 /** Whether JSON would lose what a value holds: a file, bytes, a function. A plain object has only its fields. */

@@ -102,7 +102,7 @@ function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallb
     refuseParam(
       'model_not_found',
       'model',
-      `"${model}" makes no ${kind}s; use ${aliases((other) => other.kind === kind)}.`,
+      `"${model}" does not support ${kind}s. Use ${aliases((other) => other.kind === kind)}.`,
     );
   }
   for (const [param, list, code] of OFFERED) {
@@ -191,11 +191,11 @@ export function checkVideo(body: unknown, warn: (message: string) => void, optio
     refuseParam(
       'reference_combination_not_supported',
       image,
-      `cannot go beside ${frame}; send frames or reference images.`,
+      `cannot be combined with ${frame}. Send frames or reference images.`,
     );
   }
   if (isGiven(params.camera_fixed) && (frame ?? image) !== undefined) {
-    warn(`camera_fixed: leave it out beside ${frame ?? image}.`);
+    warn(`camera_fixed: cannot be combined with ${frame ?? image}. Leave it out.`);
   }
   adviseHttps(params, warn);
 }
@@ -209,9 +209,9 @@ export function checkVideoEdit(body: unknown, warn: (message: string) => void, o
 function checkEdit(params: Fields, warn: (message: string) => void, options: CheckOptions): void {
   const model = params.model ?? options.fallback;
   if (!modelCapabilities(`${model}`)?.edits) {
-    const problem = model === undefined ? 'is required' : `${show(model)} takes no edits`;
+    const problem = model === undefined ? 'is required' : `${show(model)} does not support edits`;
     const editors = aliases(({ edits }) => edits === true);
-    refuseParam('video_edit_model_not_supported', 'model', `${problem}; use ${editors}.`);
+    refuseParam('video_edit_model_not_supported', 'model', `${problem}. Use ${editors}.`);
   }
   const content = contentOf(params);
   // A clip in `content` may be meant as the source: the service knows, the document does not say.
@@ -220,7 +220,7 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
     refuseParam(
       'video_edit_source_required',
       'source_video_upload_id',
-      `is required; give one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,
+      `is required. Pass one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,
     );
   }
   requirePrompt(params, content);

@@ -254,7 +254,7 @@ function pauseBefore(
 
 function timeout({ rules }: JobRunState, again: ReadStep): LastStep {
   const { jobId } = again;
-  const message = `Job ${jobId} did not end within ${rules.timeoutMs} ms (timeoutMs). It goes on: wait again, or raise timeoutMs.`;
+  const message = `Job ${jobId} did not end within ${rules.timeoutMs} ms (timeoutMs). It continues: wait again, or raise timeoutMs.`;
   return { type: 'fail', reason: 'timeout', error: { name: 'WaitTimeoutError', message, jobId }, again };
 }
 

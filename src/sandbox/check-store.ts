@@ -39,7 +39,7 @@ export async function checkStore(make: () => Store | Promise<Store>, options: Ch
     };
     await attempt(trial).catch((cause: unknown) => {
       if (GenError.isInstance(cause)) throw cause;
-      throw new GenError(`The store fails where it must not: ${says}. ${String(cause)}`, { cause });
+      throw new GenError(`The store failed where it must not: ${says}. ${String(cause)}`, { cause });
     });
   }
 }
@@ -86,7 +86,7 @@ async function put(store: Store, group: string, changes: StoreChanges): Promise<
 
 const SENTENCES: readonly Sentence[] = [
   [
-    'read answers { version, nowMs, values }: a text, the time in milliseconds, and the values of the keys that exist',
+    'read returns { version, nowMs, values }: a text, the time in milliseconds, and the values of the keys that exist',
     async ({ store, group, isReal, holds }) => {
       const { version, nowMs, values } = await store.read(group(), ['a', 'b']);
       holds(typeof version === 'string', `version is a ${typeof version}`);
@@ -96,7 +96,7 @@ const SENTENCES: readonly Sentence[] = [
     },
   ],
   [
-    'a value is given back exactly, under exactly its group and key',
+    'read returns a value unchanged, under exactly its group and key',
     async ({ store, group, holds }) => {
       const texts = ['', '0', 'null', '{"a":[1]}', ' ünïcode 🦊 ', 'a\nb\'"\\%_', 'x'.repeat(20_000)];
       const [name, other] = [`${group()} {weird} ü%'`, group()];
@@ -142,7 +142,7 @@ const SENTENCES: readonly Sentence[] = [
     },
   ],
   [
-    'a read sees all of a write or nothing of it, and the version that belongs to it',
+    'a read returns all of a write or none of it, with its version',
     async ({ store, group, holds }) => {
       const name = group();
       const keys = ['a', 'b', 'c', 'd', 'e', 'f'];
@@ -172,7 +172,7 @@ const SENTENCES: readonly Sentence[] = [
     },
   ],
   [
-    `of ${WRITERS} writers at once each update counts`,
+    `of ${WRITERS} concurrent writers, each update counts`,
     async ({ store, group, holds }) => {
       const name = group();
       const add = async () => {
@@ -192,7 +192,7 @@ const SENTENCES: readonly Sentence[] = [
     },
   ],
   [
-    'a new value has its own time to live, and not that of the value before',
+    'a new value has its own time to live, not that of the previous value',
     async ({ store, group, pass, holds }) => {
       const [longer, shorter] = [group(), group()];
       await put(store, longer, { a: set('1', 600), b: set('1') });
@@ -211,7 +211,7 @@ const SENTENCES: readonly Sentence[] = [
     },
   ],
   [
-    'a version never comes again, also when everything in the group is over and was forgotten',
+    'a version is never reused, even after everything in the group has expired and was removed',
     async ({ store, group, isReal, pass, holds }) => {
       // The first expires, the second is deleted.
       const seen = [group(), group()].map((name) => ({ name, versions: new Set<string>() }));
@@ -236,7 +236,7 @@ const SENTENCES: readonly Sentence[] = [
     },
   ],
   [
-    'publish and subscribe come together, and a message reaches each listener of its topic until it stops',
+    'publish and subscribe are both present, and a message reaches each listener of its topic until it stops',
     async ({ store, group, holds }) => {
       holds((store.publish === undefined) === (store.subscribe === undefined), 'only one of the two is there');
       if (!store.publish || !store.subscribe) return;

@@ -168,7 +168,7 @@ function accountControls(world: World) {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
     const found = world.state.accounts.get(account);
     if (found) return found;
-    throw new GenError(`There is no account ${show(account)}. createKey({ account }) opens one.`);
+    throw new GenError(`There is no account ${show(account)}. createKey({ account }) creates one.`);
   };
   return {
     createKey: (options = {}) => addKey(world, options),

@@ -60,7 +60,9 @@ export function storeBackend(where: StoreGroup, outage: Outage): RateLimitBacken
         const [state, ahead, result] = await updateGroup(where, [KEY], ({ values, nowMs }, askedMs) => {
           const stored = decodeRateLimit(values[KEY]);
           if (stored === undefined) {
-            throw setupError(`The store has something else under "${group}". Give gen-client a prefix of its own.`);
+            throw setupError(
+              `The store has data of another program under "${group}". Pass a prefix that only gen-client uses.`,
+            );
           }
           const changed = change(stored, { nowMs, askedMs, isLocal: false });
           const value = encodeRateLimit(stored);

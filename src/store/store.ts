@@ -62,7 +62,7 @@ export async function updateGroup<T>(
 
 function rejectedSwaps(timeoutMs: number): ConnectionError {
   return new ConnectionError(
-    `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data`,
+    `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data. Check that its write compares the version.`,
   );
 }
 
@@ -76,7 +76,12 @@ export function boundedStore(store: Store, clock: Clock): Store {
   const { timeoutMs = TIMEOUT_MS } = store;
   const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
-      const late = () => reject(new ConnectionError(`The store did not answer within ${timeoutMs} ms`));
+      const late = () =>
+        reject(
+          new ConnectionError(
+            `The store did not respond within ${timeoutMs} ms (timeoutMs). Check the connection, or raise timeoutMs.`,
+          ),
+        );
       const cancel = time.after(timeoutMs, late);
       (async () => ask())()
         .finally(cancel)
@@ -98,7 +103,7 @@ function checkedValues(answer: StoredValues): StoredValues {
   if (typeof version === 'string' && Number.isFinite(nowMs) && typeof values === 'object' && values !== null)
     return answer;
   const shape = 'an object { version, nowMs, values } with a string, a number and an object';
-  throw setupError(mustBe('The answer of store.read', shape, answer));
+  throw setupError(mustBe('The result of store.read', shape, answer));
 }
 
 /** Creates an error for a wrong setup. Retrying doesn't help. */

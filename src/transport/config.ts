@@ -79,7 +79,7 @@ export function readHeaders(headers: Readonly<Record<string, string>> = {}): Rec
     // A text that is not a name may be a value with its key.
     if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw new GenError('headers has a name that HTTP does not allow.');
     if (typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
-      throw new GenError(`headers must give ${name} a text that HTTP allows.`);
+      throw new GenError(`headers: ${name} must have a value that HTTP allows.`);
     }
     read[key] = value;
   }

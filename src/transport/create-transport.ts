@@ -91,7 +91,7 @@ async function askAccount({
 }: Pick<Core, 'config' | 'credentials' | 'clock'>): Promise<ClientAccount> {
   const { timeoutMs } = config;
   const url = config.baseUrl();
-  const late = () => new TimeoutError(`apiKey did not give a key within ${timeoutMs} ms (timeoutMs)`, { timeoutMs });
+  const late = () => new TimeoutError(`apiKey did not return a key within ${timeoutMs} ms (timeoutMs)`, { timeoutMs });
   const deadline = startDeadline({ clock, ms: timeoutMs, signal: undefined, late });
   const asked = async () => credentials.login({ method: 'GET', url });
   const { account } = await deadline.race(asked()).finally(() => deadline.end());

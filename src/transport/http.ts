@@ -237,7 +237,7 @@ function redirectTarget({ status, type, headers }: Response, call: Call<unknown>
 function refusedRedirect(call: Call<unknown>, status: number, why: string): APIError {
   const advice = call.toService
     ? 'Set baseUrl to the address that it leads to, so that the API key is sent nowhere else.'
-    : 'The storage must take the bytes at the URL that the service gave.';
+    : 'The storage must accept the bytes at the URL that the service returned.';
   const message = `${call.method} ${call.url}: the redirect is not followed, because ${why}. ${advice}`;
   const refused = { status, code: `http_${status}`, recovery: 'change_request' } as const;
   return new APIError(message, { ...detailsOf(call), ...refused });

@@ -20,7 +20,7 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
   if (given === undefined) return random.uuid();
   if (typeof given === 'string' && given.length <= LONGEST_KEY && HEADER_VALUE.test(given)) return given;
   throw new GenError(
-    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${LONGEST_KEY} printable ASCII characters, not ${show(given)}. idempotencyKeyFrom() makes one from your own ids.`,
+    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${LONGEST_KEY} printable ASCII characters, not ${show(given)}. idempotencyKeyFrom() creates one from your own IDs.`,
   );
 }
 
@@ -34,7 +34,7 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
  * await client.videos.createAndWait({ prompt: 'a fox at dawn' }, { idempotencyKey: key });
  */
 export function idempotencyKeyFrom(...parts: readonly (string | number)[]): string {
-  if (parts.length === 0) throw new GenError('idempotencyKeyFrom needs at least one part, for example an order id.');
+  if (parts.length === 0) throw new GenError('idempotencyKeyFrom needs at least one part, for example an order ID.');
   const exact = JSON.stringify(parts.map(checkPart));
   const readable = parts.join('-').replace(/[^\w.-]+/g, '_');
   return `${readable.slice(0, MAX_READABLE)}-${sha256Of(exact)}`;

@@ -230,7 +230,7 @@ function refuseType(name: string | undefined): never {
 
 function refuseKind(mimeType: string): never {
   throw invalid(
-    `The file is ${mimeType}, which is no image, video, or audio. Pass another file, or mimeType and uploadType.`,
+    `The file is ${mimeType}, which is not an image, video, or audio. Pass another file, or mimeType and uploadType.`,
     'mimeType',
   );
 }

@@ -176,7 +176,7 @@ function asBytes(chunk: unknown): Uint8Array {
   if (chunk instanceof Uint8Array) return chunk;
   if (ArrayBuffer.isView(chunk)) return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
   if (isMemory(chunk)) return new Uint8Array(chunk);
-  throw new TypeError(`A source must give bytes (Uint8Array), not ${typeof chunk}. Remove its text encoding.`);
+  throw new TypeError(`A source must yield bytes (Uint8Array), not ${typeof chunk}. Remove its text encoding.`);
 }
 
 /** Also matches buffers from another realm: a frame, a vm context, or a test environment. */

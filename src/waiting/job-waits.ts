@@ -138,6 +138,6 @@ function targetOf(target: unknown): Pick<WaitTarget, 'id' | 'job'> {
   const hint = then !== undefined ? ' Await the create first.' : '';
   const created = job !== undefined || then !== undefined;
   throw new GenError(
-    `waitForJob takes a job or its id.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
+    `waitForJob takes a job or its ID.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
   );
 }

@@ -30,7 +30,7 @@ const TOPIC = 'jobs';
 export function notificationOf(event: unknown, baseUrl: string | undefined): JobNotification | undefined {
   if (!isFields(event)) {
     throw new GenError(
-      'notify takes the event that verifyWebhook gave: client.notify(await client.verifyWebhook(request)).',
+      'notify takes the event that verifyWebhook returned: client.notify(await client.verifyWebhook(request)).',
     );
   }
   const job = verifiedWebhook(event)?.job;

@@ -38,7 +38,7 @@ export const WAIT_OPTIONS = z.strictObject({
 });
 
 const rule = option.must<RecoverRule>(
-  'a whole number of further tries, or { models: [...] } with the models to try once each',
+  'a whole number of retries, or { models: [...] } with the models to try once each',
   (value) => (typeof value === 'number' ? value >= 0 && Number.isInteger(value) : hasModels(value)),
 );
 const RECOVER_RULES = { generation_timeout: rule, generation_failed: rule, generation_unavailable: rule } as const;

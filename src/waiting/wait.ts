@@ -224,7 +224,7 @@ function inCallersContext(
   id: string,
 ): typeof onUpdate {
   const inContext = callerContext();
-  const failed = (reason: string) => warn(`onUpdate failed, and the wait for job ${id} goes on: ${reason}`);
+  const failed = (reason: string) => warn(`onUpdate failed, and the wait for job ${id} continues: ${reason}`);
   return (job, progress) => inContext(() => callObserver(() => onUpdate(job, progress), failed));
 }
 

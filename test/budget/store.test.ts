@@ -55,7 +55,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(ConnectionError.isInstance(error)).toBe(true);
     expect(error).toMatchObject({
       attempts: 0,
-      message: expect.stringContaining('was not sent: the store could not record it (The store did not answer within'),
+      message: expect.stringContaining('was not sent: the store could not record it (The store did not respond within'),
     });
     expect(ms).toBeLessThan(SOON_MS);
   });

@@ -151,7 +151,7 @@ describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
     expect(failures).toMatchObject([
       {
         name: 'GenError',
-        message: expect.stringMatching(/^"1" is a number that BullMQ gave the record.*Pass a jobId/),
+        message: expect.stringMatching(/^"1" is a number that BullMQ assigned to the record.*Pass a jobId/),
       },
     ]);
     expect(createsOn(sandbox)).toBe(0);

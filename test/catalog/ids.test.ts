@@ -2,12 +2,12 @@ import { GenClient } from 'gen-client';
 import { expect, it } from 'vitest';
 
 it.each([
-  ['a job', { id: 'job_1', status: 'processing' }, 'not an object: pass its id'],
-  ['a promise', Promise.resolve('job_1'), 'not a promise: await it'],
+  ['a job', { id: 'job_1', status: 'processing' }, 'not an object. Pass its id'],
+  ['a promise', Promise.resolve('job_1'), 'not a promise. Await it'],
   ['nothing', undefined, 'not undefined'],
   ['an empty text', '', 'not an empty one'],
 ])('an id that is %s is refused with what to pass', async (_name, id, hint) => {
   const fetch = () => Promise.reject(new Error('nothing is sent'));
   const client = new GenClient({ apiKey: 'key', baseUrl: 'https://service.test', fetch, maxRetries: 0 });
-  await expect(client.jobs.get(id as string)).rejects.toThrow(`An id must be a non-empty string, ${hint}.`);
+  await expect(client.jobs.get(id as string)).rejects.toThrow(`An ID must be a non-empty string, ${hint}.`);
 });

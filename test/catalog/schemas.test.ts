@@ -37,7 +37,7 @@ describe('params that depend on the model', () => {
 describe('a schema', () => {
   it('refuses a frame beside reference images, as the call does', () => {
     const params = { prompt: 'x', first_frame_upload_id: 'upl_1', reference_image_upload_ids: ['upl_2'] };
-    expect(issuesOf(videoParams, params).join()).toContain('cannot go beside first_frame_upload_id');
+    expect(issuesOf(videoParams, params).join()).toContain('cannot be combined with first_frame_upload_id');
   });
 
   it('refuses an unknown field, and an edit without a source', () => {
@@ -81,7 +81,7 @@ describe('pickParams', () => {
   });
 
   it('refuses a name that the schema lacks, and a schema of somebody else', () => {
-    expect(() => pickParams(videoParams, ['promt' as 'prompt'])).toThrow('there is no field "promt". Did you mean');
+    expect(() => pickParams(videoParams, ['promt' as 'prompt'])).toThrow('unknown field "promt". Did you mean');
     expect(() => pickParams(z.strictObject({ a: z.string() }), ['a'])).toThrow('a schema of gen-client/schemas');
   });
 });

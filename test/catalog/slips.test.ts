@@ -252,7 +252,7 @@ describe('the option extraBody', () => {
   it.each([{ ratio: '1:1' }, { prompt: 'a dog' }])('cannot replace a documented field: %j', async (extraBody) => {
     const sandbox = createSandbox();
     const created = sandbox.client().images.create({ prompt: 'a fox' }, { extraBody });
-    await expect(created).rejects.toThrow(/is a documented field; pass it with the params, not in extraBody/);
+    await expect(created).rejects.toThrow(/is a documented field. Pass it with the params, not in extraBody/);
     expect(sandbox.requests).toEqual([]);
   });
 
@@ -287,7 +287,7 @@ describe('without preflight', () => {
     const sandbox = createSandbox();
     const params: object = { prompt: 'a fox', [name]: value };
     const created = sandbox.client({ preflight: false }).images.create(params as never);
-    await expect(created).rejects.toThrow(`${name}: cannot be sent. Options are the second argument.`);
+    await expect(created).rejects.toThrow(`${name}: cannot be sent. Pass options in the second argument.`);
     expect(sandbox.requests).toEqual([]);
   });
 });

@@ -140,7 +140,7 @@ describe('the name of a row', () => {
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringMatching(
-        /line 1: ".*FOX\.jpg" is there already\. Pass --force to replace it, or give the row another id/,
+        /line 1: ".*FOX\.jpg" already exists\. Pass --force to replace it, or give the row another id/,
       ),
     });
     expect(sandbox.requests).toEqual([]);

@@ -27,14 +27,14 @@ const refusal = async (text: string | Uint8Array, name?: string) => {
 const BAD_ID = 'id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.';
 const NO_CALL = 'does not exist. Use one of images, videos, videoEdits, characters.';
 const BAD_KEY = 'idempotency_key must be a string of 1 to 255 printable ASCII characters';
-const NO_URL = 'is a URL, which goes into the field for URLs.';
+const NO_URL = 'is a URL. Pass it in the field for URLs.';
 const NO_FILE = 'Pass a file path, a URL, or an upload ID. Paths are relative to the prompts file.';
 
 describe('a row is refused', () => {
   it.each<[unknown, string]>([
     ...[7, '', '.a', 'a b', 'a/b', 'x'.repeat(101)].map((id): [unknown, string] => [{ id, prompt: 'a' }, BAD_ID]),
     [{ id: 'NUL', prompt: 'a' }, 'id "NUL" is the name of a device on Windows.'],
-    ...['', 7, null].map((label): [unknown, string] => [{ label, prompt: 'a' }, 'label must be a non-empty text.']),
+    ...['', 7, null].map((label): [unknown, string] => [{ label, prompt: 'a' }, 'label must be a non-empty string.']),
     ...['songs', 'constructor', 7].map((call): [unknown, string] => [{ call, prompt: 'a' }, NO_CALL]),
     [{ call: 'vidoes', prompt: 'a' }, 'call "vidoes" does not exist. Did you mean "videos"?'],
     [{ params: { prompt: 'a' }, lable: 'x' }, 'a row has no field "lable". Did you mean "label"?'],
@@ -55,7 +55,7 @@ describe('a row is refused', () => {
     [{ prompt: 'a', reference_image_upload_ids: ['none.png'] }, '"none.png" does not exist'],
     [{ prompt: 'a', first_frame_upload_id: './' }, '"./" is not a file'],
     [{ prompt: 'a', n: 4 }, 'videos.create: Unknown parameter "n". Create one job for each output.'],
-    [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field; pass it'],
+    [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field. Pass it'],
     [{ prompt: 'a', extraBody: 4 }, 'extraBody must be an object.'],
   ])('that is %j: %s', async (row, message) => {
     const told = await refusal(`\n${JSON.stringify(row)}\n`);
@@ -92,7 +92,7 @@ describe('a prompts file is refused', () => {
       'rows.jsonl',
       'is not UTF-8. Save it as UTF-8.',
     ],
-    ['with a column twice', 'prompt,prompt\na,b\n', 'rows.csv', 'the column "prompt" stands twice.'],
+    ['with a column twice', 'prompt,prompt\na,b\n', 'rows.csv', 'the column "prompt" appears twice.'],
     ['with semicolons', 'id;prompt\n1;a\n', 'rows.csv', 'Separate columns by commas, not by semicolons.'],
     [
       'with a name in another case',

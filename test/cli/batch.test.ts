@@ -107,12 +107,12 @@ describe('what is wrong in a prompts file is told before anything is sent', () =
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };
     const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, env });
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^Error: Where is the service\?/) });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^Error: baseUrl is missing\./) });
   });
 
   it.each([
     [['batch', 'prompts.jsonl'], 'The output directory is missing'],
-    [['batch', 'prompts.jsonl', '--out', '-'], 'Give a directory'],
+    [['batch', 'prompts.jsonl', '--out', '-'], 'Pass a directory'],
     [['batch', 'prompts.jsonl', '--out', '/proc/x'], '--out: '],
     [['batch', 'none.jsonl', '--out', 'out'], '"none.jsonl" cannot be read'],
   ])('%j: %s', async (words, message) => {

@@ -67,7 +67,7 @@ describe('names what is wrong', () => {
     const elsewhere = async () => new Response('<html>hello', { headers: { 'content-type': 'text/html' } });
     expect(await check('service', {}, elsewhere)).toMatchObject({
       status: 'failed',
-      message: expect.stringContaining('Is this the base URL'),
+      message: expect.stringContaining('Check the base URL'),
     });
   });
 
@@ -86,7 +86,7 @@ describe('the command', () => {
   it('says line by line what is well, and costs nothing', async () => {
     const { code, stdout, stderr } = await doctor([]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^ok {6}service {2}It answers in \d+ ms and lists 12 models\.\n/);
+    expect(stdout).toMatch(/^ok {6}service {2}It responded in \d+ ms and lists 12 models\.\n/);
     const names = [...stdout.matchAll(/^\S+ +(\w+)/gm)].map(([, name]) => name);
     expect(names).toEqual(['service', 'clock', 'key', 'scopes', 'webhook']);
     expect(sandbox.requests.some(({ path }) => path === '/v1/uploads/complete')).toBe(false);
@@ -105,16 +105,16 @@ describe('the command', () => {
     closing.push(good.close, () => careless.close());
     const passed = JSON.parse((await doctor(['--webhook', `${good.url}/hook`, '--json'])).stdout);
     expect(passed.checks.at(-1)).toMatchObject({ name: 'webhook', status: 'warning', httpStatus: 200 });
-    expect(passed.checks.at(-1).message).toContain('a forged and an old one were refused');
+    expect(passed.checks.at(-1).message).toContain('rejected a forged and an old one');
     expect(seen).toEqual(['doctor.ping']);
     const { port } = careless.address() as AddressInfo;
     const { code, stdout } = await doctor(['--webhook', `http://127.0.0.1:${port}/`]);
     expect({ code, stdout }).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining('The receiver also takes a forged event and an event of 301 s ago.'),
+      stdout: expect.stringContaining('The receiver also accepts a forged event and an event of 301 s ago.'),
     });
     const differs = await doctor(['--webhook', `${good.url}/hook`], { GEN_WEBHOOK_SECRET: 'another' });
-    expect(differs.stdout).toContain('Does it have the same secret?');
+    expect(differs.stdout).toContain('Check that it has the same secret.');
   });
 
   it('ends with 3 for a key, with 4 for a service that is away, with 2 for a wrong flag', async () => {

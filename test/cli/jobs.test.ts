@@ -42,7 +42,7 @@ describe('resume', () => {
     expect(readdirSync(join(place.folder, 'out'))).toHaveLength(2);
     expect(await cli('resume', 'gen.store', '--out', 'out/')).toMatchObject({
       code: 0,
-      stdout: 'Nothing is left to do.\n',
+      stdout: 'Nothing to resume.\n',
     });
     expect(JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout)).toEqual({ jobs: [] });
   });

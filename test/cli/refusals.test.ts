@@ -19,17 +19,17 @@ describe('without any call, exit code 2', () => {
       ['video', 'a', '-m', 'svc-video-mini', '--resolution', '4k', '-i', 'fox.png'],
       'must be one of "480p", "720p" for svc-video-mini',
     ],
-    [['video', 'a', '-i', 'fox.png', '--first-frame', 'fox.png'], 'send frames or reference images'],
+    [['video', 'a', '-i', 'fox.png', '--first-frame', 'fox.png'], 'Send frames or reference images'],
     [['video', ' '], 'prompt: must be a non-empty string, not " ".'],
     [['image', 'a', '-m', 'svc-image-fast', '-r', '21:9'], 'for svc-image-fast, not "21:9".'],
     [['edit', 'upl_1', 'a', '-m', 'svc-video-gen-2-5'], 'svc-video-gen-2-5'],
-    [['video', 'a', '--duration', 'long'], 'Give a number.'],
-    [['video', 'a', '--timeout', 'soon'], 'Give a time above 0 such as 90s'],
+    [['video', 'a', '--duration', 'long'], 'Pass a number.'],
+    [['video', 'a', '--timeout', 'soon'], 'Pass a time above 0, such as 90s'],
     [['video', 'a', '-i', 'missing.png'], '"missing.png" does not exist. Pass a file path, a URL, or an upload ID.'],
-    [['video', 'a', '--out', 'fox.png'], '"fox.png" is there already. Pass --force to replace it.'],
-    [['video', 'a', '--out', 'nowhere/fox.mp4'], '--out: no file can be made in "nowhere": ENOENT'],
-    [['video', 'a', '--out', 'x.mp4', '--no-wait'], 'leave out --no-wait'],
-    [['wait', 'job_1', 'job_2', '--out', 'x.mp4'], 'give a directory for several jobs'],
+    [['video', 'a', '--out', 'fox.png'], '"fox.png" already exists. Pass --force to replace it.'],
+    [['video', 'a', '--out', 'nowhere/fox.mp4'], '--out: a file cannot be created in "nowhere": ENOENT'],
+    [['video', 'a', '--out', 'x.mp4', '--no-wait'], 'Remove --no-wait'],
+    [['wait', 'job_1', 'job_2', '--out', 'x.mp4'], 'several jobs need a directory'],
     [['video'], "missing required argument 'prompt'"],
     [['vidoe', 'a'], '(Did you mean video?)'],
     [['video', 'a', '--modle', 'x'], '(Did you mean --model?)'],
@@ -45,7 +45,7 @@ describe('without any call, exit code 2', () => {
     const { code, stderr } = await runCli(['job', 'job_1'], { ...place.options, env: { GEN_API_KEY: 'k' } });
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: 'Error: Where is the service? Set GEN_BASE_URL or pass --base-url https://host.\n',
+      stderr: 'Error: baseUrl is missing. Set GEN_BASE_URL, or pass --base-url https://host.\n',
     });
   });
 });
@@ -92,7 +92,7 @@ describe('exit codes', () => {
     sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 4 });
     const { code, stderr } = await cli('video', 'a', '--no-wait');
     expect(code).toBe(4);
-    expect(stderr).toMatch(/Trying again in \d+ s\.\n/);
+    expect(stderr).toMatch(/Retrying in \d+ s\.\n/);
     const [, key = ''] = /again with --idempotency-key ([\w-]+)\./.exec(stderr) ?? [];
     expect((await cli('video', 'a', '--no-wait', '--idempotency-key', key)).code).toBe(0);
     expect(sandbox.jobs).toHaveLength(1);

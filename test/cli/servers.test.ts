@@ -40,7 +40,7 @@ describe('sandbox', () => {
     expect(await runCli(['sandbox', '--port', port])).toEqual({
       code: 2,
       stdout: '',
-      stderr: `Error: Port ${port} on 127.0.0.1 is in use. Choose another; port 0 takes any free one.\n`,
+      stderr: `Error: Port ${port} on 127.0.0.1 is in use. Choose another, or port 0 for any free one.\n`,
     });
     await server.close();
     expect(await runCli(['sandbox', '--speed', '0'])).toMatchObject({
@@ -63,7 +63,7 @@ describe('webhook listen', () => {
     await run.shows(/^job\.completed {2}evt_job_\w+_completed {2}job_\w+ {2}completed$/m);
     const forged = await fetch(url, { method: 'POST', body: '{}', headers: { 'x-service-signature': 't=1,v1=00' } });
     expect(forged.status).toBe(400);
-    await run.shows('Refused: signature_malformed.');
+    await run.shows('Rejected: signature_malformed.');
     run.interrupt();
     expect((await run.ended).code).toBe(0);
     await server.close();

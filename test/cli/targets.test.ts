@@ -14,13 +14,13 @@ const createJob = async (prompt = 'a fox') =>
 
 describe('a target that cannot take the file is refused before anything is paid', () => {
   it.each([
-    [['--out', 'plain.txt/x.mp4'], '--out: no file can be made in "plain.txt": ENOTDIR'],
-    [['--out', '/proc/x.mp4'], '--out: no file can be made in "/proc"'],
+    [['--out', 'plain.txt/x.mp4'], '--out: a file cannot be created in "plain.txt": ENOTDIR'],
+    [['--out', '/proc/x.mp4'], '--out: a file cannot be created in "/proc"'],
     [['--out', `${'x'.repeat(300)}.mp4`], 'ENAMETOOLONG'],
     [['--out', 'pipe', '--force'], '--out: "pipe" is not a regular file. To stream, pass --out - and redirect stdout.'],
-    [['--out', 'plain.txt/'], '--out: the directory "plain.txt/" cannot be made'],
+    [['--out', 'plain.txt/'], '--out: the directory "plain.txt/" cannot be created'],
     [['--out', '-', '--json'], '--out - and --json both write to stdout. Leave one out.'],
-    [['--idempotency-key', ''], 'Give 1 to 255 printable ASCII characters.'],
+    [['--idempotency-key', ''], 'Pass 1 to 255 printable ASCII characters.'],
   ])('%j: %s', async (words, message) => {
     execFileSync('mkfifo', [inFolder('pipe')]);
     const { code, stdout, stderr } = await cli('video', 'a fox', ...words);
@@ -62,7 +62,7 @@ describe('--out -', () => {
 
   it('takes one job at a time', async () => {
     const { code, stderr } = await cli('wait', 'job_1', 'job_2', '--out', '-');
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--out - takes one job') });
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--out - accepts one job') });
   });
 });
 
@@ -157,7 +157,7 @@ describe('a command that is run again', () => {
     const { code, stderr } = await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     expect({ code, stderr }).toEqual({
       code: 2,
-      stderr: 'Error: --out: "fox.mp4" is there already. Pass --force to replace it.\n',
+      stderr: 'Error: --out: "fox.mp4" already exists. Pass --force to replace it.\n',
     });
     expect(sandbox.requests.slice(paid)).toEqual([]);
     expect(readFileSync(inFolder('fox.mp4')).equals(before)).toBe(true);

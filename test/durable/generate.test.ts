@@ -247,9 +247,9 @@ describe('a durable run', () => {
   });
 
   it.each([
-    [{ params: { prompt }, key: 'k' }, 'generate needs call, for example'],
-    [{ call: 'videos', key: 'k' }, 'generate needs params, for example'],
-    [{ call: 'videos', params: { prompt } }, 'generate needs key, for example'],
+    [{ params: { prompt }, key: 'k' }, 'generate: call is missing. Pass '],
+    [{ call: 'videos', key: 'k' }, 'generate: params is missing. Pass '],
+    [{ call: 'videos', params: { prompt } }, 'generate: key is missing. Pass '],
     [
       { call: 'video', params: { prompt }, key: 'k' },
       'call must be one of "images", "videos", "videoEdits", "characters", not "video".',
@@ -262,7 +262,7 @@ describe('a durable run', () => {
     [{ call: 'videos', params: { prompt }, key: 7 }, 'key must be a non-empty string, not 7.'],
     [{ call: 'videos', params: null, key: 'k' }, 'params must be an object'],
     [{ call: 'videos', params: { prompt }, key: 'k', timeoutMs: -5 }, 'timeoutMs must be a number of milliseconds'],
-    [undefined, 'generate needs call, for example'],
+    [undefined, 'generate: call is missing. Pass '],
     [null, 'generate: options must be an object'],
   ])('ends the run by engine.fail, which no engine repeats, for %o', async (options, message) => {
     const { sandbox, activities } = onSandbox();
@@ -301,6 +301,6 @@ describe('an activity', () => {
     };
     const failure = generate(engine, { call: 'videos', params: { prompt }, key: 'k' });
     await expect(failure).rejects.toBeInstanceOf(RunFailure);
-    await expect(failure).rejects.toThrow('The engine gave back something that is not the result of an activity.');
+    await expect(failure).rejects.toThrow('call() did not return the result of the activity.');
   });
 });

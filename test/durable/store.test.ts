@@ -73,7 +73,7 @@ it.each([503, 429])(
 it('without a destination a run that is to store says what is missing; one that is not needs none', async () => {
   const { run } = setup();
   expect(await rejection(run())).toMatchObject({
-    message: expect.stringContaining('createActivities has no destination'),
+    message: expect.stringContaining('destination is missing'),
   });
   expect((await run(false)).stored).toBeUndefined();
 });

@@ -101,7 +101,7 @@ test.each<[string, unknown, answer: string]>([
   ['a time-out of a wait', new gen.WaitTimeoutError('late', WAIT), '504 timeout service'],
   ['a budget', Object.assign(new gen.GenError('No.'), { code: 'budget_exceeded' }), '402 budget_exceeded caller'],
   ['a file too large', new UploadError('x', { step: 'create', cause: tooLarge }), '400 upload_too_large caller'],
-  ['a source that broke off', new UploadError('It ended early.', { step: 'put' }), '400 upload_invalid caller'],
+  ['a source that was interrupted', new UploadError('It ended early.', { step: 'put' }), '400 upload_invalid caller'],
   ['an upload not taken', new UploadError('x', { step: 'put', cause: broken }), '502 service_error service'],
   ['a file that is not finished', download('job_not_finished'), '409 job_not_finished caller'],
   ['a file that has expired', download('output_expired'), '404 output_expired caller'],

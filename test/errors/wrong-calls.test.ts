@@ -115,7 +115,7 @@ describe('a value of the wrong kind is refused with what to pass, and not shown 
     ['a Headers object', () => make({ headers: new Headers({ 'x-key': KEY }) }), /not an object\.$/],
     ['headers of a call', () => client.images.create({ prompt }, { headers: given }), /^headers must be/],
     ['a header as a line', () => make({ headers: { [`x-key: ${KEY}`]: '' } }), /^headers has a name/],
-    ['a header in two lines', () => make({ headers: { 'x-key': `${KEY}\n` } }), /^headers must give x-key/],
+    ['a header in two lines', () => make({ headers: { 'x-key': `${KEY}\n` } }), /^headers: x-key must have a value/],
     ['hooks', () => make({ hooks: given }), /^hooks must be an object with hooks, not a string\.$/],
     ['fetch', () => make({ fetch: given }), /^fetch must be a function, not a string\.$/],
     ['store', () => make({ store: given }), /^store must be .*, not a string\.$/],

@@ -99,7 +99,7 @@ const CHANGED = (at: number) => ({
 });
 
 describe('a file is read', () => {
-  it('on from where it broke off, with pauses that double until a byte more has come', async () => {
+  it('on from where it was interrupted, with pauses that double until a byte more has come', async () => {
     const cuts = [whole('0123', {}, away()), part('', 'bytes 4-9/10'), away(), refusal(503, ServerError)];
     const { all, asked, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
     expect(await all()).toEqual(['0123456789']);
@@ -134,7 +134,7 @@ describe('a file is read', () => {
     const strict = reading([]);
     await strict.reader.begin(weak());
     expect(await errorOf(strict.rest())).toEqual(
-      interrupted('broke off after 4 bytes and cannot be resumed: the file has no strong entity tag'),
+      interrupted('was interrupted after 4 bytes and cannot be resumed: the file has no strong entity tag'),
     );
   });
 
@@ -194,13 +194,13 @@ describe('a download gives up', () => {
     const silent = () => [whole('0123'), ...Array.from({ length: 5 }, () => part('', 'bytes 4-9/10'))];
     const gone = reading(silent());
     expect(await errorOf(gone.all())).toEqual(
-      interrupted('broke off 6 times in a row, last after 4 of 10 bytes: the connection closed early'),
+      interrupted('was interrupted 6 times in a row, last after 4 of 10 bytes: the connection closed early'),
     );
     expect(gone.pauses).toEqual([250, 500, 1_000, 2_000, 4_000]);
     const cause = away();
     const answers = [whole('0123'), ...Array.from({ length: 5 }, () => cause)];
     expect(await errorOf(reading(answers).all())).toEqual(
-      interrupted('broke off 6 times in a row, last after 4 of 10 bytes', cause),
+      interrupted('was interrupted 6 times in a row, last after 4 of 10 bytes', cause),
     );
     expect(await errorOf(reading([part('x', 'bytes 7-9/10')]).all())).toEqual(
       interrupted('cannot begin: the service sent a part that was not requested'),
@@ -244,7 +244,7 @@ describe('a download gives up', () => {
     left.reader.cancel();
     expect(await rejection(left.rest())).toMatchObject({
       name: 'AbortError',
-      message: 'The output is no longer read.',
+      message: 'The output stream was canceled.',
     });
   });
 });

@@ -160,7 +160,7 @@ describe('a source is refused', () => {
   });
 
   it.each<[unknown, string]>([
-    [pieces('text'), 'A source must give bytes (Uint8Array), not string.'],
+    [pieces('text'), 'A source must yield bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
   ])('once it is read: %s', async (given, message) => {
     await expect(contentOf(recognizeSource(given))).rejects.toThrow(message);

@@ -47,7 +47,9 @@ it.each<[object | null, object]>([
 it('what is no upload, and a misspelt option, are refused before anything is sent', async () => {
   const { client, seen } = answering({});
   const file = new Blob(['x'], { type: 'image/png' });
-  await expect(client.uploads.put('upl_1' as never, file)).rejects.toThrow('upload must be what uploads.create gave');
+  await expect(client.uploads.put('upl_1' as never, file)).rejects.toThrow(
+    'upload must be what uploads.create returned',
+  );
   for (const call of [
     client.uploads.upload(file, { onprogress() {} } as never),
     client.uploads.put(record, file, { onprogress() {} } as never),

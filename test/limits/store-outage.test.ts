@@ -160,7 +160,7 @@ describe('a store that is unavailable', () => {
     const group = `account/limits/${LIMIT_NAME}`;
     await store.write(group, '0', { limit: { value: 'not ours', ttlMs: 60_000 } });
     await expect(clock.until(process().acquire())).rejects.toThrow(
-      `The store has something else under "${group}". Give gen-client a prefix of its own.`,
+      `The store has data of another program under "${group}". Pass a prefix that only gen-client uses.`,
     );
   });
 });

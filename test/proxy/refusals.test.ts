@@ -109,7 +109,7 @@ describe('a refused request', () => {
     const { status, body } = await app.post(...VIDEO);
     expect([status, body.code]).toEqual([500, expect.any(String)]);
     expect(app.errors).toMatchObject([
-      { message: 'authorize: it must return the user as { id }, with a non-empty string, or null.' },
+      { message: 'authorize must return the user as { id }, with a non-empty string, or null.' },
     ]);
   });
 

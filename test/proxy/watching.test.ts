@@ -31,7 +31,7 @@ describe('a ticket that the server makes', () => {
 
   it('needs a job and a user', async () => {
     const { app, job } = await openHeld();
-    await expect(app.proxy.ticket('', ANN)).rejects.toThrow('Pass a job or its id.');
+    await expect(app.proxy.ticket('', ANN)).rejects.toThrow('Pass a job or its ID.');
     for (const user of [undefined, {}, { id: '' }, { id: 7 }]) {
       await expect(app.proxy.ticket(job, user as never)).rejects.toThrow('proxy.ticket: user is missing. Pass { id }.');
     }

@@ -108,7 +108,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       await expect(client.jobs.get('job_1')).rejects.toMatchObject({ status: 404 });
       await expect(put(redisStore(redis.ioredis))).rejects.toMatchObject({
         name: 'ConnectionError',
-        message: expect.stringMatching(/^Redis refuses gen-client \(READONLY\): .* to the primary/),
+        message: expect.stringMatching(/^Redis rejected gen-client \(READONLY\): .* to the primary/),
       });
     } finally {
       await redis.ioredis.replicaof('NO', 'ONE');
@@ -226,11 +226,11 @@ function replying(...replies: unknown[]): RedisClient {
 }
 
 test.each([
-  ['NOPERM no', /NOPERM.*Give its user the commands eval, .*, and the keys and channels app:\*\.$/],
-  ["ERR The user executing the script can't run this command or subcommand", /Give its user the commands/],
-  ['ERR ACL failure in script: User app has no permissions to run', /Give its user the commands/],
+  ['NOPERM no', /NOPERM.*Allow its user the commands eval, .*, and the keys and channels app:\*\.$/],
+  ["ERR The user executing the script can't run this command or subcommand", /Allow its user the commands/],
+  ['ERR ACL failure in script: User app has no permissions to run', /Allow its user the commands/],
   ['WRONGPASS no', /Correct the user name and the password/],
-  ['Command failed: NOAUTH no', /Give the Redis client its password/],
+  ['Command failed: NOAUTH no', /Pass the password to the Redis client/],
   ['CROSSSLOT no', /Choose a prefix without braces/],
 ])('a Redis that refuses with "%s" says what to set up', async (said, message) => {
   const cause = new Error(said);
@@ -243,7 +243,9 @@ test.each([
 test('any other failure is handed on, and an answer of something else is none', async () => {
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
   await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
-  await expect(put(redisStore(replying(null)))).rejects.toThrow('Redis did not answer as its script does.');
+  await expect(put(redisStore(replying(null)))).rejects.toThrow(
+    'Redis returned an unexpected response to the script of redisStore.',
+  );
 });
 
 test('a refused subscription is tried again with the next connection', async () => {

@@ -78,7 +78,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   test.each(['ioredis', 'node-redis'])('that lacks a command of the script is told which, through %s', async (kind) => {
     const { message } = await refusalOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
     expect(message).toContain(
-      'Give its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe',
+      'Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe',
     );
   });
 

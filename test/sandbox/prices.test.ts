@@ -33,7 +33,7 @@ test('a function sees all that a price may depend on, and what it leaves open ha
 test('a function that gives no tokens is told of, and nothing is charged', async () => {
   const client = setUp({ prices: () => Number.NaN });
   const refused = await client.call('POST', '/v1/videos', { prompt });
-  expect([refused.status, refused.body.error.message]).toEqual([500, expect.stringContaining('prices must give')]);
+  expect([refused.status, refused.body.error.message]).toEqual([500, expect.stringContaining('prices must return')]);
   expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, balanceTokens: 1000 });
 });
 

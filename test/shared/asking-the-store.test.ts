@@ -29,7 +29,7 @@ describe('the answer of a store', () => {
     const error = await errorOf(boundedStore(answering(answer), virtualClock()).read('g', []));
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({
-      message: expect.stringContaining('The answer of store.read'),
+      message: expect.stringContaining('The result of store.read'),
       recovery: 'fix_setup',
     });
   });
@@ -48,7 +48,9 @@ describe('the answer of a store', () => {
     expect(error).toBeUndefined();
     await clock.advance(1);
     expect(error).toBeInstanceOf(ConnectionError);
-    expect(error).toMatchObject({ message: `The store did not answer within ${ms} ms` });
+    expect(error).toMatchObject({
+      message: `The store did not respond within ${ms} ms (timeoutMs). Check the connection, or raise timeoutMs.`,
+    });
   });
 
   it('counts in real time if the store is persistent, also for a client with a faster clock', async () => {

@@ -76,14 +76,14 @@ function flawed(flaw: string, now: () => number): Store {
 }
 
 const FLAWS = [
-  ['starts again', 'a version never comes again'],
+  ['starts again', 'a version is never reused'],
   ['old time', 'a new value has its own time to live'],
   ['silent deletion', 'a deletion takes the value away and changes the version'],
   ['whole seconds', 'to the millisecond and not in whole seconds'],
-  ['torn read', 'a read sees all of a write or nothing of it'],
+  ['torn read', 'a read returns all of a write or none of it'],
   ['old version', 'a write under a version that is no longer the present one'],
-  ['lost update', 'of 12 writers at once each update counts'],
-  ['version after the values', 'of 12 writers at once each update counts'],
+  ['lost update', 'of 12 concurrent writers, each update counts'],
+  ['version after the values', 'of 12 concurrent writers, each update counts'],
 ] as const;
 
 describe('a broken store', () => {
@@ -115,8 +115,8 @@ describe('a broken store', () => {
 
   it.each([
     ['a time in seconds', { read: inSeconds(memoryStore()) }, 'the time in milliseconds'],
-    ['publish alone', { publish: async () => {} }, 'publish and subscribe come together'],
-    ['values that were cut', { read: cutting(memoryStore()) }, 'a value is given back exactly'],
+    ['publish alone', { publish: async () => {} }, 'publish and subscribe are both present'],
+    ['values that were cut', { read: cutting(memoryStore()) }, 'read returns a value unchanged'],
     ['a read that fails', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
   ])(
     'with %s is told so',

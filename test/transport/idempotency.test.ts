@@ -42,7 +42,7 @@ describe('idempotencyKeyFrom', () => {
   });
 
   it.each<[unknown[], string]>([
-    [[], 'idempotencyKeyFrom needs at least one part, for example an order id.'],
+    [[], 'idempotencyKeyFrom needs at least one part, for example an order ID.'],
     [
       [Number.NaN],
       'idempotencyKeyFrom: each part must be a non-empty string or a finite number, not NaN. Pass your own IDs.',
@@ -77,7 +77,7 @@ describe('an idempotency key', () => {
     [{}, 'an object'],
   ])('%j in the params is refused by its name, which the body has', async (key, shown) => {
     const { client, seen } = stubbed(() => json(created()));
-    const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. idempotencyKeyFrom() makes one from your own ids.`;
+    const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. idempotencyKeyFrom() creates one from your own IDs.`;
     expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({
       name: 'GenError',
       message: `idempotency_key ${message}`,

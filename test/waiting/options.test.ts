@@ -50,7 +50,7 @@ describe('recover', () => {
       const error = await rejection(
         client.videos.createAndWait({ prompt: 'a fox' }, { recover: { [code]: rule } as never }),
       );
-      expect(String(error)).toContain(`recover.${code} must be a whole number of further tries`);
+      expect(String(error)).toContain(`recover.${code} must be a whole number of retries`);
       expect(seen).toEqual([]);
     }
   });

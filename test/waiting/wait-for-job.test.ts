@@ -98,7 +98,7 @@ describe('a wait', () => {
     });
     await clock.until(jobWaits.waitForJob('a', { onUpdate }));
     expect(onUpdate.mock.calls.map(([job]: [Job?]) => job?.status)).toEqual(['processing', 'completed']);
-    expect(warn).toHaveBeenCalledWith('onUpdate failed, and the wait for job a goes on: mine');
+    expect(warn).toHaveBeenCalledWith('onUpdate failed, and the wait for job a continues: mine');
   });
 
   it.each([
@@ -124,7 +124,7 @@ describe('a wait', () => {
     await expect(clock.until(jobWaits.waitForJob('a', { throwOnFailure: false }))).resolves.toMatchObject(final);
   });
 
-  const needs = 'waitForJob takes a job or its id.';
+  const needs = 'waitForJob takes a job or its ID.';
   const pass = 'Pass the `job` of what create returns: waitForJob(created.job).';
   it.each<[string, unknown, string]>([
     ['an empty id', '', needs],
@@ -270,7 +270,7 @@ describe('a webhook', () => {
 
   it.each([[undefined], [null], ['job_1'], [7]])('that is %o is refused with the call that gives an event', (odd) => {
     const { jobWaits } = setup({});
-    expect(() => jobWaits.notify(odd as never)).toThrow('notify takes the event that verifyWebhook gave');
+    expect(() => jobWaits.notify(odd as never)).toThrow('notify takes the event that verifyWebhook returned');
   });
 
   it('about a job nobody waits for, or of any odd shape, does nothing', async () => {

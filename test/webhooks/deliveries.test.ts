@@ -206,7 +206,9 @@ describe('with time held', () => {
       const { statusAfter, reports } = receiver({ ack, store: storeWith({ read: forEver }), on: { '*': listener } });
       expect(await statusAfter(1_990)).toBe('no answer');
       await pass(20);
-      expect(reports()).toEqual(['The store did not answer within 2000 ms']);
+      expect(reports()).toEqual([
+        'The store did not respond within 2000 ms (timeoutMs). Check the connection, or raise timeoutMs.',
+      ]);
       expect(await statusAfter(2_010)).toBe(500);
       expect(listener).not.toHaveBeenCalled();
     },
@@ -215,7 +217,7 @@ describe('with time held', () => {
   test('work that is done stays done when the store never notes it', async () => {
     const { statusAfter, reports } = receiver({ store: storeWith({ writes: [() => {}, forEver] }) });
     expect(await statusAfter(LEASE_MS + 10)).toBe(200);
-    expect(reports()).toEqual([expect.stringContaining('The store did not answer')]);
+    expect(reports()).toEqual([expect.stringContaining('The store did not respond')]);
   });
 
   test('work that failed stays failed when the store never gives it back', async () => {
@@ -223,7 +225,7 @@ describe('with time held', () => {
     const shared = storeWith({ writes: [() => {}, forEver] });
     const { statusAfter, reports } = receiver({ store: shared, on: { '*': fail } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
-    expect(reports()).toEqual(['disk full', expect.stringContaining('The store did not answer')]);
+    expect(reports()).toEqual(['disk full', expect.stringContaining('The store did not respond')]);
   });
 });
 

@@ -129,11 +129,11 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
   if (aspectRatio !== undefined) fields.ratio = aspectRatio;
   if (size !== undefined) {
     const ratio = ratioOf(size, modelId);
-    if (aspectRatio !== undefined) warnings.push(unsupported('size', 'aspectRatio was given and decides.'));
-    else if (ratio === undefined) warnings.push(unsupported('size', `${size} is none of the model's ratios.`));
+    if (aspectRatio !== undefined) warnings.push(unsupported('size', 'aspectRatio takes precedence.'));
+    else if (ratio === undefined) warnings.push(unsupported('size', `${size} is not one of the model's ratios.`));
     else {
       fields.ratio = ratio;
-      warnings.push({ type: 'compatibility', feature: 'size', details: `${size} was asked for as ratio ${ratio}.` });
+      warnings.push({ type: 'compatibility', feature: 'size', details: `${size} was sent as ratio ${ratio}.` });
     }
   }
   if (mask) {
@@ -163,7 +163,7 @@ export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
     const [width = 0, height = 0] = resolution.split('x').map(Number);
     const name = RESOLUTION_OF[Math.min(width, height)];
     if (name === undefined) {
-      warnings.push(unsupported('resolution', `${resolution} is none of 480p, 720p, 1080p and 4k.`));
+      warnings.push(unsupported('resolution', `${resolution} is not one of 480p, 720p, 1080p, and 4k.`));
     } else {
       fields.resolution = name;
       const ratio = ratioOf(resolution, modelId);

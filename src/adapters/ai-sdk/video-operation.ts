@@ -141,5 +141,5 @@ async function finish(
 function readOperation(operation: JSONValue): Operation {
   const { jobIds } = isFields(operation) ? operation : {};
   if (Array.isArray(jobIds) && jobIds.length > 0) return operation as object as Operation;
-  throw new GenError('operation must be what experimental_startVideo gave for this provider: { jobIds, webhook }.');
+  throw new GenError('operation must be what experimental_startVideo returned for this provider: { jobIds, webhook }.');
 }

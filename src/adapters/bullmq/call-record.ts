@@ -77,7 +77,7 @@ export function isCall(data: unknown): data is GenJobData {
 export function checkKey({ id = '' }: Pick<GenQueueJob, 'id'>): void {
   if (!isBareNumber(id)) return;
   throw new GenError(
-    `"${id}" is a number that BullMQ gave the record, so it cannot be an idempotency key. Pass a jobId to queue.queue.add, for example "order-17".`,
+    `"${id}" is a number that BullMQ assigned to the record, so it cannot be an idempotency key. Pass a jobId to queue.queue.add, for example "order-17".`,
   );
 }
 

@@ -158,7 +158,7 @@ async function proceed(work: Work): Promise<GenJobResult> {
       case 'fail':
         return failCall(work, run, errorOf(state, step));
       case 'store':
-        throw new GenError('A queued call does not store its file: onCompleted does.');
+        throw new GenError('A queued call does not store its file. Store it in onCompleted.');
     }
   }
 }

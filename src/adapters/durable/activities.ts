@@ -65,7 +65,9 @@ export type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
 async function stored(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {
   try {
     if (destination === undefined) {
-      throw new GenError('The run has store: true, but createActivities has no destination.');
+      throw new GenError(
+        'createActivities: destination is missing, and the run has store: true. Pass { destination }.',
+      );
     }
     return { type: 'stored', stored: await copyOutput(client, job, destination(job)) };
   } catch (error) {
@@ -85,7 +87,7 @@ async function withJobError(client: GenClient, event: RunEvent): Promise<RunEven
 
 function neededFields(input: Json, needed: readonly string[]): Record<string, unknown> {
   if (isFields(input) && needed.every((name) => input[name] !== undefined)) return input;
-  throw new GenError(`An activity needs ${needed.join(', ')}. Hand it the input that the run gives to call().`);
+  throw new GenError(`An activity needs ${needed.join(', ')}. Pass it the input that the run passes to call().`);
 }
 
 function toJson(value: RunEvent): Json {

@@ -138,7 +138,7 @@ function orFail<T>(engine: DurableEngine, work: () => T): T {
 function begin(options: GenerateOptions): JobRunState {
   option.checkOptions('generate', GENERATE_OPTIONS, options);
   for (const [name, example] of NEEDED) {
-    if (options?.[name] === undefined) throw new GenError(`generate needs ${name}, for example ${example}.`);
+    if (options?.[name] === undefined) throw new GenError(`generate: ${name} is missing. Pass ${example}.`);
   }
   const { key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = options;
   return startRun({ key, shortKey: shortenKey(key), rules: lastingRules({ timeoutMs, recover, stores: store }) });
@@ -153,9 +153,7 @@ const NEEDED = [
 /** What the engine remembers of an activity. */
 function rememberedEvent(output: Json): RunEvent {
   if (isFields(output) && EVENTS.includes(String(output.type))) return output as RunEvent;
-  throw new GenError(
-    'The engine gave back something that is not the result of an activity. Return it from call() as it is.',
-  );
+  throw new GenError('generate: call() did not return the result of the activity. Return it unchanged.');
 }
 
 const EVENTS: readonly string[] = ['job', 'failed', 'stored'];

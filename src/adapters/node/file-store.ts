@@ -152,7 +152,7 @@ function openStores(): Map<string, FileStore> {
 
 function pathOf(path: string | URL): string {
   const given = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
-  if (given === ':memory:') throw new GenError('fileStore(path): ":memory:" is no file. Use memoryStore().');
+  if (given === ':memory:') throw new GenError('fileStore(path): ":memory:" is not a file. Use memoryStore().');
   if (typeof given === 'string' && given !== '' && !given.includes('\0')) return resolve(given);
   throw new GenError(`fileStore(path) takes a path or a file: URL, not ${show(given)}.`);
 }

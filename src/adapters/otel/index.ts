@@ -81,11 +81,11 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
 /** Makes the instruments. Times are in seconds, as the semantic conventions have them. */
 function createMeters(meter: Meter) {
   const duration = meter.createHistogram('gen_client.job.duration', {
-    description: 'Time from the creation of a job to its end, by the clock of the service.',
+    description: "Time from a job's creation to its end, by the service's clock.",
     unit: 's',
   });
   const tokens = meter.createCounter('gen_client.tokens', {
-    description: 'Tokens of money that the service has quoted or charged.',
+    description: 'Tokens that the service quoted or charged.',
     unit: '{token}',
   });
   const balance = meter.createGauge('gen_client.balance', {
@@ -93,12 +93,12 @@ function createMeters(meter: Meter) {
     unit: '{token}',
   });
   const limitWait = meter.createHistogram('gen_client.limit.wait', {
-    description: 'Time that calls have waited for a rate limit.',
+    description: 'Time that calls waited for a rate limit.',
     unit: 's',
   });
-  const polls = meter.createCounter('gen_client.polls', { description: 'Reads of jobs.', unit: '{request}' });
+  const polls = meter.createCounter('gen_client.polls', { description: 'Polls of jobs.', unit: '{request}' });
   const retries = meter.createCounter('gen_client.retries', {
-    description: 'Attempts after the first one of a call.',
+    description: 'Attempts of a call after its first.',
     unit: '{request}',
   });
   return {

@@ -168,7 +168,7 @@ class ProxyServer<User extends ProxyUser> {
     const verb = new URL(url).pathname.split('/').findLast((part) => part !== '') ?? '';
     if (method === 'OPTIONS') return preflightResponse(request, this.#origins);
     if (verb === 'file') return this.#file(request);
-    if (!this.#exists(verb)) throw new Refused(404, 'not_found', 'There is no such address.');
+    if (!this.#exists(verb)) throw new Refused(404, 'not_found', 'This address does not exist.');
     if (method !== 'POST') throw new Refused(405, 'method_not_allowed', 'Use POST.', { headers: { allow: 'POST' } });
     requireOwnPage(request, this.#origins);
     const user = await this.#user(request, verb);
@@ -196,7 +196,7 @@ class ProxyServer<User extends ProxyUser> {
     const user = await authorize(request);
     if (!user) throw new Refused(401, 'unauthorized', 'Sign in first.');
     if (typeof user.id !== 'string' || user.id === '') {
-      throw new GenError('authorize: it must return the user as { id }, with a non-empty string, or null.');
+      throw new GenError('authorize must return the user as { id }, with a non-empty string, or null.');
     }
     // A wait continues once the limit allows it. A click is over.
     if (limit && !(await limit({ user, verb }))) throw tooMany('requests', verb === 'watch');

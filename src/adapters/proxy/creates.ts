@@ -65,7 +65,11 @@ export class Creates<User extends ProxyUser> {
     const digest = digestOf(verb, input);
     const known = this.#keys.get(key);
     if (known && known.digest !== digest) {
-      throw new Refused(400, 'idempotency_key_reused', 'This key was used with another input. Use a new one.');
+      throw new Refused(
+        400,
+        'idempotency_key_reused',
+        'This key was already used with a different input. Use a new one.',
+      );
     }
     if (known) return known.created;
     const created = open.during(user.id, () => this.#send({ verb, input, key }, user));

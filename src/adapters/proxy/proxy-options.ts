@@ -120,7 +120,7 @@ const PROXY_OPTIONS = z.strictObject({
     (value) => value instanceof Object && 'waitForJob' in value,
   ),
   secret: z.custom<string>(areSecrets, {
-    error: `a string of ${LEAST_SECRET} characters or more, or a list of up to 8 of them`,
+    error: `a string of ${LEAST_SECRET} characters or more, or a list of up to 8 such strings`,
     params: { hides: 'everything' },
   }),
   authorize: option.requiredObject(

@@ -151,7 +151,7 @@ async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promi
   try {
     return await call;
   } catch (error) {
-    throw signal.aborted ? new Refused(499, 'page_left', 'The page has left.') : error;
+    throw signal.aborted ? new Refused(499, 'page_left', 'The page closed the connection.') : error;
   }
 }
 

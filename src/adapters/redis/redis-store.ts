@@ -119,7 +119,8 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
     async read(group, keys) {
       const reply: unknown = await ask(keysOf(group, keys), ['read']);
       const [version, nowMs, ...found] = Array.isArray(reply) ? reply.map(String) : [];
-      if (version === undefined) throw new GenError('Redis did not answer as its script does.');
+      if (version === undefined)
+        throw new GenError('Redis returned an unexpected response to the script of redisStore.');
       const values: Record<string, string> = Object.create(null);
       for (const [at, key] of keys.entries()) if (found[at]?.startsWith('=')) values[key] = found[at].slice(1);
       return { version, nowMs: Number(nowMs), values };
@@ -184,14 +185,14 @@ const REFUSALS: readonly { readonly code: string; readonly said: RegExp; fix(pre
     // A command that is denied inside a script has no code of its own.
     said: /\bNOPERM\b|user executing the script can't |ACL failure in script/,
     fix: (prefix) =>
-      `Give its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels ${prefix}*.`,
+      `Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels ${prefix}*.`,
   },
   {
     code: 'WRONGPASS',
     said: /\bWRONGPASS\b/,
     fix: () => 'Correct the user name and the password of the Redis client.',
   },
-  { code: 'NOAUTH', said: /\bNOAUTH\b/, fix: () => 'Give the Redis client its password.' },
+  { code: 'NOAUTH', said: /\bNOAUTH\b/, fix: () => 'Pass the password to the Redis client.' },
   { code: 'CROSSSLOT', said: /\bCROSSSLOT\b/, fix: () => 'Choose a prefix without braces.' },
 ];
 
@@ -206,11 +207,11 @@ function redisRefusal(error: unknown, prefix: string): GenError | undefined {
   }
   // After a failover, the server that a client still reaches is a replica until it connects anew.
   if (/\bREADONLY\b/.test(message)) {
-    const fix = 'a replica cannot be written to, so connect the Redis client to the primary';
-    return new ConnectionError(`Redis refuses gen-client (READONLY): ${fix}`, { cause: error });
+    const fix = 'a replica is read-only, so connect the Redis client to the primary';
+    return new ConnectionError(`Redis rejected gen-client (READONLY): ${fix}`, { cause: error });
   }
   const refusal = REFUSALS.find(({ said }) => said.test(message));
-  return refusal && setupError(`Redis refuses gen-client (${refusal.code}). ${refusal.fix(prefix)}`, error);
+  return refusal && setupError(`Redis rejected gen-client (${refusal.code}). ${refusal.fix(prefix)}`, error);
 }
 
 // The Redis clients that people use, as one: their scripts and subscriptions. None is imported.

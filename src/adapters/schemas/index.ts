@@ -81,7 +81,7 @@ export function pickParams<S extends z.ZodRawShape, K extends keyof S & string>(
   if (check === undefined) throw new GenError(mustBe('pickParams: params', 'a schema of gen-client/schemas', params));
   const missing = fields.find((field) => !(field in params.shape));
   if (missing !== undefined) {
-    throw new GenError(`pickParams: there is no field "${missing}". ${didYouMean(missing, Object.keys(params.shape))}`);
+    throw new GenError(`pickParams: unknown field "${missing}". ${didYouMean(missing, Object.keys(params.shape))}`);
   }
   const needsPrompt = !fields.some((field) => field === 'content');
   const picked = fields.map((field) => {

@@ -249,7 +249,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     if (!isWhole) return this.#error('body_not_read', 'resolved the put without reading all of the body');
     if (!isFields(answer) || answer.ok !== false || typeof answer.status !== 'number') return undefined;
     const { status } = answer;
-    return this.#error(`http_${status}`, `answered the put with HTTP status ${status}`, { status });
+    return this.#error(`http_${status}`, `answered the PUT with HTTP status ${status}`, { status });
   }
 
   async afterFailure(thrown: unknown): Promise<void> {
@@ -280,7 +280,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   /** A request to the store, which fails if the store is idle for too long. Its time is real, also in a sandbox. */
   async #attempt<T>(send: (deadline: Deadline) => Promise<T>): Promise<T> {
     const { signal, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
-    const late = () => this.#error('timeout', `did nothing for ${timeoutMs} ms (timeoutMs)`);
+    const late = () => this.#error('timeout', `made no progress for ${timeoutMs} ms (timeoutMs)`);
     const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
     try {
       return await deadline.race(Promise.resolve().then(() => send(deadline)));
@@ -290,7 +290,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   }
 
   #taken(cause?: StorageError): StorageError {
-    const what = 'holds another object under this name. Pass overwrite: true to replace it';
+    const what = 'already contains another object at this key. Pass overwrite: true to replace it';
     return this.#error('object_exists', what, { status: 412, cause });
   }
 

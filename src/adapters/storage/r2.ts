@@ -63,7 +63,7 @@ export function r2(bucket: R2BucketLike, key: string): OutputDestination & Outpu
         ...(!overwrite && { onlyIf: { etagDoesNotMatch: '*' } }),
       });
       if (object) return { etag: object.httpEtag };
-      throw new StorageError('The store "r2" holds an object there.', {
+      throw new StorageError('The store "r2" already contains an object at this key.', {
         code: 'object_exists',
         status: 412,
         store: 'r2',

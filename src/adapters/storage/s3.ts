@@ -153,7 +153,7 @@ class S3Sender {
     const response = await this.ask('HEAD', {}, signal);
     if (response.ok && response.headers.has('etag')) return response;
     if (response.ok) {
-      const what = 'is no S3 store: it answers a HEAD without an ETag. Check endpoint';
+      const what = 'is not an S3 store: it answers HEAD without an ETag. Check endpoint';
       throw this.#error('not_s3', what, { status: response.status });
     }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
@@ -220,7 +220,7 @@ class S3Sender {
     if (this.#mayLook) throw this.#repeat('does not support If-None-Match', status);
     throw this.#error(
       'cannot_check',
-      'does not support If-None-Match, and the credentials may not look at the object. Allow them GetObject and ListBucket, or pass overwrite: true',
+      'does not support If-None-Match, and the credentials cannot read the object. Allow them GetObject and ListBucket, or pass overwrite: true',
       { status },
     );
   }
@@ -258,7 +258,7 @@ class S3Sender {
     } catch (cause) {
       init.signal?.throwIfAborted();
       if (isRedirectFailure(cause)) throw cause;
-      throw this.#error('unreachable', 'did not answer: the connection failed', { cause });
+      throw this.#error('unreachable', 'did not respond: the connection failed', { cause });
     }
   }
 
@@ -266,7 +266,7 @@ class S3Sender {
     const { credentials } = this.#options;
     const given = typeof credentials === 'function' ? await credentials() : credentials;
     if (isCredentials(given)) return given;
-    throw new GenError('The function credentials must give an object with accessKeyId and secretAccessKey.');
+    throw new GenError('credentials must return an object with accessKeyId and secretAccessKey.');
   }
 
   /** Notes where the store sends a request to; false for an answer that is not a temporary redirect. */
@@ -324,13 +324,13 @@ async function storeRefusal(response: Response): Promise<S3Refusal> {
 const S3_OPTIONS = optionsOf({
   bucket: required('the name of a bucket', (bucket) => isText(bucket) && !/[/\s?#]/.test(bucket)),
   key: required(
-    'a non-empty string of whole characters, without "." and ".." in its path',
+    'a non-empty string of valid Unicode, without "." or ".." in its path',
     (key) => isText(key) && !/(^|\/)\.{1,2}(\/|$)|\p{Surrogate}/u.test(key),
   ),
   endpoint: secret('an absolute http(s) URL without credentials, query and hash', isEndpoint),
   region: text,
   credentials: requiredObject(
-    'an object with accessKeyId and secretAccessKey, or a function that gives one',
+    'an object with accessKeyId and secretAccessKey, or a function that returns one',
     (value) => typeof value === 'function' || isCredentials(value),
   ),
   headers,
@@ -345,7 +345,7 @@ function refuseBucketIn({ endpoint, bucket }: S3Options): void {
   // Behind a longer path the name may be the store's own, as in Supabase's "/storage/v1/s3".
   if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
   const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
-  throw new GenError(`endpoint contains the bucket "${bucket}", which is added by itself: leave ${part} off.`);
+  throw new GenError(`endpoint contains the bucket "${bucket}", which is added automatically. Leave ${part} off.`);
 }
 
 function isCredentials(value: unknown): value is S3Credentials {

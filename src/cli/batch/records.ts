@@ -124,7 +124,7 @@ export async function saveFile(
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory()) throw new UsageError(`"${path}" is a directory, so no file can have that name.`);
   if (stats && !overwrite) {
-    const taken = `"${path}" is already there. Pass --force to replace it.`;
+    const taken = `"${path}" already exists. Pass --force to replace it.`;
     throw new DownloadError(taken, { jobId: job.id, code: 'file_exists' });
   }
   // What a crash leaves there belongs to the job.
@@ -159,7 +159,7 @@ export function refuseTaken(
       const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() === true;
       if (records.of(row).path === path || (force && isFile)) continue;
       const fix = isFile ? 'Pass --force to replace it, or give' : 'Give';
-      faults.push(`line ${line}: "${path}" is there already. ${fix} the row another id.`);
+      faults.push(`line ${line}: "${path}" already exists. ${fix} the row another id.`);
     }
   }
   if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));

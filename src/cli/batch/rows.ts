@@ -118,7 +118,7 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
     throw new UsageError(`id "${id}" is the name of a device on Windows. Give the row another id.`);
   }
   if (label !== undefined && !(typeof label === 'string' && label !== '')) {
-    throw new UsageError('label must be a non-empty text.');
+    throw new UsageError('label must be a non-empty string.');
   }
   const call = callNamed(callName);
   const params = withSources('params' in rest ? onlyParams(rest) : rest, at);
@@ -143,14 +143,14 @@ function onlyParams({ params, ...others }: Fields): Fields {
   return params;
 }
 
-/** The params with a source for each file in a field that takes upload ids. Paths are relative to the prompts file. */
+/** The params with a source for each file in a field that takes upload IDs. Paths are relative to the prompts file. */
 function withSources(
   params: Fields,
   { folder, sources }: { readonly folder: string; readonly sources: Sources },
 ): Fields {
   const sourceOf = (text: string) => {
     const { kind, path } = referenceIn(text, folder);
-    if (kind === 'url') throw new UsageError(`"${text}" is a URL, which goes into the field for URLs.`);
+    if (kind === 'url') throw new UsageError(`"${text}" is a URL. Pass it in the field for URLs.`);
     if (kind === 'upload') return text;
     const source = sources.get(path) ?? fromPath(path);
     sources.set(path, source);
@@ -265,7 +265,7 @@ function checkedColumns(names: readonly string[]): string[] {
   }
   const repeated = columns.find((name, at) => name !== '' && columns.indexOf(name) !== at);
   if (repeated === undefined) return columns;
-  throw new UsageError(`the column "${repeated}" stands twice. Leave one of them out.`);
+  throw new UsageError(`the column "${repeated}" appears twice. Remove one of them.`);
 }
 
 function readJson(text: string): unknown {

@@ -79,8 +79,8 @@ const LOST_TRIES = 3;
 const RESUBMITTED = 'reference_asset_pending';
 
 const LEFT_OUT = {
-  batch_stopped: 'The batch was stopped. A later run takes up what was sent.',
-  budget_exceeded: 'It would pass --max-tokens.',
+  batch_stopped: 'The batch was stopped. The next run resumes the jobs that were sent.',
+  budget_exceeded: 'It would exceed --max-tokens.',
 };
 
 const NO_LIMIT = 1_000_000_000;

@@ -28,7 +28,7 @@ const ROWS_AT_ONCE = 100;
 export function batchCommand(open: OpenSession): Command {
   const command = new Command('batch')
     .description(
-      'Make a job of each row of a JSONL or CSV file and save the files. Run it again to go on after an interruption: no row is paid for twice.',
+      'Create a job for each row of a JSONL or CSV file, and save the files. Run it again to resume after an interruption; no row is charged twice.',
     )
     .argument(
       '<prompts>',
@@ -36,16 +36,16 @@ export function batchCommand(open: OpenSession): Command {
     )
     .option(
       '--name <name>',
-      'names the batch: another name makes all jobs anew; needed for standard input and pipes (one that ends in .csv is CSV)',
+      'name of the batch: a new name creates all jobs again; required for standard input and pipes (a name that ends in .csv means CSV)',
       parseName,
     )
-    .option('-o, --out <dir>', 'save the files in this directory; it is made')
-    .option('--max-tokens <tokens>', 'start no row that would pass this sum, over all runs of the batch', parseCount)
-    .option('--concurrency <rows>', "rows at once; the account's limits hold in any case", parseCount, ROWS_AT_ONCE)
+    .option('-o, --out <dir>', 'save the files in this directory, which is created if missing')
+    .option('--max-tokens <tokens>', 'create no job that would exceed this sum over all runs of the batch', parseCount)
+    .option('--concurrency <rows>', "concurrent rows; the account's limits always apply", parseCount, ROWS_AT_ONCE)
     .option('--retry-failed', 'make a new job for rows whose job has failed')
     .option('-f, --force', 'replace files of another content')
-    .option('--timeout <time>', 'stop waiting for a row after 90s, 30m, 1h or "none" (default: 30m)', parseTimeout)
-    .option('--poll <time>', 'how often to look (default: what suits the kind of job)', parseTime);
+    .option('--timeout <time>', 'stop waiting for a row after 90s, 30m, 1h, or "none" (default: 30m)', parseTimeout)
+    .option('--poll <time>', 'poll interval (default: depends on the kind of job)', parseTime);
   withExamples(command, [
     'batch prompts.jsonl --out out/',
     'batch prompts.jsonl --out out/ --max-tokens 500',
@@ -56,12 +56,12 @@ export function batchCommand(open: OpenSession): Command {
 }
 
 function parseCount(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Give a whole number, 0 or more.');
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Pass a whole number, 0 or more.');
   return Number(text);
 }
 
 function parseName(text: string): string {
-  if (!/^(?!\.)[\w.-]{1,100}$/.test(text)) throw new InvalidArgumentError('Give letters, digits, "-", "_" and ".".');
+  if (!/^(?!\.)[\w.-]{1,100}$/.test(text)) throw new InvalidArgumentError('Pass letters, digits, "-", "_", and ".".');
   return text;
 }
 
@@ -117,7 +117,7 @@ async function readPrompts({ host }: Session, path: string, name: string | undef
 
 async function targetOf({ out, force }: BatchFlags): Promise<BatchTarget> {
   if (out === undefined) throw new UsageError('The output directory is missing. Pass --out <directory>.');
-  if (out === '-') throw new UsageError('--out: a batch has several files. Give a directory, such as "out/".');
+  if (out === '-') throw new UsageError('--out: a batch has several files. Pass a directory, such as "out/".');
   await makeDirectory(out);
   checkDirectory(out);
   return { out, force: force === true };
@@ -148,7 +148,7 @@ function sayWhatIsLeft(
   if (results.some(isRejected))
     terminal.note('Nothing was created for rejected rows. Change them, and run the command again.');
   if (results.some(isOpen)) terminal.note(`Continue with: ${command}`);
-  if (results.some(isFailedJob)) terminal.note(`Make new jobs for those that failed with: ${command} --retry-failed`);
+  if (results.some(isFailedJob)) terminal.note(`Retry the failed rows with: ${command} --retry-failed`);
 }
 
 function commandOf(path: string, { name, out }: BatchFlags): string {

@@ -56,13 +56,13 @@ function making(command: Command, open: OpenSession, { call, words, flags }: Cre
 const EDIT_MODELS = Object.entries(MODELS).flatMap(([alias, model]) =>
   'edits' in model && model.edits ? [alias] : [],
 );
-const IMAGE = 'reference image: file, URL or upload id; again for more';
+const IMAGE = 'reference image: file, URL, or upload ID; repeatable';
 const DURATION: Param = ['-d, --duration <seconds>', "one of the model's durations", 'duration', parseNumber];
-const RESOLUTION: Param = ['--resolution <name>', '480p, 720p, 1080p or 4k, where the model offers it', 'resolution'];
-const STANDARD_OR_HIGH: Param = ['--resolution <name>', 'standard or high, where the model offers it', 'resolution'];
+const RESOLUTION: Param = ['--resolution <name>', '480p, 720p, 1080p, or 4k, if the model supports it', 'resolution'];
+const STANDARD_OR_HIGH: Param = ['--resolution <name>', 'standard or high, if the model supports it', 'resolution'];
 const CHARACTER: Param = [
   '--character <id>',
-  'registered character, by id or slug; again for more',
+  'registered character, by ID or slug; repeatable',
   'character_ids',
   collect,
 ];
@@ -73,7 +73,9 @@ const AUDIO: readonly Param[] = [
 ];
 
 export function videoCommand(open: OpenSession): Command {
-  const command = new Command('video').description('Make a video from a prompt. Local files are uploaded on the way.');
+  const command = new Command('video').description(
+    'Create a video from a prompt. Local files are uploaded automatically.',
+  );
   withExamples(command, [
     'video "a fox at dawn" --model svc-video-pro --duration 5 --ratio 16:9 --image fox.png --out fox.mp4',
     'video "the sun sets" --first-frame start.png --last-frame end.png --out .',
@@ -96,8 +98,8 @@ export function videoCommand(open: OpenSession): Command {
       ['-i, --image <source>', IMAGE, images, collect],
       ['--first-frame <source>', 'image the video starts with', first],
       ['--last-frame <source>', 'image the video ends with', last],
-      ['--clip <source>', 'clip that guides motion or camera; again for more', clips, collect],
-      ['--sound <source>', 'audio that guides voice, music or timing; again for more', sounds, collect],
+      ['--clip <source>', 'clip that guides motion or camera; repeatable', clips, collect],
+      ['--sound <source>', 'audio that guides voice, music, or timing; repeatable', sounds, collect],
       CHARACTER,
       ...AUDIO,
       ['--seed <number>', 'fixes the seed for a similar result', 'seed', parseNumber],
@@ -109,7 +111,9 @@ export function videoCommand(open: OpenSession): Command {
 }
 
 export function imageCommand(open: OpenSession): Command {
-  const command = new Command('image').description('Make an image from a prompt. Local files are uploaded on the way.');
+  const command = new Command('image').description(
+    'Create an image from a prompt. Local files are uploaded automatically.',
+  );
   withExamples(command, [
     'image "a fox, woodcut" --model svc-image-pro --ratio 3:4 --resolution high --out fox.png',
     'image "the same fox, asleep" --image fox.png --out .',
@@ -130,7 +134,7 @@ export function imageCommand(open: OpenSession): Command {
 
 export function editCommand(open: OpenSession): Command {
   const command = new Command('edit').description(
-    'Transform, restyle or extend a video. A local file is uploaded on the way.',
+    'Transform, restyle, or extend a video. A local file is uploaded automatically.',
   );
   withExamples(command, [
     'edit clip.mp4 "make it snow" --out snow.mp4',
@@ -139,12 +143,12 @@ export function editCommand(open: OpenSession): Command {
   return making(command, open, {
     call: 'videoEdits',
     words: [
-      ['<source>', 'the video: file, URL or upload id', { uploads: 'source_video_upload_id', urls: 'video' }],
+      ['<source>', 'the video: file, URL, or upload ID', { uploads: 'source_video_upload_id', urls: 'video' }],
       ['<prompt>', 'what to change, and what to keep', 'prompt'],
     ],
     flags: [
       ['-m, --model <alias>', EDIT_MODELS.join(', '), 'model', undefined, DEFAULT_VIDEO_MODEL],
-      ['--mode <mode>', 'transform, restyle or extend', 'edit_mode'],
+      ['--mode <mode>', 'transform, restyle, or extend', 'edit_mode'],
       DURATION,
       ['-r, --ratio <ratio>', "aspect ratio (default: the source's)", 'ratio'],
       RESOLUTION,
@@ -155,7 +159,7 @@ export function editCommand(open: OpenSession): Command {
 }
 
 export function characterImageCommand(open: OpenSession): Command {
-  const command = new Command('create').description('Make a one-off character image.');
+  const command = new Command('create').description('Create a one-off character image.');
   withExamples(command, ['character create Mira "red hair, green coat, ink drawing" --out mira.png']);
   return making(command, open, {
     call: 'characters',

@@ -15,9 +15,12 @@ import { type Session, variable } from '../session.js';
 export function doctorCommand(open: OpenSession): Command {
   const command = new Command('doctor')
     .description(
-      'Check base URL, clock, key, scopes and a webhook receiver. Costs no token: it reads, and sends requests that can only be refused.',
+      'Check base URL, clock, key, scopes, and a webhook receiver. Costs no tokens: it sends GET requests, and creates that the service must reject.',
     )
-    .option('--webhook <url>', 'your receiver: gets a signed, a forged and an old event of the type "doctor.ping"');
+    .option(
+      '--webhook <url>',
+      'your receiver, which receives a signed, a forged, and an old event of type "doctor.ping"',
+    );
   withExamples(command, ['doctor', 'doctor --webhook https://app.example/webhooks', 'doctor --json | jq .checks']);
   return runCommand<{ webhook?: string }>(command, open, async (session, _, { webhook }) => {
     if (webhook !== undefined && !/^https?:$/.test(URL.canParse(webhook) ? new URL(webhook).protocol : '')) {
@@ -86,12 +89,12 @@ async function checkService(client: GenClient, signal: AbortSignal): Promise<Che
     const { data, response } = await client.models.list({ signal }).withResponse();
     const durationMs = systemClock.now() - begun;
     const models = data.models.length;
-    if (models === 0) return [says('failed', 'It lists no models. Is this the base URL of the service?')];
-    const message = `It answers in ${Math.round(durationMs)} ms and lists ${models} models.`;
+    if (models === 0) return [says('failed', 'It lists no models. Check the base URL.')];
+    const message = `It responded in ${Math.round(durationMs)} ms and lists ${models} models.`;
     return [says('ok', message, { models }), clockCheck(response.headers.get('date'), begun + durationMs / 2)];
   } catch (error) {
     signal.throwIfAborted();
-    return [says('failed', rateLimitIn(error) ?? `${messageOf(error)} Is this the base URL of the service?`)];
+    return [says('failed', rateLimitIn(error) ?? `${messageOf(error)} Check the base URL.`)];
   }
 }
 
@@ -103,7 +106,7 @@ function clockCheck(header: string | null, now: number): Check {
   const skewS = Math.round((now - date - 500) / 1000);
   const off = Math.abs(skewS);
   const direction = skewS < 0 ? 'behind' : 'ahead of';
-  const message = `This machine is ${off} s ${direction} the service; webhooks are refused from ${WINDOW_S} s on.`;
+  const message = `This machine is ${off} s ${direction} the service; webhooks are rejected from ${WINDOW_S} s on.`;
   if (off >= WINDOW_S) return says('failed', `${message} Set the clock.`, { skewS });
   return says(off >= NOTED_SKEW_S ? 'warning' : 'ok', message, { skewS });
 }
@@ -119,7 +122,7 @@ async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check[]
   }
   if (!NotFoundError.isInstance(error) && code !== 'scope_missing') {
     return [
-      says('failed', rateLimitIn(error) ?? `The answer for an unknown job does not tell: ${messageOf(error)}`, {
+      says('failed', rateLimitIn(error) ?? `The response for an unknown job is inconclusive: ${messageOf(error)}`, {
         code,
       }),
     ];
@@ -161,7 +164,7 @@ async function scopesCheck(client: GenClient, signal: AbortSignal, unknownJob: u
   }
   const denied = permissions.flatMap(({ operation, allowed }) => (allowed ? [] : [operation]));
   const says = about('scopes');
-  if (denied.length > 0) return says('warning', `The key may not: ${denied.join(', ')}.`, { permissions });
+  if (denied.length > 0) return says('warning', `The key does not permit: ${denied.join(', ')}.`, { permissions });
   return says('ok', 'The key has every scope that this package uses.', { permissions });
 }
 
@@ -195,7 +198,7 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
   const stamp = Math.floor(begun / 1000);
   const send = async (options: { readonly secret: string; readonly timestamp: number }): Promise<unknown> => {
     const init = { method: 'POST', ...(await signWebhook(event, options)), redirect: 'manual' } as const;
-    const late = () => new GenError(`no answer within ${PING_TIMEOUT_MS / 1000} s`);
+    const late = () => new GenError(`no response within ${PING_TIMEOUT_MS / 1000} s`);
     const deadline = startDeadline({ clock: systemClock, ms: PING_TIMEOUT_MS, signal, late });
     try {
       const response = await fetch(url, { ...init, signal: deadline.signal });
@@ -209,18 +212,19 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
     }
   };
   const signed = await send({ secret, timestamp: stamp });
-  if (!(signed instanceof Response)) return says('failed', `${url} does not answer: ${messageOf(signed)}`);
+  if (!(signed instanceof Response)) return says('failed', `${url} does not respond: ${messageOf(signed)}`);
   const { status } = signed;
   const facts = { url, httpStatus: status, durationMs: Math.round(systemClock.now() - begun) };
   if (!signed.ok) {
-    return says('failed', `A signed event was answered with ${status}. Does it have the same secret?`, facts);
+    return says('failed', `It answered a signed event with ${status}. Check that it has the same secret.`, facts);
   }
   const forged = await send({ secret: `not ${secret}`, timestamp: stamp });
   const old = await send({ secret, timestamp: stamp - OLD_S });
   const isTaken = (answer: unknown) => answer instanceof Response && answer.ok;
   const taken = [isTaken(forged) ? 'a forged event' : [], isTaken(old) ? 'an event of 301 s ago' : []].flat();
-  if (taken.length > 0) return says('failed', `The receiver also takes ${taken.join(' and ')}. Verify events.`, facts);
-  const message = `A signed event was answered with ${status} in ${facts.durationMs} ms; a forged and an old one were refused.`;
+  if (taken.length > 0)
+    return says('failed', `The receiver also accepts ${taken.join(' and ')}. Verify events.`, facts);
+  const message = `It answered a signed event with ${status} in ${facts.durationMs} ms; and rejected a forged and an old one.`;
   if (!isOutOfReach(url)) return says('ok', message, facts);
   return says('warning', `${message} The service itself needs a public https URL.`, facts);
 }

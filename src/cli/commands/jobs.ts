@@ -17,7 +17,7 @@ import { checkOutputPath, saveTo } from '../target.js';
 import { megabytes } from '../terminal.js';
 
 export function jobCommand(open: OpenSession): Command {
-  const command = new Command('job').description('Show a job as it stands.').argument('<job>', 'job id');
+  const command = new Command('job').description('Show a job.').argument('<job>', 'job id');
   withExamples(command, ['job job_123', 'job job_123 --json | jq -r .job.status']);
   return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const job = await client().jobs.get(id, { signal });
@@ -27,7 +27,7 @@ export function jobCommand(open: OpenSession): Command {
 
 export function downloadCommand(open: OpenSession): Command {
   const command = new Command('download')
-    .description("Save a finished job's file, into the working directory unless --out says otherwise.")
+    .description("Save a finished job's file in the working directory, or at --out.")
     .argument('<job>', 'job id');
   withExamples(addSaveFlags(command), [
     'download job_123',
@@ -44,7 +44,7 @@ export function downloadCommand(open: OpenSession): Command {
 
 export function waitCommand(open: OpenSession): Command {
   const command = new Command('wait')
-    .description('Wait until jobs have ended. Fails with 1 when one did not complete.')
+    .description('Wait until jobs have ended. Exits with 1 if one did not complete.')
     .argument('<job...>', 'job ids');
   withExamples(addWaitFlags(command), [
     'wait job_123 --out fox.mp4',
@@ -115,17 +115,17 @@ async function saveAll(
   if (failures.length > 0) {
     session.next = undefined;
     const named = failures.map((failed) => failed.id).join(', ');
-    throw new GenError(`Not all jobs came to a result: ${named}.`, { cause: failures[0]?.error });
+    throw new GenError(`Some jobs did not finish: ${named}.`, { cause: failures[0]?.error });
   }
   terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : []);
 }
 
-const NOTHING_LEFT = 'Nothing is left to do.';
+const NOTHING_LEFT = 'Nothing to resume.';
 
 export function jobsCommand(open: OpenSession): Command {
   const command = new Command('jobs')
     .description(
-      'List the creates of a store that are not done: of a program that uses fileStore, or of a batch. Needs no key.',
+      'List the unfinished creates of a store, from a program that uses fileStore or from a batch. Needs no key.',
     )
     .argument('<file>', 'the file of the store');
   withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
@@ -160,7 +160,7 @@ function createLine(
 export function resumeCommand(open: OpenSession): Command {
   const command = new Command('resume')
     .description(
-      'Take up what a crash has interrupted: send creates whose outcome is unknown again under their own keys, wait for the jobs, and save their files.',
+      'Resume after a crash: send creates with an unknown outcome again under their own keys, wait for the jobs, and save their files.',
     )
     .argument('<file>', 'the file of the store');
   withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);

@@ -16,9 +16,9 @@ import { characterImageCommand } from './create.js';
 
 export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
-    .description('Upload files for use as references or sources; prints their upload ids.')
+    .description('Upload files for use as references or sources; prints their upload IDs.')
     .argument('<file...>', 'files on this machine')
-    .option('--mime-type <type>', 'media type, where neither name nor content tells it')
+    .option('--mime-type <type>', 'media type, if neither name nor content shows it')
     .addOption(new Option('--type <type>', 'what it is used as').choices(['IMAGE', 'VIDEO', 'AUDIO']))
     .option('--name <name>', "name for the service (default: the file's)");
   withExamples(command, [
@@ -90,7 +90,7 @@ function registerCommand(open: OpenSession): Command {
     );
     session.terminal.result({ character }, [
       `${character.character_id}  ${name}`,
-      'It may be under review for a while; creates that name it wait for that.',
+      'It may be under review for a while. Creates that use it wait for the review.',
     ]);
   });
 }
@@ -130,7 +130,7 @@ function characterLine(record: Readonly<Record<string, unknown>>): string {
 }
 
 export function modelsCommand(open: OpenSession): Command {
-  const command = new Command('models').description("List the service's models with what they can do. Needs no key.");
+  const command = new Command('models').description("List the service's models and their capabilities. Needs no key.");
   withExamples(command, ['models', 'models --json | jq ".models[0]"']);
   return runCommand(command, open, async ({ client, terminal, signal }) => {
     const list = await client().models.list({ signal });

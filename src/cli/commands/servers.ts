@@ -22,15 +22,15 @@ interface SandboxFlags {
 
 export function sandboxCommand(open: OpenSession): Command {
   const command = new Command('sandbox')
-    .description('Serve the whole service on this machine, in memory, with a page at /. Ctrl-C ends it.')
+    .description('Serve the sandbox on this machine, in memory, with a page at /. Press Ctrl-C to stop.')
     .option('-p, --port <port>', '0 takes any free one', parseNumber, 4010)
-    .option('--host <host>', 'address to listen on; anything but loopback lets others in', '127.0.0.1')
+    .option('--host <host>', 'address to listen on; any other than loopback lets others connect', '127.0.0.1')
     .option('--speed <factor>', 'sandbox seconds in a real one', parseNumber, 1)
     .option('--seed <number>', 'the same seed gives the same ids and the same media', parseNumber)
     .option('--balance <tokens>', 'tokens to start with (default: 1000)', parseNumber)
     .option('--job-time <time>', 'how long a job takes, in sandbox time (default: 3s)', parseTime)
-    .option('--key <key>', 'the API key (default: a fresh one each time)')
-    .option('--secret <secret>', 'the signing secret (default: a fresh one each time)')
+    .option('--key <key>', 'the API key (default: a new one each time)')
+    .option('--secret <secret>', 'the signing secret (default: a new one each time)')
     .option('--no-limits', 'without the documented rate limits');
   withExamples(command, [
     'sandbox',
@@ -83,7 +83,7 @@ export function webhookCommand(open: OpenSession): Command {
 
 function listenCommand(open: OpenSession): Command {
   const command = new Command('listen')
-    .description('Serve a receiver on any path, verify what comes and print one line an event. Ctrl-C ends it.')
+    .description('Serve a receiver on any path, verify events, and print one line per event. Press Ctrl-C to stop.')
     .option('-p, --port <port>', '0 takes any free one', parseNumber, 4020)
     .option('--host <host>', 'address to listen on', '127.0.0.1');
   withExamples(command, [
@@ -98,12 +98,12 @@ function listenCommand(open: OpenSession): Command {
       on: { '*': (event) => terminal.result({ event }, [describeEvent(event)]) },
       onError: (error) => {
         const isRefusal = WebhookVerificationError.isInstance(error);
-        terminal.note(`Refused: ${isRefusal ? `${error.reason}. ${error.message}` : String(error)}`);
+        terminal.note(`Rejected: ${isRefusal ? `${error.reason}. ${error.message}` : String(error)}`);
       },
     });
     const server = await serve(handler, { port, host }).catch(asUsage);
     if (terminal.isJson) terminal.result({ url: server.url }, []);
-    else terminal.note(`Listening on ${server.url} (any path). Ctrl-C ends it.`);
+    else terminal.note(`Listening on ${server.url} (any path). Press Ctrl-C to stop.`);
     await untilInterrupted(session.signal);
     await server.close();
   });
@@ -113,7 +113,7 @@ function listenCommand(open: OpenSession): Command {
 function secretOrRefuse(host: CliHost): string {
   const secret = variable(host, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;
-  throw new UsageError('GEN_WEBHOOK_SECRET is not set. Put the signing secret there; the console shows it.');
+  throw new UsageError('GEN_WEBHOOK_SECRET is not set. Set it to the signing secret, which the console shows.');
 }
 
 function describeEvent({ type, id, data }: WebhookEvent): string {

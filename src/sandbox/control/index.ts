@@ -175,14 +175,14 @@ const READING = ['GET', 'HEAD'];
 function hostRefusal(request: Request, configuredHost: string): string | undefined {
   const url = new URL(request.url);
   if (!isPrivate(url.hostname) && url.hostname !== configuredHost) {
-    return `The control surface does not answer to the name "${url.hostname}". Use localhost, an IP address or the sandbox's baseUrl.`;
+    return `The control API does not serve the host name "${url.hostname}". Use localhost, an IP address or the sandbox's baseUrl.`;
   }
   if (READING.includes(request.method)) return undefined;
   const origin = request.headers.get('origin');
   const site = request.headers.get('sec-fetch-site');
   const isForeign = origin !== null && origin !== url.origin;
   if (!isForeign && (site === null || site === 'same-origin' || site === 'none')) return undefined;
-  return "A page of another site may not control the sandbox. Use the sandbox's own page, or a program.";
+  return "Pages of other sites cannot control the sandbox. Use the sandbox's own page, or a program.";
 }
 
 function isPrivate(hostname: string): boolean {

@@ -58,7 +58,7 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
   const isTaken = cause.code === 'EADDRINUSE';
-  const taken = `Port ${port} on ${host} is in use. Choose another; port 0 takes any free one.`;
+  const taken = `Port ${port} on ${host} is in use. Choose another, or port 0 for any free one.`;
   return new GenError(isTaken ? taken : `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
 }
 

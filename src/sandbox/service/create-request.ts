@@ -95,7 +95,7 @@ export function readVideoOrder(fields: RequestFields): Order {
   checkKinds(references);
   const picture = references.find(({ role }) => role === 'frame' || role === 'image');
   if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
-    throw new Refusal('invalid_request', `camera_fixed must be left out beside ${picture.field}.`);
+    throw new Refusal('invalid_request', `camera_fixed cannot be combined with ${picture.field}.`);
   }
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const end = personMatchEnd(prompt, hasReferences);
@@ -264,6 +264,6 @@ function checkKinds(references: readonly Reference[]): void {
   const [first] = references;
   const other = references.find((reference) => first !== undefined && kindOf(reference) !== kindOf(first));
   if (first === undefined || other === undefined) return;
-  const message = `${other.field} cannot go beside ${first.field}. Send one kind of reference per request.`;
+  const message = `${other.field} cannot be combined with ${first.field}. Send one kind of reference per request.`;
   throw new Refusal('reference_combination_not_supported', message);
 }

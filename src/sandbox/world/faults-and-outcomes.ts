@@ -192,7 +192,7 @@ export function checkFault(given: unknown): FaultRule {
   checkOptions('faults.add', faultSchema, given);
   const rule = { ...(given as FaultRule) };
   if (EFFECTS.some((effect) => rule[effect])) return { ...rule, ...(rule.match && { match: { ...rule.match } }) };
-  throw new GenError(`faults.add got a rule without an effect. Give one of ${EFFECTS.join(', ')}.`);
+  throw new GenError(`faults.add: the rule has no effect. Pass one of ${EFFECTS.join(', ')}.`);
 }
 
 /** Returns the first rule that applies to this request, if any, and updates the counters. */

@@ -200,7 +200,7 @@ export function sandboxPrice(job: PricedJob, prices: Prices | undefined): number
   const set = typeof prices === 'function' ? prices(job) : prices;
   if (set === undefined) return ownPrice(job);
   if (areTokens(set)) return set;
-  throw new GenError(`prices must give a number of tokens, 0 or more, for ${job.model}, not ${show(set)}.`);
+  throw new GenError(`prices must return a number of tokens, 0 or more, for ${job.model}, not ${show(set)}.`);
 }
 
 function ownPrice({ model, resolution, duration }: PricedJob): number {

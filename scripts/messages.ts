@@ -1,0 +1,78 @@
+// Lists every message that a user of the package can see, by folder, with its code, to be read as a whole:
+// `node --import ./scripts/typescript.mjs scripts/messages.ts [folder]`.
+import { globSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import ts from 'typescript';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** A message as the source has it: `${…}` stands for what is filled in. */
+export interface Message {
+  readonly place: string;
+  readonly text: string;
+  /** The error, or the function, that receives it. */
+  readonly receiver: string;
+  readonly code: string | undefined;
+}
+
+/** A string or template as one text; undefined for any other expression. */
+function textOf(node: ts.Node): string | undefined {
+  if (ts.isStringLiteralLike(node)) return node.text;
+  if (!ts.isTemplateExpression(node)) return undefined;
+  const spans = node.templateSpans.map(({ expression, literal }) => `\${${expression.getText()}}${literal.text}`);
+  return node.head.text + spans.join('');
+}
+
+const isWords = (text: string) => /\p{L}{2,}['",:;]? \S*\p{L}/u.test(text) && !/^[\w-]+( [\w-]+)*$/.test(text.trim());
+const isMessage = (text: string) =>
+  isWords(text) || /^(is|are|must|has|can|cannot|takes|needs|did|does)\b.* /.test(text);
+
+/** The call or constructor around a text, with the `code` or `reason` beside it. */
+function receiverOf(node: ts.Node): Pick<Message, 'receiver' | 'code'> {
+  for (let at = node.parent; at !== undefined && !ts.isStatement(at); at = at.parent) {
+    if (!ts.isNewExpression(at) && !ts.isCallExpression(at)) continue;
+    const fields = at.arguments?.filter(ts.isObjectLiteralExpression).flatMap(({ properties }) => [...properties]);
+    const code = fields?.find((field) => /^(code|reason|step)$/.test(field.name?.getText() ?? ''));
+    const [first] = at.arguments ?? [];
+    const byPosition =
+      first && ts.isStringLiteral(first) && /^[a-z]+(_[a-z]+)+$/.test(first.text) ? first.text : undefined;
+    const written =
+      code && ts.isPropertyAssignment(code) ? code.initializer.getText().replace(/^'|'$/g, '') : byPosition;
+    return { receiver: at.expression.getText().replace(/\s+/g, ' '), code: written };
+  }
+  return { receiver: '', code: undefined };
+}
+
+function messagesIn(file: string): Message[] {
+  const ast = ts.createSourceFile(relative(root, file), readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
+  const found: Message[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node) || ts.isTypeNode(node)) return;
+    const text = textOf(node);
+    if (text !== undefined && isMessage(text)) {
+      const line = ast.getLineAndCharacterOfPosition(node.getStart()).line + 1;
+      found.push({ place: `${ast.fileName}:${line}`, text: text.trim(), ...receiverOf(node) });
+      return;
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(ast);
+  return found;
+}
+
+/** The messages below a folder of `src`, in the order of the files. */
+export function messagesBelow(folder = ''): Message[] {
+  return globSync(`src/${folder}**/*.{ts,tsx}`, { cwd: root })
+    .sort()
+    .flatMap((file) => messagesIn(root + file));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const [, , folder = ''] = process.argv;
+  for (const { place, text, receiver, code } of messagesBelow(folder && `${folder}/`)) {
+    process.stdout.write(
+      `${place}  ${[receiver, code].filter(Boolean).join(' ')}\n    ${text.replaceAll('\n', '\\n')}\n`,
+    );
+  }
+}
