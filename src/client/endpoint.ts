@@ -117,16 +117,20 @@ const RAW_REQUEST = optionsOf({
 
 function isQuery(value: unknown): boolean {
   if (!isFields(value) || ![Object.prototype, null].includes(Object.getPrototypeOf(value))) return false;
-  const isScalar = (one: unknown) => ['string', 'number', 'boolean'].includes(typeof one);
-  return Object.values(value).every((one) => [one ?? []].flat().every(isScalar));
+  const isScalar = (one: unknown) => ['string', 'boolean'].includes(typeof one) || Number.isFinite(one);
+  return Object.values(value).every((one) => one === undefined || [one].flat().every(isScalar));
 }
 
 /** The call as the transport takes it, with the `data` of its answer unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
-  checkOptions('request', RAW_REQUEST, request);
-  const { method, path, query, body } = request;
-  if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body. Pass query, or another method.');
-  const asked = `${method} ${String(path).replace(/[?#].*/, '')}`;
+  const { method, path: given, query, body } = request;
+  // Checked with the path, so that the call rejects.
+  const path = () => {
+    checkOptions('request', RAW_REQUEST, request);
+    if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body. Pass query, or another method.');
+    return given;
+  };
+  const asked = `${method} ${String(given).replace(/[?#].*/, '')}`;
   const limit = LIMIT_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
   return { name: 'request', method, path, query, body, limit, decode: (answer) => unwrap(answer) as T };
 }

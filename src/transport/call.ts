@@ -246,10 +246,10 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   if (options.extraBody !== undefined && json?.body === undefined) {
     throw new GenError(`${name} has no body, so extraBody has no effect. Leave it out.`);
   }
+  const target = kind.type === 'transfer' ? kind.request.url : requestPath(kind.request.path);
   const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
   if (!METHODS.includes(method)) throw badMethod(method);
   const base = config.baseUrl();
-  const target = kind.type === 'transfer' ? kind.request.url : requestPath(kind.request.path);
   const prefix = kind.type === 'transfer' ? undefined : base;
   const toService = prefix !== undefined || new URL(target).origin === new URL(base).origin;
   const [bare = target] = target.split(/[?#]/, 1);

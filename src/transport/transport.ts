@@ -83,8 +83,8 @@ export interface ShownJob {
 
 type QueryValue = string | number | boolean;
 
-/** The values of a query by their names. A list sends its name several times, undefined and null leave it out. */
-export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[] | null | undefined>>;
+/** The values of a query by their names. A list sends its name several times, undefined leaves it out. */
+export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[] | undefined>>;
 
 export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
