@@ -87,7 +87,7 @@ export class JobRhythms {
     const ageMs = this.#ageMs(job);
     const of = this.#modelOf(job);
     // Only the ID is known, so the job may have ended.
-    const firstMs = pollIntervalMs ?? (job ? this.#spread(of.model.rhythm.firstMs) - ageMs : 0);
+    const firstMs = job ? (pollIntervalMs ?? this.#spread(of.model.rhythm.firstMs) - ageMs) : 0;
     return {
       id,
       job,

@@ -62,6 +62,12 @@ describe('a wait', () => {
     expect(at).toEqual([0, 0]);
   });
 
+  it('reads a bare id at once, whatever its pollIntervalMs is', async () => {
+    const { jobWaits, clock, at } = setup({ a: [{}, DONE] });
+    await clock.until(jobWaits.waitForJob('a', { pollIntervalMs: 60_000 }));
+    expect(at).toEqual([0, 60_000]);
+  });
+
   it('keeps to pollIntervalMs, the shortest of the waits on a job, also for the first read', async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
     const slow = jobWaits.waitForJob(running('a'), { pollIntervalMs: 4000 });
