@@ -116,13 +116,18 @@ export function refuseOptions(params: Fields): void {
   for (const [name, value] of Object.entries(params)) {
     const isCallback = typeof value === 'function' && !isUploadField(name);
     if (isCallback || value instanceof AbortSignal || (isFields(value) && typeof value.withOptions === 'function')) {
-      refuse(name, 'cannot be sent. Pass options in the second argument');
+      if (OPTION_NAMES.includes(name)) {
+        throw new PreflightError(`${isOption(name)}.`, { code: INVALID_PARAMS, param: name });
+      }
+      refuse(name, 'cannot be sent. Pass options as the second argument');
     }
   }
 }
 
+const isOption = (name: string) => `"${name}" is an option: pass it as the second argument`;
+
 function problemOfName(name: string, call: FieldsCall, documented: readonly string[]): string {
-  if (OPTION_NAMES.includes(name)) return `"${name}" is an option. Pass it in the second argument.`;
+  if (OPTION_NAMES.includes(name)) return `${isOption(name)}.`;
   const [meanings = []] = MEANT.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
   const advice = meanings.find((text) => text.includes(' '));
   const meant = sameName(name, documented) ?? meanings.find((text) => documented.includes(text));

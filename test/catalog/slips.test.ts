@@ -280,14 +280,16 @@ describe('without preflight', () => {
   });
 
   it.each([
-    ['onUpdate', () => {}],
-    ['stop', new AbortController().signal],
-    ['service', createSandbox().client()],
-  ])('a function, a signal and a client are refused: %s', async (name, value) => {
+    ['done', () => {}, 'done: cannot be sent. Pass options as the second argument.'],
+    ['stop', new AbortController().signal, 'stop: cannot be sent. Pass options as the second argument.'],
+    ['service', createSandbox().client(), 'service: cannot be sent. Pass options as the second argument.'],
+    ['onUpdate', () => {}, '"onUpdate" is an option: pass it as the second argument.'],
+    ['signal', new AbortController().signal, '"signal" is an option: pass it as the second argument.'],
+  ])('a function, a signal and a client are refused: %s', async (name, value, message) => {
     const sandbox = createSandbox();
     const params: object = { prompt: 'a fox', [name]: value };
     const created = sandbox.client({ preflight: false }).images.create(params as never);
-    await expect(created).rejects.toThrow(`${name}: cannot be sent. Pass options in the second argument.`);
+    await expect(created).rejects.toThrow(message);
     expect(sandbox.requests).toEqual([]);
   });
 });

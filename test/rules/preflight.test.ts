@@ -120,7 +120,7 @@ describe('preflight says of', () => {
       'checkVideo',
       { ...P, label: 'http://a' },
       'invalid_params videos.create',
-      'is an option. Pass it in the second argument.',
+      'is an option: pass it as the second argument.',
     ],
     // Edits.
     ['checkVideoEdit', EDIT, 'sent'],
