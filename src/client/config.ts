@@ -69,12 +69,14 @@ function rememberFirst<T>(read: () => T): () => T {
   };
 }
 
-const OLDEST_NODE = 22;
+const OLDEST_NODE = [22, 13] as const;
 
 function refuseRuntime(options: ClientOptions | undefined): void {
   const version = nodeVersion();
-  if (version !== undefined && Number.parseInt(version, 10) < OLDEST_NODE) {
-    throw new GenError(`gen-client needs Node.js ${OLDEST_NODE} or later, and this is ${version}.`);
+  const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
+  const [oldest, oldestMinor] = OLDEST_NODE;
+  if (version !== undefined && (major < oldest || (major === oldest && minor < oldestMinor))) {
+    throw new GenError(`gen-client needs Node.js ${OLDEST_NODE.join('.')} or later, and this is ${version}.`);
   }
   if (options?.dangerouslyAllowBrowser || !isBrowser()) return;
   throw new GenError(

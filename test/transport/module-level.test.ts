@@ -69,13 +69,14 @@ describe('what is wrong, and not missing, throws at once', () => {
       expect(() => new GenClient({ baseUrl })).not.toThrow();
   });
 
-  it.each(['20.19.0', '21.7.3', '18.0.0'])('Node %s, by its name', (node) => {
+  it.each(['20.19.0', '21.7.3', '22.12.0', '18.0.0'])('Node %s, by its name', (node) => {
     vi.stubGlobal('process', { ...process, versions: { ...process.versions, node } });
-    expect(() => new GenClient({ baseUrl: BASE_URL })).toThrow(`needs Node.js 22 or later, and this is ${node}`);
+    expect(() => new GenClient({ baseUrl: BASE_URL })).toThrow(`needs Node.js 22.13 or later, and this is ${node}`);
   });
 
   it.each<[string, object]>([
-    ['Node 22', { versions: { node: '22.0.0' } }],
+    ['Node 22.13', { versions: { node: '22.13.0' } }],
+    ['Node 24.0', { versions: { node: '24.0.0' } }],
     ['Bun, which names an old Node', { versions: { node: '20.0.0', bun: '1.4.5' } }],
     ['a runtime that names no Node', { versions: {} }],
   ])('%s is taken', (_, process) => {
