@@ -1,7 +1,7 @@
 import { atCaller } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions, type RequestOptions } from '../rules/options.js';
-import { type Fields, isFields, recordIn, unwrap } from '../schemas/envelope.js';
+import { type Fields, isFields, isText, recordIn, unwrap } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
 import type { CreatedUpload, CreateUploadParams, Upload, UploadSource } from '../schemas/upload.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
@@ -61,7 +61,8 @@ export class Uploads {
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     checkOptions('uploads.put', PUT_OPTIONS, options);
-    if (!isFields(upload)) throw new GenError(mustBe('upload', 'what uploads.create returned', upload));
+    if (!isFields(upload) || !isText(upload.direct_upload_url))
+      throw new GenError(mustBe('upload', 'what uploads.create returned', upload));
     return await atCaller(putSource(this.#steps, { target: upload, source, options }));
   }
 

@@ -161,8 +161,10 @@ export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
     allowed.some((one) => one === value),
   );
 
-export const methods = <T>(...names: readonly string[]) =>
-  z.optional(requiredObject<T>(withMethods(names), (value) => hasMethods(value, names)));
+export const requiredMethods = <T>(...names: readonly string[]) =>
+  requiredObject<T>(withMethods(names), (value) => hasMethods(value, names));
+
+export const methods = <T>(...names: readonly string[]) => z.optional(requiredMethods<T>(...names));
 
 /** The name under which stores and budgets carry the ledger, whichever copy of the package created them. */
 export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');

@@ -242,7 +242,12 @@ describe('what is told and asked', () => {
       () => copyOutput(makeClient(service), { job: { id: 'job_1' } } as never, store.at('x')),
       'created.job',
     ],
-    ['no job', () => copyOutput(makeClient(service), undefined as never, store.at('x')), 'Pass a job or its id'],
+    ['no job', () => copyOutput(makeClient(service), undefined as never, store.at('x')), 'Pass a job or its ID'],
+    [
+      'no destination',
+      () => copyOutput(makeClient(service), 'job_1', undefined as never),
+      'destination must be an object with the method put, not undefined',
+    ],
     [
       'no put',
       () => copyOutput(makeClient(service), 'job_1', {} as never),

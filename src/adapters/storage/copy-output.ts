@@ -10,9 +10,9 @@ import {
   checkOptions,
   count,
   flag,
-  methods,
   milliseconds,
   optionsOf,
+  requiredMethods,
 } from '../../rules/options.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { type Deadline, sleep, startDeadline } from '../../runtime/deadline.js';
@@ -70,7 +70,7 @@ const COPY_OPTIONS = optionsOf({
 });
 
 /** A destination may have other members, too. */
-const DESTINATION = optionsOf({ destination: methods<OutputDestination>('put') });
+const DESTINATION = optionsOf({ destination: requiredMethods<OutputDestination>('put') });
 
 /** A stored file. */
 export interface StoredOutput {
