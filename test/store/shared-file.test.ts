@@ -11,8 +11,8 @@ import { ROOT } from '../support/build.js';
 
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const [PROCESSES, MIN_MS, MIN_JOBS] = IS_FULL ? [8, 60_000, 100] : [4, 0, 20];
-/** A process lives for at most so many times as long as one takes to its first job, so that many are killed before it. */
-const LONGEST_LIFE = 2.5;
+/** How much longer the lives become after a kill before the first job, and shorter after one with a job. */
+const LIFE_STEP = 1.25;
 const NAMESPACE = ['unshare', '--pid', '--fork', '--mount-proc'];
 const hasNamespaces = spawnSync('unshare', [...NAMESPACE.slice(1), 'true']).status === 0;
 
@@ -55,24 +55,23 @@ const kill = ({ pid, exitCode }: ChildProcess) => pid && exitCode === null && pr
 
 const closed = (child: ChildProcess) => new Promise((resolve) => child.once('close', resolve));
 
-/** Returns how long a process takes to its first job. */
-async function startMs(service: Service, lines: string[]): Promise<number> {
-  const beginMs = Date.now();
-  const child = start(service, NONE, lines);
-  await new Promise((resolve) => child.stdout?.once('data', resolve));
-  const tookMs = Date.now() - beginMs;
-  kill(child);
-  await closed(child);
-  return tookMs;
+/** The longest life of a process. It follows the load, so that about every second one is killed before its first job. */
+interface Life {
+  maxMs: number;
 }
 
 /** Keeps a process running until it is time to end, and kills it again and again. Returns how often. */
-async function killRepeatedly(isTime: () => boolean, maxLifeMs: number, begin: () => ChildProcess): Promise<number> {
+async function killRepeatedly(isTime: () => boolean, life: Life, begin: () => ChildProcess): Promise<number> {
   for (let kills = 0; ; kills++) {
     const child = begin();
-    const timer = setTimeout(() => kill(child), Math.random() * maxLifeMs);
+    let hasJob = false;
+    child.stdout?.once('data', () => {
+      hasJob = true;
+    });
+    const timer = setTimeout(() => kill(child), Math.random() * life.maxMs);
     await closed(child);
     clearTimeout(timer);
+    life.maxMs *= hasJob ? 1 / LIFE_STEP : LIFE_STEP;
     if (isTime()) return kills + 1;
   }
 }
@@ -88,13 +87,13 @@ describe.each([
       const server = await sandbox.listen({ port: 0 });
       const service = { sandbox, url: server.url, path: join(folder, `${name.length}.store`) };
       const lines: string[] = [];
-      const firstMs = await startMs(service, lines);
+      const life = { maxMs: 1_000 };
       const untilMs = Date.now() + MIN_MS;
       const isTime = () => Date.now() >= untilMs && sandbox.jobs.length >= MIN_JOBS;
       const kills = await Promise.all(
         // Half of them in namespaces, so that processes with the same id meet, too.
         Array.from({ length: PROCESSES }, (_, at) =>
-          killRepeatedly(isTime, LONGEST_LIFE * firstMs, () => start(service, at % 2 === 0 ? prefix : NONE, lines)),
+          killRepeatedly(isTime, life, () => start(service, at % 2 === 0 ? prefix : NONE, lines)),
         ),
       );
       await closed(start(service, NONE, lines, 'resume'));

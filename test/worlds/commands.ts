@@ -1,8 +1,8 @@
 // What may happen in a world, as fast-check commands: a history that fails shrinks to a short one.
 import fc from 'fast-check';
-import { type Fault, OUTAGES } from './simulation/chance.js';
+import { type Fault, LOST_ROUTES, OUTAGES, PAGES } from './simulation/chance.js';
 import { ENDS, KINDS, type Task } from './tasks.js';
-import { LONGEST_OUTAGE_MS, PROCESSES, type World } from './world.js';
+import { LONGEST_OUTAGE_MS, LONGEST_STOP_MS, PROCESSES, type World } from './world.js';
 
 /** The commands need no model: every one of them may happen at any time. */
 type Model = Record<string, never>;
@@ -44,7 +44,15 @@ const task: fc.Arbitrary<Omit<Task, 'id' | 'isBegun'>> = fc.record({
 });
 
 const fault: fc.Arbitrary<Fault> = fc.oneof(
-  fc.record({ kind: fc.constantFrom('kill' as const, 'lostAnswer' as const), isHandled: fc.boolean() }),
+  fc.record({ kind: fc.constant('kill' as const), isHandled: fc.boolean() }),
+  fc.record({
+    kind: fc.constant('lostAnswer' as const),
+    isHandled: fc.boolean(),
+    code: fc.constantFrom(...LOST_ROUTES),
+  }),
+  fc.record({ kind: fc.constant('page' as const), isHandled: fc.boolean(), status: fc.constantFrom(...PAGES) }),
+  fc.record({ kind: fc.constantFrom('unsent' as const, 'refusal' as const) }),
+  fc.record({ kind: fc.constant('lateRequest' as const), ms: fc.constantFrom(3_000, 30_000, 90_000) }),
   fc.record({ kind: fc.constant('slow' as const), ms: fc.constantFrom(2_000, 40_000, 90_000) }),
   fc.record({ kind: fc.constant('clock' as const), ms: fc.constantFrom(-3_600_000, -10_000, 10_000, 3_600_000) }),
 );
@@ -53,6 +61,9 @@ const webhookFault: fc.Arbitrary<Fault> = fc.oneof(
   fc.constant({ kind: 'lostWebhook' } as const),
   fc.record({ kind: fc.constant('lateWebhook' as const), ms: fc.constantFrom(1_000, 120_000, 600_000) }),
 );
+
+const KILL: Fault = { kind: 'kill', isHandled: false };
+const stopMs = fc.constantFrom(8_000, 45_000, LONGEST_STOP_MS);
 
 const named = (name: string, value: unknown) => `${name}(${JSON.stringify(value)})`;
 
@@ -94,10 +105,19 @@ export const happenings = fc.commands<Model, World, true>(
         (armed) =>
           new Happening(
             named('kill after pauses', armed),
-            ({ faults }) => void faults.pauses.set(armed.process, armed.count),
+            ({ faults }) => void faults.pauses.set(armed.process, { count: armed.count, fault: KILL }),
           ),
       ),
     process.map((at) => new Happening(named('kill', at), (world) => world.kill(at))),
+    fc.record({ process, count: fc.integer({ min: 1, max: 30 }), ms: stopMs }).map(
+      (armed) =>
+        new Happening(named('stop after pauses', armed), ({ faults }) => {
+          faults.pauses.set(armed.process, { count: armed.count, fault: { kind: 'stop', ms: armed.ms } });
+        }),
+    ),
+    fc
+      .record({ process, ms: stopMs })
+      .map((stop) => new Happening(named('stop', stop), (world) => world.stop(stop.process, stop.ms))),
     fc
       .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, LONGEST_OUTAGE_MS) })
       .map(
@@ -110,7 +130,7 @@ export const happenings = fc.commands<Model, World, true>(
     fc.record({ made: task, count: fc.integer({ min: 3, max: 25 }) }).map(
       ({ made, count }) =>
         new Happening(named('queue, and kill every worker after pauses', { ...made, count }), (world) => {
-          for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, count);
+          for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, { count, fault: KILL });
           world.begin({ ...made, kind: 'queue' });
         }),
     ),

@@ -110,6 +110,7 @@ export class QueueWorker {
     this.#stopLooking();
     const records = [...this.#disk.records.values()];
     if (records.length === 0) return;
+    if (!this.#life.isRunning) return void this.#life.whenRunning().then(() => this.look());
     const nextMs = Math.min(...records.map((record) => this.#dueInMs(record)));
     this.#stopLooking = this.#life.clock.after(Math.min(Math.max(nextMs, SHORTEST_LOOK_MS), LONGEST_LOOK_MS), () => {
       for (const record of records) {
@@ -140,18 +141,20 @@ export class QueueWorker {
     renew();
     try {
       await this.#process(this.#jobOf(record.id, token) as GenQueueJob, token);
-      this.#end(record, COMPLETED);
+      this.#end(record, token, COMPLETED);
     } catch (error) {
-      if (error instanceof UnrecoverableError) this.#end(record, error.cause);
+      if (error instanceof UnrecoverableError) this.#end(record, token, error.cause);
       // The engine would try it again at once; so does this.
-      else if (!(error instanceof DelayedError) && record.lock?.token === token) this.#end(record, error);
+      else if (!(error instanceof DelayedError)) this.#end(record, token, error);
     } finally {
       renewal.stop();
       this.look();
     }
   }
 
-  #end({ id }: QueueRecord, how: unknown): void {
+  /** A worker that was stopped has lost its lock, and another one works on the call. */
+  #end({ id, lock }: QueueRecord, token: string, how: unknown): void {
+    if (lock?.token !== token) return;
     this.#disk.records.delete(id);
     this.#disk.ends.set(id, how);
   }

@@ -2,9 +2,10 @@
 
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { signWebhook, type WebhookEvent } from '../../src/webhooks/index.js';
+import { ArmedFaults } from './faults.js';
 import { settleCreates, wrongTotals } from './money.js';
 import { emptyQueue, enqueue, NEWER_RECORD, type QueueReport, QueueWorker } from './queue.js';
-import type { Chances, Fault, FaultPlace, OutageKind } from './simulation/chance.js';
+import type { Fault, OutageKind } from './simulation/chance.js';
 import { leftovers, violationsOf } from './simulation/checks.js';
 import { ProcessLife } from './simulation/process.js';
 import { SimulatedWorld } from './simulation/world.js';
@@ -30,6 +31,8 @@ const LIMIT_MS = 5 * DAY_MS;
 const REST_MS = 900_000;
 /** How long a process is without the shared store at most. */
 export const LONGEST_OUTAGE_MS = 45_000;
+/** How long a process is stopped at most. */
+export const LONGEST_STOP_MS = 100_000;
 /** Small, so that a few creates fill it. */
 const LIMITS = { 'videos.create': { limit: 3, windowMs: 60_000 } } as const;
 /** Just before midnight: the period of a daily budget ends in many worlds. */
@@ -56,6 +59,13 @@ export const CORNERS = [
   'queued call taken up after a kill',
   'newer record under an older worker',
   'upload of a refused call deleted',
+  'page in place of an answer',
+  'route lost after the request',
+  'no connection',
+  'refusal under 200',
+  'request counted late',
+  'process stopped',
+  'processes on one database',
 ] as const;
 export type Corner = (typeof CORNERS)[number];
 
@@ -65,54 +75,18 @@ const OUTAGE_CORNERS = {
   silent: 'shared store silent',
 } as const satisfies Record<OutageKind, Corner>;
 
-/** Faults that a command has set, in place of chance. */
-class ArmedFaults implements Chances {
-  readonly struck: string[] = [];
-  readonly outages: OutageKind[] = [];
-  readonly requests = new Map<number, Fault[]>();
-  /** How many timers and calls of the store a process has left until it is killed. */
-  readonly pauses = new Map<number, number>();
-  readonly webhooks: Fault[] = [];
-  /** What happens at the next call of the shared store of a process. */
-  readonly stores = new Map<number, Fault>();
-
-  at({ of, process, nth }: FaultPlace): readonly Fault[] {
-    const found = this.#take(of, process);
-    for (const fault of found) {
-      const { kind } = fault;
-      this.struck.push(`${process}.${nth}:${kind}`);
-      if (kind === 'outage') this.outages.push(fault.how);
-    }
-    return found;
-  }
-
-  #take(of: FaultPlace['of'], process: FaultPlace['process']): readonly Fault[] {
-    if (process === 'w') return this.webhooks.splice(0, 1);
-    if (of === 'request') return this.requests.get(process)?.splice(0, 1) ?? [];
-    if (of === 'store') {
-      const found = this.stores.get(process);
-      this.stores.delete(process);
-      return found ? [found] : [];
-    }
-    const left = this.pauses.get(process);
-    if (left === undefined) return [];
-    this.pauses.set(process, left - 1);
-    if (left > 1) return [];
-    this.pauses.delete(process);
-    return [{ kind: 'kill', isHandled: false }];
-  }
-
-  clear(): void {
-    this.requests.clear();
-    this.pauses.clear();
-    this.stores.clear();
-    this.webhooks.length = 0;
-  }
-}
+const FAULT_CORNERS: Partial<Record<Fault['kind'], Corner>> = {
+  page: 'page in place of an answer',
+  lostAnswer: 'route lost after the request',
+  unsent: 'no connection',
+  refusal: 'refusal under 200',
+  lateRequest: 'request counted late',
+  stop: 'process stopped',
+};
 
 /** A world as the commands use it. */
 export class World {
-  readonly faults = new ArmedFaults();
+  readonly faults: ArmedFaults;
   readonly disk: Disk = { tasks: [], steps: new Map(), queue: emptyQueue() };
   readonly reached = new Map<Corner, number>();
   readonly #sim: SimulatedWorld;
@@ -131,8 +105,12 @@ export class World {
   #newer = 0;
 
   constructor(seed: number) {
+    this.faults = new ArmedFaults(seed);
+    const hasDatabase = seed % 2 === 0;
+    if (hasDatabase) this.reach('processes on one database');
     this.#sim = new SimulatedWorld({
       seed,
+      hasDatabase,
       chances: this.faults,
       client: (process, store) => ({
         apiKey: () => this.#keyOf(process),
@@ -177,6 +155,7 @@ export class World {
    */
   async #link(life: ProcessLife): Promise<void> {
     if (this.#apiKey === this.#sim.service.apiKey) return;
+    await life.whenRunning();
     await reach(life);
     this.#linked.set(life, true);
     await reach(life);
@@ -187,7 +166,8 @@ export class World {
     this.disk.tasks.push(made);
     this.#sim.note(`task ${made.id} of process ${made.process}: ${made.kind}, ${made.end} after ${made.slowMs} ms`);
     const life = this.#processes.get(made.process);
-    if (life?.isAlive && this.#ready.has(life)) this.#run(runTask(made, life, this.disk));
+    if (life?.isAlive && this.#ready.has(life))
+      this.#run(life.whenRunning().then(() => runTask(made, life, this.disk)));
   }
 
   /** Puts a record into the queue that only a newer worker knows. One takes it a minute after a worker here has left it. */
@@ -202,6 +182,12 @@ export class World {
   /** Kills a process where it stands. */
   kill(process: number): void {
     this.#processes.get(process)?.kill();
+  }
+
+  /** Stops a process. It continues where it was. */
+  stop(process: number, ms: number): void {
+    this.#processes.get(process)?.stop(ms);
+    this.reach('process stopped');
   }
 
   stepClock(process: number, ms: number): void {
@@ -223,7 +209,7 @@ export class World {
   async forge(process: number): Promise<void> {
     const life = this.#processes.get(process);
     const job = this.#sim.service.jobs.find(({ status }) => status === 'processing');
-    if (!life?.isAlive || job === undefined) return;
+    if (!life?.isRunning || job === undefined) return;
     this.reach('webhook forged');
     const event: WebhookEvent = {
       object: 'service.developer.webhook_event',
@@ -259,8 +245,8 @@ export class World {
   /** Nothing goes wrong any more: every task has to end, and every promise has to hold. */
   async end(): Promise<void> {
     this.faults.clear();
-    // Every outage of the store that has begun is over.
-    await this.advance(LONGEST_OUTAGE_MS);
+    // What has begun is over: outages of the store, and processes that are stopped.
+    await this.advance(Math.max(LONGEST_OUTAGE_MS, LONGEST_STOP_MS));
     const untilMs = this.now + LIMIT_MS;
     const open = () => this.disk.tasks.filter(({ result }) => result === undefined);
     for (;;) {
@@ -356,6 +342,10 @@ export class World {
       if (!isRight) broken.push(`task ${task.id} (${task.kind}) is ${task.result}, not ${task.end}`);
     }
     for (const how of this.faults.outages) this.reach(OUTAGE_CORNERS[how]);
+    for (const name of this.faults.struck) {
+      const corner = FAULT_CORNERS[name.replace(/.*:/, '') as Fault['kind']];
+      if (corner) this.reach(corner);
+    }
     for (const life of this.#processes.values()) {
       if (life.isAlive && listenersOf(life) > 0) broken.push(`process ${life.number} has left listeners on its signal`);
     }

@@ -1,11 +1,22 @@
 import type { Random } from '../../../src/runtime/clock.js';
 import { createRandom, hashOf } from '../../../src/sandbox/world/random.js';
 
-/** A fault that happens at one place. `lost` says whether the service has handled the request. */
+/** Errors of a connection that had been established: the request may have arrived. */
+export const LOST_ROUTES = ['ECONNRESET', 'EHOSTUNREACH', 'ENETDOWN', 'ETIMEDOUT'] as const;
+/** What a proxy returns as a page, whatever the service did. */
+export const PAGES = [200, 403, 404, 502] as const;
+
+/**
+ * A fault that happens at one place. `isHandled` says whether the service has handled the request. `unsent`: no connection.
+ * `refusal`: the service rejects the request under status 200. `lateRequest`: the service gets the request after `ms`, also
+ * if the client has given up. `stop`: the process is stopped for `ms`, and then continues.
+ */
 export type Fault =
-  | { readonly kind: 'kill' | 'lostAnswer'; readonly isHandled: boolean }
-  | { readonly kind: 'slow' | 'clock' | 'lateWebhook'; readonly ms: number }
-  | { readonly kind: 'lostWebhook' }
+  | { readonly kind: 'kill'; readonly isHandled: boolean }
+  | { readonly kind: 'lostAnswer'; readonly isHandled: boolean; readonly code?: (typeof LOST_ROUTES)[number] }
+  | { readonly kind: 'page'; readonly isHandled: boolean; readonly status: (typeof PAGES)[number] }
+  | { readonly kind: 'slow' | 'clock' | 'lateWebhook' | 'lateRequest' | 'stop'; readonly ms: number }
+  | { readonly kind: 'lostWebhook' | 'unsent' | 'refusal' }
   | { readonly kind: 'outage'; readonly how: OutageKind; readonly ms: number };
 
 /** What becomes of calls of the store in an outage: they fail, are answered late, or are not answered. */

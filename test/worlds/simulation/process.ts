@@ -4,7 +4,7 @@ import { CLOCK, type Clock, type Random } from '../../../src/runtime/clock.js';
 import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
 import type { NotifyingStore } from '../../../src/store/store.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
-import type { SimulatedLife, SimulatedWorld } from './world.js';
+import type { Sent, SimulatedLife, SimulatedWorld } from './world.js';
 
 /** How late a store answers in an outage: more than the time after which a client counts it as away. */
 const LATE_STORE_MS = 5_000;
@@ -24,7 +24,10 @@ export class ProcessLife implements SimulatedLife {
   readonly #idleTimers = new Set<() => void>();
   readonly #subscriptions = new Set<() => void>();
   #tellKilled: () => void = () => {};
+  readonly #leaseName: string;
   #isAlive = true;
+  /** Resolves when a stopped process continues. */
+  #continued: Promise<void> | undefined;
   #skewMs: number;
   #requests = 0;
 
@@ -43,6 +46,7 @@ export class ProcessLife implements SimulatedLife {
       after: (ms, fire, options) => this.#after(ms, fire, options?.isIdle === true),
       random: clockRandom,
     };
+    this.#leaseName = `${number}.${life}`;
     this.store = this.#storeOf(world.store);
     const { apiKey, baseUrl, webhookSecret } = world.service;
     // All processes have one account, also while some still have the key from before its rotation.
@@ -79,6 +83,33 @@ export class ProcessLife implements SimulatedLife {
     this.#tellKilled();
   }
 
+  /** False while the process is stopped, and after it was killed. */
+  get isRunning(): boolean {
+    return this.#isAlive && this.#continued === undefined;
+  }
+
+  /** Resolves when the process runs. Never resolves after a kill. */
+  async whenRunning(): Promise<void> {
+    while (this.#continued) await this.#continued;
+    if (!this.#isAlive) return never();
+  }
+
+  /** Stops the process, as SIGSTOP does: time passes, and what arrives waits until the process continues. */
+  stop(ms: number): void {
+    if (!this.isRunning) return;
+    this.#world.stopped(this.number, ms);
+    this.#continued = new Promise((resolve) => {
+      this.#world.after(ms, () => {
+        this.#continued = undefined;
+        resolve();
+      });
+    });
+  }
+
+  holdsLease(name: string): boolean {
+    return this.#isAlive && name === this.#leaseName;
+  }
+
   /** Sets the clock of the process. */
   stepClock(ms: number): void {
     this.#skewMs += ms;
@@ -87,33 +118,37 @@ export class ProcessLife implements SimulatedLife {
 
   #after(ms: number, fire: () => void, isIdle: boolean): () => void {
     if (!this.#isAlive) return () => {};
+    const timers = isIdle ? this.#idleTimers : this.#timers;
+    const run = () => {
+      // Another timer may have canceled it meanwhile.
+      if (timers.delete(stop)) fire();
+    };
     const cancel = this.#world.after(ms, () => {
-      this.#timers.delete(stop);
-      this.#idleTimers.delete(stop);
-      this.#pause();
-      if (this.#isAlive) fire();
+      const paused = this.#pause();
+      if (paused) void paused.then(run);
+      else run();
     });
     const stop = () => {
-      this.#timers.delete(stop);
-      this.#idleTimers.delete(stop);
+      timers.delete(stop);
       cancel();
     };
-    (isIdle ? this.#idleTimers : this.#timers).add(stop);
+    timers.add(stop);
     return stop;
   }
 
-  /** A place at which the process may be killed. */
-  #pause(): void {
-    if (this.#isAlive && this.#world.faultsAt('pause', this.number).length > 0) this.kill();
+  /** A place at which the process may be killed, or stopped. Resolves when it runs; undefined if it does. */
+  #pause(): Promise<void> | undefined {
+    const [fault] = this.#isAlive ? this.#world.faultsAt('pause', this.number) : [];
+    if (fault?.kind === 'kill') this.kill();
+    if (fault?.kind === 'stop') this.stop(fault.ms);
+    return this.isRunning ? undefined : this.whenRunning();
   }
 
   /** What a promise of the world outside gives this process; a killed process never gets it. */
   async arriving<T>(work: () => Promise<T>): Promise<T> {
-    this.#pause();
-    if (!this.#isAlive) return never();
+    await this.#pause();
     const result = await settled(work);
-    this.#pause();
-    if (!this.#isAlive) return never();
+    await this.#pause();
     if (!result.ok) throw result.error;
     return result.value;
   }
@@ -121,13 +156,15 @@ export class ProcessLife implements SimulatedLife {
   #storeOf(store: NotifyingStore): NotifyingStore {
     const own: NotifyingStore & { readonly [CLOCK]: Clock; readonly [LEASES]: ProcessLeases | undefined } = {
       [CLOCK]: this.clock,
-      [LEASES]: leasesOf(store),
+      [LEASES]: this.#world.hasLeases
+        ? { own: () => this.#leaseName, isHeld: (name) => this.#world.holdsLease(name) }
+        : leasesOf(store),
       read: (group, keys) => this.#asking(() => store.read(group, keys)),
       write: (group, version, changes) => this.#asking(() => store.write(group, version, changes)),
       publish: (topic, message) => this.#asking(() => store.publish(topic, message)),
       subscribe: (topic, listener) => {
         const stop = store.subscribe(topic, (message) => {
-          if (this.#isAlive && this.#world.outageOf(this.number) === undefined) listener(message);
+          if (this.#world.outageOf(this.number) === undefined) void this.whenRunning().then(() => listener(message));
         });
         const unsubscribe = () => {
           this.#subscriptions.delete(unsubscribe);
@@ -173,35 +210,74 @@ export class ProcessLife implements SimulatedLife {
     const find = <K extends Fault['kind']>(kind: K) =>
       faults.find((fault): fault is Fault & { readonly kind: K } => fault.kind === kind);
     const sent = world.begin(this, url, init);
-    const step = find('clock');
+    const [step, kill, lost, page, late, slow] = [
+      find('clock'),
+      find('kill'),
+      find('lostAnswer'),
+      find('page'),
+      find('lateRequest'),
+      find('slow'),
+    ];
     if (step) this.stepClock(step.ms);
-    const kill = find('kill');
-    const lost = find('lostAnswer');
     if (kill && !kill.isHandled) {
       sent.end('is killed before it sends this');
       this.kill();
       return never();
     }
+    if (find('unsent')) {
+      sent.end('there is no connection');
+      throw noConnection();
+    }
     if (lost && !lost.isHandled) {
       sent.end('the connection breaks before the service gets it');
-      throw lostConnection();
+      throw lostConnection(lost.code);
     }
-    const response = await world.fetch(url, init);
+    if (page && !page.isHandled) {
+      sent.end(`a page with status ${page.status} in its place`);
+      return pageOf(page.status);
+    }
+    if (find('refusal')) {
+      sent.end('200, and the body rejects it');
+      return Response.json({ data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } });
+    }
+    const response = await (late ? this.#sendLate(late.ms, { sent, url, init }) : world.fetch(url, init));
     const text = await jsonText(response);
-    const slow = find('slow');
     if (slow) await this.#delay(slow.ms, init?.signal ?? undefined);
     if (kill) {
       sent.end(`${response.status}, and the process is killed before it gets the answer`, text);
       this.kill();
     }
-    if (!this.#isAlive) return never();
+    if (!this.#isAlive) sent.end(`${response.status}, and nobody gets it`, text);
+    await this.whenRunning();
     if (lost) {
       sent.end(`${response.status}, and the answer is lost`, text);
-      throw lostConnection();
+      throw lostConnection(lost.code);
+    }
+    if (page) {
+      sent.end(`${response.status}, and a page with status ${page.status} in its place`, text);
+      return pageOf(page.status);
     }
     sent.end(`${response.status}${slow ? ` after ${Math.round(slow.ms / 1000)} s` : ''}`, text);
     sent.reported(text);
     return response;
+  }
+
+  /** The service gets the request late, whether or not the client still waits for the answer. */
+  #sendLate(
+    ms: number,
+    { sent, url, init }: { readonly sent: Sent; readonly url: string; readonly init: RequestInit | undefined },
+  ): Promise<Response> {
+    const { signal, ...rest } = init ?? {};
+    const arrived = new Promise<void>((resolve) => void this.#world.after(ms, resolve));
+    const answer = arrived.then(() => this.#world.fetch(url, rest));
+    return new Promise((resolve, reject) => {
+      answer.then(async (response) => {
+        if (!signal?.aborted) return resolve(response);
+        sent.end(`${response.status}, and the client has given up`, await jsonText(response));
+        this.#world.excuse();
+      }, reject);
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
   }
 
   #delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
@@ -239,7 +315,19 @@ function never<T>(): Promise<T> {
   return new Promise(() => {});
 }
 
-function lostConnection(): TypeError {
-  const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
-  return new TypeError('fetch failed', { cause });
+function lostConnection(code = 'ECONNRESET'): TypeError {
+  return failedFetch(`read ${code}`, { code, syscall: 'read' });
+}
+
+function noConnection(): TypeError {
+  return failedFetch('connect ECONNREFUSED', { code: 'ECONNREFUSED', syscall: 'connect' });
+}
+
+function failedFetch(message: string, fields: object): TypeError {
+  return new TypeError('fetch failed', { cause: Object.assign(new Error(message), fields) });
+}
+
+function pageOf(status: number): Response {
+  const text = `<html><head><title>${status}</title></head><body>Proxy</body></html>`;
+  return new Response(text, { status, headers: { 'content-type': 'text/html' } });
 }

@@ -7,8 +7,10 @@ import type { SandboxService } from '../../../src/sandbox/control/contract.js';
 import { type OpenSandbox, openSandbox } from '../../../src/sandbox/sandbox.js';
 import type { SandboxOptions } from '../../../src/sandbox/world/options.js';
 import { isFields } from '../../../src/schemas/envelope.js';
+import { openGroupTable } from '../../../src/store/group-table.js';
 import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
 import { memoryStoreOn, type NotifyingStore, openTopics, type Store } from '../../../src/store/store.js';
+import { openSql } from '../../cloudflare/sqlite.js';
 import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
 
 /** What a world is made of. */
@@ -20,6 +22,8 @@ export interface WorldSetup {
   readonly sandbox: SandboxOptions;
   /** What is under the stores of the processes. @default a store in memory */
   readonly store?: Store;
+  /** The processes share a SQLite database, with leases that a kill frees. @default false */
+  readonly hasDatabase?: boolean;
   /** How often a process is killed at most, so that every run ends. @default 10 */
   readonly mostKills?: number;
 }
@@ -30,6 +34,8 @@ export interface SimulatedLife {
   readonly client: GenClient;
   readonly clock: Clock;
   readonly isAlive: boolean;
+  readonly isRunning: boolean;
+  holdsLease(name: string): boolean;
   /** Requests, timers and subscriptions of the store that are pending. */
   readonly pending: { readonly requests: number; readonly timers: number; readonly subscriptions: number };
 }
@@ -60,6 +66,7 @@ const WEBHOOK_SECRET = 'whsec_simulation';
 export class SimulatedWorld {
   readonly seed: number;
   readonly service: SandboxService;
+  readonly hasLeases: boolean;
   readonly store: NotifyingStore;
   readonly clientOptions: WorldSetup['client'];
   /** The processes that run now. */
@@ -85,8 +92,12 @@ export class SimulatedWorld {
   /** Which processes have lost the store, and until when. */
   readonly #outages = new Map<number, { readonly how: OutageKind; readonly untilMs: number }>();
 
-  constructor({ seed, chances, client, sandbox, store, mostKills = MOST_KILLS }: WorldSetup) {
+  /** Until when a 429 has a reason that no client can know. */
+  #excusedUntilMs = 0;
+
+  constructor({ seed, chances, client, sandbox, store, hasDatabase = false, mostKills = MOST_KILLS }: WorldSetup) {
     this.seed = seed;
+    this.hasLeases = hasDatabase;
     this.#chances = chances;
     this.clientOptions = client;
     this.#opened = openSandbox(
@@ -108,7 +119,8 @@ export class SimulatedWorld {
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
     this.#mostKills = mostKills;
-    this.store = store ? this.#outsideStore(store) : withLedger(memoryStoreOn(this.#opened.clock));
+    const own = () => (hasDatabase ? withLedger(databaseStore(() => this.now())) : memoryStoreOn(this.#opened.clock));
+    this.store = store ? this.#outsideStore(store) : withLedger(own());
   }
 
   now(): number {
@@ -161,6 +173,21 @@ export class SimulatedWorld {
     return withLedger(outside);
   }
 
+  holdsLease(name: string): boolean {
+    return [...this.lives.values()].some((life) => life.holdsLease(name));
+  }
+
+  stopped(process: number, ms: number): void {
+    this.note(`process ${process} is stopped for ${Math.round(ms / 1000)} s`);
+    // It may have had a slot, and sends its request when nobody counts it any more.
+    this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + ms + this.#windowMs);
+  }
+
+  /** The service counts a request now that its client has given up. */
+  excuse(): void {
+    this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + this.#windowMs);
+  }
+
   note(text: string): void {
     const seconds = (this.elapsedMs / 1000).toFixed(1);
     this.history.push(`${seconds.padStart(9)} s  ${text}`);
@@ -204,7 +231,7 @@ export class SimulatedWorld {
     const key = new Headers(init.headers).get('idempotency-key');
     const path = new URL(url).pathname;
     const isCreate = method === 'POST' && key !== null && !path.includes('/uploads');
-    const isExcused = this.#countsAlone();
+    const isExcused = this.#countsAlone() || this.#excusedUntilMs > this.now();
     this.counts.requests += 1;
     if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 0) + 1);
     const jobIn = (text: string | undefined) => (isCreate && text !== undefined ? createdIn(text) : undefined);
@@ -213,7 +240,7 @@ export class SimulatedWorld {
         if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 1) - 1);
         const created = jobIn(text);
         if (created && !this.made.has(created.id)) this.made.set(created.id, { key, process: life.number, life });
-        if (how.startsWith('429') && !isExcused) this.counts.rateLimited += 1;
+        if (how.startsWith('429') && !isExcused && this.#excusedUntilMs <= this.now()) this.counts.rateLimited += 1;
         if (how.endsWith('lost')) this.counts.lostAnswers += 1;
         const job = created === undefined ? '' : `, ${created.id}`;
         if (!/^200$/.test(how) || isCreate) {
@@ -251,7 +278,7 @@ export class SimulatedWorld {
 
   async #handOver(headers: Headers, body: string): Promise<Response> {
     const { next } = randomFor(this.seed, `receiver of webhook ${this.counts.webhooks}`);
-    const alive = [...this.lives.values()].filter(({ isAlive }) => isAlive);
+    const alive = [...this.lives.values()].filter(({ isRunning }) => isRunning);
     const life = alive[Math.floor(next() * alive.length)];
     if (life === undefined) return new Response(null, { status: 503 });
     try {
@@ -263,6 +290,16 @@ export class SimulatedWorld {
       return new Response(null, { status: 400 });
     }
   }
+}
+
+/** A store in SQLite, as a file store and a Durable Object have it. */
+function databaseStore(now: () => number): NotifyingStore {
+  const table = openGroupTable(openSql(), now);
+  return {
+    read: async (group, keys) => table.read(group, keys),
+    write: async (group, version, changes) => table.write(group, version, changes),
+    ...openTopics(),
+  };
 }
 
 const OUTAGE_TEXTS: Readonly<Record<OutageKind, string>> = {

@@ -1,0 +1,83 @@
+// What goes wrong in a world.
+import {
+  type Chances,
+  type Fault,
+  type FaultPlace,
+  LOST_ROUTES,
+  type OutageKind,
+  PAGES,
+  randomFor,
+} from './simulation/chance.js';
+
+/** One request in so many meets a fault of its own. */
+const RARE = 40;
+const RARE_FAULTS: readonly Fault[] = [
+  ...PAGES.flatMap((status) => [true, false].map((isHandled) => ({ kind: 'page' as const, isHandled, status }))),
+  ...LOST_ROUTES.map((code) => ({ kind: 'lostAnswer' as const, isHandled: true, code })),
+  { kind: 'unsent' },
+  { kind: 'refusal' },
+  { kind: 'lateRequest', ms: 3_000 },
+  { kind: 'lateRequest', ms: 90_000 },
+];
+
+/** The fault of a request that no command has set. */
+function drawn(seed: number, { process, nth }: FaultPlace): readonly Fault[] {
+  const { next } = randomFor(seed, `request ${nth} of ${process}`);
+  const fault = next() * RARE < 1 ? RARE_FAULTS[Math.floor(next() * RARE_FAULTS.length)] : undefined;
+  return fault ? [fault] : [];
+}
+
+/** Faults that a command has set, and rare ones at requests. */
+export class ArmedFaults implements Chances {
+  readonly struck: string[] = [];
+  readonly outages: OutageKind[] = [];
+  readonly requests = new Map<number, Fault[]>();
+  /** After how many timers and calls of the store what happens to a process. */
+  readonly pauses = new Map<number, { readonly count: number; readonly fault: Fault }>();
+  readonly webhooks: Fault[] = [];
+  /** What happens at the next call of the shared store of a process. */
+  readonly stores = new Map<number, Fault>();
+
+  readonly #seed: number;
+  #isOver = false;
+
+  constructor(seed: number) {
+    this.#seed = seed;
+  }
+
+  at(place: FaultPlace): readonly Fault[] {
+    const { of, process, nth } = place;
+    const armed = this.#take(of, process);
+    const found = armed.length === 0 && of === 'request' && !this.#isOver ? drawn(this.#seed, place) : armed;
+    for (const fault of found) {
+      const { kind } = fault;
+      this.struck.push(`${process}.${nth}:${kind}`);
+      if (kind === 'outage') this.outages.push(fault.how);
+    }
+    return found;
+  }
+
+  #take(of: FaultPlace['of'], process: FaultPlace['process']): readonly Fault[] {
+    if (process === 'w') return this.webhooks.splice(0, 1);
+    if (of === 'request') return this.requests.get(process)?.splice(0, 1) ?? [];
+    if (of === 'store') {
+      const found = this.stores.get(process);
+      this.stores.delete(process);
+      return found ? [found] : [];
+    }
+    const { count, fault } = this.pauses.get(process) ?? {};
+    if (fault === undefined || count === undefined) return [];
+    if (count > 1) this.pauses.set(process, { count: count - 1, fault });
+    else this.pauses.delete(process);
+    return count > 1 ? [] : [fault];
+  }
+
+  /** Nothing goes wrong any more. */
+  clear(): void {
+    this.#isOver = true;
+    this.requests.clear();
+    this.pauses.clear();
+    this.stores.clear();
+    this.webhooks.length = 0;
+  }
+}
