@@ -37,6 +37,7 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
   }
   const { text } = await readWhole(attempt, response);
   attempt.deadline.end();
+  if (call.toService && isPageBody(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
   const whole = withText(response, text);
   return { ...meta, response: whole, decoded: { data: kind.read(whole) } };
 }
@@ -103,9 +104,10 @@ async function readWhole(attempt: Attempt, response: Response) {
 function apiRefusal({ call, secret }: Attempt, { response, text }: Read): APIError {
   const { status, statusText, headers } = response;
   const now = call.core.config.clock.wall.now();
+  const expectsJson = call.kind.type === 'json' || (call.kind.type === 'transfer' && call.toService);
   return decodeError(
     { status, statusText, headers, text },
-    { ...detailsOf(call), expectsJson: call.kind.type === 'json', toService: call.toService, secret, now },
+    { ...detailsOf(call), expectsJson, toService: call.toService, secret, now },
   );
 }
 

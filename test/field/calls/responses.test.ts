@@ -1,6 +1,6 @@
 // "Did the service refuse it?": pages of proxies, refusals under 200, and Retry-After as servers write it.
 import { afterEach, describe, expect, it } from 'vitest';
-import { APIError, type GenError, RateLimitError, ResponseError } from '../../../src/index.js';
+import { APIError, GenClient, type GenError, RateLimitError, ResponseError } from '../../../src/index.js';
 import {
   callFailure,
   endsWait,
@@ -11,6 +11,7 @@ import {
   readFailure,
 } from '../../../src/rules/failure-kind.js';
 import { parseHttpDate, readRetryAfter } from '../../../src/rules/retry-after.js';
+import { createSandbox } from '../../../src/sandbox/index.js';
 import { rejection, stubbed } from '../../transport/support.js';
 
 const html = (title: string) => `<!DOCTYPE html><html><head><title>${title}</title></head><body></body></html>`;
@@ -56,6 +57,24 @@ describe('a page is no answer of the service', () => {
   it('its error says what came, and not that the key or the job is wrong', async () => {
     const error = await pollError(403, html('Just a moment...'), HTML);
     expect(error.message).toMatch(/a page came instead of the service's response \(403, "Just a moment..."\)/);
+  });
+
+  it.each([
+    ['PUT', 200],
+    ['PUT', 403],
+    ['PUT', 404],
+    ['POST', 403],
+  ])('in the place of a response to the %s of an upload (%d), the step is retried', async (method, status) => {
+    const sandbox = createSandbox();
+    let pages = 1;
+    const fetch = (input: string, init?: RequestInit) => {
+      if (init?.method === method && pages-- > 0)
+        return Promise.resolve(new Response(html('Proxy'), { status, headers: HTML }));
+      return sandbox.fetch(new Request(input, init));
+    };
+    const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch });
+    const file = new Blob([new Uint8Array(64)], { type: 'image/png' });
+    expect(await client.uploads.upload(file)).toMatchObject({ status: 'ready' });
   });
 
   it.each<[source: string, status: number, body: string, headers: Record<string, string>]>([
