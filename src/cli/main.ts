@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { VERSION } from '../runtime/version.js';
+import { didYouMean } from '../schemas/show.js';
 import { type OpenSession, withExamples } from './command.js';
 import { batchCommand } from './commands/batch.js';
 import { editCommand, imageCommand, videoCommand } from './commands/create.js';
@@ -32,7 +33,7 @@ const COMMANDS = [
 const HELP = `
 Environment:
   GEN_API_KEY          the API key; keys are never taken from the command line
-  GEN_BASE_URL         where the service is
+  GEN_BASE_URL         base URL of the service
   GEN_WEBHOOK_SECRET   the signing secret, for "webhook"
 
 Exit codes:
@@ -73,15 +74,32 @@ function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson 
   for (const make of COMMANDS) program.addCommand(make(open));
   for (const command of allOf(program)) {
     command
-      .exitOverride()
+      .showSuggestionAfterError(false)
+      .exitOverride(({ exitCode, code, message }) => {
+        throw new CommanderError(exitCode, code, usageMessage(command, message));
+      })
       .showHelpAfterError(`(${commandName(command)} --help shows more)`)
       .configureHelp({ showGlobalOptions: true })
       .configureOutput({
         writeOut: (text) => void stdout.write(text),
         writeErr: (text) => void (isJson || stderr.write(text)),
+        outputError: (text, write) => write(`${usageMessage(command, text.trimEnd())}\n`),
       });
   }
   return program;
+}
+
+/** The parser's message. For an unknown option or command, it identifies the nearest one. */
+function usageMessage(command: Command, text: string): string {
+  const [, kind, name] = /^error: unknown (option|command) '([^']*)'$/.exec(text) ?? [];
+  if (kind === undefined || name === undefined) return text.replace(/^error: /, 'Error: ');
+  const known = kind === 'command' ? command.commands.map((one) => one.name()) : flagsOf(command);
+  return `Error: Unknown ${kind} "${name}". ${didYouMean(name, known, { otherwise: '' })}`.trimEnd();
+}
+
+/** The long flags of a command and of those above it. */
+function flagsOf({ options, parent }: Command): string[] {
+  return [...options.flatMap(({ long }) => long ?? []), '--help', ...(parent ? flagsOf(parent) : [])];
 }
 
 function allOf(command: Command): Command[] {

@@ -250,6 +250,7 @@ export class GenClient {
     received: Request | ReceivedWebhook,
     options: Partial<VerifyWebhookOptions> = {},
   ): Promise<WebhookEvent> {
+    if (typeof options === 'string') return verifyWebhook(received, options);
     const secret = options.secret ?? this.#secrets();
     if (options.secret === undefined && secret.length === 0)
       throw refusal('secret_missing', 'webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.');

@@ -36,7 +36,10 @@ export function jobIdOf(job: JobRef): string {
 /** Returns the ID of a job argument. Throws a GenError for anything else. `call` is the signature in the message. */
 export function requireJobId(call: string, job: unknown): string {
   const id = isFields(job) ? job.id : job;
-  if (typeof id === 'string' && id !== '') return id;
+  const isUrl = typeof id === 'string' && id.includes('://');
+  if (typeof id === 'string' && id !== '' && !isUrl) return id;
+  // The message shows no URL: it may carry a secret.
+  if (isUrl) throw new GenError(`${call}: job is a URL. Pass the job or its ID.`);
   const isCreated = isFields(job) && isFields(job.job);
   const fix = isCreated ? 'Pass created.job instead of what the create returned.' : 'Pass a job or its ID.';
   throw new GenError(`${call}: job is ${isCreated ? 'not a job' : show(job)}. ${fix}`);

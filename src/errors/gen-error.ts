@@ -65,6 +65,13 @@ export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
   return error;
 }
 
+/** Adds what to do to the message of an error. */
+export function withAdvice<E extends Error>(error: E, advice: string): E {
+  if (advice === '') return error;
+  const message = `${error.message} ${advice}`;
+  return Object.assign(error, { message, stack: error.stack?.replace(error.message, () => message) });
+}
+
 /** An earlier attempt of the call may have reached the service. */
 const MAY_HAVE_ARRIVED = Symbol.for('gen-client.may-have-arrived');
 /** A page of a proxy stood in for the response of the service. */

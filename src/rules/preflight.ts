@@ -2,7 +2,7 @@ import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities 
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
-import { show } from '../schemas/show.js';
+import { didYouMean, show } from '../schemas/show.js';
 import {
   checkReferences,
   EDIT_SOURCE_FIELDS,
@@ -64,7 +64,11 @@ export function requireParams(body: unknown): void {
   // A class of the program's own is an object with fields. FormData, Map, and the like have none.
   if (isFields(body) && (prototype === null || Object.keys(body).length > 0 || prototype === Object.prototype)) return;
   const example = show(typeof body === 'string' ? body : 'a fox at dawn');
-  refuseParam(INVALID_PARAMS, 'params', `must be an object such as { prompt: ${example} }, not ${show(body)}.`);
+  refuseParam(
+    INVALID_PARAMS,
+    'params',
+    `must be an object such as { prompt: ${example} }, not ${isFields(body) ? `a ${body.constructor?.name}` : show(body)}.`,
+  );
 }
 
 /** Whether a parameter says something: not missing, empty or an empty list. */
@@ -149,6 +153,11 @@ function aliases(passes: (row: ModelCapabilities) => boolean): string {
 
 function contentOf(params: Fields): Fields[] {
   return [params.content].flat().filter(isFields);
+}
+
+/** What to add to the service's rejection of a model: the alias that was probably meant, or nothing. */
+export function modelAdvice(model: unknown): string {
+  return typeof model === 'string' ? didYouMean(model, Object.keys(MODELS), { otherwise: '' }) : '';
 }
 
 /** The documented rules of POST /v1/characters in register mode. */

@@ -31,8 +31,8 @@ describe('without any call, exit code 2', () => {
     [['video', 'a', '--out', 'x.mp4', '--no-wait'], 'Remove --no-wait'],
     [['wait', 'job_1', 'job_2', '--out', 'x.mp4'], 'several jobs need a directory'],
     [['video'], "missing required argument 'prompt'"],
-    [['vidoe', 'a'], '(Did you mean video?)'],
-    [['video', 'a', '--modle', 'x'], '(Did you mean --model?)'],
+    [['vidoe', 'a'], 'Unknown command "vidoe". Did you mean "video"?'],
+    [['video', 'a', '--modle', 'x'], 'Unknown option "--modle". Did you mean "--model"?'],
     [[], 'Usage: gen-client'],
   ])('%j: %s', async (words, message) => {
     const { code, stdout, stderr } = await cli(...words);

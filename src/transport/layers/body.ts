@@ -1,7 +1,9 @@
 // What a call is sent with: its body is checked, copied, and its files are uploaded.
-import { GenError, PreflightError } from '../../errors/index.js';
+import { withAdvice } from '../../errors/gen-error.js';
+import { APIError, GenError, PreflightError } from '../../errors/index.js';
 import { isForgottenUpload } from '../../rules/failure-kind.js';
 import { refuseOptions } from '../../rules/fields.js';
+import { modelAdvice } from '../../rules/preflight.js';
 import { derivedKey, fallbackModels } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
@@ -21,7 +23,12 @@ export const checkLayer: Layer = async (call, next) => {
   const { extraBody } = options;
   if (kind.type === 'json' && kind.request.call && isFields(body)) refuseOptions(body);
   if (kind.type === 'json' && preflight) checkBody(call, kind.request, { ...extraBody });
-  return next(copied(extraBody === undefined ? call : withExtra(call, extraBody)));
+  try {
+    return await next(copied(extraBody === undefined ? call : withExtra(call, extraBody)));
+  } catch (error) {
+    const isUnknownModel = APIError.isInstance(error) && error.code === 'model_not_found' && isFields(body);
+    throw isUnknownModel ? withAdvice(error, modelAdvice(body.model)) : error;
+  }
 };
 
 /** Checks the body, also with each model that `recover` may replace its model with. */

@@ -1,0 +1,133 @@
+// Calls that people write by mistake, each with the message that names the fix.
+import { expect, it } from 'vitest';
+import { saveOutput } from '../../src/adapters/node/index.js';
+import { GenClient, verifyWebhook } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
+import { rejection } from '../transport/support.js';
+
+const prompt = 'a fox';
+const sandbox = createSandbox();
+const client = sandbox.client();
+/** Code without a compiler passes anything. */
+type Loose = Record<'create' | 'createAndWait', (params: unknown, options?: unknown) => Promise<unknown>>;
+const videos: Loose = client.videos as never;
+const images: Loose = client.images as never;
+const verify: (...given: readonly unknown[]) => Promise<unknown> = verifyWebhook as never;
+const clientVerify: (...given: readonly unknown[]) => Promise<unknown> = client.verifyWebhook.bind(client) as never;
+const url = 'https://a.test/a.png?token=secret';
+
+const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] = [
+  [
+    'a duration as a text',
+    () => videos.create({ prompt, duration: '5' }),
+    'PreflightError: duration: must be a number, not "5". Pass duration: 5.',
+  ],
+  [
+    'a duration that the model does not support',
+    () => videos.create({ prompt, duration: 7 }),
+    'PreflightError: duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 7.',
+  ],
+  [
+    'a data URI in an upload field',
+    () => videos.create({ prompt, first_frame_upload_id: 'data:image/png;base64,AA' }),
+    'PreflightError: first_frame_upload_id: takes an upload ID or a file, and this is a data URI. Pass a Buffer or a Blob.',
+  ],
+  [
+    'a URL in an upload field',
+    () => videos.create({ prompt, first_frame_upload_id: url }),
+    'PreflightError: first_frame_upload_id: takes an upload ID or a file, and this is a URL. Pass it as first_frame_url.',
+  ],
+  [
+    'a URL in a list of uploads',
+    () => images.create({ prompt, reference_upload_ids: [url] }),
+    'PreflightError: reference_upload_ids[0]: takes an upload ID or a file, and this is a URL. Pass it as reference_image_urls.',
+  ],
+  [
+    'a path in an upload field',
+    () => videos.create({ prompt, first_frame_upload_id: './fox.png' }),
+    'PreflightError: first_frame_upload_id: takes an upload ID or a file, and this is the name of a file. Pass fromPath(path) or a Blob.',
+  ],
+  [
+    'a field in the singular',
+    () => videos.create({ prompt, character_id: 'x' }),
+    'PreflightError: videos.create: Unknown parameter "character_id". Did you mean "character_ids"?',
+  ],
+  [
+    'a field of another SDK',
+    () => videos.create({ prompt, promptText: 'x' }),
+    'PreflightError: videos.create: Unknown parameter "promptText". Did you mean "prompt"?',
+  ],
+  [
+    'a misspelt field',
+    () => videos.create({ prompt, resolutoin: '720p' }),
+    'PreflightError: videos.create: Unknown parameter "resolutoin". Did you mean "resolution"?',
+  ],
+  [
+    'a text in place of params',
+    () => videos.createAndWait('a fox'),
+    'PreflightError: params: must be an object such as { prompt: "a fox" }, not "a fox".',
+  ],
+  [
+    'a list in place of params',
+    () => videos.createAndWait(['a fox']),
+    'PreflightError: params: must be an object such as { prompt: "a fox at dawn" }, not an array.',
+  ],
+  [
+    'FormData in place of params',
+    () => videos.createAndWait(new FormData()),
+    'PreflightError: params: must be an object such as { prompt: "a fox at dawn" }, not a FormData.',
+  ],
+  [
+    'a model of another kind',
+    () => images.create({ prompt, model: 'svc-video-fast' }),
+    'PreflightError: model: "svc-video-fast" does not support images. Use svc-image-fast, svc-image-pro, svc-image-gen-5-pro, svc-image-gen-5-flash.',
+  ],
+  [
+    'a misspelt model, which the service rejects',
+    () => videos.create({ prompt, model: 'svc-video-fst' }),
+    'BadRequestError: model "svc-video-fst" is not a known video model. GET /v1/models lists them. Did you mean "svc-video-fast"?',
+  ],
+  [
+    'a misspelt option',
+    () => videos.create({ prompt }, { timeout: 5_000 }),
+    'GenError: videos.create has no option "timeout". Did you mean "timeoutMs"?',
+  ],
+  [
+    'a number as a budget',
+    () => new GenClient({ budget: 100 } as never),
+    'GenError: budget must be what createBudget({ maxTokens }) returns, not 100. Pass createBudget({ maxTokens: 100 }).',
+  ],
+  [
+    'a secret in place of the options',
+    () => verify({ body: '', headers: {} }, 'whsec'),
+    'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
+  ],
+  [
+    'the argument order of Stripe',
+    () => verify('{}', 't=1,v1=00', 'whsec'),
+    'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
+  ],
+  [
+    'the argument order of Stripe, on a client',
+    () => clientVerify('{}', 't=1,v1=00', 'whsec'),
+    'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
+  ],
+  [
+    'a client without a webhook secret',
+    () => new GenClient({ apiKey: 'k', baseUrl: 'https://service.test' }).verifyWebhook({ body: '', headers: {} }),
+    'WebhookVerificationError: webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.',
+  ],
+  [
+    'a link in place of a job',
+    () => saveOutput(client, url, 'x.mp4'),
+    'GenError: saveOutput(client, job, path): job is a URL. Pass the job or its ID.',
+  ],
+];
+
+it.each(MISTAKES)('%s', async (_, call, message) => {
+  const error = await rejection((async () => call())());
+  expect(String(error)).toBe(message);
+  expect(error).not.toHaveProperty('code', expect.stringMatching(/^http_/));
+  expect((error as Error).stack).toContain(message.split(': ').at(-1));
+  expect(sandbox.ledger().reservedTokens).toBe(0);
+});
