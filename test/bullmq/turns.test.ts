@@ -142,7 +142,7 @@ describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
     for (let at = 0; at < 30; at++) await jobIndex.wake(`foreign-${at}`);
     await jobIndex.add('forgotten', 'removed-by-hand');
     const jobId = sandbox.jobs[0]?.id ?? '';
-    await jobIndex.clean();
+    await jobIndex.sweep(queue.queue);
     expect(await jobIndex.hasWake(jobId)).toBe(true);
     vi.setSystemTime(Date.now() + 2 * HOUR_MS);
     try {

@@ -1,5 +1,5 @@
 // What a version leaves in a user's engine and queue: step lists of durable runs, and records of queued calls.
-import { loadRun, storeRun } from '../../src/adapters/bullmq/call-record.js';
+import { type GenJobData, loadRun, recordOf } from '../../src/adapters/bullmq/call-record.js';
 import {
   createActivities,
   type DurableEngine,
@@ -93,7 +93,7 @@ export async function recordAll(version: string): Promise<Recordings> {
   for (const [at, [name, options, set]] of SCENES.entries()) {
     const run = await recordRun(name, { ...options, key: `run-${at}` }, set);
     runs.push(run);
-    records.push(...(await recordQueue(run)));
+    records.push(...recordQueue(run));
   }
   return { version, runs, records };
 }
@@ -126,34 +126,24 @@ async function recordRun(
 }
 
 /** The steps of a run as a queue would have stored them: each record is one that a worker may find. */
-async function recordQueue({ name, options, steps }: RecordedRun): Promise<QueueRecord[]> {
+function recordQueue({ name, options, steps }: RecordedRun): QueueRecord[] {
   const records: QueueRecord[] = [];
   const { call, params, key: id, recover } = options;
-  const queueJob = {
-    id,
-    data: { version: 1, call, params, ...(recover && { recover }) },
-    opts: {},
-    priority: 0,
-    async updateData(data: object) {
-      Object.assign(queueJob, { data });
-    },
-    async changePriority() {},
-  };
-  const context = { clock: { now: () => Date.UTC(2026, 0, 1) }, jobIndex: { async remove() {} } };
+  let data: GenJobData = { version: 1, call, params: { ...params }, ...(recover && { recover }) };
   for (const step of steps) {
-    const run = loadRun(queueJob as never, { ...WORKER_RULES, recover: recover ?? {} });
+    const run = loadRun({ id, data }, { ...WORKER_RULES, recover: recover ?? {} });
     const event = eventOf(step);
     if ((event.type === 'waited') !== (run.step.type === 'wait')) break;
     const next = nextStep(run, event);
     records.push({
       name,
       id,
-      data: json(queueJob.data),
+      data: json(data),
       step: json(run.step),
       event: json(event),
       next: json(next.step),
     });
-    await storeRun({ context: context as never, queueJob: queueJob as never }, next);
+    data = recordOf(data, next, Date.UTC(2026, 0, 1));
   }
   return records;
 }

@@ -204,7 +204,6 @@ export class QueueWorker {
       callOf: (jobId) => away(() => owners.get(jobId)),
       add: (jobId, id) => away(() => void owners.set(jobId, id)),
       size: () => away(() => owners.size),
-      page: async () => [],
       wake: (jobId) => away(() => void wakes.add(jobId)),
       hasWake: (jobId) => away(() => wakes.has(jobId)),
       consumeWake: (jobId) => away(() => wakes.delete(jobId)),
@@ -213,7 +212,7 @@ export class QueueWorker {
           wakes.delete(jobId);
           owners.delete(jobId);
         }),
-      clean: async () => {},
+      sweep: async () => {},
       close: async () => {},
       disconnect: async () => {},
     };

@@ -9,12 +9,9 @@ import {
   resumeRun,
   startRun,
 } from '../../rules/run-state.js';
-import type { Clock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type Job } from '../../schemas/job.js';
 import { shortenKey } from '../../transport/idempotency.js';
-import type { JobIndex } from './connection.js';
-import type { StoredFile } from './queued-files.js';
 
 /** A queued call as the engine holds it. */
 export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
@@ -28,16 +25,17 @@ export const CREATE_PRIORITY = 1000;
 /** The version of the records that this version of the package writes, and the newest that it reads. */
 export const RECORD_VERSION = 1;
 
-/** The record of a queued call: its params, and its progress. It contains everything that another worker needs. */
+/**
+ * The record of a queued call: its params and its run. It contains everything that another worker needs, because a worker's
+ * client may have no store. Keys, owners, and reservations are the ledger's.
+ */
 export interface GenJobData {
   /** The version of the record. A worker leaves a newer one for another worker. @default 1 */
   readonly version?: number | undefined;
   /** Which `create` it is. */
   readonly call: CallKind;
-  /** The body of the call, as the service takes it. */
+  /** The body of the call. Once the service has accepted it, its uploads replace its files. */
   readonly params: Readonly<Record<string, unknown>>;
-  /** The files of the call, until the service has accepted it. `params` refers to them as `{ $file: 0 }`. */
-  readonly files?: readonly StoredFile[] | undefined;
   /** If false, the call is sent without a check of the documented rules. */
   readonly preflight?: boolean;
   /** How to continue after a failed job, if the call specifies it. */
@@ -113,56 +111,15 @@ export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | '
   return failure !== undefined && stalls !== undefined && stalledCounter > stalls;
 }
 
-interface StoredCall {
-  readonly context: { readonly clock: Clock; readonly jobIndex: JobIndex };
-  readonly queueJob: GenQueueJob;
-}
-
-interface StoredWith {
-  /** The body that was sent, with upload IDs in place of files. */
-  readonly sent?: GenJobData['params'] | undefined;
-  /** The error of a failed call. */
-  readonly failure?: GenJobData['failure'];
-}
-
-/** Stores the state of a call and its priority in the engine. Removes a job that the call no longer waits for from the index. */
-export async function storeRun(
-  { context, queueJob }: StoredCall,
-  run: JobRunState,
-  { sent, failure }: StoredWith = {},
-): Promise<void> {
-  const { jobId: before } = queueJob.data;
-  const data = runRecord(queueJob.data, run, { sent, now: context.clock.now() });
-  await queueJob.updateData(failure === undefined ? data : { ...data, failure, stalls: queueJob.stalledCounter });
-  const isOver = failure !== undefined;
-  if (before !== undefined && (isOver || before !== data.jobId)) await context.jobIndex.remove(before);
-  const priority = data.jobId === undefined ? queueJob.opts.priority || CREATE_PRIORITY : 0;
-  if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
-}
-
-interface RecordedAt extends Pick<StoredWith, 'sent'> {
-  readonly now: number;
-}
-
-function runRecord(data: GenJobData, run: JobRunState, { sent, now }: RecordedAt): GenJobData {
-  const { rules: _, ...stored } = run;
-  const { params, files, retryState: _retries, failure: _failure, stalls: _stalls, jobId: _jobId, ...asked } = data;
+/** The record of a call whose run has made a step. The failures before it no longer count. */
+export function recordOf(data: GenJobData, { rules: _rules, ...run }: JobRunState, storedAt: number): GenJobData {
+  const { retryState: _retries, failure: _failure, stalls: _stalls, jobId: _jobId, ...asked } = data;
   const jobId = liveJobOf(run);
-  // Once the service has accepted the call, its uploads replace its files.
-  const isUploaded = sent !== undefined && run.tries.length > 0;
-  return {
-    ...asked,
-    version: RECORD_VERSION,
-    params: isUploaded ? sent : params,
-    ...(files !== undefined && !isUploaded && { files }),
-    ...(jobId !== undefined && { jobId }),
-    run: stored,
-    storedAt: now,
-  };
+  return { ...asked, version: RECORD_VERSION, ...(jobId !== undefined && { jobId }), run, storedAt };
 }
 
 /** The job that a run waits for, or has ended with. */
-function liveJobOf({ step }: JobRunState): string | undefined {
+function liveJobOf({ step }: Pick<JobRunState, 'step'>): string | undefined {
   if (step.type === 'wait' || step.type === 'read') return step.jobId ?? undefined;
   if (step.type === 'end') return step.job.id;
   return step.type === 'fail' && step.again?.type === 'read' ? step.again.jobId : undefined;

@@ -81,6 +81,7 @@ export async function closeInTime(connection: ConnectionOptions, parts: readonly
 const KEPT_MS = 60 * 60 * 1000;
 
 const MAX_REMOVED_AT_ONCE = 1000;
+const PAGE = 100;
 
 export type JobIndex = ReturnType<typeof openJobIndex>;
 
@@ -93,6 +94,7 @@ export type JobIndex = ReturnType<typeof openJobIndex>;
 export function openJobIndex(connection: ConnectionOptions, location: QueueLocation) {
   const { index, options } = queueNames(connection, location);
   const queue = new Queue<{ readonly queueJobId?: string }>(index, options);
+  let from = 0;
   queue.on('error', () => {
     // The engine reconnects. The call that needs the connection gets the error.
   });
@@ -106,14 +108,6 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
     },
     /** The number of jobs that calls wait for, including calls that were removed since the last sweep. */
     size: () => queue.getWaitingCount(),
-    /** A page of the jobs, with the queue jobs that wait for them. */
-    async page(from: number, count: number) {
-      const calls = await queue.getWaiting(from, from + count - 1);
-      return calls.map(({ id = '', data: { queueJobId = '' } }) => ({
-        jobId: decodeURIComponent(id.slice(CALL.length)),
-        queueJobId,
-      }));
-    },
     async wake(jobId: string): Promise<void> {
       await queue.add('wake', {}, { jobId: wakeId(jobId), delay: KEPT_MS });
     },
@@ -129,10 +123,15 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
       await queue.remove(wakeId(jobId));
       await queue.remove(callId(jobId));
     },
-    /** Removes expired entries. */
-    async clean() {
+    /** Removes expired entries, and a page of the jobs whose calls somebody has removed: they would slow down the polls. */
+    async sweep(calls: Pick<Queue, 'getJob'>) {
       for (const type of ['wait', 'delayed'] as const) {
         while ((await queue.clean(KEPT_MS, MAX_REMOVED_AT_ONCE, type)).length === MAX_REMOVED_AT_ONCE);
+      }
+      const page = await queue.getWaiting(from, from + PAGE - 1);
+      from = page.length < PAGE ? 0 : from + PAGE;
+      for (const { id = '', data } of page) {
+        if ((await calls.getJob(data.queueJobId ?? '')) === undefined) await queue.remove(id);
       }
     },
     close: () => queue.close(),
@@ -141,8 +140,7 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
 }
 
 // The engine accepts neither a colon nor a bare number as an ID.
-const CALL = 'call-';
-const callId = (jobId: string) => CALL + encodeURIComponent(jobId);
+const callId = (jobId: string) => `call-${encodeURIComponent(jobId)}`;
 const wakeId = (jobId: string) => `wake-${encodeURIComponent(jobId)}`;
 
 /** Wakes a sleeping call, in front of all others. A call that is awake finds the wake in the index. */
@@ -157,18 +155,4 @@ export async function wakeCall(queue: Pick<Queue, 'getJob'>, queueJobId: string)
   }
   // The engine puts promoted jobs at the end of the queue.
   await job.changePriority({ priority: 0, lifo: true });
-}
-
-const PAGE = 100;
-
-/** Removes the jobs of calls that somebody has removed, one page at each call, so that they don't slow down the polls. */
-export function createSweep(jobIndex: JobIndex, queue: Pick<Queue, 'getJob'>): () => Promise<void> {
-  let from = 0;
-  return async () => {
-    const page = await jobIndex.page(from, PAGE);
-    from = page.length < PAGE ? 0 : from + PAGE;
-    for (const { jobId, queueJobId } of page) {
-      if ((await queue.getJob(queueJobId)) === undefined) await jobIndex.remove(jobId);
-    }
-  };
 }

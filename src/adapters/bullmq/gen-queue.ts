@@ -267,7 +267,7 @@ async function addCall(
   const data: GenJobData = {
     version: RECORD_VERSION,
     call,
-    ...(await storeFiles(call, params, preflight)),
+    params: await storeFiles(call, params, preflight),
     ...(!preflight && { preflight }),
     ...(recover !== undefined && { recover: recoverRules(recover) }),
     ...(budgetScope !== undefined && { budgetScope }),

@@ -15,7 +15,6 @@ import { type GenJobData, type GenJobResult, type GenQueueJob, isCall } from './
 import {
   checkConnection,
   closeInTime,
-  createSweep,
   LOCATION_FIELDS,
   openJobIndex,
   type QueueLocation,
@@ -110,7 +109,6 @@ const CONCURRENCY = 10;
 const DEFAULT_RETRY_MS = 30_000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
-const CLEAN_EVERY_MS = 10 * 60 * 1000;
 const SWEEP_EVERY_MS = 30_000;
 /** The pauses of an onFailed that throws. */
 const REPORT_PAUSES = { firstMs: 1_000, mostMs: 60_000 };
@@ -169,8 +167,7 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  regularly(CLEAN_EVERY_MS, jobIndex.clean, { closing: closing.signal, onError });
-  regularly(SWEEP_EVERY_MS, createSweep(jobIndex, queue), { closing: closing.signal, onError });
+  regularly(SWEEP_EVERY_MS, () => jobIndex.sweep(queue), { closing: closing.signal, onError });
   worker.on('failed', (queueJob, reason) => {
     // The engine retries an unfinished one, and failCall has reported one that has a failure.
     if (queueJob?.finishedOn === undefined || !isCall(queueJob.data) || queueJob.data.failure !== undefined) return;

@@ -23,10 +23,10 @@ import {
   isCall,
   isKnownRecord,
   loadRun,
-  storeRun,
+  recordOf,
 } from './call-record.js';
 import { type JobIndex, wakeCall } from './connection.js';
-import { withFiles } from './queued-files.js';
+import { openFiles } from './queued-files.js';
 
 /** What a worker needs to work on calls. */
 interface WorkerContext {
@@ -180,7 +180,7 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
   const { account = await context.client.accountId(), call, preflight, budgetScope } = queueJob.data;
   // Stored before the create is sent: under another account, its key would make and pay for a second job.
   if (queueJob.data.account === undefined) await queueJob.updateData({ ...queueJob.data, account });
-  let sent: Readonly<Record<string, unknown>> | undefined;
+  let uploaded: GenJobData['params'] | undefined;
   const { key, model } = step;
   const result = await stepResultOf(async () => {
     checkKey(queueJob);
@@ -188,18 +188,20 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
       budgetScope === undefined
         ? context.client
         : context.client.withOptions({ budget: context.budgetOf(budgetScope) });
-    const params = await withFiles(queueJob.data);
+    const params = await openFiles(queueJob.data.params);
     const options = { signal: context.closing, preflight };
     const { priority = CREATE_PRIORITY } = queueJob.opts;
     const isUrgent = priority > 0 && priority < CREATE_PRIORITY;
-    const onUploads = (body: Readonly<Record<string, unknown>>) => {
-      sent = body;
+    const onUploads = (body: GenJobData['params']) => {
+      uploaded = body;
     };
     const detached = { queue: context.queue.qualifiedName, maxRetries: 0, isUrgent, onUploads };
     return (await sendRunCreate(client, { call, params, key, model }, options, detached)).job;
   });
-  const state = await advance(work, run, waitForBudget(context.clock, result), sent);
-  const { job } = state;
+  const { job } = result;
+  // Redis no longer needs the bytes: the service has them.
+  if (job && uploaded) queueJob.data = { ...queueJob.data, params: uploaded };
+  const state = await advance(work, run, waitForBudget(context.clock, result));
   if (job) {
     await context.jobIndex.add(job.id, queueJob.id ?? '');
     await queueJob.log(`${job.id} was accepted under ${key}: ${job.quotedTokenCost ?? '?'} tokens.`);
@@ -231,24 +233,29 @@ async function pollJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promi
 }
 
 /** Performs the rules on the result of a call, and stores the state. The end of a call is stored by the callers. */
-async function advance(
-  work: Work,
-  run: JobRunState,
-  { event, ...result }: StepResult,
-  sent?: Readonly<Record<string, unknown>>,
-): Promise<CallState> {
+async function advance(work: Work, run: JobRunState, { event, ...result }: StepResult): Promise<CallState> {
   const { context, queueJob } = work;
   // If this process was frozen, another one has the call, and this one must not overwrite its state.
   await extendLock(work);
   const isPolled = event.type === 'job' || run.step.type === 'read';
   const pollMs = context.pollIntervalMs ?? (isPolled ? await pollPaceMs(context, queueJob.data.call) : null);
   const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
-  if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next, { sent });
+  if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
   if (result.job) {
     const { id: jobId, status, quotedTokenCost, finalTokenCost } = result.job;
     await queueJob.updateProgress({ jobId, status, quotedTokenCost, finalTokenCost });
   }
   return { run: next, ...result };
+}
+
+/** Stores the state of a call, and its priority. Removes a job that the call no longer waits for from the index. */
+async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?: GenJobData['failure']): Promise<void> {
+  const { jobId: before } = queueJob.data;
+  const data = recordOf(queueJob.data, run, context.clock.now());
+  await queueJob.updateData(failure === undefined ? data : { ...data, failure, stalls: queueJob.stalledCounter });
+  if (before !== undefined && (failure !== undefined || before !== data.jobId)) await context.jobIndex.remove(before);
+  const priority = data.jobId === undefined ? queueJob.opts.priority || CREATE_PRIORITY : 0;
+  if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
 }
 
 /** Milliseconds between two polls of a job. Calls that somebody has just removed by hand do not make it longer. */
@@ -286,7 +293,7 @@ async function failCall(work: Work, run: JobRunState, error: unknown): Promise<n
     if (!isUnrecoverable(reason) && context.clock.now() - since < RETRY_MS) return retryLater(work, error);
   }
   await extendLock(work);
-  await storeRun(work, run, { failure: error.toJSON() });
+  await storeRun(work, run, error.toJSON());
   throw finalError(error);
 }
 

@@ -1,41 +1,27 @@
-// Files by value: stored in the record of a call, and opened again by the worker.
+// Files by value: stored in the params of a record, and opened again by the worker.
 import type { CallKind } from '../../client/run-calls.js';
 import { GenError, UploadError } from '../../errors/index.js';
 import { MB } from '../../rules/limits.js';
-import { isFields } from '../../schemas/envelope.js';
 import { FILE_PATH } from '../../schemas/upload.js';
-import { checkFiles, placedFiles, replaceFiles } from '../../uploading/body-files.js';
+import { checkFiles, type PlacedFile, placedFiles, replaceFiles } from '../../uploading/body-files.js';
 
-/** A file in the record of a call: its path, or its bytes. */
-export type StoredFile =
+type Params = Readonly<Record<string, unknown>>;
+
+/** A file in the params of a record: its path, or its bytes. */
+type StoredFile =
   | { readonly path: string }
   | { readonly base64: string; readonly type: string; readonly name?: string };
-
-/** The body of a queued call, and its files. */
-interface StoredParams {
-  /** The body of the call. It refers to its files as `{ $file: 0 }`. */
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly files?: readonly StoredFile[] | undefined;
-}
 
 /** Redis keeps the bytes in memory, and sends them with each read of the record. */
 const MAX_MB = 1;
 
 /**
- * Returns the params of a call as JSON, and its files. Throws a GenError for a source that does not survive a restart or is
- * too large for Redis, and with `preflight` a PreflightError for an invalid file.
+ * Returns the params of a call as JSON. Throws a GenError for a file that does not survive a restart or is too large for
+ * Redis, and with `preflight` a PreflightError for an invalid file.
  */
-export async function storeFiles(
-  call: CallKind,
-  params: Readonly<Record<string, unknown>>,
-  preflight: boolean,
-): Promise<StoredParams> {
-  const placed = placedFiles(params);
-  if (placed.length === 0) return { params };
-  const sources = [...new Set(placed.map(({ source }) => source))];
+export async function storeFiles(call: CallKind, params: Params, preflight: boolean): Promise<Params> {
   let bytes = 0;
-  for (const source of sources) {
-    const at = placed.find((it) => it.source === source)?.at;
+  for (const { source, at } of placedFiles(params)) {
     if (pathOf(source) !== undefined) continue;
     if (!(source instanceof Blob)) {
       throw new GenError(
@@ -49,8 +35,24 @@ export async function storeFiles(
     );
   }
   if (preflight) await checkFiles(params, call === 'characters' ? 'character' : undefined);
-  const references = new Map(sources.map((source, index) => [source, { $file: index }]));
-  return { params: replaceFiles(params, references), files: await Promise.all(sources.map(storeFile)) };
+  return mapFiles(params, storeFile);
+}
+
+/** Returns the params of a record with open files. Throws an UploadError for a path that this machine cannot read. */
+export async function openFiles(params: Params): Promise<Params> {
+  // A file in two fields is uploaded once.
+  const files = new Map<string, Promise<File>>();
+  return mapFiles(params, ({ source, at }) => {
+    const id = JSON.stringify(source);
+    const file = files.get(id) ?? openFile(source as StoredFile, at);
+    files.set(id, file);
+    return file;
+  });
+}
+
+async function mapFiles(params: Params, map: (file: PlacedFile) => Promise<unknown>): Promise<Params> {
+  const files = placedFiles(params).map(async (file) => [file.source, await map(file)] as const);
+  return replaceFiles(params, new Map(await Promise.all(files)));
 }
 
 function pathOf(source: unknown): string | undefined {
@@ -58,7 +60,7 @@ function pathOf(source: unknown): string | undefined {
   return typeof path === 'string' ? path : undefined;
 }
 
-async function storeFile(source: unknown): Promise<StoredFile> {
+async function storeFile({ source }: PlacedFile): Promise<StoredFile> {
   const path = pathOf(source);
   if (path !== undefined) return { path };
   const blob = source as Blob;
@@ -66,21 +68,7 @@ async function storeFile(source: unknown): Promise<StoredFile> {
   return { base64, type: blob.type, ...(blob instanceof File && { name: blob.name }) };
 }
 
-/** Returns the params of a call with its files in place. Throws an UploadError for a path that this machine cannot read. */
-export async function withFiles({ params, files = [] }: StoredParams): Promise<StoredParams['params']> {
-  const placed = placedFiles(params);
-  const opened = await Promise.all(
-    files.map((file, index) => openFile(file, placed.find(({ source }) => indexOf(source) === index)?.at ?? '')),
-  );
-  return replaceFiles(params, new Map(placed.map(({ source }) => [source, opened[indexOf(source)] ?? source])));
-}
-
-/** The number in `{ $file: 0 }`. */
-function indexOf(source: unknown): number {
-  return isFields(source) ? Number(source.$file) : Number.NaN;
-}
-
-async function openFile(file: StoredFile, at: string): Promise<Blob> {
+async function openFile(file: StoredFile, at: string): Promise<File> {
   if ('base64' in file) {
     return new File([globalThis.Buffer.from(file.base64, 'base64')], file.name ?? '', { type: file.type });
   }
