@@ -1,34 +1,27 @@
-// A video in a Cloudflare Workflow: POST /?order=17 starts it, and the service's webhook wakes it. It survives the rest.
-// The Worker needs nodejs_compat, its own URL, GEN_API_KEY, GEN_BASE_URL and GEN_WEBHOOK_SECRET.
+// A video in a Cloudflare Workflow. POST /?order=17 starts it, and the service's webhook wakes it. The Worker needs nodejs_compat,
+// its own URL, GEN_API_KEY, GEN_BASE_URL, and GEN_WEBHOOK_SECRET.
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
 import { NonRetryableError } from 'cloudflare:workflows';
 import { GenClient } from 'gen-client';
 import { cloudflareEngine, createActivities, generate } from 'gen-client/durable';
 
+type Order = { readonly key: string; readonly prompt: string };
+type Env = { readonly URL: string; readonly VIDEOS: Workflow<Order> };
+
 export class Video extends WorkflowEntrypoint<Env, Order> {
-  override run({ payload: { key, ...body } }: WorkflowEvent<Order>, step: WorkflowStep) {
+  override run({ payload: { key, prompt } }: WorkflowEvent<Order>, step: WorkflowStep) {
     const engine = cloudflareEngine(step, createActivities(new GenClient()), { NonRetryableError });
-    return generate(engine, { call: 'videos', key, params: { ...body, webhook_url: `${this.env.URL}?run=${key}` } });
+    return generate(engine, { call: 'videos', params: { prompt, webhook_url: `${this.env.URL}?run=${key}` }, key });
   }
 }
 
 export default {
-  async fetch(request: Request, env: Env): Promise<Response> {
+  async fetch(request, env) {
     const { order = '', run } = Object.fromEntries(new URL(request.url).searchParams);
-    const params = async () => ({ ...(await request.json<{ prompt: string }>()), key: order });
-    if (!run) return Response.json(await env.VIDEOS.create({ id: order, params: await params() }));
-    const event = await new GenClient().verifyWebhook(request);
-    await (await env.VIDEOS.get(run)).sendEvent({ type: 'gen-client-job', payload: event });
+    if (run !== undefined) {
+      const payload = await new GenClient().verifyWebhook(request);
+      await (await env.VIDEOS.get(run)).sendEvent({ type: 'gen-client-job', payload });
+    } else await env.VIDEOS.create({ id: order, params: { key: order, prompt: await request.text() } });
     return new Response();
   },
-};
-
-interface Env {
-  readonly URL: string;
-  readonly VIDEOS: Workflow<Order>;
-}
-
-interface Order {
-  readonly key: string;
-  readonly prompt: string;
-}
+} satisfies ExportedHandler<Env>;

@@ -1,41 +1,29 @@
-// A video in a DBOS workflow on Postgres: POST /?order=17 starts it, GET tells its end, and the service's webhook wakes it.
+// A video in a DBOS workflow on Postgres. POST /?order=17 starts it, and the service's webhook wakes it.
 import { createServer } from 'node:http';
 import { DBOS } from '@dbos-inc/dbos-sdk';
-import { GenClient, verifyWebhook } from 'gen-client';
+import { GenClient } from 'gen-client';
 import { createActivities, dbosEngine, generate } from 'gen-client/durable';
+import { toNodeHandler } from 'gen-client/node';
 
-const { DATABASE_URL = '', ORIGIN = '', PORT, GEN_WEBHOOK_SECRET = '' } = process.env;
-const engine = dbosEngine(DBOS, createActivities(new GenClient()));
+const { DATABASE_URL = '', ORIGIN = '', PORT } = process.env;
+const client = new GenClient();
+const engine = dbosEngine(DBOS, createActivities(client));
 
 const video = DBOS.registerWorkflow(
-  // The key is the order's id and not that of the run: a fork of the run finds the job that is paid.
-  async (order: string, prompt: string) =>
-    generate(engine, {
-      call: 'videos',
-      params: { prompt, webhook_url: `${ORIGIN}/hook?run=${order}` },
-      key: order,
-    }),
+  async (key: string, prompt: string) =>
+    generate(engine, { call: 'videos', params: { prompt, webhook_url: `${ORIGIN}/hook?order=${key}` }, key }),
   { name: 'video' },
 );
 DBOS.setConfig({ name: 'videos', systemDatabaseUrl: DATABASE_URL });
 await DBOS.launch();
 
-createServer(async (request, response) => {
-  try {
-    const { pathname, searchParams } = new URL(request.url ?? '', ORIGIN);
-    const body = Buffer.concat(await Array.fromAsync(request));
-    const order = `order-${searchParams.get('order')}`;
-    if (pathname === '/hook') {
-      const event = await verifyWebhook({ body, headers: request.headers }, { secret: GEN_WEBHOOK_SECRET });
-      const { job } = event.data as { job: { id: string } };
-      await DBOS.send(searchParams.get('run') ?? '', 'webhook', job.id);
-    } else if (request.method === 'POST') {
-      await DBOS.startWorkflow(video, { workflowID: order })(order, body.toString());
-    } else {
-      response.write(JSON.stringify(await DBOS.retrieveWorkflow(order).getResult()));
-    }
-  } catch (error) {
-    response.writeHead(400).write(JSON.stringify({ message: String(error) }));
-  }
-  response.end();
-}).listen(Number(PORT));
+const serve = async (request: Request) => {
+  const { pathname, searchParams } = new URL(request.url);
+  const order = searchParams.get('order') ?? '';
+  if (pathname === '/hook') {
+    const { data } = await client.verifyWebhook(request);
+    await DBOS.send(order, 'webhook', (data as { job: { id: string } }).job.id);
+  } else await DBOS.startWorkflow(video, { workflowID: order })(order, await request.text());
+  return new Response();
+};
+createServer(toNodeHandler(serve)).listen(Number(PORT));

@@ -1,4 +1,4 @@
-// A video in an Inngest function: the event videos/asked starts it, and the service's webhook wakes it.
+// A video in an Inngest function. The event videos/asked starts it, and the service's webhook wakes it.
 import { createServer } from 'node:http';
 import { GenClient } from 'gen-client';
 import { createActivities, generate, inngestEngine } from 'gen-client/durable';
@@ -17,12 +17,10 @@ const video = inngest.createFunction({ id: 'video', triggers: { event: 'videos/a
   const engine = inngestEngine(step, activities, { NonRetriableError });
   return generate(engine, { call: 'videos', params: { prompt, webhook_url: `${ORIGIN}/hook` }, key });
 });
-const handler = serve({ client: inngest, functions: [video] });
+const functions = serve({ client: inngest, functions: [video] });
 
-const receive = toNodeHandler(
-  createWebhookHandler({ client, on: { '*': (event) => inngest.send({ name: 'gen-client/job', data: event }) } }),
-);
-
+const on = { '*': (event: object) => inngest.send({ name: 'gen-client/job', data: event }) };
+const hook = toNodeHandler(createWebhookHandler({ client, on }));
 createServer((request, response) => {
-  (request.url?.startsWith('/hook') ? receive : handler)(request, response);
+  (request.url?.startsWith('/hook') ? hook : functions)(request, response);
 }).listen(Number(PORT));

@@ -1,41 +1,27 @@
-// A video in a Restate workflow: POST /video/order-17/run with { order, prompt } to Restate starts it, and the service's webhook
-// wakes it.
-import { createServer } from 'node:http';
+// A video in a Restate workflow. POST /video/order-17/run to Restate with { prompt } starts it. The service's webhook goes to
+// Restate, too, and wakes it.
 import * as restate from '@restatedev/restate-sdk';
-import { GenClient, verifyWebhook } from 'gen-client';
+import { GenClient } from 'gen-client';
 import { createActivities, generate, restateEngine } from 'gen-client/durable';
 
-const { RESTATE_URL, ORIGIN, PORT, HOOK_PORT, GEN_WEBHOOK_SECRET = '' } = process.env;
-const activities = createActivities(new GenClient());
+const { ORIGIN, PORT } = process.env;
+const client = new GenClient();
+const activities = createActivities(client);
 
 const video = restate.workflow({
   name: 'video',
   handlers: {
-    async run(ctx: restate.WorkflowContext, { order, prompt }: { order: string; prompt: string }) {
-      const params = { prompt, webhook_url: `${ORIGIN}/hook?run=${order}` };
-      return generate(restateEngine(ctx, activities, restate), { call: 'videos', params, key: order });
+    async run(ctx: restate.WorkflowContext, { prompt }: { prompt: string }) {
+      const params = { prompt, webhook_url: `${ORIGIN}/video/${ctx.key}/hook` };
+      return generate(restateEngine(ctx, activities, restate), { call: 'videos', params, key: ctx.key });
     },
-    async wake(ctx: restate.WorkflowSharedContext, jobId: string) {
-      await ctx.promise(jobId).resolve(null);
-    },
+    hook: restate.handlers.workflow.shared({ input: restate.serde.binary, accept: '*/*' }, async (ctx, body) => {
+      const headers = Object.fromEntries(ctx.request().headers);
+      const event = await client.verifyWebhook({ body, headers }).catch(({ message }) => {
+        throw new restate.TerminalError(message, { errorCode: 400 });
+      });
+      await ctx.promise((event.data as { job: { id: string } }).job.id).resolve(null);
+    }),
   },
 });
 restate.serve({ services: [video], port: Number(PORT) });
-
-createServer(async (request, response) => {
-  try {
-    const body = Buffer.concat(await Array.fromAsync(request));
-    const event = await verifyWebhook({ body, headers: request.headers }, { secret: GEN_WEBHOOK_SECRET });
-    const { job } = event.data as { job: { id: string } };
-    const run = new URL(request.url ?? '', ORIGIN).searchParams.get('run');
-    const call = {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(job.id),
-    };
-    await fetch(`${RESTATE_URL}/video/${run}/wake/send`, call);
-    response.writeHead(204).end();
-  } catch {
-    response.writeHead(400).end();
-  }
-}).listen(Number(HOOK_PORT));

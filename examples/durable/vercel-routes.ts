@@ -1,4 +1,4 @@
-// The routes of a Vercel Workflow: POST /?order=17 starts it, and POST /hook?run=order-17 is where the service's webhook comes.
+// The routes of a Vercel Workflow. POST /?order=order-17 starts it, and the service's webhook comes to POST /hook?run=order-17.
 import { verifyWebhook } from 'gen-client/webhooks';
 import { resumeHook, start } from 'workflow/api';
 import { video } from './vercel-workflow.js';
@@ -6,9 +6,8 @@ import { video } from './vercel-workflow.js';
 const { ORIGIN, GEN_WEBHOOK_SECRET = '' } = process.env;
 
 export async function startVideo(request: Request): Promise<Response> {
-  const key = `order-${new URL(request.url).searchParams.get('order')}`;
-  const params = { prompt: await request.text(), webhook_url: `${ORIGIN}/hook?run=${key}` };
-  const { runId } = await start(video, [key, params]);
+  const key = new URL(request.url).searchParams.get('order') ?? '';
+  const { runId } = await start(video, [key, await request.text(), `${ORIGIN}/hook?run=${key}`]);
   return Response.json({ runId });
 }
 

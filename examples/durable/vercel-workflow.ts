@@ -1,4 +1,4 @@
-// A video in a Vercel Workflow: workflows/video.ts. The routes beside it start it and hand it the service's webhook.
+// A video in a Vercel Workflow: workflows/video.ts. The routes beside it start it, and wake it with the service's webhook.
 import { GenClient } from 'gen-client';
 import { type ActivityName, createActivities, generate, type Json, workflowEngine } from 'gen-client/durable';
 import { createHook, FatalError, sleep } from 'workflow';
@@ -8,9 +8,9 @@ async function activity(name: ActivityName, input: Json): Promise<Json> {
   return createActivities(new GenClient())[name](input);
 }
 
-export async function video(key: string, params: { prompt: string; webhook_url: string }) {
+export async function video(key: string, prompt: string, webhook_url: string) {
   'use workflow';
   using hook = createHook({ token: key });
   const engine = workflowEngine(activity, { hook, sleep, FatalError });
-  return await generate(engine, { call: 'videos', params, key });
+  return await generate(engine, { call: 'videos', params: { prompt, webhook_url }, key });
 }

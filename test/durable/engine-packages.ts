@@ -20,7 +20,6 @@ import { ROOT } from '../support/build.js';
 /** The engines whose packages have a folder here. */
 export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest' | 'ai-sdk';
 
-/** The folder of an engine's packages. */
 export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}/`, import.meta.url));
 
 /** Why the tests of an engine are skipped, with a printed reason; in CI its packages must be there. */
@@ -32,16 +31,15 @@ export function whyNoEngine(engine: EngineName): string | undefined {
   return reason;
 }
 
-/** The path of a file in the packages of an engine. */
 function engineFile(engine: EngineName, path: string): string {
   return createRequire(folder(engine)).resolve(path);
 }
 
-/** What this package has to find beside it. */
+/** The packages that this package needs beside it. */
 const OWN_PACKAGES = ['ky', 'p-retry', 'is-network-error', 'zod', '@ai-sdk/provider'];
 
-/** A folder of its own that has some examples, the packages of their engine, and this package as it is published. */
-export function makeProject(engine: EngineName, examples: readonly string[]): string {
+/** Creates a folder with some sources, the packages of an engine, and this package as it is published. Returns its path. */
+export function makeProject(engine: EngineName, sources: Readonly<Record<string, string>> = {}): string {
   const project = mkdtempSync(join(tmpdir(), `gen-client-${engine}-`));
   const packages = `${folder(engine)}node_modules`;
   mkdirSync(join(project, 'node_modules'));
@@ -55,71 +53,62 @@ export function makeProject(engine: EngineName, examples: readonly string[]): st
     symlinkSync(`${ROOT}node_modules/${name}`, join(own, 'node_modules', name));
   }
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'videos', type: 'module' }));
-  for (const name of examples) copyFileSync(`${ROOT}examples/durable/${name}`, join(project, name));
+  for (const [name, source] of Object.entries(sources)) writeFileSync(join(project, name), source);
   return project;
 }
 
-/** A package of an engine. The caller says which part of its shape it uses, so that types need no install. */
+/** Loads a package of an engine. The caller declares the part that it uses, so that the types need no installation. */
 export async function enginePackage<T>(engine: EngineName, name: string): Promise<T> {
   return (await import(pathToFileURL(engineFile(engine, name)).href)) as T;
 }
 
 const DOORS = ['durable', 'node', 'webhooks', 'storage', 'sandbox'];
 
-/** `gen-client` in a bundle is this source. */
+/** In a bundle, `gen-client` is this source. */
 const alias = {
   'gen-client': `${ROOT}src/index.ts`,
   ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, ROOT + sourceOf(door)])),
 };
 
-/** A version of an example's source. */
-export type Version = (source: string) => string;
+export const exampleSource = (name: string) => readFileSync(`${ROOT}examples/durable/${name}`, 'utf8');
 
-/** An example with a store that every process of it uses, as the guide recommends. */
-export const withStore: Version = (source) =>
+/** Adds a store that every process of an example uses, as the guide recommends. */
+const withFileStore = (source: string) =>
   `import { fileStore } from 'gen-client/node';\n${source}`.replaceAll(
     'new GenClient()',
     "new GenClient({ store: fileStore(process.env.STORE ?? '') })",
   );
 
-/** The next version of it, which changes the prompt of one order. */
-export const nextVersion: Version = (source) => {
-  const changed = withStore(source).replace(
-    '{ prompt, webhook_url',
-    "{ prompt: prompt.replace('run one', 'run one at night'), webhook_url",
-  );
-  if (changed === withStore(source)) throw new Error('the example has no params that the next version could change');
-  return changed;
-};
+/** Two versions of an example with a store. The second one changes the prompt of the order "run one", and the URL of webhooks. */
+export function versionsOf(name: string, withStore = withFileStore): readonly [string, string] {
+  const first = withStore(exampleSource(name));
+  const params = '{ prompt, webhook_url';
+  if (!first.includes(params)) throw new Error(`${name} has no params that the second version could change`);
+  const second = first
+    .replace(params, "{ prompt: prompt.replace('run one', 'run one at night'), webhook_url")
+    // Where the URL is an argument of the run.
+    .replace('webhook_url }', "webhook_url: webhook_url.replace('127.0.0.1', 'localhost') }");
+  return [first, second];
+}
 
-/** An example as a program for Node, beside the packages of its engine; its path. */
-export async function bundleForNode(engine: EngineName, example: string, version: Version): Promise<string> {
-  const file = `${example.split('/').at(-1)?.replace('.ts', '')}-${version.name}.mjs`;
-  const outfile = `${folder(engine)}node_modules/.cache/${file}`;
+/** Bundles a version of an example for Node, beside the packages of its engine. Returns its path. */
+export async function bundleForNode(engine: EngineName, contents: string, name: string): Promise<string> {
+  const outfile = `${folder(engine)}node_modules/.cache/${name}.mjs`;
+  const directory = `${ROOT}examples/durable`;
   await build({
-    entryPoints: [ROOT + example],
+    stdin: { contents, resolveDir: directory, sourcefile: `${directory}/${name}.ts`, loader: 'ts' },
     bundle: true,
     outfile,
     format: 'esm',
     platform: 'node',
-    plugins: [
-      {
-        name: 'version',
-        setup: (setup) =>
-          setup.onLoad({ filter: /examples.durable.[^.]+\.ts$/ }, ({ path }) => ({
-            contents: version(readFileSync(path, 'utf8')),
-            loader: 'ts',
-          })),
-      },
-      { name: 'engine stays outside', setup: (setup) => setup.onResolve({ filter: /^[^./]/ }, resolvePackage) },
-    ],
+    plugins: [{ name: 'external engine', setup: (setup) => setup.onResolve({ filter: /^[^./]/ }, resolvePackage) }],
     tsconfigRaw: {},
     logLevel: 'silent',
   });
   return outfile;
 }
 
-/** What the example imports is the engine's; what this source imports comes along. */
+/** The packages that the example imports stay external. Those that this package imports are bundled. */
 function resolvePackage({ path, importer }: { readonly path: string; readonly importer: string }) {
   const door = alias[path as keyof typeof alias];
   if (door !== undefined) return { path: door };

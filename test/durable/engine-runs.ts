@@ -1,25 +1,23 @@
-// What every engine has to keep, with its example as a program of its own that is killed.
+// The tests that every engine passes, with its example as a program that is killed and deployed again.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isTooSlow } from '../support/core-share.js';
-import { bundleForNode, type EngineName, folder, nextVersion, withStore } from './engine-packages.js';
+import { bundleForNode, type EngineName, folder, versionsOf } from './engine-packages.js';
 import { type SlowService, slowService, until } from './slow-service.js';
 
 /** An engine that runs the example. */
 export interface RunningEngine {
-  /** Starts a run, and gives what waits for its end: its job, or its error. */
-  start(order: number, prompt: string): Promise<() => Promise<Record<string, unknown>>>;
-  /** True once a next version of the program runs. */
-  readonly isNextVersion?: boolean;
-  /** Kills the program, and starts its next version if there is one. */
-  restart(): Promise<void>;
+  /** Starts a run. Returns a function that resolves with its job, or with its error as `{ message }`. */
+  start(order: string, prompt: string): Promise<() => Promise<Record<string, unknown>>>;
+  /** Kills the program, and starts its second version. */
+  deploy(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Tests the runs of an engine. `more` has tests of its own. */
+/** Tests the runs of an engine. `more` adds tests. */
 export function testRuns(
   name: string,
   open: (service: SlowService) => Promise<RunningEngine>,
@@ -38,33 +36,37 @@ export function testRuns(
       await service.close();
     });
 
-    let others: Promise<readonly { readonly told: Record<string, unknown>; readonly endedAt: number }[]>;
-    const ran = async (order: number, prompt: string) => {
-      const told = await (await engine.start(order, prompt))();
-      return { told, endedAt: Date.now() };
+    let others: Promise<readonly { readonly result: Record<string, unknown>; readonly endedAt: number }[]>;
+    const ran = async (order: string, prompt: string) => {
+      const result = await (await engine.start(order, prompt))();
+      return { result, endedAt: Date.now() };
     };
 
-    it('has one job and one charge if its process dies with its create, the next version has another URL and prompt, and the webhook is lost', async () => {
+    it('creates one job for one charge if a deploy with another URL and prompt kills its create, and the webhook is lost', async () => {
       service.sandbox.outcomes.next({ webhookCopies: 0 });
-      const ended = await engine.start(1, 'run one');
+      const ended = await engine.start('order-1', 'run one');
       await service.created('run one');
-      await engine.restart();
-      // These are made while that one waits.
-      others = Promise.all([ran(2, 'run two'), ran(3, '[fail:generation_rejected] run three')]);
+      await engine.deploy();
+      // These run while that one waits.
+      others = Promise.all([ran('order-2', 'run two'), ran('order-3', '[fail:generation_rejected] run three')]);
       others.catch(() => {});
       expect(await ended()).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
       expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
       expect(service.bill('run one at night')).toEqual({ jobs: 0, charges: 0 });
-      if (engine.isNextVersion) expect(service.sentPrompts()).toContain('run one at night');
-    }, 90_000);
+      // The second version has sent the create again, so the check above means something.
+      const [first, ...again] = service.creates('order-1');
+      expect(first).toMatchObject({ prompt: 'run one' });
+      expect(again.at(-1)).toMatchObject({ prompt: 'run one at night' });
+      expect(again.at(-1)?.webhook_url).not.toBe(first?.webhook_url);
+    }, 120_000);
 
-    it('reads its job when the webhook comes, and fails for good with the error of its job', async () => {
-      const [quick, refused] = await others;
-      expect(quick?.told).toMatchObject({ status: 'completed' });
+    it('polls its job when the webhook comes, and fails for good with the error of its job', async () => {
+      const [quick, failed] = await others;
+      expect(quick?.result).toMatchObject({ status: 'completed' });
       expect(service.bill('run two')).toEqual({ jobs: 1, charges: 1 });
-      expect(refused?.told.message).toMatch(/generation_rejected/);
-      // The job takes six seconds, and the first read is due after ten: the webhook has woken the run.
-      const tookMs = Number(quick?.endedAt) - Date.parse(String(quick?.told.createdAt));
+      expect(failed?.result.message).toMatch(/generation_rejected/);
+      // The job takes six seconds, and the first poll is due after ten: the webhook has woken the run.
+      const tookMs = Number(quick?.endedAt) - Date.parse(String(quick?.result.createdAt));
       if (tookMs < 9_500 || !isTooSlow('that a webhook wakes a run')) expect(tookMs).toBeLessThan(9_500);
     }, 90_000);
 
@@ -72,23 +74,27 @@ export function testRuns(
   });
 }
 
-/** A program that is killed and started again. `start` is passed the number of the start, from 0. */
-export async function restartable(start: (number: number) => Promise<ChildProcess>) {
-  let number = 0;
-  let program = await start(number);
+/** A program in two versions. */
+export async function deployable(start: (version: 0 | 1) => Promise<ChildProcess>) {
+  let program = await start(0);
   return {
     kill: () => program.kill('SIGKILL'),
-    get isNextVersion() {
-      return number > 0;
-    },
-    async restart() {
+    async deploy() {
       program.kill('SIGKILL');
-      program = await start(++number);
+      program = await start(1);
     },
   };
 }
 
-/** What a program of an example reads of its environment. */
+/** The origin of a version: a deploy changes it. */
+export const originOf = (version: 0 | 1, port: number | string) =>
+  `http://${['127.0.0.1', 'localhost'][version]}:${port}`;
+
+/** A file store that both versions of a program use. */
+export const storeFile = (engine: EngineName) =>
+  join(mkdtempSync(join(tmpdir(), `gen-client-${engine}-`)), 'gen.store');
+
+/** The environment of an example. */
 export function environmentOf({ sandbox, url }: SlowService, more: Record<string, string>) {
   return {
     ...process.env,
@@ -99,35 +105,31 @@ export function environmentOf({ sandbox, url }: SlowService, more: Record<string
   };
 }
 
-/**
- * Starts an example as a program beside the packages of its engine, until it answers at a URL. Started again, it is the next
- * version: a rolling deploy changes its `ORIGIN` and a prompt. Both have one store.
- */
-export async function startExample(
-  engine: EngineName,
-  example: string,
-  service: SlowService,
-  { env, answersAt }: { readonly env: Record<string, string>; readonly answersAt: string },
-) {
-  const store = join(mkdtempSync(join(tmpdir(), `gen-client-${engine}-`)), 'gen.store');
+interface Example {
+  readonly service: SlowService;
+  /** The port that webhooks come to. */
+  readonly port: number | string;
+  readonly env: Record<string, string>;
+  /** A URL that responds once the program runs. */
+  readonly readyAt: string;
+}
+
+/** Starts an example as a program beside the packages of its engine. */
+export async function startExample(engine: EngineName, name: string, { service, port, env, readyAt }: Example) {
+  const STORE = storeFile(engine);
   const programs = await Promise.all(
-    [withStore, nextVersion].map((version) => bundleForNode(engine, `examples/durable/${example}`, version)),
+    versionsOf(`${name}.ts`).map((source, version) => bundleForNode(engine, source, `${name}-${version}`)),
   );
-  return restartable(async (number) => {
-    const { ORIGIN = '' } = env;
-    const origin = number === 0 ? ORIGIN : ORIGIN.replace('127.0.0.1', 'localhost');
-    const options = {
-      cwd: folder(engine),
-      stdio: 'ignore',
-      env: environmentOf(service, { ...env, ORIGIN: origin, STORE: store }),
-    } as const;
-    const child = spawn(process.execPath, [programs[Math.min(number, 1)] ?? ''], options);
-    await until(() => fetch(answersAt).then(() => true), 60_000);
+  return deployable(async (version) => {
+    const own = environmentOf(service, { ...env, ORIGIN: originOf(version, port), STORE });
+    const options = { cwd: folder(engine), stdio: 'ignore', env: own } as const;
+    const child = spawn(process.execPath, [programs[version] ?? ''], options);
+    await until(() => fetch(readyAt).then(() => true), 60_000);
     return child;
   });
 }
 
-/** The JSON that an address answers. */
+/** Requests JSON. */
 export async function jsonAt(url: string, init?: RequestInit): Promise<Record<string, unknown>> {
   return (await (await fetch(url, init)).json()) as Record<string, unknown>;
 }

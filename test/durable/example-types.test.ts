@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { ensureBuilt, ROOT } from '../support/build.js';
-import { type EngineName, makeProject, whyNoEngine } from './engine-packages.js';
+import { type EngineName, exampleSource, makeProject, whyNoEngine } from './engine-packages.js';
 
 const EXAMPLES: readonly (readonly [EngineName, readonly string[]])[] = [
   ['cloudflare', ['cloudflare-workflow.ts']],
@@ -42,7 +42,7 @@ it.each(EXAMPLES)(
   '%s takes its adapter and its run',
   async (engine, examples) => {
     if (whyNoEngine(engine) !== undefined) return;
-    const project = makeProject(engine, examples);
+    const project = makeProject(engine, Object.fromEntries(examples.map((name) => [name, exampleSource(name)])));
     try {
       expect(await typeErrors(project, engine)).toBe('');
     } finally {

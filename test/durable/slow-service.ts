@@ -1,19 +1,19 @@
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 
-/** A service on a port of its own whose first answer is lost, as the tests of all engines use it. */
+/** A service whose first response is lost, for the tests of all engines. */
 export interface SlowService {
   readonly sandbox: Sandbox;
   readonly url: string;
   /** The jobs and charges of one run, whose prompt is its name. */
   bill(prompt: string): { jobs: number; charges: number };
-  /** The prompts of all creates that reached the service, whatever it answered. */
-  sentPrompts(): string[];
-  /** Resolves when a create of the run has reached the service. */
+  /** The bodies of all creates that reached the service under a key, whatever its response. */
+  creates(key: string): { readonly prompt?: string; readonly webhook_url?: string }[];
+  /** Resolves when a create with the prompt has reached the service. */
   created(prompt: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts it. The first create is done, and its answer dropped after a second; so a process can be killed meanwhile. */
+/** Starts it. The response to the first create is dropped after a second, so a process can be killed meanwhile. */
 export async function slowService(): Promise<SlowService> {
   const sandbox = createSandbox({ jobDurationMs: 6_000, limits: 'off' });
   sandbox.faults.add({ match: { method: 'POST' }, latencyMs: 1000, commitThenDrop: true, times: 1 });
@@ -29,10 +29,10 @@ export async function slowService(): Promise<SlowService> {
         .entries.filter(({ type, jobId }) => type === 'charge' && ids.includes(jobId ?? ''));
       return { jobs: ids.length, charges: charges.length };
     },
-    sentPrompts: () =>
-      sandbox.requests.flatMap(({ method, body }) =>
-        method === 'POST' ? [String(JSON.parse(body ?? '{}').prompt)] : [],
-      ),
+    creates: (key) =>
+      sandbox.requests
+        .filter(({ method, headers }) => method === 'POST' && headers['idempotency-key'] === key)
+        .map(({ body }) => JSON.parse(body ?? '{}')),
     async created(prompt) {
       while (!sandbox.requests.some(({ body }) => body?.includes(prompt))) await pause(20);
     },
@@ -40,17 +40,14 @@ export async function slowService(): Promise<SlowService> {
   };
 }
 
-/** Waits in real time. */
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Asks until there is an answer. */
-export async function until<T>(ask: () => Promise<T | undefined>, timeoutMs: number): Promise<T> {
+/** Calls `attempt` until it resolves with a value. */
+export async function until<T>(attempt: () => Promise<T | undefined>, timeoutMs: number): Promise<T> {
   for (const end = performance.now() + timeoutMs; performance.now() < end; ) {
-    const answer = await ask().catch(() => {
-      return undefined;
-    });
-    if (answer !== undefined) return answer;
+    const value = await attempt().catch(() => undefined);
+    if (value !== undefined) return value;
     await pause(250);
   }
-  throw new Error(`nothing came within ${timeoutMs} ms`);
+  throw new Error(`no value within ${timeoutMs} ms`);
 }

@@ -19,7 +19,7 @@ describe.skipIf(reason !== undefined)('the AI SDK’s workflows', () => {
   it('take the models of this package through their steps, and pay for one job', async () => {
     const sandbox = createSandbox({ jobDurationMs: 1500, limits: 'off' });
     const service = await sandbox.listen({ port: 0 });
-    const project = makeProject('ai-sdk', []);
+    const project = makeProject('ai-sdk');
     for (const name of ['model-workflows.ts', 'run-models.ts']) {
       copyFileSync(`${folder('ai-sdk')}project/${name}`, join(project, name));
     }

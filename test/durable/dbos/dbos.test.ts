@@ -2,22 +2,23 @@
 import { expect, it } from 'vitest';
 import { freePort } from '../../support/free-port.js';
 import { enginePackage, whyNoEngine } from '../engine-packages.js';
-import { jsonAt, startExample, testRuns } from '../engine-runs.js';
+import { originOf, startExample, testRuns } from '../engine-runs.js';
 import { type Postgres, postgresPrograms, startPostgres } from './postgres.js';
 
-/** The part of its package that forks a run. */
+/** The part of the package that observes and forks runs. */
 interface DbosPackage {
-  readonly DBOSClient: {
-    create(options: { readonly systemDatabaseUrl: string }): Promise<{
-      forkWorkflow(id: string, startStep: number): Promise<string>;
-      retrieveWorkflow(id: string): { getResult(): Promise<unknown> };
-      destroy(): Promise<void>;
-    }>;
-  };
+  readonly DBOSClient: { create(options: { readonly systemDatabaseUrl: string }): Promise<DbosClient> };
+}
+
+interface DbosClient {
+  forkWorkflow(id: string, startStep: number): Promise<string>;
+  retrieveWorkflow(id: string): { getResult(): Promise<Record<string, unknown>> };
+  destroy(): Promise<void>;
 }
 
 const programs = whyNoEngine('dbos') === undefined ? postgresPrograms() : undefined;
 let postgres: Postgres;
+let client: DbosClient;
 
 if (programs === undefined) it.skip('a run in DBOS', () => {});
 else
@@ -26,40 +27,35 @@ else
     async (service) => {
       postgres = await startPostgres(programs);
       const port = String(await freePort());
-      const origin = `http://127.0.0.1:${port}`;
+      const origin = originOf(0, port);
       // DBOS recovers the runs of its own version only: here a deploy keeps the version.
-      const env = { DATABASE_URL: postgres.url, ORIGIN: origin, PORT: port, DBOS__APPVERSION: 'videos-1' };
-      const program = await startExample('dbos', 'dbos-workflow.ts', service, { env, answersAt: `${origin}/hook` });
+      const env = { DATABASE_URL: postgres.url, PORT: port, DBOS__APPVERSION: 'videos-1' };
+      const program = await startExample('dbos', 'dbos-workflow', { service, port, env, readyAt: `${origin}/hook` });
+      const { DBOSClient } = await enginePackage<DbosPackage>('dbos', '@dbos-inc/dbos-sdk');
+      client = await DBOSClient.create({ systemDatabaseUrl: postgres.url });
       return {
-        restart: program.restart,
-        get isNextVersion() {
-          return program.isNextVersion;
-        },
+        deploy: program.deploy,
         async start(order, prompt) {
           await fetch(`${origin}/?order=${order}`, { method: 'POST', body: prompt });
-          return () => jsonAt(`${origin}/?order=${order}`);
+          const result = () => client.retrieveWorkflow(order).getResult();
+          return () => result().catch(({ message }) => ({ message }));
         },
         async close() {
+          await client.destroy();
           program.kill();
           await postgres.close();
         },
       };
     },
     ({ service, engine }) => {
-      it('finds its job when it is forked, from any step, and pays for none', async () => {
-        const { DBOSClient } = await enginePackage<DbosPackage>('dbos', '@dbos-inc/dbos-sdk');
-        const client = await DBOSClient.create({ systemDatabaseUrl: postgres.url });
-        try {
-          const { id } = await (await engine().start(4, 'run four'))();
-          for (const step of [0, 2]) {
-            const fork = await client.forkWorkflow('order-4', step);
-            const result = await client.retrieveWorkflow(fork).getResult();
-            expect(result).toMatchObject({ id, status: 'completed' });
-          }
-          expect(service().bill('run four')).toEqual({ jobs: 1, charges: 1 });
-        } finally {
-          await client.destroy();
+      it('finds its paid job when it is forked from any step', async () => {
+        const { id } = await (await engine().start('order-4', 'run four'))();
+        for (const step of [0, 2]) {
+          const fork = await client.forkWorkflow('order-4', step);
+          const result = await client.retrieveWorkflow(fork).getResult();
+          expect(result).toMatchObject({ id, status: 'completed' });
         }
+        expect(service().bill('run four')).toEqual({ jobs: 1, charges: 1 });
       });
     },
   );

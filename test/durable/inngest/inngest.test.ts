@@ -1,8 +1,8 @@
-// The example, by Inngest's real handler, driven as Inngest's server does.
+// The example in Inngest's real handler, driven as Inngest's server does.
 import { expect, it } from 'vitest';
 import { freePort } from '../../support/free-port.js';
 import { whyNoEngine } from '../engine-packages.js';
-import { startExample, testRuns } from '../engine-runs.js';
+import { originOf, startExample, testRuns } from '../engine-runs.js';
 import { startExecutor } from './executor.js';
 
 if (whyNoEngine('inngest') !== undefined) it.skip('a run in Inngest', () => {});
@@ -10,21 +10,22 @@ else
   testRuns('Inngest', async (service) => {
     const executor = await startExecutor();
     const port = String(await freePort());
-    const origin = `http://127.0.0.1:${port}`;
-    const env = { INNGEST_DEV: '1', INNGEST_BASE_URL: executor.url, ORIGIN: origin, PORT: port };
-    const answersAt = `${origin}/hook`;
-    const program = await startExample('inngest', 'inngest-function.ts', service, { env, answersAt });
+    const origin = originOf(0, port);
+    const env = { INNGEST_DEV: '1', INNGEST_BASE_URL: executor.url, PORT: port };
+    const program = await startExample('inngest', 'inngest-function', {
+      service,
+      port,
+      env,
+      readyAt: `${origin}/hook`,
+    });
     return {
-      restart: program.restart,
-      get isNextVersion() {
-        return program.isNextVersion;
-      },
+      deploy: program.deploy,
       async start(order, prompt) {
-        const run = executor.run(`${origin}/api/inngest`, { order: `order-${order}`, prompt });
+        const run = executor.run(`${origin}/api/inngest`, { order, prompt });
         return async () => {
           const { status, body, steps } = await run;
-          if (order === 2) expect(steps.length).toBeLessThanOrEqual(3);
-          if (order === 3)
+          if (order === 'order-2') expect(steps.length).toBeLessThanOrEqual(3);
+          if (order === 'order-3')
             expect([status, JSON.stringify(body)]).toEqual([400, expect.stringMatching('JobFailedError')]);
           return status === 200 ? (body as Record<string, unknown>) : { message: JSON.stringify(body) };
         };

@@ -6,18 +6,18 @@ import { join } from 'node:path';
 import { it } from 'vitest';
 import { freePort } from '../../support/free-port.js';
 import { folder, whyNoEngine } from '../engine-packages.js';
-import { jsonAt, startExample, testRuns } from '../engine-runs.js';
+import { startExample, testRuns } from '../engine-runs.js';
 import { pause, until } from '../slow-service.js';
 
 const post = (url: string, body: object) =>
-  ({ url, method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }) as const;
+  fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 
 if (whyNoEngine('restate') !== undefined) it.skip('a run in Restate', () => {});
 else
   testRuns('Restate', async (service) => {
     const data = mkdtempSync(join(tmpdir(), 'gen-client-restate-'));
-    const ports = await Promise.all([1, 2, 3, 4, 5].map(() => freePort()));
-    const [ingress = '', admin = '', node = '', handler = '', hook = ''] = ports.map((port) => `127.0.0.1:${port}`);
+    const ports = await Promise.all([1, 2, 3, 4].map(() => freePort()));
+    const [ingress = '', admin = '', node = '', handler = ''] = ports.map((port) => `127.0.0.1:${port}`);
     const server = spawn(
       `${folder('restate')}node_modules/@restatedev/restate-server-${process.platform}-${process.arch}/bin/restate-server`,
       [],
@@ -35,29 +35,23 @@ else
         },
       },
     );
-    const program = await startExample('restate', 'restate-workflow.ts', service, {
-      answersAt: `http://${hook}/`,
-      env: {
-        RESTATE_URL: `http://${ingress}`,
-        ORIGIN: `http://${hook}`,
-        PORT: String(ports[3]),
-        HOOK_PORT: String(ports[4]),
-      },
+    const program = await startExample('restate', 'restate-workflow', {
+      service,
+      // Restate itself receives the webhooks.
+      port: ports[0] ?? 0,
+      env: { PORT: String(ports[3]) },
+      readyAt: `http://${admin}/health`,
     });
-    await until(async () => {
-      const { url, ...init } = post(`http://${admin}/deployments`, { uri: `http://${handler}`, force: true });
-      return (await fetch(url, init)).ok ? true : undefined;
-    }, 30_000);
+    await until(
+      async () =>
+        (await post(`http://${admin}/deployments`, { uri: `http://${handler}`, force: true })).ok || undefined,
+      30_000,
+    );
     return {
-      restart: program.restart,
-      get isNextVersion() {
-        return program.isNextVersion;
-      },
-      async start(number, prompt) {
-        const order = `order-${number}`;
-        const { url, ...init } = post(`http://${ingress}/video/${order}/run`, { order, prompt });
-        const ended = jsonAt(url, init);
-        return () => ended;
+      deploy: program.deploy,
+      async start(order, prompt) {
+        const ended = post(`http://${ingress}/video/${order}/run`, { prompt });
+        return async () => (await ended).json();
       },
       async close() {
         program.kill();

@@ -1,4 +1,4 @@
-// A process that runs a built project on the local world of Vercel Workflow, and takes up what was running when it died.
+// Runs a built project on the local world of Vercel Workflow, and resumes the runs of a host that was killed.
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -7,7 +7,7 @@ import { createLocalWorld } from '@workflow/world-local';
 import { getRun } from 'workflow/api';
 
 const load = (path) => import(pathToFileURL(join(process.cwd(), path)).href);
-const world = createLocalWorld({ dataDir: join(process.cwd(), '.workflow-data'), recoverActiveRuns: true });
+const world = createLocalWorld({ dataDir: process.env.DATA_DIR, recoverActiveRuns: true });
 world.registerHandler('__wkf_workflow_', (await load('.workflow-vitest/workflows.mjs')).POST);
 world.registerHandler('__wkf_step_', (await load('.workflow-vitest/steps.mjs')).POST);
 setWorld(world);

@@ -1,12 +1,14 @@
 // The example, compiled by Vercel's own builder and run on its local world.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { ensureBuilt } from '../../support/build.js';
 import { freePort } from '../../support/free-port.js';
-import { folder, makeProject, whyNoEngine } from '../engine-packages.js';
-import { environmentOf, jsonAt, restartable, testRuns } from '../engine-runs.js';
+import { exampleSource, folder, makeProject, versionsOf, whyNoEngine } from '../engine-packages.js';
+import { deployable, environmentOf, jsonAt, originOf, storeFile, testRuns } from '../engine-runs.js';
 
 if (whyNoEngine('workflow') !== undefined) it.skip('a run in Vercel Workflow', () => {});
 else
@@ -14,34 +16,43 @@ else
     'Vercel Workflow',
     async (service) => {
       await ensureBuilt();
-      const project = makeProject('workflow', ['vercel-workflow.ts', 'vercel-routes.ts']);
-      await promisify(execFile)(process.execPath, [`${folder('workflow')}build-project.mjs`], { cwd: project });
+      const routes = { 'vercel-routes.ts': exampleSource('vercel-routes.ts') };
+      const projects = versionsOf('vercel-workflow.ts').map((source) =>
+        makeProject('workflow', { ...routes, 'vercel-workflow.ts': source }),
+      );
+      for (const cwd of projects)
+        await promisify(execFile)(process.execPath, [`${folder('workflow')}build-project.mjs`], { cwd });
       const port = String(await freePort());
-      const origin = `http://127.0.0.1:${port}`;
-      const program = await restartable(() => {
-        const env = environmentOf(service, { ORIGIN: origin, PORT: port });
+      const origin = originOf(0, port);
+      const more = {
+        PORT: port,
+        STORE: storeFile('workflow'),
+        DATA_DIR: mkdtempSync(join(tmpdir(), 'gen-client-runs-')),
+      };
+      const program = await deployable((version) => {
+        const env = environmentOf(service, { ...more, ORIGIN: originOf(version, port) });
         const stdio: ('ignore' | 'ipc')[] = ['ignore', 'ignore', 'ignore', 'ipc'];
-        const child = fork(`${folder('workflow')}host.mjs`, [], { cwd: project, env, stdio });
+        const child = fork(`${folder('workflow')}host.mjs`, [], { cwd: projects[version], env, stdio });
         return new Promise<ChildProcess>((resolve, reject) => {
           child.once('message', () => resolve(child));
           child.once('exit', (code) => reject(new Error(`the host ended with ${code}`)));
         });
       });
       return {
-        restart: program.restart,
+        deploy: program.deploy,
         async start(order, prompt) {
           const { runId } = await jsonAt(`${origin}/?order=${order}`, { method: 'POST', body: prompt });
           return () => jsonAt(`${origin}/?run=${runId}`);
         },
         async close() {
           program.kill();
-          rmSync(project, { recursive: true, force: true });
+          for (const path of [...projects, more.DATA_DIR]) rmSync(path, { recursive: true, force: true });
         },
       };
     },
     ({ service, engine }) => {
-      it('that is started twice under one key has one job: the second run cannot have the hook and reads', async () => {
-        const runs = [await engine().start(4, 'run four'), await engine().start(4, 'run four')];
+      it('creates one job if it is started twice under one key: the second run has no hook, and polls', async () => {
+        const runs = [await engine().start('order-4', 'run four'), await engine().start('order-4', 'run four')];
         const [first, second] = await Promise.all(runs.map((ended) => ended()));
         expect(first).toMatchObject({ status: 'completed' });
         expect(second).toMatchObject({ status: 'completed', id: first?.id });
