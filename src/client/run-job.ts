@@ -135,7 +135,6 @@ async function drive(
   let state = begun;
   let sinceMs = clock.now();
   let created: CreatedJob | undefined;
-  let failedJob: Job | undefined;
   let lastError: unknown;
   const perform = async (step: RunStep): Promise<RunEvent> => {
     if (step.type === 'create') {
@@ -173,14 +172,12 @@ async function drive(
   try {
     for (;;) {
       const { step } = state;
-      if (step.type === 'end') return outcomeOf({ ...step.job, tries: state.tries }, options.throwOnFailure);
-      // A fallback that the service refused must not hide why the job before it failed.
-      if (step.type === 'fail' && step.reason === 'refused' && failedJob) {
-        return outcomeOf({ ...failedJob, tries: state.tries }, options.throwOnFailure, lastError);
+      if (step.type === 'end') {
+        const cause = step.refusal && lastError;
+        return outcomeOf({ ...step.job, tries: state.tries }, options.throwOnFailure, cause);
       }
       if (step.type === 'fail') throw lastError;
       const event = await perform(step);
-      if (event.type === 'job' && event.job.status === 'failed') failedJob = event.job;
       const now = clock.now();
       state = nextStep(state, { ...event, passedMs: now - sinceMs });
       sinceMs = now;

@@ -49,6 +49,8 @@ export interface GenErrorJson {
   readonly jobId?: string;
   /** The key of the create that failed. */
   readonly idempotencyKey?: string;
+  /** The error of the create that was to replace the failed job. */
+  readonly cause?: GenErrorJson;
 }
 
 /** A failed call of a run, as plain data. */
@@ -271,8 +273,9 @@ export function errorJson(error: GenError): GenErrorJson {
 }
 
 /** An error out of its JSON form: its call was made in another process, or before a sleep. */
-export function errorFromJson({ name, message, ...fields }: GenErrorJson): GenError {
-  return Object.assign(new GenError(message), { name, ...fields });
+export function errorFromJson({ name, message, cause, ...fields }: GenErrorJson): GenError {
+  const error = new GenError(message, cause && { cause: errorFromJson(cause) });
+  return Object.assign(error, { name, ...fields });
 }
 
 function details(error: GenError): Omit<CallFailure, 'kind'> {

@@ -13,6 +13,7 @@ import {
   refuseUndocumented,
   urlsIn,
 } from './fields.js';
+import { fallbackModels, type Recover } from './run-state.js';
 
 /** Whether the call can have created the job: its key may have created another job before. */
 export function canHaveCreated(call: FieldsCall, { mediaType, modelId }: Pick<Job, 'mediaType' | 'modelId'>): boolean {
@@ -20,6 +21,19 @@ export function canHaveCreated(call: FieldsCall, { mediaType, modelId }: Pick<Jo
   const model = modelId === undefined ? undefined : modelCapabilities(modelId);
   const isKind = (mediaType !== 'image' && mediaType !== 'video') || mediaType === kind;
   return isKind && (model === undefined || model.kind === kind);
+}
+
+/** Checks each model that `recover` may switch to. Throws a PreflightError for \`recover\` if the params do not fit it. */
+export function checkFallbacks(recover: Recover | undefined, check: (model: string) => void): void {
+  for (const model of fallbackModels(recover)) {
+    try {
+      check(model);
+    } catch (cause) {
+      if (!PreflightError.isInstance(cause)) throw cause;
+      const message = `recover: the params do not fit the model "${model}". ${cause.message}`;
+      throw new PreflightError(message, { code: cause.code, param: 'recover', cause });
+    }
+  }
 }
 
 /** What a model's row limits: the parameter, where the row lists its values, and the service's code. */

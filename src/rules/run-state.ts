@@ -74,6 +74,8 @@ export type LastStep = { readonly again: CreateStep | ReadStep | null } & (
       readonly job: Job;
       /** What a job that is not completed amounts to. */
       readonly error: GenErrorJson | null;
+      /** The error of the create that was to replace the failed job. */
+      readonly refusal?: GenErrorJson;
     }
   | {
       /** Without a final job: by the error of the last call, or by the time limit. */
@@ -82,6 +84,8 @@ export type LastStep = { readonly again: CreateStep | ReadStep | null } & (
       readonly error: GenErrorJson;
     }
 );
+
+export type EndStep = Extract<LastStep, { readonly type: 'end' }>;
 
 /** What a run does next. Its driver does it, and says what it saw. */
 export type RunStep = CreateStep | ReadStep | StoreStep | WaitStep | LastStep;
@@ -117,6 +121,8 @@ export interface JobRunState {
   readonly step: RunStep;
   /** Every job that the run has made, the present one last. */
   readonly tries: readonly JobTry[];
+  /** The failed job that the next create is to replace. */
+  readonly failed?: { readonly job: Job; readonly error: GenErrorJson | null };
   /** Jobs that have failed. The next one is created under `:r<failedJobs + 1>`. */
   readonly failedJobs: number;
   /** Second keys that were refused. The next one ends in `:w<refusedKeys + 1>`. */
@@ -184,9 +190,17 @@ export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
  * with a completed job, stays as it is.
  */
 export function resumeRun(run: JobRunState): JobRunState {
-  const { step, rules, key, shortKey, tries, failedJobs, refusedKeys, refusal } = run;
+  const { step, rules, key, shortKey, tries, failed, failedJobs, refusedKeys, refusal } = run;
   if ((step.type !== 'end' && step.type !== 'fail') || step.again === null) return run;
-  return { ...startRun({ key, shortKey, rules }), tries, failedJobs, refusedKeys, refusal, step: step.again };
+  const known = { tries, failedJobs, refusedKeys, refusal, ...(failed && { failed }) };
+  return { ...startRun({ key, shortKey, rules }), ...known, step: step.again };
+}
+
+/** A refused fallback must not hide why the job before it failed: the run ends with that job. */
+export function withoutHiding(run: JobRunState): JobRunState {
+  const { step, failed } = run;
+  if (step.type !== 'fail' || step.reason !== 'refused' || failed === undefined) return run;
+  return { ...run, step: { type: 'end', ...failed, again: step.again, refusal: step.error } };
 }
 
 export const LONGEST_KEY = 255;

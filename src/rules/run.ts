@@ -11,6 +11,7 @@ import {
   type RunRules,
   type StoreStep,
   startRun,
+  withoutHiding,
 } from './run-state.js';
 
 /** Reviews take minutes and name their own wait. This bounds a service that never gets done. */
@@ -45,7 +46,7 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   switch (step.type) {
     case 'create':
       if (event.type === 'job') return accepted(run, step, event);
-      return event.type === 'failed' ? notCreated(run, step, event.failure) : run;
+      return event.type === 'failed' ? withoutHiding(notCreated(run, step, event.failure)) : run;
     case 'read':
       if (event.type === 'job') return event.job.id === step.jobId ? followed(run, event) : readAgain(run, step.jobId);
       return event.type === 'failed' ? notRead(run, step, event.failure) : run;
@@ -93,7 +94,8 @@ function followed(before: JobRunState, event: JobRunEvent): JobRunState {
 }
 
 /** A job has ended without a file, and that is certain: the only place from which another one is created. */
-function afterFailure(run: JobRunState, { job, error }: JobRunEvent): JobRunState {
+function afterFailure(before: JobRunState, { job, error }: JobRunEvent): JobRunState {
+  const run: JobRunState = { ...before, failed: { job, error: error ?? null } };
   const end: LastStep = { type: 'end', job, error: error ?? null, again: createStep({ ...run, model: null }) };
   const seconds = Number(job.errorData?.retry_after);
   const askedMs = seconds > 0 ? seconds * 1000 : null;
@@ -103,11 +105,8 @@ function afterFailure(run: JobRunState, { job, error }: JobRunEvent): JobRunStat
   const recovery = job.status === 'failed' ? recover(run, job) : undefined;
   if (recovery === undefined) return { ...run, step: end };
   const isUnavailable = job.errorCode === 'generation_unavailable' && recovery.model === run.model;
-  return pauseBefore(recovery, {
-    ms: askedMs ?? (isUnavailable ? UNSAID_REVIEW_MS : 0),
-    next: createStep(recovery),
-    late: end,
-  });
+  const ms = askedMs ?? (isUnavailable ? UNSAID_REVIEW_MS : 0);
+  return pauseBefore(recovery, { ms, next: createStep(recovery), late: end });
 }
 
 /** The run with one more recovery used, or undefined where its rules allow none. */

@@ -3,6 +3,7 @@
 import { GenError } from '../errors/index.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../rules/options.js';
 import type { SlotOutcome } from '../rules/rate-limit.js';
+import type { Recover } from '../rules/run-state.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Deadline } from '../runtime/deadline.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
@@ -224,6 +225,8 @@ export interface DetachedCall {
   /** If true, its position in the queue is before all that are not urgent. */
   readonly isUrgent?: boolean | undefined;
   readonly maxRetries?: number | undefined;
+  /** The rules of the run. The params are checked with each of its models. */
+  readonly recover?: Recover | undefined;
   /** Called with the body when its files are uploaded: with their IDs in place of the files. */
   readonly onUploads?: ((body: Readonly<Record<string, unknown>>) => void) | undefined;
 }

@@ -1,7 +1,7 @@
 import { JobFailedError, PreflightError } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
-import { eventOf, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const HOUR_MS = 3_600_000;
 const prompt = 'a fox at dawn';
@@ -159,6 +159,36 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await ended(2);
     expect(await queue.queue.getCompletedCount()).toBe(2);
     expect(keys()).toEqual(['order-21', 'order-21:r2', 'order-22', 'order-22:r2']);
+  });
+
+  it('are rejected before anything is paid if a model of recover does not fit the params', async () => {
+    const { sandbox, queue, work, ended, failures } = open();
+    const recover = { generation_failed: { models: ['svc-image-pro'] } };
+    const rejected = { name: 'PreflightError', param: 'recover', code: 'model_not_found' };
+    await expect(queue.videos.create({ prompt }, { recover })).rejects.toMatchObject(rejected);
+    work({ recover });
+    await queue.videos.create({ prompt });
+    await ended();
+    expect(failures).toMatchObject([rejected]);
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('fail with the error of their job if the service rejects the create that was to replace it', async () => {
+    let creates = 0;
+    const { sandbox, queue, work, ended, failures } = open({
+      wrap: (fetch) => async (input, init) => {
+        if (!isCreate(input, init) || ++creates === 1) return fetch(input, init);
+        return Response.json({ error: { code: 'insufficient_balance' } }, { status: 402 });
+      },
+    });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    work({ recover: { generation_failed: 1 } });
+    await queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await ended();
+    expect(failures).toMatchObject([
+      { name: 'JobFailedError', code: 'generation_failed', cause: { name: 'InsufficientBalanceError' } },
+    ]);
+    expect([creates, sandbox.jobs.length]).toEqual([2, 1]);
   });
 
   it('fail after timeoutMs with the job on the error, which goes on at the service', async () => {

@@ -1,5 +1,5 @@
 import { GenClient } from 'gen-client';
-import { createActivities, type DurableEngine, type GenerateOptions, generate } from 'gen-client/durable';
+import { createActivities, type DurableEngine, type GenerateOptions, generate, type Json } from 'gen-client/durable';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { seeded } from '../support/seeded.js';
@@ -216,6 +216,37 @@ describe('a durable run', () => {
     );
     expect(late).toMatchObject({ json: { name: 'WaitTimeoutError', jobId: sandbox.jobs[0]?.id } });
     expect(sandbox.now() - Date.parse(String(sandbox.jobs[0]?.createdAt))).toBeLessThanOrEqual(MINUTE_MS + 1000);
+  });
+
+  it('fails before any create if a model of recover does not fit the params', async () => {
+    const { sandbox, activities } = onSandbox();
+    const recover = { generation_failed: { models: ['svc-image-pro'] } };
+    const failure = await plain(sandbox, activities).run((port) =>
+      generate(port, { call: 'videos', params: { prompt }, key: 'k', recover }),
+    );
+    expect(failure).toMatchObject({ json: { name: 'PreflightError', code: 'model_not_found' } });
+    expect(sandbox.requests).toEqual([]);
+  });
+
+  it('fails with the error of its job if the service rejects the create that was to replace it', async () => {
+    const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const rejection = { status: 402, code: 'insufficient_balance' } as const;
+    let creates = 0;
+    const create = async (input: Json) => {
+      if (++creates === 2) sandbox.faults.add({ match: { method: 'POST' }, ...rejection, times: 1 });
+      return activities.create(input);
+    };
+    const failure = await plain(sandbox, { ...activities, create }).run((port) =>
+      generate(port, { call: 'videos', params: { prompt }, key: 'k', recover: { generation_failed: 1 } }),
+    );
+    expect(failure).toMatchObject({
+      json: {
+        name: 'JobFailedError',
+        code: 'generation_failed',
+        cause: { name: 'InsufficientBalanceError', idempotencyKey: 'k:r2' },
+      },
+    });
   });
 
   it('waits in the engine, and not in an activity, when a limit is full or the service asks for time', async () => {

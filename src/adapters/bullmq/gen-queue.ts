@@ -3,7 +3,7 @@ import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel }
 import type { CallKind } from '../../client/run-calls.js';
 import { ConnectionError, GenError, PreflightError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
-import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
+import { checkCharacter, checkFallbacks, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
 import type { Recover } from '../../rules/run-state.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
@@ -229,13 +229,16 @@ async function enqueueCall(
     );
   }
   option.checkOptions(name, ENQUEUE_OPTIONS, options);
-  const { jobId, preflight = true, timeoutMs = TIMEOUT_MS, signal } = options;
+  const { jobId, preflight = true, recover, timeoutMs = TIMEOUT_MS, signal } = options;
   const { idempotency_key, ...params }: Record<string, unknown> = { ...given };
   // Null is an error: a rerun without its key would pay for a second job.
   const key = jobId === undefined ? idempotency_key : jobId;
   const id = checkId(key === undefined ? systemRandom.uuid() : key, queue.keys);
   // The worker's client checks again, and logs the warnings.
-  if (preflight) CHECKS[call](params, () => {});
+  const check = (checked: object) => CHECKS[call](checked, () => {});
+  const rules = recoverRules(recover);
+  if (preflight) check(params);
+  if (preflight) checkFallbacks(rules, (model) => check({ ...params, model }));
   const late = () =>
     new ConnectionError(
       `${name}: Redis did not respond within ${timeoutMs} ms (timeoutMs), so "${id}" may be queued or not. Queue it again under this ID.`,

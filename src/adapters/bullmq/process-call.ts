@@ -8,11 +8,12 @@ import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { queuedReadMs } from '../../rules/read-order.js';
 import { nextStep } from '../../rules/run.js';
-import type { CreateStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
+import type { CreateStep, EndStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Clock, systemRandom } from '../../runtime/clock.js';
 import type { Budget } from '../../schemas/budget.js';
-import type { CompletedJob, Job } from '../../schemas/job.js';
+import type { CompletedJob } from '../../schemas/job.js';
+import { outcomeOf } from '../../waiting/wait.js';
 import {
   CREATE_PRIORITY,
   checkKey,
@@ -154,7 +155,7 @@ async function proceed(work: Work): Promise<GenJobResult> {
       case 'wait':
         return sleepInQueue(work, step.ms);
       case 'end':
-        return completeCall(work, run, step.job);
+        return endCall(work, run, step);
       case 'fail':
         return failCall(work, run, errorOf(state, step));
       case 'store':
@@ -195,7 +196,8 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
     const onUploads = (body: GenJobData['params']) => {
       uploaded = body;
     };
-    const detached = { queue: context.queue.qualifiedName, maxRetries: 0, isUrgent, onUploads };
+    const { recover } = run.rules;
+    const detached = { queue: context.queue.qualifiedName, maxRetries: 0, recover, isUrgent, onUploads };
     return (await sendRunCreate(client, { call, params, key, model }, options, detached)).job;
   });
   const { job } = result;
@@ -265,11 +267,14 @@ async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: Call
   return queuedReadMs(call, jobs, client.limits()['jobs.get'], systemRandom.next());
 }
 
-async function completeCall(work: Work, run: JobRunState, job: Job): Promise<GenJobResult> {
+async function endCall(work: Work, run: JobRunState, { job, refusal }: EndStep): Promise<GenJobResult> {
   const { context, queueJob } = work;
-  const outcome = { ...job, tries: run.tries };
-  // Resolves with a completed job, or throws the error of a failed one, without a request.
-  const completed = await context.client.waitForJob(outcome).catch((error: unknown) => failCall(work, run, error));
+  let completed: CompletedJob;
+  try {
+    completed = outcomeOf({ ...job, tries: run.tries }, true, refusal && errorFromJson(refusal));
+  } catch (error) {
+    return failCall(work, run, error);
+  }
   // Stored first: if onCompleted throws, only onCompleted is called again.
   if (queueJob.data.run?.step.type !== 'end' || queueJob.data.failure !== undefined) await storeRun(work, run);
   try {

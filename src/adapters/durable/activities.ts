@@ -5,9 +5,11 @@ import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/failure-kind.js';
 import { mayCopyLater } from '../../rules/object-storage.js';
 import { callback, checkOptions } from '../../rules/options.js';
-import type { RunEvent } from '../../rules/run-state.js';
+import type { Recover, RunEvent } from '../../rules/run-state.js';
 import { isFields } from '../../schemas/envelope.js';
 import { isFinal, type Job } from '../../schemas/job.js';
+import { jobErrorOf } from '../../waiting/wait.js';
+import { recoverRules } from '../../waiting/wait-options.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
 import type { OutputDestination } from '../storage/destination.js';
 import type { Activities, Json } from './engines.js';
@@ -38,18 +40,24 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
   checkClient('createActivities', client);
   return {
     async create(input) {
-      const { call, params, key, model } = neededFields(input, ['call', 'params', 'key']);
+      const { call, params, key, model, recover } = neededFields(input, ['call', 'params', 'key']);
       const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
       const { event } = await stepResultOf(async () => {
-        const { job } = await sendRunCreate(client, { ...create, model: typeof model === 'string' ? model : null });
+        const request = { ...create, model: typeof model === 'string' ? model : null };
+        const { job } = await sendRunCreate(
+          client,
+          request,
+          {},
+          { recover: recoverRules(recover as Recover | undefined) },
+        );
         return job;
       });
-      return toJson(await withJobError(client, event));
+      return toJson(withJobError(event));
     },
     async read(input) {
       const { jobId } = neededFields(input, ['jobId']);
       const { event } = await stepResultOf(() => pollRunJob(client, String(jobId)));
-      return toJson(await withJobError(client, event));
+      return toJson(withJobError(event));
     },
     async store(input) {
       const { job } = neededFields(input, ['job']);
@@ -77,12 +85,10 @@ async function stored(client: GenClient, job: Job, { destination }: ActivityOpti
   }
 }
 
-/** Adds the error of a final job that has no file. */
-async function withJobError(client: GenClient, event: RunEvent): Promise<RunEvent> {
+/** Adds the error of a job that ended without a file. */
+function withJobError(event: RunEvent): RunEvent {
   if (event.type !== 'job' || !isFinal(event.job) || event.job.status === 'completed') return event;
-  // Throws the error of a final job without a request.
-  const error: unknown = await client.waitForJob(event.job).catch((thrown: unknown) => thrown);
-  return { ...event, ...(GenError.isInstance(error) && { error: errorJson(error) }) };
+  return { ...event, error: errorJson(jobErrorOf(event.job)) };
 }
 
 function neededFields(input: Json, needed: readonly string[]): Record<string, unknown> {

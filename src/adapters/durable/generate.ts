@@ -88,7 +88,8 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
     const { step, tries } = run;
     switch (step.type) {
       case 'create': {
-        const input = { call, params, key: step.key, model: step.model } as Json;
+        const { recover } = run.rules;
+        const input = { call, params, key: step.key, model: step.model, recover } as object as Json;
         run = nextStep(run, remembered(await engine.call(name('create'), 'create', input)));
         break;
       }
@@ -108,7 +109,7 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
         break;
       default:
         if (step.type === 'fail') throw engine.fail(step.error);
-        if (step.error !== null) throw engine.fail(step.error);
+        if (step.error !== null) throw engine.fail({ ...step.error, ...(step.refusal && { cause: step.refusal }) });
         return { ...(step.job as CompletedJob), tries, ...(stored && { stored }) };
     }
   }

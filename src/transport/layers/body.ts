@@ -1,10 +1,10 @@
 // What a call is sent with: its body is checked, copied, and its files are uploaded.
 import { withAdvice } from '../../errors/gen-error.js';
-import { APIError, GenError, PreflightError } from '../../errors/index.js';
+import { APIError, GenError } from '../../errors/index.js';
 import { isForgottenUpload } from '../../rules/failure-kind.js';
 import { refuseOptions } from '../../rules/fields.js';
-import { modelAdvice } from '../../rules/preflight.js';
-import { derivedKey, fallbackModels } from '../../rules/run-state.js';
+import { checkFallbacks, modelAdvice } from '../../rules/preflight.js';
+import { derivedKey } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
@@ -32,17 +32,10 @@ export const checkLayer: Layer = async (call, next) => {
 };
 
 /** Checks the body, also with each model that `recover` may replace its model with. */
-function checkBody({ body, core }: Call<unknown>, { check, run }: JsonRequest<unknown>, extra: Fields): void {
+function checkBody({ body, core, options }: Call<unknown>, { check, run }: JsonRequest<unknown>, extra: Fields): void {
   check?.(body, core.warn, { extra });
-  for (const model of fallbackModels(run?.rules?.recover)) {
-    try {
-      check?.({ ...(isFields(body) ? body : {}), model }, () => {}, { extra });
-    } catch (cause) {
-      if (!PreflightError.isInstance(cause)) throw cause;
-      const message = `recover: the params do not fit the model "${model}". ${cause.message}`;
-      throw new PreflightError(message, { code: cause.code, param: 'recover', cause });
-    }
-  }
+  const recover = run?.rules?.recover ?? detachedCall(options)?.recover;
+  checkFallbacks(recover, (model) => check?.({ ...(isFields(body) ? body : {}), model }, () => {}, { extra }));
 }
 
 function withExtra<T>(call: Call<T>, extraBody: object): Call<T> {
