@@ -26,14 +26,19 @@ const onOldestBull = {
 };
 
 /**
- * Their tests leave the process as it was, so these files share one: a process for each file costs 0.4 s of a core. Left out
- * are files that measure the memory of their process, listen to it, or change something global.
+ * They replace a module, measure the memory of their process, change its folder, or patch something global, so each has a
+ * process of its own. All others share one for each worker, because a process that loads the sources again costs a second of
+ * a core.
  */
-const sharing = [
-  'test/{ai-sdk,budget,catalog,durable,errors,limits,otel,proxy,rules,shared}/*.test.ts',
-  'test/waiting/!(create-and-wait).test.ts',
-  'test/sandbox/!(client-clock|jobs|uploads).test.ts',
-  'test/transport/!(answers|campaign|deadlines|observing|other-fetches).test.ts',
+const alone = [
+  'test/{documented-code,watchdog}.test.ts',
+  'test/{apps/ai-tools,events/memory,field/media/outputs}.test.ts',
+  'test/files/{resume-output,save-output,upload}.test.ts',
+  'test/storage/{copy-output,output-handler,s3}.test.ts',
+  'test/sandbox/{client-clock,jobs,uploads}.test.ts',
+  'test/sandbox-doors/msw.test.ts',
+  'test/transport/{answers,campaign,deadlines,observing,other-fetches}.test.ts',
+  'test/waiting/create-and-wait.test.ts',
 ];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
 
@@ -65,11 +70,16 @@ export default defineConfig({
   },
   test: {
     projects: [
+      { extends: true, test: { name: 'alone', include: alone, exclude } },
       {
         extends: true,
-        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: [...exclude, ...sharing, ...real] },
+        test: {
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: [...exclude, ...alone, ...real],
+          isolate: false,
+        },
       },
-      { extends: true, test: { name: 'shared', include: sharing, exclude: [...exclude, ...real], isolate: false } },
       { extends: true, test: { name: 'real', include: real, exclude } },
       ...(process.env.CI !== undefined || existsSync(oldestBull) ? [onOldestBull] : []),
     ],

@@ -5,6 +5,7 @@ import { beforeEach } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import type { ClientOptions } from '../../src/client/client-options.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { ROOT } from '../support/build.js';
 import { type Outcome, type Running, type RunOptions, runCli, startCli } from './run-cli.js';
 
 /** The command line in a folder of its own, with a sandbox as the service. */
@@ -34,7 +35,11 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
     tests += 1;
     folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
     for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes);
-    return () => rmSync(folder, { recursive: true, force: true });
+    return () => {
+      // The files of one worker share its process.
+      process.chdir(ROOT);
+      rmSync(folder, { recursive: true, force: true });
+    };
   });
   const env = {
     GEN_API_KEY: sandbox.apiKey,

@@ -14,14 +14,19 @@ export function parse(path: string, text: string): Source {
   return { path, ast: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true) };
 }
 
-/** Every TypeScript file below one of the repository's folders. */
-export function sourcesBelow(folder: string): Source[] {
-  const names = readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' });
-  return names
+const parsed = new Map<string, readonly Source[]>();
+
+/** Returns every TypeScript file below one of the repository's folders. Parses a folder once per process. */
+export function sourcesBelow(folder: string): readonly Source[] {
+  const known = parsed.get(folder);
+  if (known !== undefined) return known;
+  const sources = readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' })
     .map((name) => `${folder}/${name.replaceAll('\\', '/')}`)
     .filter((path) => /\.ts$/.test(path))
     .sort()
     .map((path) => parse(path, readFileSync(ROOT + path, 'utf8')));
+  parsed.set(folder, sources);
+  return sources;
 }
 
 /** A node and all below it, parents first. */
