@@ -4,7 +4,7 @@ import ts from 'typescript';
 import { sourceOf } from '../../scripts/entry-points.js';
 import { ROOT } from '../support/build.js';
 import { manifest } from '../support/consumer.js';
-import { nodesOf, sourcesBelow } from '../support/sources.js';
+import { nodesOf, parse, sourcesBelow } from '../support/sources.js';
 
 /** One `@example`. */
 export interface Example {
@@ -60,11 +60,23 @@ function exportsOfDoors(): Map<string, string> {
   return names;
 }
 
-/** Declared in the example, because browsers have a global `event` of another type. */
-const EVENT =
-  'declare const event: import("gen-client").WebhookEvent & { readonly payload: { readonly order: string } };';
+/** Names of `ambient.ts`. */
+const AMBIENT = new Set(
+  parse('ambient.ts', readFileSync(new URL('ambient.ts', import.meta.url), 'utf8')).ast.statements.flatMap(
+    (statement) =>
+      ts.isVariableStatement(statement) ? statement.declarationList.declarations.map(({ name }) => name.getText()) : [],
+  ),
+);
 
 const isExport = ({ kind }: ts.ModifierLike) => kind === ts.SyntaxKind.ExportKeyword;
+
+const DECLARES = [ts.isBindingElement, ts.isVariableDeclaration, ts.isFunctionDeclaration, ts.isImportSpecifier];
+
+/** Returns false for a declaration inside a block or a function. */
+function isTopLevel({ parent }: ts.Node): boolean {
+  if (ts.isSourceFile(parent)) return true;
+  return !ts.isBlock(parent) && !ts.isForOfStatement(parent) && !ts.isParameter(parent) && isTopLevel(parent);
+}
 
 function moduleOf(code: string, doors: ReadonlyMap<string, string>): string {
   // What an option may hold is an expression.
@@ -74,13 +86,15 @@ function moduleOf(code: string, doors: ReadonlyMap<string, string>): string {
   const declared = new Set<string>();
   for (const node of nodesOf(ast)) {
     if (!ts.isIdentifier(node)) continue;
-    if (ts.isBindingElement(node.parent) || ts.isVariableDeclaration(node.parent)) declared.add(node.text);
-    if (!ts.isPropertyAccessExpression(node.parent) || node.parent.expression === node) used.add(node.text);
+    const { parent } = node;
+    if (DECLARES.some((declares) => declares(parent)) && isTopLevel(parent)) declared.add(node.text);
+    if (!ts.isPropertyAccessExpression(parent) || parent.expression === node) used.add(node.text);
   }
   const imports = [...used].flatMap((name) => {
-    const statement = declared.has(name) ? undefined : doors.get(name);
-    return statement ?? [];
+    if (declared.has(name)) return [];
+    if (AMBIENT.has(name))
+      return `declare const ${name}: typeof import('../test/comment-examples/ambient.js').${name};`;
+    return doors.get(name) ?? [];
   });
-  const event = used.has('event') && !declared.has('event') ? [EVENT] : [];
-  return [...imports, ...event, text, 'export {};', ''].join('\n');
+  return [...imports, text, 'export {};', ''].join('\n');
 }

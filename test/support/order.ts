@@ -8,7 +8,7 @@ const SLOW = [
   ...['worlds/kills', 'store/crashes', 'cloudflare/one-account', 'store/check-store', 'types', 'page/chromium'],
   ...['durable/workflow/workflow', 'worlds/worlds', 'bullmq/crashes', 'package-consumer', 'package-entry-types'],
   ...['site/layout', 'durable/dbos/dbos', 'storage/r2', 'storage/campaign', 'webhooks/receivers', 'page/users'],
-  ...['store/postgres', 'durable/cloudflare/cloudflare', 'comment-examples', 'transport/campaign'],
+  ...['store/postgres', 'durable/cloudflare/cloudflare', 'documented-code', 'transport/campaign'],
   ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'shared/stores', 'examples'],
 ];
 

@@ -1,0 +1,189 @@
+// The code that readers copy is true: each ```ts block of README.md, AGENTS.md, and docs/, and each `@example` of a doc comment,
+// compiles and runs.
+//
+// A block is a module: it compiles alone, or after the blocks above it on its page. An example may also use the names of
+// test/comment-examples/ambient.ts. Both run in a folder with fox.png, ann.png, clip.mp4, and voice.mp3, a hundred times as fast
+// as on the wall. Calls of the sandbox's URL reach a sandbox, S3 accepts every PUT, and other hosts answer 204. A block marked
+// check-only does not run. A block with a file name is a whole file beside the others of its page.
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { GenClient } from 'gen-client';
+import { createSandbox } from 'gen-client/sandbox';
+import { createWebhookHandler, signWebhook } from 'gen-client/webhooks';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { renderMedia } from '../src/sandbox/media/index.js';
+import { commentExamples, type Example } from './comment-examples/examples.js';
+import { blocksOf, PAPERS } from './readme/blocks.js';
+import { type BlockModule, modulesOf } from './readme/modules.js';
+import { ROOT } from './support/build.js';
+import { completedEvent } from './support/completed-event.js';
+
+/** Packages of `test/apps`. If they are missing, the blocks that import them are left out. In CI they exist. */
+const NEEDS_APPS = /from '(@trpc|@modelcontextprotocol)\//;
+const hasApps = process.env.CI !== undefined || existsSync(join(ROOT, 'test/apps/node_modules'));
+const pages = PAPERS.map((file) => {
+  const scripts = blocksOf(file)
+    .filter(({ language }) => language === 'ts' || language === 'js')
+    .filter(({ code }) => hasApps || !NEEDS_APPS.test(code));
+  return { file, modules: modulesOf(scripts) };
+});
+const blocks = pages.flatMap(({ modules }) => modules);
+const isRunnable = ({ block }: BlockModule) => !block.marks.includes('check-only');
+
+const examples = commentExamples();
+/** The others need an engine, a store, or a web framework: their folders run the real ones. */
+const NEEDS_MORE = /^src\/adapters\/(?!(node|schemas)\/)|\/node-handler\.ts$/;
+const runnable = examples.filter(({ path }) => !NEEDS_MORE.test(path));
+/** The calls that people type first. */
+const MOST_USED = [
+  'client.ts GenClient',
+  'client.ts waitForJob',
+  'client.ts waitForJobs',
+  'client.ts verifyWebhook',
+  'create.ts create',
+  'create.ts createAndWait',
+  'characters.ts register',
+  'uploads.ts upload',
+  'jobs.ts get',
+  'jobs.ts output',
+  'save-output.ts saveOutput',
+  'handler.ts createWebhookHandler',
+  'index.ts createSandbox',
+];
+
+/** Beside `src`, so that the code finds the packages that a user would have installed. */
+const FOLDER = join(ROOT, '.documented-code');
+const fileOf = ({ path, line }: Example) => join(FOLDER, `${path.replace(/\W+/g, '-')}-${line}.ts`);
+let home = '';
+
+beforeAll(async () => {
+  rmSync(FOLDER, { recursive: true, force: true });
+  mkdirSync(FOLDER);
+  for (const { file, code } of blocks) {
+    mkdirSync(dirname(join(FOLDER, file)), { recursive: true });
+    writeFileSync(join(FOLDER, file), code);
+  }
+  for (const example of examples) writeFileSync(fileOf(example), example.module);
+  home = mkdtempSync(join(tmpdir(), 'gen-client-documented-code-'));
+  const spec = { width: 320, height: 320, seed: 1, label: 'example', prompt: 'a fox' };
+  const picture = await renderMedia({ ...spec, kind: 'image' });
+  for (const name of ['fox.png', 'ann.png']) writeFileSync(join(home, name), picture);
+  writeFileSync(join(home, 'clip.mp4'), await renderMedia({ ...spec, kind: 'video', durationS: 4 }));
+  writeFileSync(join(home, 'voice.mp3'), new Uint8Array([0x49, 0x44, 0x33, 3, 0, 0, 0, 0, 0, 0]));
+  process.chdir(home);
+});
+
+afterAll(() => {
+  process.chdir(ROOT);
+  for (const folder of [FOLDER, home]) rmSync(folder, { recursive: true, force: true });
+});
+
+test('each of the calls that people type first has an example that runs', () => {
+  expect(blocks.filter(isRunnable).length).toBeGreaterThanOrEqual(30);
+  const named = new Set(runnable.map(({ of }) => of));
+  expect(MOST_USED.filter((name) => !named.has(name))).toEqual([]);
+});
+
+test('every block and every example compiles', async () => {
+  const paths = {
+    'gen-client': ['../src/index.ts'],
+    'gen-client/sandbox': ['../src/sandbox/index.ts'],
+    'gen-client/webhooks': ['../src/webhooks/index.ts'],
+    'gen-client/*': ['../src/adapters/*/index.ts'],
+    // Two of the recipes import these.
+    '@trpc/server': ['../test/apps/node_modules/@trpc/server/dist/index.d.mts'],
+    '@modelcontextprotocol/sdk/*': ['../test/apps/node_modules/@modelcontextprotocol/sdk/dist/esm/*'],
+  };
+  const config = {
+    extends: '../tsconfig.json',
+    include: ['**/*.ts', '*.js', '../examples/receivers/runtimes.d.ts'],
+    exclude: [],
+    compilerOptions: { paths, allowJs: true, module: 'esnext', moduleResolution: 'bundler' },
+  };
+  writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify(config));
+  const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
+  const words = [compiler, '-p', FOLDER, '--singleThreaded'];
+  const output = await promisify(execFile)(join(ROOT, 'node_modules/.bin/node'), words, { cwd: ROOT }).then(
+    () => '',
+    (error: { stdout: string }) => error.stdout,
+  );
+  expect(output.split('\n').filter((line) => line.includes('.documented-code/'))).toEqual([]);
+}, 600_000);
+
+const REAL = { setInterval, clearInterval };
+const FASTER = 100;
+const TICK_MS = 10;
+
+/** Runs the tests of the current group in fast time, with a silent console. */
+function inFastTime() {
+  let ticking: ReturnType<typeof setInterval>;
+  beforeEach(() => {
+    for (const method of ['log', 'info', 'warn', 'error', 'table'] as const)
+      vi.spyOn(console, method).mockImplementation(() => undefined);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] });
+    ticking = REAL.setInterval(() => vi.advanceTimersByTime(TICK_MS * FASTER), TICK_MS);
+  });
+  afterEach(() => {
+    REAL.clearInterval(ticking);
+    vi.useRealTimers();
+    vi.unstubAllEnvs();
+    vi.unstubAllGlobals();
+    vi.restoreAllMocks();
+  });
+}
+
+/** Answers for every host but the sandbox. A bucket of S3 is empty and accepts every PUT. */
+async function elsewhere(request: Request): Promise<Response> {
+  if (!request.url.includes('.amazonaws.com/')) return new Response(null, { status: 204 });
+  if (request.method === 'HEAD') return new Response(null, { status: 404 });
+  await request.arrayBuffer();
+  return new Response(null, { headers: { etag: '"1"' } });
+}
+
+describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every block of $file runs', ({ modules }) => {
+  inFastTime();
+  // One service for a page: a block uses the client of those above it.
+  const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
+  const named = modules
+    .filter(isRunnable)
+    .map(({ block, file }) => [`${block.file}:${block.line} ${block.heading}`, file] as const);
+
+  beforeEach(() => {
+    vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
+    vi.stubEnv('GEN_BASE_URL', sandbox.baseUrl);
+    vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
+    vi.stubGlobal('fetch', (input: RequestInfo | URL, init?: RequestInit) => {
+      const request = new Request(input, init);
+      return request.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(request) : elsewhere(request);
+    });
+  });
+
+  test.each(named)('%s', async (_name, file) => import(/* @vite-ignore */ join(FOLDER, file)), 300_000);
+});
+
+describe('every example of a doc comment runs', () => {
+  inFastTime();
+  const named = runnable.map((example) => [`${example.path}:${example.line} ${example.of}`, example] as const);
+
+  beforeEach(async () => {
+    const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
+    const { apiKey, baseUrl, webhookSecret: secret, fetch } = sandbox;
+    const client = new GenClient({ apiKey, baseUrl, fetch, webhookSecret: secret });
+    const video = await client.videos.createAndWait({ prompt: 'a fox' });
+    const [first, second] = await Promise.all([1, 2].map(() => client.videos.create({ prompt: 'a fox' })));
+    const event = completedEvent(video.id, baseUrl);
+    const { body, headers } = await signWebhook(event, { secret });
+    const request = new Request('https://example.com/webhooks', { method: 'POST', body, headers });
+    const handler = createWebhookHandler({ secret: 'whsec_test' });
+    const own = { db: { save: async () => {} }, save: async () => {}, app: { use: () => {} } };
+    const jobs = { video, job: video, first: first?.job, second: second?.job };
+    Object.assign(globalThis, { ...own, ...jobs, apiKey, baseUrl, client, sandbox, event, request, handler });
+    vi.stubEnv('GEN_WEBHOOK_SECRET', secret);
+    vi.stubGlobal('fetch', fetch);
+  });
+
+  test.each(named)('%s', async (_name, example) => import(/* @vite-ignore */ fileOf(example)), 30_000);
+});
