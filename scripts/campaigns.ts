@@ -30,6 +30,11 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   cloudflare: { about: 'many isolates on one account', file: 'test/cloudflare/one-account.test.ts' },
   queue: { about: 'BullMQ workers that are killed', file: 'test/bullmq/crashes.test.ts' },
   batch: { about: 'batches that are killed (SEED=2 for other crashes)', file: 'test/cli/batch-crashes.test.ts' },
+  budgets: {
+    about: 'budgets in drawn worlds of outages, crashes, and clocks (WORLDS=5000)',
+    file: 'test/budget/invariant.test.ts',
+  },
+  forgeries: { about: 'mutated webhooks', file: 'test/webhooks/forgeries.test.ts' },
   durable: {
     about: 'durable runs on an engine that forgets, repeats, and loses',
     file: 'test/durable/generate.test.ts',

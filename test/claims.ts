@@ -22,7 +22,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'No double charges.',
       'test/transport/campaign.test.ts',
-      '500 creates through seeded faults make 500 jobs, charge each once and leave nothing behind',
+      '200 creates through seeded faults make 500 jobs, charge each once and leave nothing behind',
     ],
     [
       '`timeoutMs` limits one attempt: connect, headers, and body.',

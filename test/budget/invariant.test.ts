@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Fault, type Happening, runWorld, type WorldOptions } from './world.js';
 
-/** How many worlds each test runs. */
-const WORLDS = Number(process.env.WORLDS ?? 150);
+/** How many worlds each test runs: few with each push, many with `npm run campaign -- budgets`. */
+const WORLDS = Number(process.env.WORLDS ?? (process.env.CAMPAIGN === 'full' ? 2_000 : 40));
 
 const process3 = fc.nat({ max: 2 });
 const faults = (list: readonly Fault[]) => fc.constantFrom<Fault>(...list);

@@ -70,7 +70,10 @@ function saysTheSame(signature: string): boolean {
   return stamps.length === 1 && stamps[0] === `t=${at}` && parts.includes(header.slice(header.indexOf('v1=')));
 }
 
-test('of 20,000 mutated headers and bodies none is accepted, unless it says the same', async () => {
+/** Few with each push, many with `npm run campaign -- forgeries`. */
+const FORGERIES = process.env.CAMPAIGN === 'full' ? 100_000 : 4_000;
+
+test('no mutated header or body is accepted, unless it says the same', async () => {
   expect(await verifyWebhook(signed, options)).toEqual(event);
   let tried = 0;
   const property = fc.asyncProperty(
@@ -93,8 +96,8 @@ test('of 20,000 mutated headers and bodies none is accepted, unless it says the 
       await expectRefused({ body: bytes, signature });
     },
   );
-  await fc.assert(property, { numRuns: 20_000, seed: 20_260_102 });
-  expect(tried).toBe(20_000);
+  await fc.assert(property, { numRuns: FORGERIES, seed: 20_260_102 });
+  expect(tried).toBe(FORGERIES);
 });
 
 test('no single bit of the body or the digest can be turned', async () => {
