@@ -15,7 +15,7 @@ export function hasTitle(title: string, found: string): boolean {
 export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   'README.md': [
     [
-      'Every create carries one idempotency key, on each retry, on the result and on every error',
+      'Each create sends one idempotency key. Retries reuse it, and you can read it from the result or the error.',
       'test/transport/retries.test.ts',
       'a reset, and a body cut half-way, are repeated under one key',
     ],
@@ -71,7 +71,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'is called with a URL and an init that holds the body itself',
     ],
     [
-      'what is stored (queue records, durable runs, stores) are kept',
+      'stored records (queue, durable runs, stores)',
       'test/replay/replay.test.ts',
       'a durable run replays with the same steps and the same end: %s',
     ],
