@@ -101,8 +101,6 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'node:': /^src\/(adapters\/node\/|cli\/|sandbox\/http\/serve\.ts$)/,
   ky: /^src\/transport\/http\.ts$/,
   'p-retry': /^src\/transport\/layers\/retry\.ts$/,
-  '@noble/hashes':
-    /^src\/(store\/account|transport\/idempotency|((adapters\/(storage|otel))|runtime|uploading)\/[a-z0-9-]+)\.ts$/,
   'zod/mini':
     /^src\/(schemas\/|sandbox\/|adapters\/durable\/|(ledger\/create-budget|adapters\/cloudflare\/durable-object-store|store\/rate-limits)\.ts$|([a-z0-9-]+\/)+[a-z0-9-]*options\.ts$)/,
   'zod/v4/core': /^src\/schemas\//,

@@ -8,6 +8,10 @@ export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer
   return joined;
 }
 
+export function hexOf(bytes: ArrayBuffer): string {
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 const MIN_PIECE_BYTES = 64 * 1024;
 /** Larger pieces need more memory and are no faster. */
 const MAX_PIECE_BYTES = 1024 * 1024;

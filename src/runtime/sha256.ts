@@ -1,20 +1,21 @@
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { hexOf } from './bytes.js';
 import { builtIn } from './platform.js';
 
-/** A digest that is fed piece by piece. */
+/** A digest of bytes that arrive in pieces. */
 export interface Sha256 {
-  /** Adds bytes. A promise, where there is one, is to be awaited before the next bytes. */
+  /** Adds bytes. If it returns a promise, await it before the next call. */
   update(bytes: Uint8Array<ArrayBuffer>): unknown;
-  /** The digest of all that was added, as 64 hex digits. Called once, at the end. */
+  /** Returns the digest as 64 hex digits. Call it once, at the end. */
   hex(): string | Promise<string>;
 }
 
 export function sha256Of(text: string): string {
-  return bytesToHex(sha256(utf8ToBytes(text)));
+  const hash = new PlainSha256();
+  hash.update(new TextEncoder().encode(text));
+  return hash.hex();
 }
 
-/** The hash of node:crypto, as far as it is used. */
+/** The part of node:crypto that is used. */
 interface NodeCrypto {
   createHash(name: string): { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
 }
@@ -24,16 +25,14 @@ interface Digesting {
 }
 
 /**
- * SHA-256 of a stream. WebCrypto has none, so it is Node's own where the runtime hands it over without an import (400 MB a
- * second), the digest stream of Cloudflare Workers, or plain JavaScript (100 MB a second).
+ * Creates the SHA-256 of a stream, which WebCrypto doesn't support. Uses Node's hash if it is available without an import,
+ * otherwise the digest stream of Cloudflare Workers, otherwise plain JavaScript.
  */
 export function createSha256(): Sha256 {
   const hash = builtIn<NodeCrypto>('crypto')?.createHash?.('sha256');
   if (hash) return { update: (bytes) => hash.update(bytes), hex: () => hash.digest('hex') };
   const { DigestStream } = (globalThis.crypto ?? {}) as Digesting;
-  if (DigestStream) return streamedDigest(new DigestStream('SHA-256'));
-  const plain = sha256.create();
-  return { update: (bytes) => plain.update(bytes), hex: () => bytesToHex(plain.digest()) };
+  return DigestStream ? streamedDigest(new DigestStream('SHA-256')) : new PlainSha256();
 }
 
 function streamedDigest(stream: WritableStream & { readonly digest: Promise<ArrayBuffer> }): Sha256 {
@@ -43,7 +42,82 @@ function streamedDigest(stream: WritableStream & { readonly digest: Promise<Arra
     update: (bytes) => writer.write(bytes),
     async hex() {
       await writer.close();
-      return bytesToHex(new Uint8Array(await stream.digest));
+      return hexOf(await stream.digest);
     },
   };
+}
+
+const BLOCK_BYTES = 64;
+const PRIMES = [
+  2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109,
+  113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191, 193, 197, 199, 211, 223, 227, 229, 233, 239,
+  241, 251, 257, 263, 269, 271, 277, 281, 283, 293, 307, 311,
+];
+
+/** The standard derives its constants from the fractional parts of the primes' roots. */
+const ROUNDS = /* @__PURE__ */ Uint32Array.from(PRIMES, (prime) => fraction(Math.cbrt(prime)));
+
+/** SHA-256 in plain JavaScript (FIPS 180-4), because WebCrypto's digest is asynchronous. */
+export class PlainSha256 implements Sha256 {
+  readonly #state = Uint32Array.from(PRIMES.slice(0, 8), (prime) => fraction(Math.sqrt(prime)));
+  readonly #words = new Uint32Array(64);
+  readonly #block = new DataView(new ArrayBuffer(BLOCK_BYTES));
+  #bytes = 0;
+
+  update(bytes: Uint8Array): void {
+    const block = new Uint8Array(this.#block.buffer);
+    for (let at = 0; at < bytes.length; ) {
+      const used = this.#bytes % BLOCK_BYTES;
+      const piece = bytes.subarray(at, at + BLOCK_BYTES - used);
+      block.set(piece, used);
+      at += piece.length;
+      this.#bytes += piece.length;
+      if (used + piece.length === BLOCK_BYTES) this.#compress();
+    }
+  }
+
+  hex(): string {
+    const bits = BigInt(this.#bytes) * 8n;
+    // A one bit, zeros, and the length in bits, up to the end of a block.
+    const padding = new Uint8Array(9 + ((119 - (this.#bytes % BLOCK_BYTES)) % BLOCK_BYTES));
+    padding[0] = 0x80;
+    new DataView(padding.buffer).setBigUint64(padding.length - 8, bits);
+    this.update(padding);
+    return Array.from(this.#state, (word) => word.toString(16).padStart(8, '0')).join('');
+  }
+
+  #compress(): void {
+    const words = this.#words;
+    const word = (at: number) => words[at] ?? 0;
+    for (let at = 0; at < 64; at++) {
+      const [w15, w2] = [word(at - 15), word(at - 2)];
+      const s0 = rotate(w15, 7) ^ rotate(w15, 18) ^ (w15 >>> 3);
+      const s1 = rotate(w2, 17) ^ rotate(w2, 19) ^ (w2 >>> 10);
+      words[at] = at < 16 ? this.#block.getUint32(at * 4) : word(at - 16) + s0 + word(at - 7) + s1;
+    }
+    let [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = this.#state;
+    for (let at = 0; at < 64; at++) {
+      const s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+      const t1 = h + s1 + ((e & f) ^ (~e & g)) + (ROUNDS[at] ?? 0) + word(at);
+      const t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+      h = g;
+      g = f;
+      f = e;
+      e = (d + t1) | 0;
+      d = c;
+      c = b;
+      b = a;
+      a = (t1 + t2) | 0;
+    }
+    for (const [at, value] of [a, b, c, d, e, f, g, h].entries()) this.#state[at] = (this.#state[at] ?? 0) + value;
+  }
+}
+
+/** The first 32 bits of the fractional part. */
+function fraction(value: number): number {
+  return Math.floor((value % 1) * 2 ** 32);
+}
+
+function rotate(word: number, bits: number): number {
+  return (word >>> bits) | (word << (32 - bits));
 }

@@ -1,8 +1,7 @@
 // The package's only mutable module state. Rate limits belong to an account, so all its clients must share them, even
 // across the ESM and CommonJS copies of this package.
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { type Clock, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
+import { sha256Of } from '../runtime/sha256.js';
 import { JobDurations, LearnedValues } from './learned-values.js';
 import type { RateLimitBackend } from './rate-limit-backend.js';
 import { type Limits, RateLimits } from './rate-limits.js';
@@ -63,7 +62,7 @@ export function accountFor(
   const registry = registryOf(wallOf(clock));
   const { accounts, held } = registry;
   const who = name === undefined ? [key] : ['account', name];
-  const id = bytesToHex(sha256(utf8ToBytes([registry.salt, baseUrl, ...who].join('\n'))));
+  const id = sha256Of([registry.salt, baseUrl, ...who].join('\n'));
   const account =
     accounts.get(id) ?? held.get(id)?.deref() ?? createAccount(accountHash(baseUrl, ...who), clock, registry);
   held.delete(id);
@@ -79,7 +78,7 @@ const ID_LENGTH = 32;
 
 /** The same in every process. Doesn't reveal a key that can't be guessed. */
 function accountHash(...parts: readonly string[]): string {
-  return bytesToHex(sha256(utf8ToBytes(['gen-client', ...parts].join('\n')))).slice(0, ID_LENGTH);
+  return sha256Of(['gen-client', ...parts].join('\n')).slice(0, ID_LENGTH);
 }
 
 function prune(registry: Registry): void {

@@ -1,4 +1,5 @@
 // Remembers the upload of each source object, so that the same object is uploaded only once.
+import { hexOf } from '../runtime/bytes.js';
 import { abortable } from '../runtime/deadline.js';
 import { isObject } from '../schemas/envelope.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
@@ -141,6 +142,5 @@ export async function printOf(source: unknown): Promise<string | undefined> {
 }
 
 async function bytesDigest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hexOf(await crypto.subtle.digest('SHA-256', bytes));
 }

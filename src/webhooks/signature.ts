@@ -1,5 +1,5 @@
 import { refusal } from '../errors/webhook-error.js';
-import { readUpTo } from '../runtime/bytes.js';
+import { hexOf, readUpTo } from '../runtime/bytes.js';
 import { shortTimer } from '../runtime/clock.js';
 
 /** The headers that a webhook carries, as the service writes them. */
@@ -47,8 +47,7 @@ function ownHmac(secret: string) {
 async function webSignatureOf(secret: string, timestamp: string, body: RawBody): Promise<string> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
   const key = await crypto.subtle.importKey('raw', await bytesOf(secret), algorithm, false, ['sign']);
-  const digest = await crypto.subtle.sign('HMAC', key, await bytesOf(`${timestamp}.`, body));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return hexOf(await crypto.subtle.sign('HMAC', key, await bytesOf(`${timestamp}.`, body)));
 }
 
 /** Compares two digests in constant time. */
