@@ -22,7 +22,20 @@ test.each([
   [
     'GenClient',
     OWN_PROGRAMS.client,
-    ['src/ledger', 'file-store', 'otel', 'storage', 'proxy', 'page', 'sandbox', 'bullmq', 'durable'],
+    [
+      'src/ledger',
+      'src/store/store',
+      'shared-limits',
+      'shared-notifications',
+      'file-store',
+      'otel',
+      'storage',
+      'proxy',
+      'page',
+      'sandbox',
+      'bullmq',
+      'durable',
+    ],
   ],
   ['a page', OWN_PROGRAMS.page, ['client', 'transport', 'errors', 'proxy', 'storage', 'zod', 'ky']],
 ])('a program with %s contains none of the code of what it does not use', async (_, code, absent) => {

@@ -1,17 +1,25 @@
 // The ledger of a client: what its stores and budgets bring.
-import { LEDGER } from '../rules/options.js';
+import { LEDGER, SHARING } from '../rules/options.js';
 import { reasonOf } from '../runtime/callbacks.js';
+import { openSharedLimits } from '../store/shared-limits.js';
+import type { Store } from '../store/store.js';
 import type { ClientLedger } from '../transport/call.js';
 import type { LedgerCore, OpenLedger } from '../transport/ledger.js';
+import { openNotifications } from '../waiting/shared-notifications.js';
 import { countingOf } from './counting-budget.js';
 import { homeOf, ledgerLayer, recordSentLayer, storeLedgerOf } from './create-layer.js';
 import { acknowledgeJob, ownJob, recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 import { resumeCreates, unfinishedCreatesIn } from './resume.js';
 
-/** Attaches the ledger to a store or a budget, so that a client which uses it has one. */
-export function withLedger<T extends object>(carrier: T): T & { readonly [LEDGER]: OpenLedger } {
-  return Object.assign(carrier, { [LEDGER]: openLedger });
+/** Attaches the ledger to a budget, so that a client with the budget has one. */
+export function withLedger<T extends object>(budget: T): T & { readonly [LEDGER]: OpenLedger } {
+  return Object.assign(budget, { [LEDGER]: openLedger });
+}
+
+/** Attaches what a client takes from its store: the ledger, and what processes share through the store. */
+export function clientStore<T extends Store>(store: T): T {
+  return Object.assign(withLedger(store), { [SHARING]: { openLimits: openSharedLimits, openNotifications } });
 }
 
 function openLedger(core: LedgerCore): ClientLedger {

@@ -2,7 +2,7 @@
 import * as option from '../rules/options.js';
 import { systemClock } from '../runtime/clock.js';
 import { memoryStoreOn, type Store } from '../store/store.js';
-import { withLedger } from './client-ledger.js';
+import { clientStore } from './client-ledger.js';
 
 const STORE = option.optionsOf({
   read: option.requiredCallback,
@@ -14,7 +14,7 @@ const STORE = option.optionsOf({
 
 /** Creates a {@link Store} in the memory of this process. Each call creates an empty one. */
 export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscribe'>> {
-  return withLedger(memoryStoreOn(systemClock));
+  return clientStore(memoryStoreOn(systemClock));
 }
 
 /**
@@ -31,7 +31,7 @@ export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscri
 export function createStore(store: Store): Store {
   option.checkOptions('createStore', STORE, store);
   const { publish, subscribe, timeoutMs } = store;
-  return withLedger({
+  return clientStore({
     read: (group, keys) => store.read(group, keys),
     write: (group, version, changes) => store.write(group, version, changes),
     ...(publish && { publish: (topic, message) => publish.call(store, topic, message) }),

@@ -169,18 +169,19 @@ export const methods = <T>(...names: readonly string[]) => z.optional(requiredMe
 /** The name under which stores and budgets carry the ledger, whichever copy of the package created them. */
 export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');
 
-const bringsLedger = (value: unknown) => isObject(value) && LEDGER in value;
+/** The name under which stores carry what processes share through them: rate limits, and notifications of waits. */
+export const SHARING: unique symbol = Symbol.for('gen-client.sharing');
 
 export const store = z.optional(
   requiredObject<object>(
     'what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns',
-    bringsLedger,
+    (value) => isObject(value) && LEDGER in value && SHARING in value,
   ),
 );
 
 /** A number in the place of a budget is meant as its tokens. */
 export const budget = z.optional(
-  z.custom<Budget>(bringsLedger, {
+  z.custom<Budget>((value) => isObject(value) && LEDGER in value, {
     error: 'what createBudget({ maxTokens }) returns',
     params: {
       hides: 'texts',

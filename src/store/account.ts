@@ -1,9 +1,9 @@
 // The package's only mutable module state. Rate limits belong to an account, so all its clients must share them, even
 // across the ESM and CommonJS copies of this package.
-import { type Clock, randomOf, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
+import { type Clock, randomOf, steady, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
 import { sha256Of } from '../runtime/sha256.js';
 import { JobDurations, LearnedValues } from './learned-values.js';
-import type { RateLimitBackend } from './rate-limit-backend.js';
+import { type RateLimitBackend, sharedLimits } from './rate-limit-backend.js';
 import { type Limits, RateLimits } from './rate-limits.js';
 import type { Store } from './store.js';
 
@@ -129,11 +129,14 @@ function limitsOf({ id, clock, made }: LimitsOf): ClientAccount['limitsFor'] {
   const inProcess = new Map<string, RateLimits>();
   const inStores = new WeakMap<Store, Map<string, RateLimits>>();
   return ({ store, limits }) => {
-    const shared = store && { store, account: id };
     const known = (store && inStores.get(store)) ?? (store ? new Map<string, RateLimits>() : inProcess);
     if (store) inStores.set(store, known);
     const settings = JSON.stringify(Object.entries(limits ?? {}));
-    const limited = known.get(settings) ?? new RateLimits({ limits, shared, clock, random, backends });
+    const open = () => {
+      const shared = store && sharedLimits({ store, account: id, clock: steady(clock), random });
+      return new RateLimits({ limits, shared, clock, random, backends });
+    };
+    const limited = known.get(settings) ?? open();
     known.set(settings, limited);
     made.add(limited);
     return limited;

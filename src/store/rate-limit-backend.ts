@@ -1,8 +1,7 @@
+import { SHARING } from '../rules/options.js';
 import { newRateLimit, type RateLimitState } from '../rules/rate-limit.js';
-import { decodeRateLimit, encodeRateLimit } from '../rules/stored-rate-limit.js';
-import { reasonOf } from '../runtime/callbacks.js';
-import type { Clock } from '../runtime/clock.js';
-import { isSetupError, type StoreGroup, setupError, updateGroup } from './store.js';
+import type { Clock, Random } from '../runtime/clock.js';
+import type { Store } from './store.js';
 
 export interface ChangeTime {
   /** The time in the state's clock: the store's, if the state is in one. */
@@ -42,84 +41,34 @@ export function memoryBackend(clock: Clock): RateLimitBackend {
   };
 }
 
-const KEY = 'limit';
-
-/** Keeps the state in a store. During an outage, this process uses its last known state. */
-export function storeBackend(where: StoreGroup, outage: Outage): RateLimitBackend {
-  const { group, clock } = where;
-  let known = newRateLimit();
-  /** How far the store's clock is ahead of this process's. */
-  let aheadMs = 0;
-  const locally = <T>(change: Change<T>) =>
-    change(known, { nowMs: clock.now() + aheadMs, askedMs: clock.now(), isLocal: true }).result;
-  return {
-    look: (see) => see(known, clock.now() + aheadMs),
-    async update(change) {
-      if (clock.now() < outage.untilMs) return locally(change);
-      try {
-        const [state, ahead, result] = await updateGroup(where, [KEY], ({ values, nowMs }, askedMs) => {
-          const stored = decodeRateLimit(values[KEY]);
-          if (stored === undefined) {
-            throw setupError(
-              `The store has data of another program under "${group}". Pass a prefix that only gen-client uses.`,
-            );
-          }
-          const changed = change(stored, { nowMs, askedMs, isLocal: false });
-          const value = encodeRateLimit(stored);
-          const isWritten = changed.isChanged && (value !== null || values[KEY] !== undefined);
-          const seen = [stored, nowMs - clock.now(), changed.result] as const;
-          return { changes: isWritten ? { [KEY]: value } : {}, result: seen };
-        });
-        known = state;
-        aheadMs = ahead;
-        outage.ended();
-        return result;
-      } catch (error) {
-        if (isSetupError(error)) throw error;
-        outage.began(error);
-        return locally(change);
-      }
-    },
-    // Each client polls the store itself.
-    subscribe() {},
-  };
-}
-
-/** How long to wait after a failure before using the store again. */
-const RETRY_MS = 5_000;
-
-type Warn = (message: string) => void;
-
 /** An outage of the store, shared by all rate limits in it. */
 export interface Outage {
   /** The store is not used again before this time. */
   readonly untilMs: number;
-  began(error: unknown): void;
-  ended(): void;
   /** Warns a client that its rate limits are local, once per outage. */
-  warn(warn: Warn): void;
+  warn(warn: (message: string) => void): void;
 }
 
-export function createOutage(clock: Clock): Outage {
-  let untilMs = Number.NEGATIVE_INFINITY;
-  let reason = '';
-  let warned = new WeakSet<Warn>();
-  return {
-    get untilMs() {
-      return untilMs;
-    },
-    began(error) {
-      untilMs = clock.now() + RETRY_MS;
-      reason = reasonOf(error);
-    },
-    ended() {
-      untilMs = Number.NEGATIVE_INFINITY;
-      warned = new WeakSet();
-    },
-    warn(warn) {
-      if (clock.now() >= untilMs || warned.has(warn)) return;
-      warned.add(warn);
-      warn(`The store is unavailable (${reason}). Until it recovers, this process enforces its rate limits locally.`);
-    },
-  };
+/** An account's rate limits in a store. */
+export interface SharedLimits {
+  readonly outage: Outage;
+  open(name: string): RateLimitBackend;
+}
+
+export interface LimitsInStore {
+  readonly store: Store;
+  /** The account's ID. */
+  readonly account: string;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export type OpenSharedLimits = (where: LimitsInStore) => SharedLimits;
+
+/** Opens rate limits with the code that the store brings, so that a client without a store contains none of it. */
+export function sharedLimits(where: LimitsInStore): SharedLimits {
+  const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openLimits: OpenSharedLimits } } =
+    where.store as object;
+  if (!sharing) throw new TypeError('The store brings no rate limits.');
+  return sharing.openLimits(where);
 }

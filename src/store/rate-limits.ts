@@ -3,8 +3,7 @@ import { noEarlier } from '../rules/backoff.js';
 import { RATE_LIMIT_NAMES, RATES, type Rate, type RateLimitName } from '../rules/limits.js';
 import { type Clock, type Random, steady } from '../runtime/clock.js';
 import { type DetachedRun, RateLimit, type RateLimitedCall, type Release } from './rate-limit.js';
-import { createOutage, memoryBackend, type RateLimitBackend, storeBackend } from './rate-limit-backend.js';
-import type { Store } from './store.js';
+import { memoryBackend, type RateLimitBackend, type SharedLimits } from './rate-limit-backend.js';
 
 /** Rate limits by name. Each replaces the documented limit with that name. */
 export type Limits = {
@@ -40,11 +39,8 @@ export const LIMITS = z.optional(
 
 export interface RateLimitsOptions {
   readonly limits: Limits | undefined;
-  /**
-   * Store that shares them with other processes, and the account's ID in it.
-   * @default the limits apply to this process only
-   */
-  readonly shared: { readonly store: Store; readonly account: string } | undefined;
+  /** Shares them with other processes. @default they apply to this process only */
+  readonly shared: SharedLimits | undefined;
   readonly clock: Clock;
   readonly random: Random;
   /** States in this process by name. Clients share them even if their limits differ. */
@@ -66,17 +62,11 @@ export class RateLimits {
     );
     this.#options = { ...options, clock };
     this.#limits = new Map([...Object.entries(RATES), ...given]);
-    const outage = shared && createOutage(clock);
     const backends = shared ? new Map<string, RateLimitBackend>() : options.backends;
-    const open = (name: string) => {
-      if (!shared || !outage) return memoryBackend(clock);
-      const { store, account } = shared;
-      return storeBackend({ store, group: `${account}/limits/${name}`, clock, random }, outage);
-    };
     this.#make = (name, limit) => {
-      const backend = backends.get(name) ?? open(name);
+      const backend = backends.get(name) ?? shared?.open(name) ?? memoryBackend(clock);
       backends.set(name, backend);
-      return new RateLimit({ name, limit, backend, clock, random, outage });
+      return new RateLimit({ name, limit, backend, clock, random, outage: shared?.outage });
     };
   }
 

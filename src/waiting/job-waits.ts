@@ -9,7 +9,7 @@ import { jobIn } from '../schemas/webhook-event.js';
 import type { Config } from '../transport/config.js';
 import type { ClientTransport } from '../transport/create-transport.js';
 import { traced, type WaitTrace } from '../transport/events.js';
-import { createNotifications, type JobNotice, notificationOf } from './notifications.js';
+import { type JobNotice, notificationOf, sharedNotifications } from './notifications.js';
 import type { PollScheduler } from './scheduler.js';
 import { followJob, learnCharge, outcomeOf, type Scheduling, type WaitTarget } from './wait.js';
 import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
@@ -58,7 +58,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   // Events don't identify the account, so try every scheduler. True if a wait matched.
   const deliver = (notification: Parameters<PollScheduler['notify']>[0]) =>
     [...used.values()].map((scheduler) => scheduler.notify(notification)).includes(true);
-  const notifications = createNotifications(config, warn, deliver);
+  const notifications = store && sharedNotifications({ store, config, warn, deliver });
   const context = {
     jobs,
     warn,
@@ -66,7 +66,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
     maxRetryAfterMs,
     pollJob,
     scheduling,
-    listen: store?.subscribe && notifications.listen,
+    listen: notifications?.listen,
   };
   const follow = (target: WaitTarget) => {
     const trace: WaitTrace = { jobId: target.id };
@@ -90,7 +90,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
     notify(event) {
       const notification = notificationOf(event, knownBaseUrl());
       if (!notification) return;
-      notifications.publish(event);
+      notifications?.publish(event);
       const job = jobIn(event);
       const known = config.asksAccount ? undefined : scheduling();
       Promise.resolve(known).then(

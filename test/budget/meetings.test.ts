@@ -1,7 +1,7 @@
 // Where two capabilities meet: two budgets, two processes, a budget and resume, a store that hangs.
 import { type ClientOptions, GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { withLedger } from '../../src/ledger/client-ledger.js';
+import { clientStore } from '../../src/ledger/client-ledger.js';
 import { createStore } from '../../src/ledger/stores.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
@@ -21,7 +21,7 @@ function company(answers: Parameters<typeof openService>[0] = {}) {
     const life = { isDead: false, isAway: false };
     const away = (): Promise<never> => Promise.reject(new Error('Socket closed unexpectedly'));
     const alive = <T>(work: Promise<T>): Promise<T> => (life.isDead ? new Promise<T>(() => {}) : work);
-    const store: Store = withLedger({
+    const store: Store = clientStore({
       ...{ [CLOCK]: clock },
       read: async (group, names) => (life.isAway ? away() : alive(shared.read(group, names))),
       write: (group, version, changes) => (life.isAway ? away() : alive(shared.write(group, version, changes))),

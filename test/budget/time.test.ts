@@ -1,7 +1,7 @@
 // Periods, leases and clocks. Time is held by the sandbox.
 import { describe, expect, test } from 'vitest';
 import type { BudgetOptions } from '../../src/index.js';
-import { withLedger } from '../../src/ledger/client-ledger.js';
+import { clientStore } from '../../src/ledger/client-ledger.js';
 import { createStore } from '../../src/ledger/stores.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
@@ -111,7 +111,7 @@ function processes(options: Omit<BudgetOptions, 'shared'>, start = '2026-01-10T1
   const open = () => {
     const process = { isDead: false };
     const never = new Promise<never>(() => {});
-    const view: Store & { readonly [CLOCK]: Clock } = withLedger({
+    const view: Store & { readonly [CLOCK]: Clock } = clientStore({
       [CLOCK]: clock,
       read: (...args) => (process.isDead ? never : store.read(...args)),
       write: (...args) => (process.isDead ? never : store.write(...args)),

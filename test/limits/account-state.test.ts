@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { expect, it, vi } from 'vitest';
+import { clientStore } from '../../src/ledger/client-ledger.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { accountFor } from '../../src/store/account.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
@@ -19,13 +20,13 @@ function shared() {
   const clock = virtualClock();
   const memory = memoryStoreOn(clock);
   const groups = new Set<string>();
-  const store: Store = {
+  const store: Store = clientStore({
     read: memory.read,
     write(group, ...rest) {
       groups.add(group);
       return memory.write(group, ...rest);
     },
-  };
+  });
   const accountIn = () => accountFor('https://stored.example', 'key', { clock });
   return { clock, store, groups, accountIn };
 }

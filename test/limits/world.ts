@@ -1,8 +1,9 @@
 // Processes that share the rate limits of one account over a store, on a clock that the test holds.
 import type { Rate } from '../../src/rules/limits.js';
-import { CLOCK, type Clock, type Random } from '../../src/runtime/clock.js';
+import { CLOCK, type Clock, type Random, steady } from '../../src/runtime/clock.js';
 import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
 import { RateLimits } from '../../src/store/rate-limits.js';
+import { openSharedLimits } from '../../src/store/shared-limits.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { seeded } from '../support/seeded.js';
 import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
@@ -92,11 +93,12 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   });
   const warnings: string[] = [];
   const process = (options: ProcessOptions = {}): LimitedProcess => {
-    const shared = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
+    const own = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
+    const ofProcess = steady(options.clock ?? clock);
     const made = {
       limits: { [LIMIT_NAME]: limit },
-      shared,
-      clock: options.clock ?? clock,
+      shared: openSharedLimits({ ...own, clock: ofProcess, random }),
+      clock: ofProcess,
       random,
       backends: new Map(),
     };

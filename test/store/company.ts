@@ -1,6 +1,6 @@
 // A service, a database on a clock that a test holds, and the processes that open it one after the other.
 import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from 'gen-client';
-import { withLedger } from '../../src/ledger/client-ledger.js';
+import { clientStore } from '../../src/ledger/client-ledger.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
@@ -70,7 +70,7 @@ export function company({ perRequest = false } = {}) {
       if (life.delayMs > 0) await new Promise<void>((resolve) => void clock.after(life.delayMs, resolve));
       return life.isDead ? new Promise<T>(() => {}) : work();
     };
-    const store: Store = withLedger({
+    const store: Store = clientStore({
       ...{ [CLOCK]: clock },
       read: (group, keys) => alive(() => database.read(group, keys)),
       write: (group, version, changes) => alive(() => database.write(group, version, changes)),

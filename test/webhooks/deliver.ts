@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { withLedger } from '../../src/ledger/client-ledger.js';
+import { clientStore } from '../../src/ledger/client-ledger.js';
 import { memoryStore } from '../../src/ledger/stores.js';
 import type { WebhookHandlerOptions } from '../../src/webhooks/handler.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
@@ -17,7 +17,7 @@ const now = () => NOW_MS;
 /** A receiver whose clock stands still, with a memory of its own. */
 export function handlerOf(options: WebhookHandlerOptions) {
   const { store = memoryStore() } = options;
-  return createWebhookHandler({ secret: SECRET, now, ...options, store: withLedger(store) });
+  return createWebhookHandler({ secret: SECRET, now, ...options, store: clientStore(store) });
 }
 
 /** A webhook request, signed under `secret`. */

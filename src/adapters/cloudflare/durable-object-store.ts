@@ -1,6 +1,6 @@
 import * as workers from 'cloudflare:workers';
 import * as z from 'zod/mini';
-import { withLedger } from '../../ledger/client-ledger.js';
+import { clientStore } from '../../ledger/client-ledger.js';
 import { backoff, spread } from '../../rules/backoff.js';
 import * as option from '../../rules/options.js';
 import { callObserver, reasonOf } from '../../runtime/callbacks.js';
@@ -50,7 +50,7 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
     callObserver(() => workers.waitUntil?.(answer.catch(() => {})));
     return answer;
   };
-  return withLedger({
+  return clientStore({
     read: (group, keys) => ask((stub) => stub.read(group, keys)),
     write: (group, version, changes) => ask((stub) => stub.write(group, version, changes)),
   });

@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError } from '../../errors/gen-error.js';
-import { withLedger } from '../../ledger/client-ledger.js';
+import { clientStore } from '../../ledger/client-ledger.js';
 import { backoff, spread } from '../../rules/backoff.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
@@ -40,7 +40,7 @@ const LOST_WITH_POWER_MS = 120_000;
 export function fileStore(path: string | URL): FileStore {
   const name = realPath(pathOf(path));
   const stores = openStores();
-  const store = stores.get(name) ?? withLedger(new StoreFile(name).store());
+  const store = stores.get(name) ?? clientStore(new StoreFile(name).store());
   stores.set(name, store);
   return store;
 }

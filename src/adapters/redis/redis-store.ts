@@ -1,6 +1,6 @@
 import { ConnectionError } from '../../errors/client-errors.js';
 import { GenError } from '../../errors/gen-error.js';
-import { withLedger } from '../../ledger/client-ledger.js';
+import { clientStore } from '../../ledger/client-ledger.js';
 import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { mustBe } from '../../schemas/show.js';
@@ -114,7 +114,7 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
     const start = `${prefix}{${group.replace(/[%{}]/g, encodeURIComponent)}}`;
     return [start, ...keys.map((key) => `${start}:${key}`)];
   };
-  return withLedger({
+  return clientStore({
     timeoutMs,
     async read(group, keys) {
       const reply: unknown = await ask(keysOf(group, keys), ['read']);

@@ -1,5 +1,5 @@
 import { GenClient } from '../../../src/client/client.js';
-import { withLedger } from '../../../src/ledger/client-ledger.js';
+import { clientStore } from '../../../src/ledger/client-ledger.js';
 import { CLOCK, type Clock, type Random } from '../../../src/runtime/clock.js';
 import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
 import type { NotifyingStore } from '../../../src/store/store.js';
@@ -174,7 +174,7 @@ export class ProcessLife implements SimulatedLife {
         return unsubscribe;
       },
     };
-    return withLedger(own);
+    return clientStore(own);
   }
 
   /** A call of the store, which an outage may meet. */

@@ -1,6 +1,6 @@
 import type { GenClient } from '../../../src/client/client.js';
 import type { ClientOptions } from '../../../src/client/client-options.js';
-import { withLedger } from '../../../src/ledger/client-ledger.js';
+import { clientStore } from '../../../src/ledger/client-ledger.js';
 import { DOCUMENTED_LIMITS } from '../../../src/rules/limits.js';
 import type { Clock } from '../../../src/runtime/clock.js';
 import type { SandboxService } from '../../../src/sandbox/control/contract.js';
@@ -119,8 +119,8 @@ export class SimulatedWorld {
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
     this.#mostKills = mostKills;
-    const own = () => (hasDatabase ? withLedger(databaseStore(() => this.now())) : memoryStoreOn(this.#opened.clock));
-    this.store = store ? this.#outsideStore(store) : withLedger(own());
+    const own = () => (hasDatabase ? databaseStore(() => this.now()) : memoryStoreOn(this.#opened.clock));
+    this.store = store ? this.#outsideStore(store) : clientStore(own());
   }
 
   now(): number {
@@ -170,7 +170,7 @@ export class SimulatedWorld {
       read: async (group, keys) => ({ ...(await this.outside(store.read(group, keys))), nowMs: this.now() }),
       write: (group, version, changes) => this.outside(store.write(group, version, changes)),
     };
-    return withLedger(outside);
+    return clientStore(outside);
   }
 
   holdsLease(name: string): boolean {

@@ -1,0 +1,87 @@
+// Rate limits that processes share through a store. The store brings them: see SHARING.
+import { newRateLimit } from '../rules/rate-limit.js';
+import { decodeRateLimit, encodeRateLimit } from '../rules/stored-rate-limit.js';
+import { reasonOf } from '../runtime/callbacks.js';
+import type { Clock } from '../runtime/clock.js';
+import type { Change, OpenSharedLimits, Outage, RateLimitBackend } from './rate-limit-backend.js';
+import { isSetupError, type StoreGroup, setupError, updateGroup } from './store.js';
+
+export const openSharedLimits: OpenSharedLimits = ({ account, ...where }) => {
+  const outage = createOutage(where.clock);
+  return { outage, open: (name) => storeBackend({ ...where, group: `${account}/limits/${name}` }, outage) };
+};
+
+const KEY = 'limit';
+
+/** Keeps the state in a store. During an outage, this process uses its last known state. */
+function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend {
+  const { group, clock } = where;
+  let known = newRateLimit();
+  /** How far the store's clock is ahead of this process's. */
+  let aheadMs = 0;
+  const locally = <T>(change: Change<T>) =>
+    change(known, { nowMs: clock.now() + aheadMs, askedMs: clock.now(), isLocal: true }).result;
+  return {
+    look: (see) => see(known, clock.now() + aheadMs),
+    async update(change) {
+      if (clock.now() < outage.untilMs) return locally(change);
+      try {
+        const [state, ahead, result] = await updateGroup(where, [KEY], ({ values, nowMs }, askedMs) => {
+          const stored = decodeRateLimit(values[KEY]);
+          if (stored === undefined) {
+            throw setupError(
+              `The store has data of another program under "${group}". Pass a prefix that only gen-client uses.`,
+            );
+          }
+          const changed = change(stored, { nowMs, askedMs, isLocal: false });
+          const value = encodeRateLimit(stored);
+          const isWritten = changed.isChanged && (value !== null || values[KEY] !== undefined);
+          const seen = [stored, nowMs - clock.now(), changed.result] as const;
+          return { changes: isWritten ? { [KEY]: value } : {}, result: seen };
+        });
+        known = state;
+        aheadMs = ahead;
+        outage.ended();
+        return result;
+      } catch (error) {
+        if (isSetupError(error)) throw error;
+        outage.began(error);
+        return locally(change);
+      }
+    },
+    // Each client polls the store itself.
+    subscribe() {},
+  };
+}
+
+interface StoreOutage extends Outage {
+  began(error: unknown): void;
+  ended(): void;
+}
+
+/** How long to wait after a failure before using the store again. */
+const RETRY_MS = 5_000;
+
+function createOutage(clock: Clock): StoreOutage {
+  let untilMs = Number.NEGATIVE_INFINITY;
+  let reason = '';
+  let warned = new WeakSet<(message: string) => void>();
+  return {
+    get untilMs() {
+      return untilMs;
+    },
+    began(error) {
+      untilMs = clock.now() + RETRY_MS;
+      reason = reasonOf(error);
+    },
+    ended() {
+      untilMs = Number.NEGATIVE_INFINITY;
+      warned = new WeakSet();
+    },
+    warn(warn) {
+      if (clock.now() >= untilMs || warned.has(warn)) return;
+      warned.add(warn);
+      warn(`The store is unavailable (${reason}). Until it recovers, this process enforces its rate limits locally.`);
+    },
+  };
+}

@@ -1,0 +1,71 @@
+// Notifications between processes: webhook events that one receives wake the waits of the others. The store brings them.
+import { callObserver, reasonOf } from '../runtime/callbacks.js';
+import { wallOf } from '../runtime/clock.js';
+import { isText } from '../schemas/envelope.js';
+import { jobIdIn } from '../schemas/webhook-event.js';
+import { type VerifiedWebhook, verifiedWebhook, verifyWebhook } from '../webhooks/verify.js';
+import {
+  type JobNotice,
+  type JobNotification,
+  type NotificationsInStore,
+  notificationOf,
+  type OpenSharedNotifications,
+} from './notifications.js';
+
+const TOPIC = 'jobs';
+
+/**
+ * Forwards notifications to `deliver` while at least one wait is open. If the store fails, waits still learn the
+ * outcome by polling.
+ */
+export const openNotifications: OpenSharedNotifications = ({ store, config, warn, deliver }) => {
+  const failed = (reason: string) => warn(`the waits of other processes are not notified: ${reason}`);
+  let listening = 0;
+  let stop: (() => void) | undefined;
+  const receive = async (message: string) => {
+    const notification = await notificationIn(message, config);
+    if (notification) deliver(notification);
+  };
+  const listen = () => {
+    listening++;
+    try {
+      if (listening === 1) stop = store.subscribe?.(TOPIC, (message) => callObserver(() => receive(message)));
+    } catch (error) {
+      failed(reasonOf(error));
+    }
+    return () => {
+      listening--;
+      if (listening > 0) return;
+      callObserver(() => stop?.(), failed);
+      stop = undefined;
+    };
+  };
+  return {
+    publish: (event) => callObserver(() => store.publish?.(TOPIC, notificationText(event)), failed),
+    listen: store.subscribe && listen,
+  };
+};
+
+/** Includes the entire webhook if there is one, so that the receiver can verify it. */
+function notificationText(event: JobNotice): string {
+  const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
+  const { body, signature } = webhook;
+  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
+  return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: text, signature });
+}
+
+async function notificationIn(
+  message: string,
+  config: NotificationsInStore['config'],
+): Promise<JobNotification | undefined> {
+  const { id, body, signature }: Readonly<Record<string, unknown>> = JSON.parse(message) ?? {};
+  if (!isText(id)) return undefined;
+  try {
+    const received = { body: String(body), headers: { 'x-service-signature': String(signature) } };
+    const options = { secret: config.webhookSecrets(), now: () => wallOf(config.clock).now() };
+    return notificationOf(await verifyWebhook(received, options), config.knownBaseUrl());
+  } catch {
+    // Unverified, so it only triggers a poll.
+    return { id };
+  }
+}
