@@ -319,21 +319,25 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'SECURITY.md': [
     [
-      'The API key goes to the origin of `baseUrl` and nowhere else',
+      'The API key is sent to the origin of `baseUrl` and nowhere else',
       'test/transport/redirects.test.ts',
       'of a stream to another origin is followed without the key, the cookies and the headers of the client',
     ],
     [
-      'Keys and webhook secrets are in no error, log line',
+      'Errors, log lines, `toJSON`, inspection, and stacks contain no key and no webhook secret',
       'test/transport/secrets.test.ts',
       'is in no log line, at any level',
     ],
     [
-      'A webhook is verified over its exact raw bytes',
+      'A webhook is verified over its raw bytes',
       'test/webhooks/secrets-and-events.test.ts',
       'is looked at after the signature and not before',
     ],
-    ['renamed when it is whole', 'test/files/save-output.test.ts', 'is replaced when told, and only by the whole file'],
+    [
+      'renamed when it is complete',
+      'test/files/save-output.test.ts',
+      'is replaced when told, and only by the whole file',
+    ],
     ['Installing runs no script', 'test/package.test.ts', 'installing runs nothing'],
     [
       'The release workflow uses trusted publishing and no stored token',
@@ -341,28 +345,28 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'the release publishes the tarball of CI, by the identity of its workflow, and stores no token',
     ],
     [
-      'not at all where the runtime does not say where it leads',
+      'not followed at all if the runtime hides its target',
       'test/transport/redirects.test.ts',
       'that a browser hides is refused with a word about it',
     ],
-    ['In shared state a key is kept as a hash only', 'test/limits/account-state.test.ts', 'holds no key anywhere'],
+    ['Shared state contains a key only as a hash', 'test/limits/account-state.test.ts', 'holds no key anywhere'],
     [
-      'A page in a browser is refused unless `dangerouslyAllowBrowser` says otherwise',
+      'A client in a browser page throws unless `dangerouslyAllowBrowser` is set',
       'test/transport/config.test.ts',
       'is refused unless allowed, and sends no User-Agent of its own',
     ],
     [
-      'An id is encoded and cannot leave its place in a path',
+      "IDs are encoded and can't escape their segment of a path",
       'test/transport/properties.test.ts',
       'reaches the service as it was given',
     ],
     [
-      'Headers, signatures and secrets are bounded in size and number',
+      'Headers, signatures, and secrets are bounded in size and number',
       'test/webhooks/verify-webhook.test.ts',
       'carries sixteen digests at most',
     ],
     [
-      "the file is named after its job's id",
+      "the file is named after its job's ID",
       'test/files/save-output.test.ts',
       'names the file after the job when the path is a directory',
     ],
