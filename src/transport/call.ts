@@ -62,6 +62,8 @@ export interface Http {
 }
 
 export interface JobReporter {
+  /** A create is in flight until the promise settles. */
+  creating(create: Promise<unknown>): void;
   seen(call: Call<unknown>, shown: ShownJob): Promise<void>;
   /** A webhook says that a job has ended. A ledger believes a verified one alone. */
   announced(job: Job, isVerified: boolean): void;

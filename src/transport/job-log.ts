@@ -15,6 +15,9 @@ interface LoggedJob {
   /** What is known of it, for its next event. */
   facts: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
+  /** True once the job is known to be final. */
+  isEnded?: true;
+  expiresMs?: number | undefined;
   acceptedMs?: number | undefined;
   /** Whether a read or a create has shown it, and not a webhook alone. */
   isRead: boolean;
@@ -48,6 +51,8 @@ export interface EndedJob {
   readonly expiresMs: number | undefined;
   /** Whether this process created the job. */
   readonly isOwn: boolean;
+  /** The creates in flight. One of them may have created the job. */
+  readonly creates: readonly Promise<unknown>[];
   /** Call it when a ledger has the end: a webhook may come before the response to the create. */
   recorded(): void;
   /** Reports the end once. Only one process reports what was charged. */
@@ -65,6 +70,8 @@ export interface JobListeners {
 export class JobMemory {
   /** The oldest first. */
   readonly jobs = new Map<string, LoggedJob>();
+  /** Creates in flight. */
+  readonly creates = new Set<Promise<unknown>>();
   #accounts = 0;
 
   newAccount(): string {
@@ -87,6 +94,13 @@ export class JobLog {
     return this.#memory.jobs.has(this.#key(jobId));
   }
 
+  creating(create: Promise<unknown>): void {
+    const { creates } = this.#memory;
+    const done = () => creates.delete(create);
+    creates.add(create);
+    create.then(done, done);
+  }
+
   /** A create or a read has shown the job. Gives the end that its ledgers have to be told. */
   seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // A read of a job that still runs tells nothing, and most reads are of that kind.
@@ -102,10 +116,11 @@ export class JobLog {
       ...known({ errorCode: isFinal(job) ? textIn(job.errorCode) : undefined }),
       ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
     };
-    logged.status = job.status;
+    if (isFinal(job) || !logged.isEnded) logged.status = job.status;
     logged.isRead = true;
-    if (origin) this.#accepted(job.id, logged, { to, origin });
-    return isFinal(job) ? this.#ended(job, logged, to) : undefined;
+    if (origin) this.#accepted(job, logged, { to, origin });
+    // The end may have come before the response to the create.
+    return isFinal(job) || logged.isEnded ? this.#ended(job, logged, to) : undefined;
   }
 
   /** A webhook says that the job has ended. Of the job only its status is known. */
@@ -125,22 +140,27 @@ export class JobLog {
     this.#report('stored', jobId, { logged, to });
   }
 
-  #accepted(jobId: string, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
+  #accepted(job: Job, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
     const { records, trace } = at.origin;
     logged.records = [...new Set([...logged.records, ...records])];
     logged.acceptedMs ??= at.to.now();
     if (trace) {
       // The same key may have created the job before.
       endTrace(logged);
-      trace.jobId = jobId;
+      trace.jobId = job.id;
       logged.trace = trace;
       logged.channel = at.to.channel;
     }
-    this.#report('accepted', jobId, { logged, to: at.to });
+    const { chargedTokens: _, endedAt: __, errorCode: ___, ...facts } = logged.facts;
+    const atFirst = isFinal(job) ? logged : { ...logged, facts, status: job.status };
+    this.#report('accepted', job.id, { logged: atFirst, to: at.to });
+    logged.reported |= PHASES.accepted;
   }
 
   #ended(job: Job, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
-    const { status, facts, isRead, acceptedMs } = logged;
+    logged.isEnded = true;
+    logged.expiresMs = Date.parse(textIn(job.providerOutputExpiresAt) ?? '') || logged.expiresMs;
+    const { status, facts, isRead, acceptedMs, expiresMs } = logged;
     const { chargedTokens } = facts;
     // An end that a webhook announced has no cost. It is recorded again with the cost.
     const end = `${status} ${chargedTokens} ${isRead}`;
@@ -154,8 +174,8 @@ export class JobLog {
       logged.reported |= PHASES.final;
       endTrace(logged);
     };
-    const expiresMs = Date.parse(textIn(job.providerOutputExpiresAt) ?? '') || undefined;
-    return { records, status, chargedTokens, isRead, expiresMs, isOwn: acceptedMs !== undefined, recorded, report };
+    const [isOwn, creates] = [acceptedMs !== undefined, [...this.#memory.creates]];
+    return { records, status, chargedTokens, isRead, expiresMs, isOwn, creates, recorded, report };
   }
 
   #report(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {

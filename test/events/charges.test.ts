@@ -1,6 +1,6 @@
 // What a job has cost is reported once: by the process that created it, however its end becomes known.
 import { describe, expect, it, vi } from 'vitest';
-import type { JobEvent } from '../../src/index.js';
+import { createBudget, type JobEvent, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { createWebhookHandler } from '../../src/webhooks/handler.js';
 
@@ -58,5 +58,46 @@ describe('the charge of a job', () => {
     await client.jobs.get(job.id);
     await client.jobs.get(job.id);
     expect(ends.map(({ chargedTokens }) => chargedTokens)).toEqual([10]);
+  });
+
+  it.each([
+    ['completed', '', 10],
+    ['failed', ' [fail:generation_failed]', 0],
+  ])('of a job whose webhook comes before the response to its create is known (%s)', async (status, fail, tokens) => {
+    let handler: (request: Request) => Promise<Response> = async () => new Response();
+    const sandbox = createSandbox({
+      clock: 'manual',
+      prices: 10,
+      webhookFetch: (input, init) => handler(new Request(input, init)),
+    });
+    let deliver = () => {};
+    const delivered = new Promise<void>((resolve) => {
+      deliver = resolve;
+    });
+    const events: JobEvent[] = [];
+    const budget = createBudget({ maxTokens: 100, store: memoryStore() });
+    const client = sandbox.client({
+      budget,
+      hooks: { onJob: (event) => void events.push(event) },
+      fetch: async (input: string, init?: RequestInit) => {
+        const response = await sandbox.fetch(new Request(input, init));
+        if (init?.method === 'POST') await delivered;
+        return response;
+      },
+    });
+    handler = createWebhookHandler({ client, on: {} });
+    const created = client.videos.create({ ...PARAMS, prompt: `a fox${fail}` });
+    created.catch(() => {});
+    await sandbox.advance(50_000);
+    await sandbox.settled();
+    deliver();
+    await created;
+    await sandbox.advance(60_000);
+    await sandbox.settled();
+    await vi.waitFor(() => expect(events.map(({ phase }) => phase)).toContain('final'));
+    expect(events.filter(({ chargedTokens }) => chargedTokens !== undefined)).toMatchObject([
+      { phase: 'final', status, chargedTokens: tokens },
+    ]);
+    expect(await budget.usage()).toMatchObject({ spentTokens: tokens, reservedTokens: 0 });
   });
 });

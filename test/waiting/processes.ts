@@ -49,6 +49,7 @@ export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = ()
   const nothing = { hold: () => undefined, acknowledge: async () => {}, announced() {}, isWatched: () => false };
   const unused = {
     seen: async () => {},
+    creating() {},
     stored: async () => {},
     priceOf: () => undefined,
     durationOf: () => undefined,

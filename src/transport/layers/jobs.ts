@@ -3,13 +3,19 @@ import { lengthClassOf } from '../../rules/read-order.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
-import type { Core, JobReporter, Layer } from '../call.js';
+import type { Answer, Call, Core, JobReporter, Layer } from '../call.js';
 import { ifSubscribed, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
 import type { ShownJob } from '../transport.js';
 
 /** Passes on what the answer shows of a job: its price, and its state for the listeners and the ledger. */
-export const jobEventsLayer: Layer = async (call, next) => {
+export const jobEventsLayer: Layer = (call, next) => {
+  const answered = passOn(call, next);
+  if (call.kind.type === 'json' && call.kind.request.call) call.core.jobs.creating(answered);
+  return answered;
+};
+
+async function passOn<T>(call: Call<T>, next: (call: Call<T>) => Promise<Answer<T>>): Promise<Answer<T>> {
   const { core, kind, trace } = call;
   const answer = await next(call);
   const { decoded } = answer;
@@ -24,7 +30,7 @@ export const jobEventsLayer: Layer = async (call, next) => {
     await core.jobs.seen(call, shown);
   }
   return answer;
-};
+}
 
 /** Copies of the package share the log by this name. The number is the protocol's. */
 const LOG = 'jobs/1';
@@ -35,6 +41,7 @@ type ReporterCore = Pick<Core, 'config' | 'credentials' | 'ledger' | 'clock' | '
 export function createJobReporter(core: ReporterCore): JobReporter {
   const { credentials } = core;
   return {
+    creating: (create) => logOf(credentials.account())?.creating(create),
     async seen(seenIn, shown) {
       const { kind, body, idempotencyKey, label, trace, sent } = seenIn;
       const call = kind.type === 'json' ? kind.request.call : undefined;
@@ -108,10 +115,11 @@ function isWatched(core: ReporterCore, jobId: string, account = core.credentials
 
 /**
  * Reports how a job ended: to the ledgers, which adjust its budgets to what was charged, and then to the listeners. The charge
- * is reported by the process that ended the entry, or without an entry by the one that created the job.
+ * is reported by the process that ended the entry, or without an entry by the one that created the job. While creates are in
+ * flight, the end of an unknown job is held back: a webhook may come before the response to its create.
  */
-async function reportEnd({ warn }: ReporterCore, ended: EndedJob, jobId: string): Promise<void> {
-  const { records, recorded, report, isOwn, ...end } = ended;
+async function reportEnd({ warn, clock }: ReporterCore, ended: EndedJob, jobId: string): Promise<void> {
+  const { records, recorded, report, isOwn, creates, ...end } = ended;
   let isFirst = false;
   let withoutEntry = 0;
   const entryEnded = (isNew: boolean | undefined) => {
@@ -123,5 +131,8 @@ async function reportEnd({ warn }: ReporterCore, ended: EndedJob, jobId: string)
     isFirst ||= isNew;
   };
   await Promise.all(records.map((it) => it.recordEnd(jobId, end, { recorded: entryEnded, warn })));
-  report(isFirst || (isOwn && withoutEntry === records.length));
+  const isUnknown = !isOwn && withoutEntry === records.length;
+  // On Workers, a call must not wait for another request.
+  if (isUnknown && creates.length > 0 && !clock.perRequest) void Promise.allSettled(creates).then(() => report(false));
+  else report(isFirst || (isOwn && withoutEntry === records.length));
 }
