@@ -157,10 +157,15 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() at once while the s
   await clock.advance(40_000);
   const { client, life } = open();
   const stop = new AbortController();
-  const away = () => Object.assign(life, how === 'fails' ? { isAway: true } : { isDead: true });
+  let yielded = 0;
+  const away = () => {
+    yielded += 1;
+    Object.assign(life, how === 'fails' ? { isAway: true } : { isDead: true });
+  };
   const loop = outcomeOf(resumeWith(client, { signal: stop.signal }, away));
-  await clock.advance(300);
+  while (yielded === 0) await clock.advance(100);
   await turns();
+  expect([yielded, loop.now]).toEqual([1, 'pending']);
   stop.abort();
   await turns();
   expect(loop.now).not.toBe('pending');
@@ -183,6 +188,16 @@ it.each(['create', 'createAndWait'] as const)('an abort ends %s at once while th
   stop.abort();
   await turns();
   expect(call.now).toBe('AbortError');
+});
+
+it('a file that another process has stored ends the entry, although nobody has polled the job', async () => {
+  const { clock, state, open } = company();
+  const [first, second] = [open(), open()];
+  state.outcomes = [{ status: 'processing' }];
+  const { job } = await clock.until(first.client.videos.create(VIDEO));
+  expect(await openKeys(second.client)).toHaveLength(1);
+  await clock.until(second.client.markStored(job));
+  expect(await openKeys(second.client)).toEqual([]);
 });
 
 it('warns once about the unfinished creates of other accounts', async () => {
