@@ -24,7 +24,7 @@ export interface OutputClient {
   /** Methods for a job and its file. */
   readonly jobs: {
     get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
-    output(job: string, options?: OutputReadOptions): PromiseLike<Response>;
+    output(job: JobRef, options?: OutputReadOptions): PromiseLike<Response>;
     outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
     /** Runs `work` and reports it to the client's hooks. A fake can leave it out. */
     storing?<T>(call: { readonly name: string; readonly jobId: string }, work: () => Promise<T>): Promise<T>;
@@ -52,6 +52,8 @@ export class JobFile<Progress = never> {
   /** Calls `onProgress` in the async context of the call. */
   readonly report: (progress: Progress) => void;
   readonly #jobs: OutputClient['jobs'];
+  /** The job as it was passed, because it can have `completedAt`. A fake knows only IDs. */
+  readonly #job: JobRef;
 
   constructor(client: OutputClient, job: JobRef, { signal, onProgress }: JobFileOptions<Progress>) {
     const inContext = callerContext();
@@ -60,6 +62,7 @@ export class JobFile<Progress = never> {
     this.signal = signal;
     this.report = (progress) => onProgress && inContext(() => callObserver(() => onProgress(progress)));
     this.#jobs = client.jobs;
+    this.#job = client.jobs.storing ? job : this.jobId;
   }
 
   /** Reads the file over any number of connections. */
@@ -67,7 +70,7 @@ export class JobFile<Progress = never> {
     const { jobId, clock, signal } = this;
     return new OutputReader({
       ...{ jobId, clock, signal },
-      open: (signal, rest) => this.#jobs.output(jobId, { signal, ...rest }),
+      open: (signal, rest) => this.#jobs.output(this.#job, { signal, ...rest }),
       info: (signal) => this.#jobs.outputInfo(jobId, { signal }),
     });
   }

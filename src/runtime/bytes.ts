@@ -98,7 +98,7 @@ export function withBody(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | string | null,
   given: Headers = own,
 ): Response {
-  const headers = isEncoded(given) ? decodedHeaders(given) : given;
+  const headers = given.has('content-encoding') ? decodedHeaders(given) : given;
   const sized = body instanceof ReadableStream ? withKnownLength(body, bodyLength(headers)) : body;
   return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
 }
@@ -106,7 +106,9 @@ export function withBody(
 /** The runtime decodes a body and leaves the headers of the encoded one, which break a response that is passed on. */
 function decodedHeaders(given: Headers): Headers {
   const headers = new Headers(given);
-  for (const name of ['content-encoding', 'content-length', 'content-range', 'accept-ranges']) headers.delete(name);
+  headers.delete('content-encoding');
+  if (!isEncoded(given)) return headers;
+  for (const name of ['content-length', 'content-range', 'accept-ranges']) headers.delete(name);
   // The entity tag is that of the encoded bytes, so no range of the decoded ones belongs to it.
   const etag = headers.get('etag');
   if (etag?.startsWith('"')) headers.set('etag', `W/${etag}`);

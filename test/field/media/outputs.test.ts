@@ -240,6 +240,12 @@ describe('a file that the service still publishes', () => {
     expect((await client.jobs.output(job)).status).toBe(200);
   });
 
+  it('is known from the job that saveOutput was passed', async () => {
+    const { client } = clientOf([refused(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
+    const job = { id: 'job_1', completedAt: new Date().toISOString() };
+    expect(await saved(client, job)).toMatchObject({ name: 'job_1.mp4' });
+  });
+
   it('is waited for by a handler, too', async () => {
     const { client } = clientOf([refused(404, 'output_not_found'), file(MP4, {})]);
     const response = await createOutputHandler({ client, authorize: () => true })(
@@ -263,6 +269,13 @@ it('kener#841: a decoded response that is passed on keeps no header of its encod
   const { body, headers } = await client.jobs.output('job_1');
   expect(Object.fromEntries(headers)).toEqual({ 'content-type': 'video/mp4', etag: 'W/"a"' });
   expect((await new Response(body, { headers }).arrayBuffer()).byteLength).toBe(MP4.length);
+});
+
+it('donsetch#290: a response that is passed on keeps no coding that is none', async () => {
+  const { client } = clientOf([file(MP4, { 'content-type': 'video/mp4', 'content-encoding': 'UTF-8' })]);
+  const { headers } = await client.jobs.output('job_1');
+  expect(headers.get('content-encoding')).toBeNull();
+  expect(headers.get('content-length')).toBe(`${MP4.length}`);
 });
 
 describe('a source of a handler', () => {
