@@ -79,6 +79,7 @@ export function exitCodeOf(error: unknown): number {
 /** What the library's messages call an option or a function, and what it is on the command line. */
 const FLAGS: readonly (readonly [library: RegExp, commandLine: string])[] = [
   [/^fileStore: /, ''],
+  [/Pass \{ apiKey \} to GenClient or set GEN_API_KEY/g, 'Set GEN_API_KEY'],
   [/Pass overwrite: true to replace it/g, 'Pass --force to replace it'],
   [/ Wait for it with waitForJob first\./g, ''],
   [/call waitForJob again, or raise timeoutMs/g, 'wait again, or raise --timeout'],

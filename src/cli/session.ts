@@ -100,8 +100,12 @@ function hooksOf(session: Session): Hooks {
     },
     onWait({ limit, waitMs, reason }) {
       if (waitMs < NOTED_WAIT_MS) return;
-      const why = reason === 'limit' ? `the limit of ${limit ?? 'calls'}` : 'the service asked for it';
-      terminal.note(`Waiting ${seconds(waitMs)}: ${why}.`);
+      const why = {
+        limit: `the limit of ${limit ?? 'calls'}`,
+        pause: 'the service asked for it',
+        budget: 'the budget',
+      };
+      terminal.note(`Waiting ${seconds(waitMs)}: ${why[reason]}.`);
     },
     onRetry({ error, delayMs }) {
       terminal.note(`${messageOf(error)} Retrying in ${seconds(delayMs)}.`);

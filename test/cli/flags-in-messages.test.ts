@@ -57,6 +57,15 @@ it('a rejected row is to be changed, and not to be run again as it is', async ()
   expect(stderr).toBe('Nothing was created for rejected rows. Change them, and run the command again.\n');
 });
 
+it('a missing key names its variable only', async () => {
+  const { code, stderr } = await runCli(['job', 'job_1'], {
+    env: { ...place.env, GEN_API_KEY: '' },
+    cwd: place.folder,
+  });
+  expect(code).toBe(3);
+  expect(stderr).toMatch(/^Error: The API key is missing\. Set GEN_API_KEY\./);
+});
+
 const ROWS = '{"call":"images","params":{"prompt":"a fox","colour":"red"}}\n';
 it.each<[string, readonly string[]]>([
   ['an unknown column', ['batch', 'rows.jsonl', '--out', 'out/']],

@@ -14,6 +14,8 @@ describe('--help', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`Usage: gen-client ${name}`);
     expect(stdout).toMatch(/Examples:\n {2}\$ gen-client \w/);
+    const commands = [...stdout.matchAll(/^ {2}\$ gen-client (\S+)/gm)].map(([, command]) => command);
+    for (const command of commands) expect(COMMANDS.map((known) => known.split(' ')[0])).toContain(command);
     expect(stdout).toContain('--json');
   });
 

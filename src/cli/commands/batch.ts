@@ -50,7 +50,7 @@ export function batchCommand(open: OpenSession): Command {
     'batch prompts.jsonl --out out/',
     'batch prompts.jsonl --out out/ --max-tokens 500',
     'batch prompts.jsonl --out out/ --json > results.jsonl',
-    'jq -c .[] foxes.json | gen-client batch - --name foxes --out out/',
+    'batch - --name foxes --out out/ < foxes.jsonl',
   ]);
   return runCommand<BatchFlags>(command, open, (session, [path = ''], flags) => batch(session, path, flags));
 }
