@@ -1,12 +1,16 @@
-// The handlers of this package, called as frameworks call theirs.
+// The handlers of this package, called as frameworks call theirs. test/webhooks/mounts.test.ts mounts them correctly.
 import { createGenProxy } from 'gen-client/proxy';
 import { createSandbox } from 'gen-client/sandbox';
 import { createOutputHandler } from 'gen-client/storage';
 import { createWebhookHandler } from 'gen-client/webhooks';
+import { Context } from 'hono';
 import { describe, expect, it } from 'vitest';
 
 const client = createSandbox().client();
 const secret = 'a secret of the app that has more than 32 characters';
+const ON_NODE =
+  'In node:http, Express, Nest, Fastify, and the Pages Router of Next.js, use toNodeHandler(handler) from gen-client/node.';
+const ON_LAMBDA = 'On AWS Lambda, mount it in a Hono app, and export handle(app) from hono/aws-lambda.';
 type Handler = (request: Request) => Promise<Response>;
 
 describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
@@ -20,19 +24,18 @@ describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
     [
       '{ request }, as SvelteKit, Astro and React Router call it',
       { request, params: {} },
-      'In SvelteKit, Astro and React Router, export ({ request }) => handler(request).',
+      'In SvelteKit, Astro, and React Router, export ({ request }) => handler(request).',
     ],
-    [
-      'a request of node:http',
-      { method: 'POST', url: '/api', headers: { host: 'app.test' } },
-      'In node:http, Express, Nest or Fastify, use toNodeHandler(handler) from gen-client/node.',
-    ],
-    ['nothing', undefined, 'In node:http, Express, Nest or Fastify, use toNodeHandler(handler) from gen-client/node.'],
-  ])('called with %s answers 500 and says how to call it', async (_, given, fix) => {
+    ["Hono's context", new Context(request), 'In Hono, call handler(c.req.raw).'],
+    ['an event of API Gateway v1', { httpMethod: 'POST', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
+    ['an event of API Gateway v2', { version: '2.0', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
+    ['a request of node:http', { method: 'POST', url: '/api', headers: { host: 'app.test' } }, ON_NODE],
+    ['nothing', undefined, ON_NODE],
+  ])('called with %s responds 500 and reports how to call it', async (_, given, fix) => {
     const errors: unknown[] = [];
     const answer = await make((error) => errors.push(error))(given as Request);
     expect(answer.status).toBe(500);
-    expect(await answer.text()).toContain(`${name} takes a web Request. ${fix}`);
-    expect(errors).toMatchObject([{ name: 'GenError', message: `${name} takes a web Request. ${fix}` }]);
+    expect(await answer.text()).toContain(`${name} accepts a web Request. ${fix}`);
+    expect(errors).toMatchObject([{ name: 'GenError', message: `${name} accepts a web Request. ${fix}` }]);
   });
 });

@@ -140,7 +140,7 @@ function parsedBody(): ReadableStream {
     {
       pull() {
         throw new GenError(
-          'A body parser has consumed the raw bytes. Express: mount the handler before express.json(), or retain them with express.json({ verify: (request, _, bytes) => { request.rawBody = bytes; } }). Nest: NestFactory.create(AppModule, { rawBody: true }). Fastify: a content type parser with parseAs: "buffer", and toNodeHandler(handler) as the route\'s handler.',
+          'A body parser read the raw bytes. Express: mount the handler before express.json(), or retain them with express.json({ verify: (request, _, bytes) => { request.rawBody = bytes; } }). Nest: NestFactory.create(AppModule, { rawBody: true }). Fastify: a content type parser with parseAs: "buffer". Next.js Pages Router: export const config = { api: { bodyParser: false } }.',
         );
       },
     },
