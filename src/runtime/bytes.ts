@@ -12,9 +12,9 @@ export function hexOf(bytes: ArrayBuffer): string {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-const MIN_PIECE_BYTES = 64 * 1024;
+const MIN_PIECE_BYTES = 65_536;
 /** Larger pieces need more memory and are no faster. */
-const MAX_PIECE_BYTES = 1024 * 1024;
+const MAX_PIECE_BYTES = 1_048_576;
 
 /** Size of the pieces in which a file is read: small enough that a small file shows progress, large enough for throughput. */
 export function pieceBytes(sizeBytes: number): number {

@@ -38,7 +38,7 @@ export function randomOf(clock: Clock): Random {
 }
 
 /** Longest wait in one timer: one whose delay does not fit into 31 bits would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 2;
+const LONGEST_TIMER_MS = 2_147_483_646;
 
 /** Runs `fire` once after less than {@link LONGEST_TIMER_MS}. Gives the function that calls it off. */
 export function shortTimer(ms: number, fire: () => void, isIdle = false): () => void {

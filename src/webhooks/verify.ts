@@ -51,14 +51,13 @@ export async function verifyWebhook(
   received: Request | ReceivedWebhook,
   options: VerifyWebhookOptions,
 ): Promise<WebhookEvent> {
-  if (typeof options === 'string')
-    throw refusal('options_invalid', 'verifyWebhook: options must be an object, not a string. Pass { secret }.');
   const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...others } = options ?? {};
+  // A string in place of the options has its indices as keys.
   const [unknown] = Object.keys(others);
   if (unknown)
     throw refusal(
       'options_invalid',
-      `verifyWebhook has no option "${unknown}". Use secret, toleranceSeconds, maxBodyBytes, now.`,
+      `verifyWebhook: options must be { secret, toleranceSeconds, maxBodyBytes, now }, not ${typeof options === 'string' ? 'a string' : unknown}.`,
     );
   const secrets = secretsOf(secret);
   const { timestamp, signatures } = signatureIn(received?.headers);

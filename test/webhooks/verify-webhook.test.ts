@@ -349,7 +349,7 @@ describe('the options', () => {
     const error = await refusalOf(verifyWebhook(signed, { secret, now, tolerance: 600 }));
     expect(error.reason).toBe('options_invalid');
     expect(error.message).toBe(
-      'verifyWebhook has no option "tolerance". Use secret, toleranceSeconds, maxBodyBytes, now.',
+      'verifyWebhook: options must be { secret, toleranceSeconds, maxBodyBytes, now }, not tolerance.',
     );
   });
 });
