@@ -47,7 +47,7 @@ const real = [
   'test/{bullmq,cloudflare,redis,site}/*.test.ts',
   'test/durable/{*/*,example-types}.test.ts',
   'test/{examples,package,package-consumer,package-entry-types,regular-expressions,size,types}.test.ts',
-  'test/{apps/rpc,apps/tool-bodies,budget/recipes,budget/redis,cli/batch-crashes,cli/terminal,page/chromium}.test.ts',
+  'test/{apps/rpc,apps/tool-bodies,budget/recipes,budget/redis,cli/batch-crashes,cli/terminal,page/chromium*}.test.ts',
   'test/{readme/stores-and-engines,webhooks/receivers,worlds/kills}.test.ts',
   'test/sandbox-doors/{browser-upload,page}.test.ts',
   'test/storage/{azurite,browser,campaign,limits,r2,recipes,runtimes}.test.ts',

@@ -1,34 +1,49 @@
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import type { GenClient } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
 import { createGenProxy, type DefaultInput, type GenProxy } from 'gen-client/proxy';
-import { createSandbox, type Listening, type Sandbox } from 'gen-client/sandbox';
+import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { ROOT } from '../support/build.js';
 
 /** An app with one page, its proxy, and a service that is reached over the network as a real one is. */
 export interface PageApp {
+  /** The URL of the page. */
   readonly url: string;
   readonly sandbox: Sandbox;
   readonly client: GenClient;
   readonly proxy: GenProxy;
-  /** Requests that reached the proxy, as `POST videos`. */
-  readonly asked: string[];
-  /** How many of them are not answered yet. */
+  /** Requests to the proxy, such as `POST videos`. */
+  readonly requests: string[];
+  /** The number of them without a response. */
   open(): number;
-  /** Answers to creates are held back until it settles. */
+  /** Responses to creates are held back until it settles. */
   creates: Promise<unknown>;
   close(): Promise<void>;
 }
 
-type Storage = NonNullable<Parameters<typeof createSandbox>[0]>['storage'];
+/** What a test changes of the app. */
+export interface PageAppOptions {
+  readonly storage?: SandboxOptions['storage'];
+  readonly jobMs?: number;
+  /** How much faster the time of service and client runs. Without it, a second of the client's waits takes a millisecond. */
+  readonly speed?: number;
+  /** Another script of the page, which may use React. */
+  readonly script?: string;
+  /** The content of `<main>`. */
+  readonly main?: (app: Pick<PageApp, 'client' | 'proxy'>) => Promise<string>;
+  /** More headers of the page. Its script has the nonce `page`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** If true, another server serves the page, and the proxy lists its origin. */
+  readonly isOtherOrigin?: boolean;
+}
 
 /** The page's script: it resumes its runs, and lets a test drive it. */
 const RESUMING = `
   import { createGenPage } from './src/adapters/page/index.js';
-  const gen = createGenPage({ url: '/api/gen' });
+  const gen = createGenPage({ url: PROXY_URL });
   Object.assign(window, { gen, runs: gen.resume() });
 `;
 
@@ -36,21 +51,22 @@ const RESUMING = `
  * Starts the app. Its user is ann until a page is opened with `?as=ben`, which signs ann out of every tab. The page's script
  * puts `gen` and the runs on `window`.
  */
-export async function startApp(options: {
-  readonly storage?: Storage;
-  readonly jobMs?: number;
-  /** How much faster the time of service and client runs. Without it, a second of the client's waits takes a millisecond. */
-  readonly speed?: number;
-  /** Another script of the page, which may use React. */
-  readonly script?: string;
-}): Promise<PageApp> {
-  const { storage, jobMs = 2_500, speed } = options;
+export async function startApp(options: PageAppOptions): Promise<PageApp> {
+  const { storage, jobMs = 2_500, speed, isOtherOrigin = false } = options;
   const sandbox = createSandbox({ storage, speed, jobDurationMs: jobMs });
-  const service: Listening = await sandbox.listen();
+  const service = await sandbox.listen();
   const client = sandbox.client({ baseUrl: service.url, fetch });
-  const script = await bundled(options.script ?? RESUMING);
-  const asked: string[] = [];
+  const requests: string[] = [];
   let open = 0;
+  let html = '';
+  const page = async ({ headers, url }: Request) => {
+    const signsIn =
+      new URL(url).searchParams.get('as') ?? (/session=/.test(headers.get('cookie') ?? '') ? null : 'ann');
+    const cookie = signsIn !== null && { 'set-cookie': `session=${signsIn}; SameSite=Lax; Path=/` };
+    const noStore = { 'content-type': 'text/html', 'cache-control': 'no-store' };
+    return new Response(html, { headers: { ...noStore, ...options.headers, ...cookie } });
+  };
+  const pageServer = isOtherOrigin ? await serve(page) : undefined;
   const proxy = createGenProxy({
     client,
     secret: 'a secret of the app that has more than 32 characters',
@@ -62,51 +78,66 @@ export async function startApp(options: {
       videos: (input: DefaultInput) => ({ prompt: input.prompt, first_frame_upload_id: input.first_frame_upload_id }),
     },
     upload: ({ mime_type }) => mime_type.startsWith('image/'),
+    origins: pageServer && [new URL(pageServer.url).origin],
   });
-  const server: Server = createServer(
-    toNodeHandler(async (request) => {
-      const { pathname, searchParams } = new URL(request.url);
-      if (!pathname.startsWith('/api/gen/')) {
-        const isKnown = /session=/.test(request.headers.get('cookie') ?? '');
-        return page(script, searchParams.get('as') ?? (isKnown ? undefined : 'ann'));
-      }
-      const verb = pathname.slice('/api/gen/'.length);
-      asked.push(`${request.method} ${verb}`);
-      open++;
-      const answer = await proxy(request).finally(() => open--);
-      if (verb === 'videos') await app.creates;
-      return answer;
-    }),
-  );
-  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  const appServer = await serve(async (request) => {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/plain') return new Response('Plain.');
+    if (!pathname.startsWith('/api/gen/')) return page(request);
+    const verb = pathname.slice('/api/gen/'.length);
+    requests.push(`${request.method} ${verb}`);
+    open++;
+    const response = await proxy(request).finally(() => open--);
+    if (verb === 'videos') await app.creates;
+    return response;
+  });
   const app: PageApp = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: (pageServer ?? appServer).url,
     sandbox,
     client,
     proxy,
-    asked,
+    requests,
     open: () => open,
     creates: Promise.resolve(),
     async close() {
-      server.closeAllConnections();
-      server.close();
+      for (const server of [appServer, pageServer]) server?.close();
       await service.close();
     },
   };
+  const script = await bundled(options.script ?? RESUMING, {
+    proxyUrl: isOtherOrigin ? `${appServer.url}api/gen` : '/api/gen',
+  });
+  const main = (await options.main?.(app)) ?? '';
+  html = `<!doctype html><title>App</title><body><main>${main}</main><video id="v"></video><script type="module" nonce="page">${script}</script>`;
   return app;
 }
 
-function page(script: string, signsIn: string | undefined): Response {
-  const html = `<!doctype html><title>App</title><body><main></main><video id="v"></video><script type="module">${script}</script>`;
-  const cookie = signsIn !== undefined && { 'set-cookie': `session=${signsIn}; SameSite=Lax; Path=/` };
-  return new Response(html, { headers: { 'content-type': 'text/html', 'cache-control': 'no-store', ...cookie } });
+/** Serves a web handler on every address of this machine. */
+async function serve(handler: (request: Request) => Promise<Response>) {
+  const server = createServer(toNodeHandler(handler));
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
 }
 
 /** Where React is installed, for programs that use it. */
 export const REACT_MODULES = join(ROOT, 'test/runtimes/node_modules');
 
-/** A program in one piece, for a page or for Node. */
-export async function bundled(contents: string, platform: 'browser' | 'node' = 'browser'): Promise<string> {
+interface BundleOptions {
+  readonly platform?: 'browser' | 'node';
+  readonly proxyUrl?: string;
+}
+
+/** Bundles a program into one file, for a page or for Node. */
+export async function bundled(
+  contents: string,
+  { platform = 'browser', proxyUrl = '/api/gen' }: BundleOptions = {},
+): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: ROOT, loader: 'ts' },
     bundle: true,
@@ -116,7 +147,7 @@ export async function bundled(contents: string, platform: 'browser' | 'node' = '
     write: false,
     // One React for the hook and for the program.
     alias: { react: join(REACT_MODULES, 'react'), 'react-dom': join(REACT_MODULES, 'react-dom') },
-    define: { 'process.env.NODE_ENV': '"development"' },
+    define: { 'process.env.NODE_ENV': '"development"', PROXY_URL: JSON.stringify(proxyUrl) },
   });
   return (outputFiles[0]?.text ?? '').replaceAll('</script', '<\\/script');
 }

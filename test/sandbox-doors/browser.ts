@@ -1,6 +1,6 @@
 import { realTool } from './real-tools.js';
 
-/** The part of playwright that is used here; it is not installed at the root. */
+/** The part of playwright that the tests use. It is not installed at the root. */
 export interface Page {
   goto(url: string): Promise<unknown>;
   evaluate<T>(script: string): Promise<T>;
@@ -14,9 +14,18 @@ export interface Page {
   on(event: 'console' | 'pageerror' | 'request', tell: (seen: { text(): string; url(): string }) => void): void;
 }
 
+/** A profile of the browser, with its own cookies. */
+export interface Context {
+  newPage(): Promise<Page>;
+  waitForEvent(event: 'page'): Promise<Page>;
+  setOffline(isOffline: boolean): Promise<void>;
+  clearCookies(): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** A running browser. */
 export interface Browser {
-  newContext(options: object): Promise<{ newPage(): Promise<Page>; close(): Promise<void> }>;
+  newContext(options: object): Promise<Context>;
   close(): Promise<void>;
 }
 
@@ -25,11 +34,15 @@ const chromium = realTool('chromium');
 const FLAGS =
   '--no-sandbox --disable-dev-shm-usage --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync --disable-component-update';
 
-/** Whether Chromium can be run here. */
+/** True if Chromium is installed. */
 export const hasChromium = playwright !== undefined && chromium !== undefined;
 
-/** Starts Chromium. */
+/** Starts Chromium, with the back/forward cache that playwright disables. */
 export async function launch(): Promise<Browser> {
   const { chromium: engine } = await import(playwright ?? '');
-  return engine.launch({ executablePath: chromium, args: FLAGS.split(' ') });
+  return engine.launch({
+    executablePath: chromium,
+    args: FLAGS.split(' '),
+    ignoreDefaultArgs: ['--disable-back-forward-cache'],
+  });
 }

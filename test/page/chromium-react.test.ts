@@ -1,0 +1,189 @@
+// The React hook in Chromium and on a server. React is installed in test/runtimes.
+import { createRequire } from 'node:module';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it } from 'vitest';
+import { hasChromium, type Page } from '../sandbox-doors/browser.js';
+import { bundled } from './app.js';
+import { hasReact, inChromium, until } from './in-chromium.js';
+
+const IMPORTS = `
+  import { createElement, StrictMode, useEffect, useMemo, useState } from 'react';
+  import { createRoot, hydrateRoot } from 'react-dom/client';
+  import { flushSync } from 'react-dom';
+  import { createGenPage } from './src/adapters/page/index.js';
+  import { useRun } from './src/adapters/react/index.js';
+  const text = () => document.querySelector('p')?.textContent;
+  const root = () => createRoot(document.querySelector('main'));
+`;
+
+/** A component that resumes its run or creates it, and stops it when it unmounts. StrictMode mounts it twice. */
+const STRICT = `${IMPORTS}
+  const gen = createGenPage({ url: PROXY_URL });
+  let mounts = 0;
+  function Video() {
+    const [run, setRun] = useState();
+    useEffect(() => {
+      mounts++;
+      const mine = gen.resume()[0] ?? gen.videos.create({ prompt: 'a fox' });
+      setRun(mine);
+      return () => mine.stop();
+    }, []);
+    return createElement('p', null, useRun(run)?.phase);
+  }
+  const render = (at) => at.render(createElement(StrictMode, null, createElement(Video)));
+  Object.assign(window, { root, render, text, mounts: () => mounts });
+`;
+
+/** A component whose effect creates, and runs again when \`theme\` changes. */
+const EFFECT = `${IMPORTS}
+  const gen = createGenPage({ url: PROXY_URL });
+  function Video({ theme }) {
+    const [run, setRun] = useState();
+    useEffect(() => {
+      const mine = gen.videos.create({ prompt: 'a fox' });
+      setRun(mine);
+      return () => mine.stop();
+    }, [theme]);
+    return createElement('p', null, useRun(run)?.phase);
+  }
+  const at = root();
+  const render = (theme) => at.render(createElement(StrictMode, null, createElement(Video, { theme })));
+  Object.assign(window, { render, text });
+`;
+
+/** A component that follows the ticket that it is given. */
+const WATCHED = `${IMPORTS}
+  export const Watched = ({ ticket }) => {
+    const gen = useMemo(() => createGenPage({ url: '/api/gen' }), []);
+    const { phase } = useRun(useMemo(() => gen.watch(ticket), [ticket]));
+    return createElement('p', null, phase);
+  };
+`;
+const ON_SERVER = `${WATCHED}
+  import { renderToString } from 'react-dom/server';
+  export const render = (ticket) => renderToString(createElement(Watched, { ticket }));
+`;
+const HYDRATED = `${WATCHED}
+  const main = document.querySelector('main');
+  const { ticket } = document.querySelector('[data-ticket]').dataset;
+  Object.assign(window, { text, first: text(), errors: [] });
+  const onRecoverableError = (error) => errors.push(String(error));
+  hydrateRoot(main.querySelector('div'), createElement(Watched, { ticket }), { onRecoverableError });
+`;
+
+/** A component that shows a run, and how many listen to each run. */
+const SHOWN = `${IMPORTS}
+  const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
+  const at = root();
+  const runOf = (phase) => {
+    const listeners = new Set();
+    let state = { phase };
+    const set = (phase) => { state = { phase }; for (const listener of listeners) listener(); };
+    return { listeners, set, get: () => state, subscribe: (one) => (listeners.add(one), () => listeners.delete(one)) };
+  };
+  Object.assign(window, { runOf, unmount: () => at.unmount(), show: (run) => {
+    flushSync(() => at.render(createElement(Video, { run })));
+    return text();
+  } });
+  window.changed = (run, phase) => { flushSync(() => run.set(phase)); return text(); };
+`;
+
+/** The exports of a program that runs in this process. */
+async function onServer<Exports>(code: string): Promise<Exports> {
+  const program = await bundled(code, { platform: 'node' });
+  const module = { exports: {} };
+  new Function('module', 'exports', 'require', program)(module, module.exports, createRequire(import.meta.url));
+  return module.exports as Exports;
+}
+
+interface OnServer {
+  render(ticket: string): string;
+}
+
+describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
+  const open = inChromium();
+  const shows = (tab: Page, phase: string) => until(async () => expect(await tab.evaluate('text()')).toBe(phase));
+
+  it('creates one run in StrictMode, and leaves no request after it unmounts or its page is left', async () => {
+    const { app, tab, posts } = await open({ jobMs: 60_000, speed: 1, script: STRICT });
+    const waits = async (mounts: number) => {
+      await shows(tab, 'waiting');
+      expect([await tab.evaluate('mounts()'), posts('videos'), app.sandbox.jobs.length]).toEqual([mounts, 1, 1]);
+      await until(() => expect(app.open()).toBe(1));
+    };
+    await tab.evaluate('render(window.first = root())');
+    await waits(2);
+    await tab.evaluate('first.unmount()');
+    await until(() => expect(app.open()).toBe(0));
+    // Both mounts resume the stored run.
+    await tab.evaluate('render(root())');
+    await waits(4);
+    await tab.goto('about:blank');
+    await until(() => expect(app.open()).toBe(0));
+  });
+
+  it('creates one job if the dependency of its effect changes while the create is in flight', async () => {
+    const { app, tab, posts } = await open({ jobMs: 200, speed: 10, script: EFFECT });
+    let respond = () => {};
+    app.creates = new Promise<void>((resolve) => (respond = resolve));
+    await tab.evaluate(`render('light')`);
+    await until(() => expect(app.sandbox.jobs).toHaveLength(1));
+    await tab.evaluate(`render('dark')`);
+    await until(() => expect(posts('videos')).toBe(2));
+    await shows(tab, 'creating');
+    respond();
+    await shows(tab, 'done');
+    expect(app.sandbox.jobs).toHaveLength(1);
+  });
+
+  it('hydrates a server-rendered watch, and follows its job', async () => {
+    const { render } = await onServer<OnServer>(ON_SERVER);
+    const { app, tab, posts } = await open({
+      jobMs: 200,
+      speed: 10,
+      script: HYDRATED,
+      main: async ({ client, proxy }) => {
+        const { job } = await client.videos.create({ prompt: 'a fox' });
+        const ticket = await proxy.ticket(job, { id: 'ann' });
+        return `<div data-ticket="${ticket}">${render(ticket)}</div>`;
+      },
+    });
+    await shows(tab, 'done');
+    expect(await tab.evaluate('[first, errors]')).toEqual(['waiting', []]);
+    expect([app.sandbox.jobs.length, posts('videos')]).toEqual([1, 0]);
+  });
+
+  it('useRun returns undefined without a run, follows its run, and leaves no listener', async () => {
+    const { tab } = await open({ script: SHOWN });
+    const [texts, counts] = await tab.evaluate<unknown[]>(`(() => {
+      const [first, second] = [runOf('uploading'), runOf('creating')];
+      const texts = [show(undefined), show(null), show(first), changed(first, 'waiting'), show(second), changed(first, 'done')];
+      const counts = [first.listeners.size, second.listeners.size];
+      unmount();
+      return [texts, [...counts, second.listeners.size]];
+    })()`);
+    expect(texts).toEqual(['none', 'none', 'uploading', 'waiting', 'creating', 'creating']);
+    expect(counts).toEqual([0, 1, 0]);
+  });
+});
+
+it.skipIf(!hasReact)('a server that renders 1,000 watched tickets has no timer and no state of them', async () => {
+  const { render } = await onServer<OnServer>(ON_SERVER);
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  for (let warm = 0; warm < 200; warm++) render(`warm-${warm}`);
+  const [before, heapBefore] = [timers(), heapBytes()];
+  for (let at = 0; at < 1_000; at++) expect(render(`ticket-${at}`)).toBe('<p>waiting</p>');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(timers() - before).toBe(0);
+  const grown = heapBytes() - heapBefore;
+  console.info(`1,000 renders: 0 timers, ${(grown / 1e3).toFixed(0)} kB of heap`);
+  expect(grown).toBeLessThan(1_000_000);
+});
+
+function heapBytes(): number {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  for (let times = 0; times < 3; times++) gc();
+  return process.memoryUsage().heapUsed;
+}

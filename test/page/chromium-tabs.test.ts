@@ -1,0 +1,118 @@
+// The page part in Chromium over time: several tabs and users, navigation, and a network that fails.
+import { describe, expect, it } from 'vitest';
+import { hasChromium } from '../sandbox-doors/browser.js';
+import { DONE, endOf, inChromium, keptIn, PING, reached, until, waiting } from './in-chromium.js';
+
+const CREATE = `gen.videos.create({ prompt: 'a fox' })`;
+
+describe.skipIf(!hasChromium)('a tab in Chromium', () => {
+  const open = inChromium();
+
+  it.each([
+    ['waiting', 'a fox [stall]', 'not_found'],
+    ['creating', 'a fox', 'other_user'],
+  ])('does not show a run that is %s to its next user, and creates no job', async (phase, prompt, code) => {
+    const { app, tab } = await open({ jobMs: 200, speed: 10 });
+    if (phase === 'creating') app.creates = new Promise(() => {});
+    const isSent = `run.get().phase === '${phase}' && !run.get().isCancelable`;
+    await tab.evaluate(reached(`gen.videos.create({ prompt: '${prompt}' })`, isSent));
+    expect(await keptIn(tab)).toHaveLength(1);
+    await until(() => expect(app.sandbox.jobs).toHaveLength(1));
+    await tab.goto('about:blank');
+    app.creates = Promise.resolve();
+    await tab.goto(`${app.url}?as=ben`);
+    expect(await tab.evaluate(endOf('runs[0]'))).toEqual(['failed', code, []]);
+    expect(await keptIn(tab)).toEqual([]);
+    // Ben's own click.
+    expect(await tab.evaluate(endOf(`gen.videos.create({ prompt: 'a crow' })`))).toEqual(DONE);
+    expect(app.sandbox.jobs).toHaveLength(2);
+  });
+
+  it('creates no job for a user who has signed out in another tab, and forgets that user’s runs', async () => {
+    const { app, context, tab } = await open({ jobMs: 200, speed: 10 });
+    await tab.evaluate(waiting(`window.run = gen.videos.create({ prompt: 'a fox [slow:60s]' })`));
+    const other = await context.newPage();
+    await other.goto(`${app.url}?as=ben`);
+    const rejected = ['failed', 'other_user', []];
+    expect(await tab.evaluate(endOf('gen.videos.create({ prompt: "a click of ann" })'))).toEqual(rejected);
+    expect(await tab.evaluate(endOf('window.run'))).toEqual(['failed', 'not_found', expect.any(Array)]);
+    expect(await keptIn(tab)).toEqual([]);
+    expect(app.sandbox.jobs).toHaveLength(1);
+    expect(await other.evaluate(endOf('gen.videos.create({ prompt: "a click of ben" })'))).toEqual(DONE);
+    // Ben's tab stores his run, and a reload of the first tab shows nothing of it.
+    await tab.goto(app.url);
+    expect([await tab.evaluate('runs.length'), (await keptIn(other)).length]).toEqual([0, 1]);
+    expect(app.sandbox.jobs).toHaveLength(2);
+  });
+
+  it('rejects a click at once without a session, and follows its run again after the next sign-in', async () => {
+    const { app, context, tab, posts } = await open({ jobMs: 200, speed: 10 });
+    await tab.evaluate(waiting(`window.run = gen.videos.create({ prompt: 'a fox [slow:8s]' })`));
+    await context.clearCookies();
+    const failed = ['failed', 'unauthorized', []];
+    expect(await tab.evaluate(endOf('gen.videos.create({ prompt: "signed out" })'))).toEqual(failed);
+    expect([posts('videos'), app.sandbox.jobs.length]).toEqual([2, 1]);
+    await tab.goto(app.url);
+    expect(await tab.evaluate(`runs.length`)).toBe(2);
+    expect(await tab.evaluate(endOf(`runs[0]`))).toEqual(DONE);
+  });
+
+  it('shares its runs with its copy: one job each, two held requests, and room for others', async () => {
+    const { app, context, tab } = await open({ jobMs: 60_000, speed: 1 });
+    const three = `Promise.all(['a', 'b', 'c'].map((prompt) => { const one = gen.videos.create({ prompt }); return ${waiting('one')}; }))`;
+    await tab.evaluate(three);
+    const opened = context.waitForEvent('page');
+    await tab.evaluate('void window.open(location.href)');
+    const copy = await opened;
+    await until(async () => expect(await copy.evaluate('window.runs?.length')).toBe(3));
+    await copy.evaluate(three.replaceAll(/'(.)'/g, "'$1 of the copy'"));
+    await until(() => expect(app.open()).toBeLessThanOrEqual(2));
+    for (const one of [tab, copy]) expect(await one.evaluate<number>(PING)).toBeLessThan(1_000);
+    for (const { id } of app.sandbox.jobs) app.sandbox.finish(id);
+    const shown = [await tab.evaluate(`gen.resume().length`), await copy.evaluate(`gen.resume().length`)];
+    expect([...shown, app.sandbox.jobs.length]).toEqual([3, 6, 6]);
+    for (const one of [tab, copy]) expect(await one.evaluate(endOf('gen.resume()[0]'))).toEqual(DONE);
+  });
+
+  it.each([
+    ['from the back/forward cache', { 'cache-control': 'max-age=0' }],
+    ['by a new load', { 'cache-control': 'no-store' }],
+  ])('follows its run after a navigation and back, %s', async (how, headers) => {
+    const { app, tab } = await open({ jobMs: 2_500, speed: 1, headers });
+    await tab.evaluate(`onpageshow = (event) => { window.isRestored = event.persisted; }`);
+    await tab.evaluate(waiting(CREATE));
+    await tab.goto(`${app.url}plain`);
+    await until(() => expect(app.open()).toBe(0));
+    await tab.evaluate('history.back()');
+    const isRestored = how.includes('cache');
+    await until(async () => expect(await tab.evaluate('window.gen && (window.isRestored ?? false)')).toBe(isRestored));
+    expect(await tab.evaluate(endOf('gen.resume()[0]'))).toEqual(DONE);
+    expect(app.sandbox.jobs).toHaveLength(1);
+  });
+
+  it('waits and creates once the network is back', async () => {
+    const { app, context, tab } = await open({ jobMs: 600, speed: 1 });
+    await tab.evaluate(waiting(`window.first = ${CREATE}`));
+    await context.setOffline(true);
+    await tab.evaluate(
+      `window.second = gen.videos.create({ prompt: 'offline' }); new Promise((resolve) => setTimeout(resolve, 1_200))`,
+    );
+    expect(await tab.evaluate('[first, second].map((run) => run.get().phase)')).toEqual(['waiting', 'creating']);
+    await context.setOffline(false);
+    for (const run of ['first', 'second']) expect(await tab.evaluate(endOf(run))).toEqual(DONE);
+    expect(app.sandbox.jobs).toHaveLength(2);
+  });
+
+  it('finds the job of a click after it was closed in the middle of the request', async () => {
+    const { app, tab, posts } = await open({ jobMs: 200, speed: 10 });
+    let respond = () => {};
+    app.creates = new Promise<void>((resolve) => (respond = resolve));
+    await tab.evaluate(reached(CREATE, '!run.get().isCancelable'));
+    await until(() => expect(app.sandbox.jobs).toHaveLength(1));
+    await tab.goto('about:blank');
+    respond();
+    await tab.goto(app.url);
+    expect(await tab.evaluate(endOf('runs[0]'))).toEqual(DONE);
+    expect([app.sandbox.jobs.length, posts('videos')]).toEqual([1, 2]);
+  });
+});

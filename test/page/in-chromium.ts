@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
+import { type Browser, type Context, launch, type Page } from '../sandbox-doors/browser.js';
+import { PATIENCE_MS } from '../support/patience.js';
+import { type PageApp, type PageAppOptions, REACT_MODULES, startApp } from './app.js';
+
+/** True if React is installed, for the tests of test/runtimes. */
+export const hasReact = existsSync(join(REACT_MODULES, 'react-dom'));
+/** What `endOf` returns of a run that has a file. */
+export const DONE = ['done', null, expect.any(Array)];
+export const until = <T>(check: () => T) => vi.waitFor(check, { timeout: PATIENCE_MS });
+
+/** Expression that resolves when a condition holds for a run, or the run is over. */
+export const reached = (run: string, holds: string) => `new Promise((resolve) => {
+  const run = ${run};
+  const look = () => (${holds} || /done|failed/.test(run.get().phase)) && resolve();
+  run.subscribe(look);
+  look();
+})`;
+
+/** Expression that resolves with the last phase of a run, its code, and everything that it has shown of a job. */
+export const endOf = (run: string) => `new Promise((resolve) => {
+  const run = ${run};
+  const seen = [];
+  const look = () => {
+    const { phase, status, url, tokens, error } = run.get();
+    if (status ?? url ?? tokens) seen.push(status ?? url ?? tokens);
+    if (['done', 'failed'].includes(phase)) resolve([phase, error?.code ?? null, seen]);
+  };
+  run.subscribe(look);
+  look();
+})`;
+
+/** Expression that resolves when a run waits for its job. */
+export const waiting = (run: string) => reached(run, `run.get().phase === 'waiting'`);
+
+/** Expression that resolves with the milliseconds of another request to the app. */
+export const PING = `(async () => { const start = performance.now(); await (await fetch('/plain')).text(); return performance.now() - start; })()`;
+
+/** Runs the tests of a file in one browser. Each test opens its own app. */
+export function inChromium() {
+  let browser: Browser;
+  let context: Context | undefined;
+  let app: PageApp | undefined;
+  beforeAll(async () => {
+    browser = await launch();
+  });
+  afterAll(() => browser?.close());
+  afterEach(async () => {
+    // An open page would send requests to the closed app.
+    await context?.close();
+    await app?.close();
+  });
+  return async (options: PageAppOptions) => {
+    const started = await startApp(options);
+    app = started;
+    context = await browser.newContext({});
+    const tab = await context.newPage();
+    await tab.goto(started.url);
+    return {
+      app: started,
+      context,
+      tab,
+      /** The number of requests of a verb. */
+      posts: (verb: string) => started.requests.filter((one) => one === `POST ${verb}`).length,
+    };
+  };
+}
+
+/** The keys of the runs that a tab stores. */
+export const keptIn = (tab: Page) =>
+  tab.evaluate<string[]>('Object.keys(JSON.parse(sessionStorage["gen-page:/api/gen"] ?? "{}"))');
