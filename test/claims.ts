@@ -280,35 +280,26 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
   ],
   'docs/browser.md': [
+    ['takes 2.7 kB, gzipped', 'test/size.test.ts', 'the page part fits in 2.7 kB, gzipped: every visitor pays for it'],
     [
-      'takes about 3 kB, gzipped',
-      'test/size.test.ts',
-      'the page part fits in 3.1 kB, gzipped: every visitor pays for it',
-    ],
-    [
-      'a whole Next.js app of less than 80 lines',
-      'test/apps/apps.test.ts',
-      'the gallery is an app of at most 80 lines',
-    ],
-    [
-      'A reload finds the same job, also when the request was sent twice',
+      'A reload resumes the same job, also if the request was sent twice',
       'test/page/chromium.test.ts',
-      'makes one job over reloads at random moments, in real time',
+      'creates one job over reloads at random moments, in real time',
     ],
     [
-      'returns the same run until its job is created',
+      'A double click returns the same run until its job is created',
       'test/page/kept.test.ts',
       'in the same moment, and while it is created, is the same run: a double click makes one job',
     ],
     [
       'A run belongs to its user',
-      'test/page/chromium.test.ts',
-      'a tab that still shows the user who has signed out in another one makes nothing, and forgets what was his',
+      'test/page/chromium-tabs.test.ts',
+      'creates no job for a user who has signed out in another tab, and forgets that user’s runs',
     ],
     [
-      'costs no create and no read for a job that has ended',
+      'a job that has ended costs no create and no poll',
       'test/page/chromium.test.ts',
-      'a reload with finished runs sends no create and reads nothing',
+      'sends no create and no poll after a reload with finished runs',
     ],
     [
       '64 of a user together, and 16 unfinished uploads, then 429',

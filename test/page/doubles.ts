@@ -9,14 +9,16 @@ interface Asked {
 }
 type Answer = object | Response | Error;
 
+/** A request of the page: JSON to the proxy, or a file. */
 class Sending {
   method = '';
   url = '';
-  file: Blob | undefined;
+  responseURL = '';
+  body: Blob | string | undefined;
   isAborted = false;
   status = 0;
   readonly headers: Record<string, string> = {};
-  readonly upload: { onprogress?: (event: { loaded: number }) => void } = {};
+  readonly upload: { onprogress?: ((event: { loaded: number }) => void) | null } = {};
   withCredentials = false;
   response: unknown = null;
   onloadend: (() => void) | undefined;
@@ -30,39 +32,72 @@ class Sending {
     this.isAborted = true;
     this.onloadend?.();
   }
-  send(file: Blob) {
-    this.file = file;
+  send(body: Blob | string) {
+    this.body = body;
+    if (typeof body === 'string') void this.#askProxy(JSON.parse(body));
+    else this.#sendFile(body);
+  }
+  #sendFile(file: Blob) {
     browser.sends.push(this);
     const status = browser.bytesStatus[this.method] ?? 200;
     if (status === 'pending') return;
     queueMicrotask(() => {
       if (status === 'broken') return this.onloadend?.();
       this.upload.onprogress?.({ loaded: file.size });
-      this.status = status;
-      this.response = browser.bytesReply;
-      this.onloadend?.();
+      this.#respond(status, browser.bytesReply);
     });
+  }
+  async #askProxy(body: Record<string, unknown>) {
+    const verb = this.url.replace('/api/gen/', '');
+    if (verb === 'session' && browser.answers.session === undefined)
+      return this.#respond(200, { ticket: `s${++browser.sessions}` });
+    browser.asked.push({ path: this.url, body });
+    browser.requests.push(this);
+    const next = browser.answers[verb] ?? [];
+    const answer = await ((next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {}));
+    if (answer instanceof Error) this.onloadend?.();
+    else if (answer instanceof Response)
+      this.#respond(
+        answer.status,
+        await answer
+          .clone()
+          .json()
+          .catch(() => null),
+      );
+    else if (verb !== 'watch') this.#respond(200, withPhase(answer));
+    else {
+      const { againMs, ...job } = answer as { readonly againMs?: number };
+      this.#respond(200, {
+        jobs: (body.jobs as unknown[]).map(() => withPhase(job)),
+        againMs: againMs ?? ('url' in job || 'error' in job ? 0 : 1_000),
+      });
+    }
+  }
+  #respond(status: number, response: unknown) {
+    if (this.isAborted) return;
+    Object.assign(this, { status, response, responseURL: this.url });
+    this.onloadend?.();
   }
 }
 
-/** What the page has asked, and what it is answered: the answers of each path in their order, the last one again and again. */
+/** What the page has sent, and the responses of each path in order, the last one again and again. */
 export const browser = {
   asked: [] as Asked[],
   /** How often the page has asked for the ticket of its session, which is not among `asked`; the tickets are s1, s2, … */
   sessions: 0,
-  inits: [] as RequestInit[],
+  requests: [] as Sending[],
   answers: {} as Record<string, Answer[]>,
   stored: new Map<string, string>(),
   sends: [] as Sending[],
-  /** What the storage and the proxy answer to bytes, by method: a status, or a connection that breaks. */
+  /** The responses to bytes, by method: a status, or a connection that breaks. */
   bytesStatus: {} as Record<string, number | 'broken' | 'pending'>,
   bytesReply: null as object | null,
 };
 
-/** As the proxy says it: a job with a file or an error is over. */
-const withFinal = (reply: object) => ({
+/** Adds the phase of a job, as the proxy does. */
+const withPhase = (reply: object) => ({
   ...reply,
-  ...('status' in reply && { final: 'file' in reply || 'error' in reply }),
+  ...('status' in reply && { phase: 'url' in reply ? 'done' : 'error' in reply ? 'failed' : 'waiting' }),
 });
 
 /** Opens an empty browser, whose clock stands still. */
@@ -71,50 +106,30 @@ export function openBrowser(): void {
   Object.assign(browser, {
     asked: [],
     sessions: 0,
-    inits: [],
+    requests: [],
     answers: {},
     stored: new Map(),
     sends: [],
     bytesStatus: {},
     bytesReply: null,
   });
-  vi.stubGlobal('location', new URL('https://app.test/'));
   vi.stubGlobal('XMLHttpRequest', Sending);
   vi.stubGlobal('sessionStorage', {
     getItem: (name: string) => browser.stored.get(name) ?? null,
     setItem: (name: string, value: string) => browser.stored.set(name, value),
-  });
-  vi.stubGlobal('fetch', async (url: string, init: RequestInit) => {
-    if (url === '/api/gen/session' && browser.answers.session === undefined) {
-      return Response.json({ ticket: `s${++browser.sessions}` });
-    }
-    browser.asked.push({ path: url, body: JSON.parse(String(init.body)) });
-    browser.inits.push(init);
-    const next = browser.answers[url.replace('/api/gen/', '')] ?? [];
-    const answer = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
-    if (answer instanceof Error) throw answer;
-    if (answer instanceof Response) return answer.clone();
-    const aborted = new Promise<never>((_, reject) => {
-      init.signal?.addEventListener('abort', () => reject(init.signal?.reason));
-    });
-    const reply = await Promise.race([answer, aborted]);
-    if (!url.endsWith('/watch')) return Response.json(withFinal(reply));
-    const { againMs, ...job } = reply as { readonly againMs?: number };
-    const jobs = (JSON.parse(String(init.body)) as { jobs: unknown[] }).jobs.map(() => withFinal(job));
-    return Response.json({ jobs, againMs });
   });
 }
 
 /** Puts the globals and the clock back, once whatever is under way has come to a request, which is not answered. */
 export async function closeBrowser(): Promise<void> {
   vi.useRealTimers();
-  vi.stubGlobal('fetch', () => new Promise(() => {}));
+  browser.answers = {};
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   vi.unstubAllGlobals();
 }
 
 export const PROMPT = { prompt: 'a fox' };
-export const DONE = { ticket: 't1', status: 'completed', file: 'f1' };
+export const DONE = { ticket: 't1', status: 'completed', url: 'file?t=f1' };
 
 /** An answer that is no success: JSON, or a text as it is. */
 export const refusal = (status: number, body: object | string = { code: 'no_such', message: 'No.' }) =>

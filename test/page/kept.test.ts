@@ -148,7 +148,7 @@ describe('a run whose job is not known to be over', () => {
 });
 
 it.each([
-  ['done', { file: 'f1' }],
+  ['done', { url: 'file?t=f1' }],
   ['failed', { error: { code: 'generation_rejected', message: 'No.' } }],
 ])('a run whose job is %s is what resume() returns, and asks no more', async (phase, end) => {
   browser.answers = { videos: [{ ticket: 't1', status: 'over', ...end }] };

@@ -16,11 +16,7 @@ async function uploadOf(
   user = 'ann',
 ): Promise<{ readonly ticket: string; readonly id: string; readonly put: string }> {
   const image = await (await app.client.jobs.output(await app.client.images.createAndWait({ prompt: 'x' }))).bytes();
-  const { body } = await app.post(
-    'upload',
-    { file_name: 'a.png', mime_type: 'image/png', file_size: image.length },
-    { user },
-  );
+  const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: image.length }, { user });
   const put = String(body.put);
   const headers = { 'x-gen-page': '1', 'x-session': user, 'x-gen-ticket': put };
   await app.ask('bytes', { method: 'POST', headers, body: image });
@@ -192,13 +188,13 @@ describe('tickets', () => {
     const ticket = await jobOf(app);
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
     let { body } = await app.post('watch', { ticket });
-    while (!body.final) ({ body } = await app.post('watch', { ticket, seen: body.status }));
-    const file = (user: string) => app.ask(`file?t=${body.file}`, { headers: { 'x-session': user } });
+    while (body.phase === 'waiting') ({ body } = await app.post('watch', { ticket, seen: body.status }));
+    const file = (user: string) => app.ask(String(body.url), { headers: { 'x-session': user } });
     expect((await file('ben')).status).toBe(404);
     expect((await file('ann')).status).toBe(200);
     const { put } = await uploadOf(app);
     expect((await app.post('uploaded', { put }, { user: 'ben' })).status).toBe(404);
-    expect((await app.ask(`file?t=${body.file}`)).status).toBe(401);
+    expect((await app.ask(String(body.url))).status).toBe(401);
   });
 
   it('of another kind open nothing', async () => {
@@ -291,11 +287,11 @@ describe('uploads', () => {
   });
 
   it.each([
-    ['a type that the app refuses', { mime_type: 'video/mp4', file_size: 10 }],
-    ['a size that the app refuses', { mime_type: 'image/png', file_size: 2_000_000 }],
-    ['no size', { mime_type: 'image/png' }],
-    ['a negative size', { mime_type: 'image/png', file_size: -1 }],
-    ['a page', { mime_type: 'text/html', file_size: 10 }],
+    ['a type that the app refuses', { type: 'video/mp4', size: 10 }],
+    ['a size that the app refuses', { type: 'image/png', size: 2_000_000 }],
+    ['no size', { type: 'image/png' }],
+    ['a negative size', { type: 'image/png', size: -1 }],
+    ['a page', { type: 'text/html', size: 10 }],
   ])('of %s are a 400', async (_name, file) => {
     const app = openApp();
     expect((await app.post('upload', file)).status).toBe(400);
@@ -304,7 +300,7 @@ describe('uploads', () => {
 
   it('are relayed to their own target only, and not beyond their size', async () => {
     const app = openApp();
-    const { body } = await app.post('upload', { mime_type: 'image/png', file_size: 10 });
+    const { body } = await app.post('upload', { type: 'image/png', size: 10 });
     const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': String(body.put) };
     const send = (bytes: number, more: Record<string, string> = {}) =>
       app.ask('bytes?url=https://evil.test', {

@@ -4,7 +4,7 @@ import { OpenRequests } from '../../src/adapters/proxy/open-requests.js';
 import { type App, isHeld, KEY, openApp, pagePost, watchFrom } from './support.js';
 
 const INPUT = { prompt: 'a fox' };
-const FILE = { mime_type: 'image/png', file_size: 10 };
+const FILE = { type: 'image/png', size: 10 };
 const MINUTE_MS = 60_000;
 const TOO_MANY = {
   status: 429,

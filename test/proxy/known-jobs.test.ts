@@ -34,7 +34,7 @@ describe('a key whose job the proxy knows', () => {
     await app.post('watch', { ticket: body.ticket });
     const before = app.sandbox.requests.length;
     const again = await app.post('videos', { key: KEY, input: INPUT });
-    expect(again.body).toMatchObject({ status: 'completed', final: true, file: expect.any(String) });
+    expect(again.body).toMatchObject({ status: 'completed', phase: 'done', url: expect.any(String) });
     expect(app.sandbox.requests).toHaveLength(before);
   });
 
@@ -86,17 +86,17 @@ describe('a job that has ended', () => {
   }
 
   it.each([
-    ['completed', false, { file: expect.any(String), progress: 1, etaMs: 0 }],
-    ['failed', true, { error: { code: 'generation_rejected', message: expect.any(String) } }],
+    ['completed', false, { phase: 'done', url: expect.any(String), progress: 1, etaMs: 0 }],
+    ['failed', true, { phase: 'failed', error: { code: 'generation_rejected', message: expect.any(String) } }],
   ])('as %s is read once, and not again an hour later', async (status, failed, more) => {
     const app = openApp({}, { clock: 'manual' });
     const ticket = await finished(app, failed);
     const first = await app.post('watch', { ticket });
-    expect(first.body).toMatchObject({ status, final: true, ...more });
+    expect(first.body).toMatchObject({ status, ...more });
     const reads = sent(app, 'GET').length;
     await app.sandbox.advance(60 * MINUTE_MS);
     const again = await app.post('watch', { ticket, seen: status });
-    expect(again.body).toMatchObject({ status, final: true, ...more });
+    expect(again.body).toMatchObject({ status, ...more });
     expect(sent(app, 'GET')).toHaveLength(reads);
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
   });

@@ -30,8 +30,8 @@ it('two hundred tickets of finished jobs, made from the jobs, cost no poll', asy
   const tickets = await Promise.all(Array.from({ length: 100 }, () => app.proxy.ticket(final, ANN)));
   for (let half = 0; half < 2; half++) {
     const { body } = await app.post('watch', { jobs: tickets.map((ticket) => ({ ticket })) });
-    const jobs = body.jobs as { status: string; file: string }[];
-    expect(new Set(jobs.map(({ status, file }) => `${status} ${typeof file}`))).toEqual(new Set(['completed string']));
+    const jobs = body.jobs as { status: string; url: string }[];
+    expect(new Set(jobs.map(({ status, url }) => `${status} ${typeof url}`))).toEqual(new Set(['completed string']));
   }
   expect(app.sandbox.requests).toHaveLength(before);
 });
@@ -91,7 +91,7 @@ it('without onError the errors of the app are printed', async () => {
 
 it('a user who begins uploads and leaves them takes 16 of a minute, and others are served', async () => {
   const app = openApp();
-  const file = { mime_type: 'image/png', file_size: 10 };
+  const file = { type: 'image/png', size: 10 };
   const statuses = await Promise.all(Array.from({ length: 130 }, async () => (await app.post('upload', file)).status));
   expect([statuses.filter((status) => status === 200).length, uploads(app)]).toEqual([16, 16]);
   expect((await app.post('upload', file, { user: 'ben' })).status).toBe(200);
@@ -99,11 +99,11 @@ it('a user who begins uploads and leaves them takes 16 of a minute, and others a
 
 it('files without a type are known by their name, and messages are for people', async () => {
   const app = openApp({ upload: () => true });
-  const heic = { file_name: 'fox.HEIC', mime_type: '', file_size: 10 };
+  const heic = { name: 'fox.HEIC', type: '', size: 10 };
   expect((await app.post('upload', heic)).status).toBe(200);
   const messageOf = async (file: object) => (await app.post('upload', file)).body.message;
-  expect(await messageOf({ ...heic, file_size: 0 })).toBe('The file is empty. Choose another one.');
-  expect(await messageOf({ ...heic, file_name: 'fox.txt' })).toBe(
+  expect(await messageOf({ ...heic, size: 0 })).toBe('The file is empty. Choose another one.');
+  expect(await messageOf({ ...heic, name: 'fox.txt' })).toBe(
     'The file is not an image, a video, or a sound. Choose another one.',
   );
 });

@@ -8,7 +8,7 @@ type Asked = readonly [verb: string, body: unknown, as?: PageRequest];
 
 const INPUT = { prompt: 'a fox' };
 const VIDEO: Asked = ['videos', { key: KEY, input: INPUT }];
-const FILE = { mime_type: 'image/png', file_size: 10 };
+const FILE = { type: 'image/png', size: 10 };
 const withHeaders = (headers: Record<string, string>): Asked => [...VIDEO.slice(0, 2), { headers }] as unknown as Asked;
 const uploadsOf = (value: unknown): Options => ({
   create: { videos: () => ({ prompt: 'a fox', first_frame_upload_id: value }) },
@@ -23,7 +23,7 @@ describe('a refused request', () => {
     ['with a long key', ['videos', { key: 'k'.repeat(129), input: INPUT }], '400 key_invalid'],
     ['without an input', ['videos', { key: KEY }], '400 invalid_input'],
     ['with a list inside a list of uploads', VIDEO, '400 upload_invalid', uploadsOf([[]])],
-    ...[{ mime_type: 7 }, { mime_type: `image/${'x'.repeat(250)}` }, { file_size: '10' }, { file_size: 2 ** 53 }].map(
+    ...[{ type: 7 }, { type: `image/${'x'.repeat(250)}` }, { size: '10' }, { size: 2 ** 53 }].map(
       (file): [string, Asked, string, Options] => [
         `for the file ${JSON.stringify(file).slice(0, 50)}`,
         ['upload', { ...FILE, ...file }],
@@ -148,9 +148,9 @@ describe('an upload', () => {
     ['', 'upload'],
     ['x'.repeat(256), 'upload'],
     [undefined, 'upload'],
-  ])('with the name %j is %j', async (file_name, expected) => {
+  ])('with the name %j is %j', async (name, expected) => {
     const app = openApp();
-    await begin(app, { ...FILE, file_name });
+    await begin(app, { ...FILE, name });
     expect(JSON.parse(app.sandbox.requests.at(-1)?.body ?? '')).toMatchObject({
       file_name: expected,
       upload_type: 'IMAGE',
@@ -160,8 +160,8 @@ describe('an upload', () => {
   it('can be sent for ten minutes and longer for its size, and is used for a day', async () => {
     const app = openApp({ upload: () => true }, { clock: 'manual' });
     const image = await (await app.client.jobs.output(await finished(app))).bytes();
-    const put = await begin(app, { mime_type: 'image/png', file_size: image.byteLength });
-    const late = await begin(app, { mime_type: 'image/png', file_size: 10_000_000 });
+    const put = await begin(app, { type: 'image/png', size: image.byteLength });
+    const late = await begin(app, { type: 'image/png', size: 10_000_000 });
     expect((await send(app, put, image.slice())).status).toBe(200);
     const { body } = await app.post('uploaded', { put });
     await app.sandbox.advance(600_000 + image.byteLength / 100);

@@ -82,7 +82,7 @@ async function asWorker({ project }: Context): Promise<void> {
 
 /** Uploads a picture, creates an image, follows it in two tabs, and reads a part of its file. Its ticket. */
 async function anHonestPage(page: Page): Promise<string> {
-  const begun = await page.post('upload', { file_name: 'fox.png', mime_type: 'image/png', file_size: PNG.length });
+  const begun = await page.post('upload', { name: 'fox.png', type: 'image/png', size: PNG.length });
   equal('the upload', begun.status, 200);
   const put = { 'x-gen-ticket': String(begun.body.put) };
   equal('the bytes', (await page.post('bytes', PNG, put)).status, 200);
@@ -96,7 +96,7 @@ async function anHonestPage(page: Page): Promise<string> {
   const [answer, other] = await Promise.all([watched(page, created.body), watched(page, again.body)]);
   equal('the job', answer.status, 'completed');
   equal('the job in the other tab', other.status, 'completed');
-  const part = await page.ask(`file?t=${answer.file}`, { headers: { range: 'bytes=1-3' } });
+  const part = await page.ask(String(answer.url), { headers: { range: 'bytes=1-3' } });
   equal('a part of the file', `${part.status} ${await part.text()}`, '206 PNG');
   return String(created.body.ticket);
 }
@@ -104,7 +104,7 @@ async function anHonestPage(page: Page): Promise<string> {
 /** Asks for progress until the job has ended, as the page does. */
 async function watched(page: Page, { ticket, ...first }: Answer['body']): Promise<Answer['body']> {
   let answer: Answer['body'] = first;
-  while (!answer.final) {
+  while (answer.phase === 'waiting') {
     const next = await page.post('watch', { jobs: [{ ticket, seen: answer.status }] });
     equal('the progress', next.status, 200);
     answer = { ...answer, ...jobOf(next) };

@@ -2,7 +2,7 @@ import type { JobCall } from '../../schemas/job.js';
 import type { GenProxy } from '../proxy/create-proxy.js';
 import type { JobView } from '../proxy/job-view.js';
 import { post, upload } from './requests.js';
-import { type KeptRun, type OpenRun, openRuns, type PageError, type Run, type Runs } from './run.js';
+import { type KeptRun, type OpenRun, openRuns, type Run, type Runs } from './run.js';
 import { createWatch } from './watch.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
@@ -47,8 +47,6 @@ export interface PageOptions {
   readonly url: string;
 }
 
-const CREATE_VERBS = ['images', 'videos', 'videoEdits', 'characters'] as const;
-
 /**
  * The jobs of a page, created and followed through the proxy of the page's own server. It has no key and no dependency. On a
  * server, where a relative `url` leads nowhere, runs stay in their first phase.
@@ -59,29 +57,30 @@ const CREATE_VERBS = ['images', 'videos', 'videoEdits', 'characters'] as const;
  * const { url } = await run.done;
  */
 export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
-  if (typeof url !== 'string') throw new TypeError('createGenPage: url is missing. Pass { url: "/api/gen" }.');
+  if (url === undefined) throw new TypeError('createGenPage: url is missing. Pass { url }.');
   const base = url.replace(/\/$/, '');
   // A server has no location. Its pages live as long as the process, so that it must not even register a run.
-  const runs = openRuns(`gen-page:${base}`, Boolean(globalThis.location) || /^https?:/.test(url));
+  const runs = openRuns(`gen-page:${base}`, 'XMLHttpRequest' in globalThis);
   const follow = createWatch(base, runs);
-  const { sessionTicket, continueRun } = createSender(base, runs, follow);
+  const sessionTicket = createSession(base);
+  const continueRun = createSender(base, runs, follow);
   const lastRuns = new Map<string, OpenRun>();
 
   function create(verb: JobCall, input: object): Run {
-    const text = textOf(verb, input);
+    const files = new Set<Blob>();
+    const text = jsonOf([verb, input], (file) => {
+      files.add(file);
+      if (!fileNames.has(file)) fileNames.set(file, randomId());
+      return fileNames.get(file);
+    });
     const last = lastRuns.get(text);
     if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
     const key = last?.isUnanswered ? last.id : randomId();
-    const files = new Set(
-      Object.values(input)
-        .flat()
-        .filter((value) => value instanceof Blob),
-    );
     const work = async (run: OpenRun) => {
       let entry = runs.all()[key];
       if (!entry?.input) {
         // First of all: this input is never sent in the session of another user.
-        const session = await sessionTicket();
+        const { ticket: session } = await sessionTicket();
         entry = { verb, session, input: await uploaded(base, input, files, run) };
         run.signal.throwIfAborted();
         // Before it is sent: a reload at any moment finds the same job by the same key.
@@ -94,8 +93,13 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     return run;
   }
 
+  const verb = (name: JobCall) => ({ create: (input: object) => create(name, input) });
+
   return {
-    ...Object.fromEntries(CREATE_VERBS.map((verb) => [verb, { create: (input: object) => create(verb, input) }])),
+    images: verb('images'),
+    videos: verb('videos'),
+    videoEdits: verb('videoEdits'),
+    characters: verb('characters'),
     resume: () =>
       Object.entries(runs.all()).map(([key, entry]) =>
         runs.begin(key, entry.ticket ? 'waiting' : 'creating', (run) => continueRun(run, entry)),
@@ -111,54 +115,47 @@ interface Ticketed {
 /** The proxy's response to a create. */
 interface CreateReply extends JobView, Ticketed {}
 
-/** Sends the creates of a page. */
-function createSender(base: string, runs: Runs, follow: ReturnType<typeof createWatch>) {
-  /**
-   * The ticket of the session, from the first create until the page is left: a tab that still shows the user who has signed out
-   * elsewhere creates nothing for the next one.
-   */
+/**
+ * Returns the ticket of the session, which the page gets once, before its first create: a tab that still shows the user who has
+ * signed out in another one creates nothing for the next user.
+ */
+function createSession(base: string) {
   let session: Promise<Ticketed> | undefined;
-  /** Creates are sent in two lanes: a browser has six connections for all tabs, and the proxy may hold a create for long. */
-  const lanes: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()];
-
-  async function sessionTicket(): Promise<string> {
+  return () => {
     session ??= post<Ticketed>(`${base}/session`, {}, 'ticket').catch((error) => {
       session = undefined;
       throw error;
     });
-    return (await session).ticket;
-  }
+    return session;
+  };
+}
+
+/** Sends the creates of a page. */
+function createSender(base: string, runs: Runs, follow: ReturnType<typeof createWatch>) {
+  /** Creates are sent in two lanes: a browser has six connections for all tabs, and the proxy may hold a create for long. */
+  const lanes: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()];
 
   /** Follows the job of a stored run by its ticket, or creates it first. */
-  async function continueRun(run: OpenRun, { ticket, verb, ...body }: KeptRun): Promise<void> {
+  return async (run: OpenRun, { ticket, verb, ...body }: KeptRun): Promise<void> => {
     if (ticket) return follow(run, ticket);
     const { signal, set, id: key } = run;
     // From here on the same create reuses the key, also after stop().
     run.isUnanswered = true;
     set({ phase: 'creating', uploaded: 1 });
-    const send = async () => {
+    const send = () => {
       signal.throwIfAborted();
       set({ isCancelable: false });
-      try {
-        // After stop() and forget() the response still says which job the key has.
-        const options = { signal, isCreate: true };
-        const reply = await post<CreateReply>(`${base}/${verb}`, { key, ...body }, 'ticket', options);
-        runs.answered(run, reply.ticket);
-        return reply;
-      } catch (error) {
-        const { retry, status } = error as PageError;
-        // Not after stop(), whose reason has no status: the job may exist.
-        if (status && !retry && status !== 401 && status !== 429) runs.answered(run);
-        throw error;
-      }
+      // After stop() and forget() the response still says which job the key has.
+      return post<CreateReply>(`${base}/${verb}`, { key, ...body }, 'ticket', signal);
     };
     const sent = (lanes.shift() as Promise<unknown>).then(send);
     lanes.push(sent.catch(() => {}));
     const { ticket: created, ...job } = await sent;
+    run.isUnanswered = false;
+    // After forget() there is no run of this key.
+    runs.keep(key, runs.begun.has(key) ? { ticket: created } : undefined);
     follow(run, created, job);
-  }
-
-  return { sessionTicket, continueRun };
+  };
 }
 
 // What distinguishes one input from another, and how it is sent.
@@ -175,14 +172,6 @@ function jsonOf(value: unknown, named: (file: Blob) => string | undefined): stri
   return JSON.stringify(value, (_, inner) => (inner instanceof Blob ? named(inner) : inner));
 }
 
-/** Identifies an input. A file is the same only if it is the same object. */
-function textOf(verb: JobCall, input: object): string {
-  return jsonOf([verb, input], (file) => {
-    if (!fileNames.has(file)) fileNames.set(file, randomId());
-    return fileNames.get(file);
-  });
-}
-
 /** Uploads the files, one at a time, and returns the input with their tickets in their place. */
 async function uploaded(
   base: string,
@@ -194,7 +183,7 @@ async function uploaded(
   const tickets = new Map<Blob, string>();
   let doneBytes = 0;
   for (const file of files) {
-    const progress = (bytes: number) => set({ uploaded: (doneBytes + bytes) / totalBytes });
+    const progress = ({ loaded }: ProgressEvent) => set({ uploaded: (doneBytes + loaded) / totalBytes });
     tickets.set(file, await upload(base, file, signal, progress));
     doneBytes += file.size;
   }

@@ -1,4 +1,4 @@
-// What a page sends: JSON by fetch, bytes by XMLHttpRequest, because fetch reports no upload progress.
+// What a page sends. By XMLHttpRequest, because fetch reports no upload progress.
 import type { PageError } from './run.js';
 
 const PAGE_HEADERS = { 'x-gen-page': '1' };
@@ -13,61 +13,68 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/**
- * The error for a response. Without a code it comes from something in front of the proxy, or there is no proxy at this URL.
- * Without a status the connection failed.
- */
-function rejection(url: string, status = 0, reply?: Partial<PageError> | null): PageError {
-  if (reply?.code) return { ...reply, status } as PageError;
-  if (!status) return { status, code: 'network', message: 'The connection failed. Try again.', retry: true };
-  return {
-    status,
-    code: 'service_error',
-    message: `${url} returned ${status}.`,
-    retry: status > 499 || status === 429,
-  };
+/** Sends one request. Resolves when it is over: with status 0 if the connection failed or the signal aborted it. */
+function send(
+  [method, url]: readonly [method: string, url: string],
+  headers: Readonly<Record<string, string>>,
+  body: Blob | string,
+  signal?: AbortSignal | null,
+  progress: ((event: ProgressEvent) => void) | null = null,
+): Promise<XMLHttpRequest> {
+  return new Promise((resolve) => {
+    signal?.throwIfAborted();
+    const request = new XMLHttpRequest();
+    request.open(method, url);
+    request.responseType = 'json';
+    // For the session of a listed origin. A storage gets no credentials.
+    request.withCredentials = method === 'POST';
+    for (const name in headers) request.setRequestHeader(name, headers[name] as string);
+    request.upload.onprogress = progress;
+    request.onloadend = () => resolve(request);
+    signal?.addEventListener('abort', () => request.abort());
+    request.send(body);
+  });
 }
 
-interface PostOptions {
-  /** Ends the attempts. */
-  readonly signal?: AbortSignal;
-  readonly attempts?: number;
-  /** If true, the signal does not abort a request in flight. */
-  readonly isCreate?: boolean;
+const isAccepted = ({ status }: XMLHttpRequest) => /^2/.test(`${status}`);
+
+/** The error of a response of the proxy, or of a server in front of it. With a status below 400 the connection failed. */
+function errorOf({ status, response, responseURL }: XMLHttpRequest): PageError {
+  const isResponse = status > 399;
+  return {
+    code: isResponse ? 'service_error' : 'network',
+    message: isResponse ? `${responseURL} returned ${status}.` : 'The connection failed. Try again.',
+    retry: !/^4(?!29)/.test(`${status}`),
+    ...(response?.code && response),
+    status,
+  };
 }
 
 /**
  * POSTs JSON to the proxy, and returns the JSON of its response, which has the field `has`. Tries again while that helps, and
- * then throws a {@link PageError}. A success without that field, such as one that was cut off or a login page, is a failed
- * connection.
+ * then throws a {@link PageError}. A success without that field, such as a truncated response or a login page, counts as a
+ * failed connection. The signal ends the attempts and, except for a create, aborts the one in flight. With 0 attempts it never
+ * gives up.
  */
 export async function post<Reply>(
   url: string,
-  body: unknown,
+  body: object,
   has: keyof Reply,
-  { signal, attempts = MAX_ATTEMPTS, isCreate }: PostOptions = {},
+  signal?: AbortSignal,
+  attempts = MAX_ATTEMPTS,
 ): Promise<Reply> {
-  for (let failures = 1; ; failures++) {
+  for (let failures = 0; ; ) {
     signal?.throwIfAborted();
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { ...PAGE_HEADERS, 'content-type': 'application/json' },
-      credentials: 'include',
-      body: JSON.stringify(body),
-      signal: (!isCreate && signal) || null,
-    }).catch(() => undefined);
-    const reply = await response?.json().catch(() => null);
-    if (response?.ok && reply?.[has]) return reply;
-    const error = rejection(url, response?.ok ? 0 : response?.status, reply);
-    if (!error.retry || failures === attempts) throw error;
+    // A server in front may cut requests that are held.
+    const text = JSON.stringify(failures ? { ...body, hold: false } : body);
+    const headers = { ...PAGE_HEADERS, 'content-type': 'application/json' };
+    const request = await send(['POST', url], headers, text, 'key' in body ? null : signal);
+    if (request.response?.[has]) return request.response;
+    const error = errorOf(request);
+    if (!error.retry || ++failures === attempts) throw error;
     signal?.throwIfAborted();
     await pause(Math.min(500 * 2 ** failures, 30_000), signal);
   }
-}
-
-interface Target {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Uploads a file: straight to the storage, or through the proxy if the storage does not accept requests of pages. */
@@ -75,41 +82,25 @@ export async function upload(
   base: string,
   file: Blob,
   signal: AbortSignal,
-  progress: (sentBytes: number) => void,
+  progress: (event: ProgressEvent) => void,
 ): Promise<string> {
-  /** Resolves with whether the bytes were accepted. Rejects if the run is stopped. */
-  const send = (method: string, { url, headers }: Target, isProxy: boolean) =>
-    new Promise<boolean>((resolve, reject) => {
-      signal.throwIfAborted();
-      const request = new XMLHttpRequest();
-      request.open(method, url);
-      request.responseType = 'json';
-      // For the session of a listed origin. A storage gets no credentials.
-      request.withCredentials = isProxy;
-      for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-      request.upload.onprogress = ({ loaded }) => progress(loaded);
-      request.onloadend = () => {
-        const { status, response } = request;
-        const isAccepted = status > 199 && status < 300;
-        if (isProxy && !isAccepted) reject(rejection(url, status, response));
-        resolve(isAccepted);
-      };
-      signal.addEventListener('abort', () => {
-        reject(signal.reason);
-        request.abort();
-      });
-      request.send(file);
-    });
-
-  const described = { file_name: (file as Partial<File>).name, mime_type: file.type, file_size: file.size };
-  const { put, direct } = await post<BegunUpload>(`${base}/upload`, described, 'put', { signal });
-  if (!direct || !(await send('PUT', direct, false)))
-    await send('POST', { url: `${base}/bytes`, headers: { ...PAGE_HEADERS, 'x-gen-ticket': put } }, true);
-  return (await post<{ readonly upload: string }>(`${base}/uploaded`, { put }, 'upload', { signal })).upload;
+  const { name, type, size } = file as Partial<File>;
+  const { put, direct } = await post<BegunUpload>(`${base}/upload`, { name, type, size }, 'put', signal);
+  if (!direct || !isAccepted(await send(['PUT', direct.url], direct.headers, file, signal, progress))) {
+    const request = await send(
+      ['POST', `${base}/bytes`],
+      { ...PAGE_HEADERS, 'x-gen-ticket': put },
+      file,
+      signal,
+      progress,
+    );
+    if (!isAccepted(request)) throw errorOf(request);
+  }
+  return (await post<{ readonly upload: string }>(`${base}/uploaded`, { put }, 'upload', signal)).upload;
 }
 
 /** The proxy's response to step 1: a ticket for the bytes, and their target if the storage accepts requests of pages. */
 interface BegunUpload {
   readonly put: string;
-  readonly direct?: Target;
+  readonly direct?: { readonly url: string; readonly headers: Readonly<Record<string, string>> };
 }

@@ -57,43 +57,38 @@ export interface OpenRun extends Run {
   set(change: Partial<RunState>): void;
 }
 
+const STOPPED: RunError = { code: 'stopped', message: 'The run was stopped.' };
+
 /** Creates a run that is not registered anywhere. */
-function openRun(
-  id: string,
-  { phase, isCancelable }: Pick<RunState, 'phase' | 'isCancelable'>,
-  forget: () => void,
-): OpenRun {
+function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, forget: () => void): OpenRun {
   const ended = new AbortController();
+  const { signal } = ended;
   const listeners = new Set<() => void>();
   let state: RunState = { phase, isCancelable, uploaded: phase === 'uploading' ? 0 : 1 };
-  let settle: { resolve(state: RunState): void; reject(error: unknown): void };
   const done = new Promise<RunState>((resolve, reject) => {
-    settle = { resolve, reject };
+    signal.onabort = () => {
+      const { error: { code, message } = STOPPED } = state;
+      if (state.phase === 'done') resolve(state);
+      else reject(Object.assign(new Error(message), { code }));
+    };
   });
   // A page that only subscribes must not see an unhandled rejection.
   done.catch(() => {});
-  const fail = ({ code, message }: RunError) => settle.reject(Object.assign(new Error(message), { code }));
   return {
     id,
-    signal: ended.signal,
+    signal,
     done,
-    stop() {
-      ended.abort();
-      fail({ code: 'stopped', message: 'The run was stopped.' });
-    },
+    stop: () => ended.abort(),
     get: () => state,
     subscribe(listener) {
-      const own = () => listener();
-      listeners.add(own);
-      return () => listeners.delete(own);
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     forget,
     set(change) {
-      if (ended.signal.aborted) return;
+      if (signal.aborted) return;
       state = { ...state, ...change };
-      // Settled before the listeners are called, so that none of them can change how the run ends.
-      if (state.phase === 'done') settle.resolve(state);
-      if (state.error) fail(state.error);
+      // Before the listeners are called, so that none of them can change how the run ends.
       if (isOver(state)) ended.abort();
       for (const listener of [...listeners]) {
         try {
@@ -110,7 +105,7 @@ function openRun(
 /** Why a request failed. */
 export interface PageError extends RunError {
   /** The HTTP status; 0 without a response. */
-  readonly status: number;
+  readonly status?: number;
   /** If true, the same request may succeed later. */
   readonly retry?: boolean | undefined;
 }
@@ -164,20 +159,16 @@ export function openRuns(name: string, isLive: boolean) {
     }
   }
 
-  /** The create of a key was answered: with a ticket, or with a rejection after which no job exists. */
-  function answered(run: OpenRun, ticket?: string): void {
-    run.isUnanswered = false;
-    // After forget() there is no run of this key.
-    keep(run.id, ticket && begun.has(run.id) ? { ticket } : undefined);
-  }
-
-  function fail(run: OpenRun, { code, message }: RunError): void {
+  function fail(run: OpenRun, { code, message, status, retry }: PageError): void {
     // Its job may still run: resume() and watch() begin again.
     if (begun.get(run.id) === run) begun.delete(run.id);
-    // It is another user's, or no longer exists.
-    if (/^other_user$|not_found$/.test(code)) keep(run.id);
-    // A DOMException has a number as its code.
-    run.set({ phase: 'failed', isCancelable: false, error: { code: `${code ?? 'network'}`, message } });
+    // No job exists after a rejected create, except if it needs a session or comes too early. Not after stop(), whose reason has
+    // no status. A ticket that is not found is another user's, or its job no longer exists.
+    if ((run.isUnanswered && !retry && /^(?!401|429)\d/.test(`${status}`)) || /not_found$/.test(code)) {
+      run.isUnanswered = false;
+      keep(run.id);
+    }
+    run.set({ phase: 'failed', isCancelable: false, error: { code, message } });
   }
 
   /** Returns the run of a key, and begins its work unless it is in progress or over. */
@@ -189,7 +180,7 @@ export function openRuns(name: string, isLive: boolean) {
   ): OpenRun {
     const known = begun.get(key);
     if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
-    const run = openRun(key, { phase, isCancelable }, () => {
+    const run = openRun(key, phase, isCancelable, () => {
       const latest = begun.get(key) ?? run;
       latest.stop();
       begun.delete(key);
@@ -205,5 +196,5 @@ export function openRuns(name: string, isLive: boolean) {
     return run;
   }
 
-  return { all, keep, answered, fail, begin };
+  return { begun, all, keep, fail, begin };
 }

@@ -5,8 +5,6 @@ import type { OpenRun, PageError, Runs } from './run.js';
 
 /** Jobs in one request. More take turns. */
 const MAX_JOBS = 100;
-/** The shortest time between two requests that end no run, also if the proxy does not hold them. */
-const MIN_INTERVAL_MS = 1_000;
 
 /** Returns a function that follows the job of a ticket until it is over. `first` is what is known of it. */
 export function createWatch(base: string, runs: Runs) {
@@ -14,18 +12,11 @@ export function createWatch(base: string, runs: Runs) {
   /** Ends the current request or pause. */
   let current: AbortController | undefined;
 
-  /** Shows a reply. Returns whether the run is over. */
-  function show(run: OpenRun, ticket: string, reply: JobReply | null | undefined): boolean {
-    if (!reply) return false;
-    if ('code' in reply) {
-      runs.fail(run, reply);
-      return true;
-    }
-    const { final, file, ...state } = reply;
-    const phase = final ? (state.error ? 'failed' : 'done') : 'waiting';
-    if (final) runs.keep(run.id, { ticket, over: true });
-    run.set({ ...state, phase, isCancelable: false, url: file && `${base}/file?t=${file}` });
-    return final;
+  function show(run: OpenRun, ticket: string, reply: JobReply | PageError): void {
+    if ('phase' in reply) {
+      if (reply.phase !== 'waiting') runs.keep(run.id, { ticket, over: true });
+      run.set({ ...reply, isCancelable: false, url: reply.url && `${base}/${reply.url}` });
+    } else runs.fail(run, reply);
   }
 
   async function loop(): Promise<void> {
@@ -38,31 +29,26 @@ export function createWatch(base: string, runs: Runs) {
       const jobs = entries.map(([run, ticket]) => ({ ticket, seen: run.get().status }));
       // A hidden tab polls, so that many tabs do not use up the connections of the visible one.
       const hold = !globalThis.document?.hidden;
-      const startMs = performance.now();
-      try {
-        const options = { signal, attempts: Number.POSITIVE_INFINITY };
-        const reply = await post<WatchReply>(`${base}/watch`, { jobs, hold }, 'jobs', options);
-        let pauseMs = Math.max(reply.againMs ?? 0, startMs + MIN_INTERVAL_MS - performance.now());
-        for (const [at, [run, ticket]] of entries.entries()) {
-          watched.delete(run);
-          if (show(run, ticket, reply.jobs[at])) pauseMs = 0;
-          // As the last one, so that all take turns.
-          else if (!run.signal.aborted) watched.set(run, ticket);
-        }
-        if (pauseMs > 0) await pause(pauseMs, signal);
-      } catch (error) {
-        if (!signal.aborted)
-          for (const [run] of entries) {
-            watched.delete(run);
-            runs.fail(run, error as PageError);
-          }
+      const watch = post<WatchReply>(`${base}/watch`, { jobs, hold }, 'jobs', signal, 0);
+      const { jobs: replies, againMs } = await watch.catch(
+        (error): WatchReply => ({ jobs: jobs.map(() => error), againMs: 0 }),
+      );
+      if (signal.aborted) continue;
+      for (const [at, [run, ticket]] of entries.entries()) {
+        const reply = replies[at];
+        watched.delete(run);
+        if (reply) show(run, ticket, reply);
+        // As the last one, so that all take turns.
+        if (!run.signal.aborted) watched.set(run, ticket);
       }
+      if (againMs) await pause(againMs, signal);
     }
     current = undefined;
   }
 
   return (run: OpenRun, ticket: string, first?: JobReply): void => {
-    if (run.signal.aborted || show(run, ticket, first)) return;
+    if (first) show(run, ticket, first);
+    if (run.signal.aborted) return;
     watched.set(run, ticket);
     run.signal.addEventListener('abort', () => {
       watched.delete(run);

@@ -4,7 +4,7 @@ import { handlerMistake } from '../../rules/handler-call.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { checkOptions } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
-import { type Clock, clockOf } from '../../runtime/clock.js';
+import { type Clock, clockOf, systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
 import { createOutputHandler } from '../storage/output-handler.js';
@@ -55,8 +55,10 @@ export interface GenProxy<Inputs = unknown> {
 const UPLOAD_VERBS: readonly string[] = ['upload', 'uploaded', 'bytes'];
 const OWN_VERBS: readonly string[] = ['session', 'watch'];
 const DEFAULT_HOLD_MS = 20_000;
-/** How soon a page asks again if requests are not held. */
+/** Milliseconds between two requests of a page that are not held. */
 const PAGE_POLL_MS = 5_000;
+/** Milliseconds between two held requests, also if replicas of the proxy see different statuses in turn. */
+const MIN_INTERVAL_MS = 1_000;
 /** The ticket of a file, and of a job that the server passes to a page. */
 const TICKET_MS = DAY_MS;
 /** A page keeps the tickets of its session and of its own jobs for as long as its tab is open. */
@@ -101,7 +103,13 @@ export function createGenProxy<
       const view = typeof job === 'string' ? undefined : jobView({ job });
       const expiresMs = clock.now() + TICKET_MS;
       // In the ticket, so that every process knows it, also after a restart.
-      return tickets.sign({ kind: 'job', id, user: user.id, expiresMs, ...(view?.final && { end: view }) });
+      return tickets.sign({
+        kind: 'job',
+        id,
+        user: user.id,
+        expiresMs,
+        ...(view && view.phase !== 'waiting' && { end: view }),
+      });
     },
     async link(job: Job | string, given: { readonly expiresInMs: number }) {
       checkOptions('proxy.link', LINK_OPTIONS, given);
@@ -236,10 +244,13 @@ class ProxyServer<User extends ProxyUser> {
     }
     const jobs = await Promise.all(given.map((one) => this.#watched(one, user)));
     const holdMs = hold === false ? 0 : (this.#options.holdMs ?? DEFAULT_HOLD_MS);
+    // In real time, as a page measures it.
+    const startMs = systemClock.now();
     const known = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
     const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, known[at], user, request)));
-    const isOver = replies.every((reply) => reply && ('code' in reply || reply.final));
-    return { jobs: replies, ...(holdMs === 0 && !isOver && { againMs: PAGE_POLL_MS }) };
+    const isOver = replies.some((reply) => reply && !('phase' in reply && reply.phase === 'waiting'));
+    const againMs = holdMs === 0 ? PAGE_POLL_MS : Math.max(0, startMs + MIN_INTERVAL_MS - systemClock.now());
+    return { jobs: replies, againMs: isOver ? 0 : againMs };
   }
 
   async #watched(given: unknown, user: User): Promise<WatchedJob> {
@@ -254,7 +265,7 @@ class ProxyServer<User extends ProxyUser> {
     if (known === undefined) return null;
     if ('view' in known) {
       const { view } = known;
-      return view.final && !view.error ? { ...view, file: await this.#sign('file', id, user) } : view;
+      return view.phase === 'done' ? { ...view, url: `file?t=${await this.#sign('file', id, user)}` } : view;
     }
     const { code, message, retry, isCallers } = failureOf(known.error);
     if (!isCallers && request) this.#report(known.error, request);

@@ -3,12 +3,12 @@ import { isCompleted, isFinal, type Job } from '../../schemas/job.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { failureOf, type Rejection } from './responses.js';
 
-/** The state of a job, the same for every user. A final one without an error has a file. */
+/** The state of a job, the same for every user. */
 export interface JobView {
+  /** `done` with a file, `failed` with an error. */
+  readonly phase: 'waiting' | 'done' | 'failed';
   /** The status of the job. */
   readonly status: string;
-  /** If true, the status is final. */
-  readonly final: boolean;
   /** Estimated milliseconds until the job ends. */
   readonly etaMs?: number | undefined;
   /** Estimated progress, from 0 to 1. */
@@ -19,15 +19,15 @@ export interface JobView {
   readonly error?: { readonly code: string; readonly message: string } | undefined;
 }
 
-/** The reply for one job: its state, with the ticket of its finished file for `file?t=`, or why it can't be followed. */
-export type JobReply = (JobView & { readonly file?: string | undefined }) | Rejection;
+/** The reply for one job: its state, with the URL of its finished file below the proxy's, or why it can't be followed. */
+export type JobReply = (JobView & { readonly url?: string | undefined }) | Rejection;
 
 /** The reply to a watch. */
 export interface WatchReply {
   /** In the order of the request; null if nothing is known yet. */
   readonly jobs: readonly (JobReply | null)[];
-  /** Milliseconds after which to ask again. 0 or missing if the request was held. */
-  readonly againMs?: number;
+  /** Milliseconds until the page's next request. */
+  readonly againMs: number;
 }
 
 interface Progress {
@@ -40,8 +40,8 @@ export function jobView({ job, etaMs, progress }: Progress): JobView {
   const { status } = job;
   // The service may report 0 tokens charged while a job runs.
   const tokens = (isFinal(job) ? job.finalTokenCost : undefined) ?? job.quotedTokenCost;
-  if (isCompleted(job)) return { status, final: true, etaMs: 0, progress: 1, tokens };
-  if (!isFinal(job) || status === 'completed') return { status, final: false, etaMs, progress, tokens };
+  if (isCompleted(job)) return { phase: 'done', status, etaMs: 0, progress: 1, tokens };
+  if (!isFinal(job) || status === 'completed') return { phase: 'waiting', status, etaMs, progress, tokens };
   const { code, message } = failureOf(jobErrorOf(job));
-  return { status, final: true, tokens, error: { code, message } };
+  return { phase: 'failed', status, tokens, error: { code, message } };
 }

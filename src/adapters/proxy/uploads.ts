@@ -52,19 +52,20 @@ export class PageUploads {
   }
 
   /** Checks what a page says of its file. */
-  describe({ file_name, mime_type, file_size }: Readonly<Record<string, unknown>>): DescribedFile {
+  describe({ name: given, type: announced, size: file_size }: Readonly<Record<string, unknown>>): DescribedFile {
     const isText = (value: unknown): value is string =>
       typeof value === 'string' && value !== '' && value.length <= 255;
-    const name = isText(file_name) ? file_name.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
+    const file_name = isText(given) ? given.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
     if (file_size === 0) throw invalidUpload('The file is empty. Choose another one.');
     if (typeof file_size !== 'number' || !Number.isSafeInteger(file_size) || file_size < 0) {
-      throw invalidUpload('Send file_size in bytes.');
+      throw invalidUpload('Send size in bytes.');
     }
     // Browsers know no type for some files, such as HEIC on Windows.
-    const type = isText(mime_type) ? mime_type : mediaTypeOfName(name);
-    const uploadType = type && uploadTypeOf(type);
-    if (!type || !uploadType) throw invalidUpload('The file is not an image, a video, or a sound. Choose another one.');
-    return { file: { file_name: name, mime_type: type, file_size }, uploadType };
+    const mime_type = isText(announced) ? announced : mediaTypeOfName(file_name);
+    const uploadType = mime_type && uploadTypeOf(mime_type);
+    if (!mime_type || !uploadType)
+      throw invalidUpload('The file is not an image, a video, or a sound. Choose another one.');
+    return { file: { file_name, mime_type, file_size }, uploadType };
   }
 
   /** Step 1: creates the upload, unless the page leaves first. `direct` is the target for the page, if that needs no credential. */

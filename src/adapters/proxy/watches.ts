@@ -76,7 +76,7 @@ export class Watches {
   }
 
   note(id: string, view: JobView): void {
-    if (!view.final || this.#ends.has(id)) return;
+    if (view.phase === 'waiting' || this.#ends.has(id)) return;
     setAndEvict(this.#ends, id, view, MAX_ENDS);
     this.#onEnd(id);
   }
@@ -161,5 +161,5 @@ export class Watches {
 }
 
 function hasMoved({ seen, entry: { known } }: WatchedEntry): boolean {
-  return known !== undefined && ('error' in known || known.view.final || known.view.status !== seen);
+  return known !== undefined && ('error' in known || known.view.phase !== 'waiting' || known.view.status !== seen);
 }
