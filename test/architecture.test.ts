@@ -2,6 +2,7 @@
 // exports, `export *`, the names of files, console, Node's globals and timers.
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
 import { importsOf, nodesOf, placeOf, sourcesBelow } from './support/sources.js';
 
 const sources = sourcesBelow('src');
@@ -80,6 +81,18 @@ test('only entry points import the client, and namespaces never import each othe
   const wrong = imports.filter(
     ({ from, target = '' }) =>
       (target === CLIENT && !isEntry(from)) || (namespaces.includes(from) && namespaces.includes(target)),
+  );
+  expect(wrong.map(({ from, target }) => `${from} must not import ${target}`)).toEqual([]);
+});
+
+/** Beside the entry points: time, the text of messages, and the one rule that says whether a create may have a job. */
+const SEEN_BY_CLI = /^src\/(cli\/|runtime\/|schemas\/show\.ts$|rules\/failure-kind\.ts$)/;
+
+test('the command line uses the public API', () => {
+  const entries = ENTRY_POINTS.map(sourceOf);
+  const wrong = imports.filter(
+    ({ from, target }) =>
+      from.startsWith('src/cli/') && target !== undefined && !SEEN_BY_CLI.test(target) && !entries.includes(target),
   );
   expect(wrong.map(({ from, target }) => `${from} must not import ${target}`)).toEqual([]);
 });

@@ -15,7 +15,7 @@ import {
   toHttp,
   UnprocessableEntityError,
   UploadError,
-} from '../errors/index.js';
+} from '../index.js';
 import { failureKindOf, mayHaveCreated } from '../rules/failure-kind.js';
 import { quote } from '../schemas/show.js';
 
@@ -84,6 +84,7 @@ const FLAGS: readonly (readonly [library: RegExp, commandLine: string])[] = [
   [/ Wait for it with waitForJob first\./g, ''],
   [/call waitForJob again, or raise timeoutMs/g, 'wait again, or raise --timeout'],
   [/call waitForJob again/g, 'wait again'],
+  [/set the account option, so/g, 'pass --account, so'],
   [/send it with the option extraBody/g, 'put it into the column extraBody, as JSON'],
   [/pass fromPath\(path\) or a Blob/g, 'pass the path of a file'],
   [/\btimeoutMs\b/g, '--timeout'],

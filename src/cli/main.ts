@@ -125,7 +125,7 @@ function reportFailure(
   if (terminal.isJson && code !== EXIT.done) {
     terminal.result({ ...session?.outcome, error: errorDocument(error), next: next?.command }, []);
   }
-  // The parser has said its errors itself.
+  // The parser has printed its errors.
   if (error instanceof CommanderError) return code;
   terminal.note(`Error: ${messageOf(error)}`);
   if (next) terminal.note(sentenceOf(next));

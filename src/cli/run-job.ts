@@ -1,45 +1,40 @@
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { fromPath, type SavedOutput } from '../adapters/node/index.js';
-import type { CreateCallOptions, CreateOptions } from '../client/create-options.js';
-import { PreflightError } from '../errors/index.js';
-import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules/preflight.js';
-import type { JobProgress } from '../rules/read-order.js';
+import {
+  type CreatedJob,
+  type GenClient,
+  type Job,
+  type JobUpdate,
+  PreflightError,
+  type UnfinishedCreate,
+  type UploadOptions,
+  type WaitOptions,
+} from '../index.js';
 import { systemRandom } from '../runtime/clock.js';
-import type { Fields } from '../schemas/envelope.js';
-import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { quote } from '../schemas/show.js';
-import { checkFiles } from '../uploading/body-files.js';
-import type { UploadProgress } from '../uploading/upload-options.js';
-import type { WaitOptions } from '../waiting/wait-options.js';
 import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
 import type { Session } from './session.js';
 import { checkOutputPath, STDOUT, saveTo } from './target.js';
 import { bytesShown, megabytes, type ShowProgress } from './terminal.js';
 
-/** What making jobs needs of the client. The rules have looked at the params, so that their types are not needed. */
+export type CallName = UnfinishedCreate['call'];
+
+type CreateOptions = Parameters<GenClient['images']['createAndWait']>[1];
+
+/** The namespaces that create jobs. The client checks the params, so that their types are not needed. */
 export type JobMakers = {
-  readonly [C in JobCall]: {
-    create(params: never, options: CreateCallOptions): PromiseLike<CreatedJob>;
+  readonly [C in CallName]: {
+    create(params: never, options: Parameters<GenClient[C]['create']>[1]): PromiseLike<CreatedJob>;
     createAndWait(params: never, options: CreateOptions): Promise<Job>;
   };
 };
 
-const CALL_CHECKS = { images: checkImage, videos: checkVideo, videoEdits: checkVideoEdit, characters: checkCharacter };
-
-/** The documented rules of a call. Throws the PreflightError with the catalog's message. */
-export function checkCall(call: JobCall, params: Fields, extra?: Fields): void {
-  CALL_CHECKS[call](params, () => {}, { extra });
-}
-
-/**
- * Makes a job, waits for it and saves its file. All that can be refused without a call is refused first, then the target
- * is tried: nothing is paid for and then thrown away. Files go to the client by value.
- */
+/** Checks the target, creates a job, waits for it, and saves its file. */
 export async function runJobCommand(
   session: Session,
-  { call, params }: { readonly call: JobCall; readonly params: GivenParams },
+  { call, params }: { readonly call: CallName; readonly params: GivenParams },
   flags: JobFlags,
 ): Promise<void> {
   const { terminal } = session;
@@ -48,13 +43,11 @@ export async function runJobCommand(
   }
   const { webhook, idempotencyKey = systemRandom.uuid() } = flags;
   const fields = webhook === undefined ? params.fields : { ...params.fields, webhook_url: webhook };
-  checkCall(call, fields);
-  // A command that is run again under its key finds its own file.
-  await checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
+  // The same command under the same key finds its own file.
+  checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
   const maker = (session.client() as JobMakers)[call];
   await sendingFiles(session, params, async (onUploadProgress) => {
-    await checkFiles(fields);
     const options = { idempotencyKey, signal: session.signal, onUploadProgress };
     if (!flags.wait) {
       const created = await maker.create(fields as never, options);
@@ -82,14 +75,14 @@ export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
   return { signal, timeoutMs: timeout, pollIntervalMs: poll };
 }
 
-/** Waits for a job, shows how it goes and saves its file. From `began` on an interruption can name the job. */
+/** Waits for a job, shows its progress, and saves its file. After `began`, an interruption names the job. */
 export async function waitAndSave(
   session: Session,
   flags: WaitFlags,
   wait: (options: WaitOptions, began: (job: Job) => void) => Promise<Job>,
 ): Promise<void> {
   let show: ShowProgress | undefined;
-  const onUpdate = (job: Job, { etaMs }: Partial<JobProgress> = {}) => {
+  const onUpdate = (job: Job, { etaMs }: Partial<JobUpdate> = {}) => {
     session.outcome.job = job;
     show ??= session.terminal.progress(job.id);
     show({ text: job.status, step: job.status, etaMs });
@@ -117,7 +110,7 @@ export function resumeLine(jobs: string | readonly string[], flags: WaitFlags): 
 
 interface JobExtras extends Partial<Pick<CreatedJob, 'balance_tokens'>> {
   readonly file?: SavedOutput | undefined;
-  /** Whether to say how the file is saved, where it was not. */
+  /** If true, names the command that saves the file. */
   readonly hasSave?: boolean;
 }
 
@@ -141,7 +134,7 @@ function costOf({ status, finalTokenCost, quotedTokenCost, completedAt }: Job): 
   return typeof quotedTokenCost === 'number' && completedAt == null ? `${quotedTokenCost} tokens reserved` : '';
 }
 
-/** A reference of the command line, or of a row of a batch: a public URL, a file on this machine, or else the id of an upload. */
+/** Reads a reference: a public URL, a file on this machine, or the ID of an upload. */
 export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
   const path = folder === '.' ? text : resolve(folder, text);
   if (/^https?:\/\//i.test(text)) return { kind: 'url', path };
@@ -152,17 +145,17 @@ export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload
   throw new UsageError(`"${text}" ${problem}. Pass a file path, a URL, or an upload ID.`);
 }
 
-/** Where a reference goes: the field for files and upload ids, and the field for URLs where there is one. */
+/** The field of a reference: one for files and upload IDs, and one for URLs if the call has one. */
 export interface ReferenceFields {
   readonly uploads: string;
   readonly urls?: string;
 }
 
-/** A value of the command line, and what it stands for in the params. */
+/** A value of the command line, and its field. */
 type Given = readonly [field: string | ReferenceFields, value: unknown];
 
 export interface GivenParams {
-  /** Files are in them by value. What was not given is not in them. */
+  /** Files are in them by value. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly files: readonly { readonly field: string; readonly path: string }[];
 }
@@ -188,7 +181,9 @@ export function paramsOf(given: readonly Given[]): GivenParams {
   return { fields, files };
 }
 
-/** Makes a call that takes files: shows how far they have come, and names the file that is at fault. */
+type UploadProgress = Parameters<NonNullable<UploadOptions['onProgress']>>[0];
+
+/** Shows the progress of the uploads of a call. Its errors name the file. */
 export async function sendingFiles<T>(
   session: Session,
   { files }: GivenParams,

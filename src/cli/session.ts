@@ -1,28 +1,26 @@
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { GenClient } from '../client/client.js';
-import type { ClientOptions } from '../client/client-options.js';
+import { type ClientOptions, GenClient, type Hooks } from '../index.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import type { Hooks } from '../transport/events.js';
 import { asUsage, EXIT, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
 
-/** What a command runs on: the process, or what takes its place in tests. */
+/** The process that a command runs in, or a substitute in tests. */
 export interface CliHost extends OutputStreams {
   readonly stdin: Readable;
   /** Interrupts the command. @default Ctrl-C, or a request to terminate */
   readonly signal?: AbortSignal;
-  /** Makes the client. @default a GenClient with these options */
+  /** Creates the client. @default a GenClient with these options */
   readonly createClient?: (options: ClientOptions) => GenClient;
 }
 
-/** A variable of the environment that is set and not blank. */
+/** The first of these variables of the environment that is not blank. */
 export function variable({ env }: CliHost, ...names: readonly string[]): string | undefined {
   return names.map((name) => env[name]?.trim()).find(Boolean);
 }
 
-/** A file, or standard input for `-`. */
+/** Reads a file, or standard input for `-`. */
 export async function readInput(path: string, { stdin }: CliHost): Promise<Uint8Array> {
   try {
     return path === '-' ? await buffer(stdin) : await readFile(path);
@@ -35,13 +33,13 @@ export interface Session {
   readonly host: CliHost;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
-  /** What is known so far: for programs, should the command fail. */
+  /** The JSON of the command if it fails. */
   outcome: Record<string, unknown>;
-  /** How to go on when the command ends early, once something was made or may have been. */
+  /** How to continue if the command ends early. */
   next: NextStep | undefined;
-  /** What the process ends with when nothing throws. */
+  /** The exit code if nothing throws. */
   exitCode: number;
-  /** The client, by GEN_API_KEY and GEN_BASE_URL or --base-url. One with options of its own is quiet. */
+  /** The client for GEN_API_KEY and GEN_BASE_URL or --base-url. With options, it reports no waits and retries. */
   readonly client: (options?: ClientOptions) => GenClient;
 }
 
@@ -50,7 +48,6 @@ export interface GlobalFlags {
   readonly baseUrl?: string | undefined;
 }
 
-/** Opens a session. Nothing is called, and no key is asked for, until a command needs the client. */
 export function createSession(
   flags: GlobalFlags,
   { host, terminal, signal }: Pick<Session, 'host' | 'terminal' | 'signal'>,
@@ -85,10 +82,10 @@ function createClient(flags: GlobalFlags, { host, terminal }: Session, options: 
   }
 }
 
-/** Waits shorter than this are nobody's concern. */
-const NOTED_WAIT_MS = 2000;
+/** Shorter waits are not shown. */
+const MIN_SHOWN_WAIT_MS = 2_000;
 
-/** Says why it is quiet, and remembers that a create is on its way. */
+/** Shows waits and retries, and remembers the key of the create in flight. */
 function hooksOf(session: Session): Hooks {
   const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
@@ -99,7 +96,7 @@ function hooksOf(session: Session): Hooks {
       session.next = { what: sameKeyAgain(idempotencyKey) };
     },
     onWait({ limit, waitMs, reason }) {
-      if (waitMs < NOTED_WAIT_MS) return;
+      if (waitMs < MIN_SHOWN_WAIT_MS) return;
       const why = {
         limit: `the limit of ${limit ?? 'calls'}`,
         pause: 'the service asked for it',

@@ -1,12 +1,9 @@
-import { closeSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../adapters/node/index.js';
-import { makeDirectories } from '../adapters/node/part-file.js';
-import type { GenClient } from '../client/client.js';
-import { DownloadError } from '../errors/index.js';
+import { DownloadError, type GenClient, type Job } from '../index.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/clock.js';
-import type { Job } from '../schemas/job.js';
 import { quote } from '../schemas/show.js';
 import { type NextStep, UsageError } from './errors.js';
 import type { Session } from './session.js';
@@ -18,15 +15,14 @@ type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean |
 export const STDOUT = '-';
 
 /**
- * Tries whether the target can take the file, before a job is paid for. A directory that is named with a slash is made.
- * Throws a UsageError that names `--out` and the reason. A file may be there for a command that takes up a job:
- * `saveOutput` compares it with the job's.
+ * Checks before a job is charged that its file can be written, and creates a directory that ends in a slash. Throws a
+ * UsageError that names `--out`. `mayExist` leaves an existing file to `saveOutput`, which compares it with the job's.
  */
-export async function checkOutputPath(
+export function checkOutputPath(
   { terminal }: Session,
   { out, force, mayExist }: SaveFlags & { readonly mayExist?: boolean },
   jobs = 1,
-): Promise<void> {
+): void {
   if (out === undefined) return;
   if (out === STDOUT) {
     if (jobs > 1) throw new UsageError('--out - accepts one job. Pass a directory for several, such as "videos/".');
@@ -34,7 +30,7 @@ export async function checkOutputPath(
     terminal.takeStdout();
     return;
   }
-  if (/[/\\]$/.test(out)) await makeDirectory(out);
+  if (/[/\\]$/.test(out)) createDirectory(out);
   const stats = statsOf(out);
   if (stats?.isDirectory()) {
     checkDirectory(out);
@@ -48,13 +44,20 @@ export async function checkOutputPath(
   checkDirectory(dirname(out));
 }
 
-export async function makeDirectory(path: string): Promise<void> {
+export function createDirectory(path: string): void {
   try {
-    await makeDirectories(resolve(path));
-    if (!statSync(resolve(path)).isDirectory()) throw new Error('a file has this name');
+    createDirectories(resolve(path));
+    if (!statSync(path).isDirectory()) throw new Error('a file has this name');
   } catch (cause) {
     throw new UsageError(`--out: the directory "${path}" cannot be created: ${reasonOf(cause)}`, { cause });
   }
+}
+
+/** Not with `recursive: true`, which never returns for a path in /proc. */
+function createDirectories(path: string): void {
+  if (existsSync(path)) return;
+  createDirectories(dirname(path));
+  mkdirSync(path);
 }
 
 function statsOf(path: string): Stats | undefined {
@@ -65,7 +68,7 @@ function statsOf(path: string): Stats | undefined {
   }
 }
 
-/** Makes a file and takes it away: what permissions and file systems allow shows in no other way. */
+/** Creates and deletes a file. Nothing else proves that the directory is writable. */
 export function checkDirectory(folder: string): void {
   const path = join(folder, `.gen-client-${systemRandom.uuid()}.try`);
   try {
@@ -76,10 +79,7 @@ export function checkDirectory(folder: string): void {
   }
 }
 
-/**
- * Saves a job's file, or streams it to stdout, and shows how far it has come. From here on a failure of the command tells
- * how the file is fetched.
- */
+/** Saves a job's file, or streams it to stdout. If the command fails from here on, it names the command that saves the file. */
 export async function saveTo(
   session: Session,
   job: Job,
@@ -111,8 +111,8 @@ async function stream({ terminal, signal }: Session, client: GenClient, job: Job
 }
 
 /**
- * How a job's file is fetched. Where the target was at fault, the file goes into the working directory. A file that bears
- * the job's own name is taken for the one that was asked for.
+ * The command that saves a job's file. If the target was invalid, it saves to the working directory. A file with the job's own
+ * name counts as the job's.
  */
 function download(jobId: string, { out, force }: SaveFlags, error?: unknown): NextStep | undefined {
   const isTaken = DownloadError.isInstance(error) && error.code === 'file_exists';

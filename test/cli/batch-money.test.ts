@@ -1,6 +1,5 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { CliHost } from '../../src/cli/session.js';
@@ -45,7 +44,7 @@ describe('a 403 to the PUT of a file', () => {
       const body = await request.arrayBuffer();
       return sandbox.fetch(new Request(request.url.replace(storage, sandbox.baseUrl), { method, headers, body }));
     };
-    const createClient = (options: ClientOptions) => sandbox.client({ ...options, fetch });
+    const createClient = (options: ClientOptions) => sandbox.client({ fetch, ...options });
     const words = ['batch', 'prompts.jsonl', ...QUICK, '--json', '--concurrency', '1'];
     const { code, stdout } = await runCli(words, { ...place.options, createClient });
     const { report } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
@@ -175,22 +174,6 @@ describe('the name of a row', () => {
     mkdirSync(inFolder('out/fox.png'), { recursive: true });
     for (const words of [[], ['--force']]) expect((await batch(...words)).code).toBe(2);
     expect(sandbox.requests).toEqual([]);
-  });
-
-  it('belongs to the row when a killed run was writing there', async () => {
-    prompts({ ...row, prompt: 'a fox' });
-    await batch();
-    const store = new DatabaseSync(inFolder('out/prompts.store'));
-    store.exec("update pairs set value = json_remove(value, '$.isStored') where name = 'batch'");
-    store.close();
-    writeFileSync(inFolder('out/fox.png'), 'half of it');
-    const { code, rows } = await batch();
-    expect({ code, status: rows[0].status, jobs: sandbox.jobs.length }).toEqual({
-      code: 0,
-      status: 'completed',
-      jobs: 1,
-    });
-    expect(readFileSync(inFolder('out/fox.png')).subarray(1, 4).toString()).toBe('PNG');
   });
 });
 

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { readRows } from '../../src/cli/batch/rows.js';
+import { readRows, rowCheck } from '../../src/cli/batch/rows.js';
+import { GenClient } from '../../src/index.js';
 
 let folder = '';
 beforeEach(() => {
@@ -12,7 +13,10 @@ beforeEach(() => {
 });
 
 const read = (text: string | Uint8Array, name = 'rows.jsonl') =>
-  readRows({ path: join(folder, name), name, bytes: Buffer.from(text) });
+  readRows(
+    { path: join(folder, name), name, bytes: Buffer.from(text) },
+    rowCheck((options) => new GenClient({ baseUrl: 'https://service.test', ...options })),
+  );
 const readAll = (...rows: readonly object[]) => read(rows.map((row) => JSON.stringify(row)).join('\n'));
 /** What is told of a file, without the path of the file. */
 const refusal = async (text: string | Uint8Array, name?: string) => {
@@ -24,7 +28,7 @@ const refusal = async (text: string | Uint8Array, name?: string) => {
   return error.message.replaceAll(`${folder}/`, '');
 };
 
-const BAD_ID = 'id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.';
+const BAD_ID = 'id must be 1 to 100 letters, digits, "-", "_", and "." that can name a file on any system.';
 const NO_CALL = 'does not exist. Use one of images, videos, videoEdits, characters.';
 const BAD_KEY = 'idempotency_key must be a string of 1 to 255 printable ASCII characters';
 const NO_URL = 'is a URL. Pass it in the field for URLs.';
@@ -32,8 +36,10 @@ const NO_FILE = 'Pass a file path, a URL, or an upload ID. Paths are relative to
 
 describe('a row is refused', () => {
   it.each<[unknown, string]>([
-    ...[7, '', '.a', 'a b', 'a/b', 'x'.repeat(101)].map((id): [unknown, string] => [{ id, prompt: 'a' }, BAD_ID]),
-    [{ id: 'NUL', prompt: 'a' }, 'id "NUL" is the name of a device on Windows.'],
+    ...[7, '', '.a', 'a b', 'a/b', 'NUL', 'com1.x', 'x'.repeat(101)].map((id): [unknown, string] => [
+      { id, prompt: 'a' },
+      BAD_ID,
+    ]),
     ...['', 7, null].map((label): [unknown, string] => [{ label, prompt: 'a' }, 'label must be a non-empty string.']),
     ...['songs', 'constructor', 7].map((call): [unknown, string] => [{ call, prompt: 'a' }, NO_CALL]),
     [{ call: 'vidoes', prompt: 'a' }, 'call "vidoes" does not exist. Did you mean "videos"?'],

@@ -1,166 +1,134 @@
-// What is known of the rows of a batch, and where their files go. What they came to and where their files are stands in the store
-// of the batch, and what is under way in the ledger of the same store.
+// What the store of a batch knows of its rows, and the files of the rows.
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, parse, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../../adapters/node/index.js';
-import type { GenClient } from '../../client/client.js';
-import { extensionFor } from '../../downloading/output.js';
-import { DownloadError } from '../../errors/index.js';
-import { systemClock, systemRandom } from '../../runtime/clock.js';
-import type { Job } from '../../schemas/job.js';
-import { type Store, updateGroup } from '../../store/store.js';
-import type { UnfinishedCreate } from '../../transport/create-run.js';
-import { idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { extensionFor, type GenClient, idempotencyKeyFrom, isCompleted, type Job, type Store } from '../../index.js';
 import { UsageError } from '../errors.js';
-import { MOST_FAULTS, type Row } from './rows.js';
+import { MAX_FAULTS, type Row } from './rows.js';
 
 interface RowRecord {
-  readonly job?: Job;
-  /** Where its file is, or was being written to. */
-  readonly path?: string;
-  readonly isStored?: boolean;
-}
-
-/** Where a row stands. Nothing is known of a row that is new. */
-interface Standing {
-  /** The key of its create. After a job that has failed it is derived from that job. */
-  readonly key: string;
+  /** The key of its create, if it differs from the row's: the key of a new job after a failed one. */
+  readonly key?: string;
+  /** The final job. */
   readonly job?: Job | undefined;
-  readonly jobId?: string | undefined;
-  /** Whether a create is under way that may have made a job. */
-  readonly mayHaveJob: boolean;
+  /** Why the job has no file. */
+  readonly error?: Record<string, unknown> | undefined;
+  /** The saved file. */
+  readonly path?: string;
 }
 
 const GROUP = 'batch';
-/** A batch may be run again after years. */
+/** A batch can be run again after years. */
 const KEPT_MS = 3_650 * 24 * 60 * 60_000;
 
 type Keyed = Pick<Row, 'key'>;
 
-interface Known {
-  readonly store: Store;
-  readonly records: Map<string, RowRecord>;
-  /** The creates of the store that are not done, by their key. */
-  readonly open: ReadonlyMap<string, UnfinishedCreate>;
-  /** Whether rows whose job has failed are made anew. */
-  readonly retryFailed: boolean;
-}
-
 export class RowRecords {
-  readonly #known: Known;
+  readonly #store: Store;
+  readonly #records: Map<string, RowRecord>;
+  /** Keys of creates that an earlier run has sent. */
+  readonly #sent = new Set<string>();
 
-  constructor(known: Known) {
-    this.#known = known;
+  private constructor(store: Store, values: Readonly<Record<string, string>>) {
+    this.#store = store;
+    this.#records = new Map(Object.entries(values).map(([key, value]) => [key, JSON.parse(value)]));
+  }
+
+  /** Reads the records of rows. `client` uses the same store. */
+  static async read(rows: readonly Keyed[], store: Store, client: GenClient): Promise<RowRecords> {
+    const keys = rows.map(({ key }) => key);
+    const records = new RowRecords(store, (await store.read(GROUP, keys)).values);
+    for await (const { idempotencyKey, phase } of client.unfinishedCreates()) {
+      if (phase !== 'open') records.#sent.add(idempotencyKey);
+    }
+    return records;
   }
 
   of({ key }: Keyed): RowRecord {
-    return this.#known.records.get(key) ?? {};
+    return this.#records.get(key) ?? {};
   }
 
-  standing(row: Keyed): Standing {
-    const { open, retryFailed } = this.#known;
-    const { job } = this.of(row);
-    const failed = job?.status === 'completed' ? undefined : job;
-    const key = failed === undefined ? row.key : idempotencyKeyFrom(row.key, failed.id);
-    const create = open.get(key);
-    if (job !== undefined && (failed === undefined || !(retryFailed || create))) return { key, job, mayHaveJob: false };
-    return { key, jobId: create?.jobId, mayHaveJob: create?.phase === 'sent' };
+  /** The key of the row's next create. */
+  keyOf(row: Keyed): string {
+    return this.of(row).key ?? row.key;
   }
 
-  async note(row: Keyed, more: RowRecord): Promise<void> {
-    const { store, records } = this.#known;
+  /** Returns true if the row may have been charged. */
+  isSent(row: Keyed): boolean {
+    return this.of(row).job !== undefined || this.#sent.has(this.keyOf(row));
+  }
+
+  async update(row: Keyed, more: RowRecord): Promise<void> {
     const record = { ...this.of(row), ...more };
-    records.set(row.key, record);
-    const where = { store, group: GROUP, clock: systemClock, random: systemRandom };
-    const change = { value: JSON.stringify(record), ttlMs: KEPT_MS };
-    await updateGroup(where, [], () => ({ changes: { [row.key]: change }, result: undefined }));
+    this.#records.set(row.key, record);
+    const changes = { [row.key]: { value: JSON.stringify(record), ttlMs: KEPT_MS } };
+    let isWritten = false;
+    while (!isWritten) {
+      const { version } = await this.#store.read(GROUP, []);
+      isWritten = await this.#store.write(GROUP, version, changes);
+    }
   }
-}
 
-/** Reads what is known of rows. `client` keeps its creates in the store. */
-export async function readRecords(
-  rows: readonly Keyed[],
-  { store, client, retryFailed }: { readonly store: Store; readonly client: GenClient; readonly retryFailed: boolean },
-): Promise<RowRecords> {
-  const { values } = await store.read(
-    GROUP,
-    rows.map(({ key }) => key),
-  );
-  const records = Object.entries(values).map(([key, value]): [string, RowRecord] => [key, JSON.parse(value)]);
-  const open = new Map<string, UnfinishedCreate>();
-  for await (const create of client.unfinishedCreates()) open.set(create.idempotencyKey, create);
-  return new RowRecords({ store, records: new Map(records), open, retryFailed });
+  /** Forgets failed jobs, so that their rows get new ones. An interrupted run keeps the new key. */
+  async retryFailed(rows: readonly Keyed[]): Promise<void> {
+    for (const row of rows) {
+      const { job } = this.of(row);
+      if (job && !isCompleted(job)) {
+        await this.update(row, { key: idempotencyKeyFrom(row.key, job.id), job: undefined, error: undefined });
+      }
+    }
+  }
 }
 
 /** The directory of the files. */
 export interface BatchTarget {
   readonly out: string;
-  /** Whether a file of another content is replaced. */
+  /** If true, replaces existing files. */
   readonly force: boolean;
 }
 
-/** The file of a row, if its record says that it is in the directory of this run. The service is not asked. */
-export function savedBefore({ isStored, path }: RowRecord, { out }: BatchTarget): SavedOutput | undefined {
-  if (!isStored || path === undefined || dirname(path) !== resolve(out)) return undefined;
+/** Returns the file of a row if an earlier run has saved it in this directory. Sends no request. */
+export function savedBefore({ path }: RowRecord, { out }: BatchTarget): SavedOutput | undefined {
+  if (path === undefined || dirname(path) !== resolve(out)) return undefined;
   const stats = statSync(path, { throwIfNoEntry: false });
   return stats?.isFile() ? { path, sizeBytes: stats.size, contentType: undefined } : undefined;
 }
 
-interface SavingOptions extends BatchTarget {
-  readonly client: GenClient;
-  readonly records: RowRecords;
-  readonly signal: AbortSignal;
-  readonly row: Pick<Row, 'id' | 'key'>;
-}
-
-/** Saves a job's file. A file that an earlier run was writing there for the same job is replaced. */
+/** Saves a job's file under the row's ID, or under the job's. */
 export async function saveFile(
+  client: GenClient,
   job: Job,
-  { client, records, signal, row, out, force }: SavingOptions,
+  { id, out, force, signal }: BatchTarget & { readonly id: string | undefined; readonly signal: AbortSignal },
 ): Promise<SavedOutput> {
-  const { contentType } = await client.jobs.outputInfo(job.id, { signal });
-  const path = resolve(out, `${row.id ?? job.id}${extensionFor(contentType)}`);
-  const overwrite = force || records.of(row).path === path;
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats?.isDirectory()) throw new UsageError(`"${path}" is a directory, so no file can have that name.`);
-  if (stats && !overwrite) {
-    const taken = `"${path}" already exists. Pass --force to replace it.`;
-    throw new DownloadError(taken, { jobId: job.id, code: 'file_exists' });
+  let path = join(out, '/');
+  if (id !== undefined) {
+    const { contentType } = await client.jobs.outputInfo(job.id, { signal });
+    path = join(out, `${id}${extensionFor(contentType)}`);
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new UsageError(`"${path}" is a directory.`);
   }
-  // What a crash leaves there belongs to the job.
-  await records.note(row, { job, path });
-  const file = await saveOutput(client, job, path, { signal, overwrite });
-  await records.note(row, { isStored: true });
-  return file;
-}
-
-/** Returns true for the batch's own store, and for the files that SQLite keeps beside it. */
-function isOfStore(name: string, store: string): boolean {
-  return name === store || name.startsWith(`${store}-`);
+  return await saveOutput(client, job, path, { signal, overwrite: force });
 }
 
 /**
- * Refuses rows that are to be paid for, and whose name is taken by the file of another job, or of nobody's. Throws one
- * UsageError that lists them.
+ * Throws one UsageError for all rows that have not been sent, and whose file name is taken. `store` is the name of the batch's
+ * own store.
  */
-export function refuseTaken(
+export function rejectTaken(
   rows: readonly Row[],
   { out, force, store }: BatchTarget & { readonly store: string },
   records: RowRecords,
 ): void {
-  const names = readdirSync(out).filter((name) => !isOfStore(name, store));
+  const names = readdirSync(out).filter((name) => name !== store && !name.startsWith(`${store}-`));
   const faults: string[] = [];
-  for (const row of rows) {
-    const { id, line } = row;
-    const { job, jobId } = records.standing(row);
-    if (id === undefined || job !== undefined || jobId !== undefined) continue;
-    for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === id.toLowerCase())) {
-      const path = resolve(join(out, name));
+  for (const row of rows.filter(({ id }) => id !== undefined)) {
+    if (records.isSent(row)) continue;
+    for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === row.id?.toLowerCase())) {
+      const path = resolve(out, name);
       const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() === true;
       if (records.of(row).path === path || (force && isFile)) continue;
       const fix = isFile ? 'Pass --force to replace it, or give' : 'Give';
-      faults.push(`line ${line}: "${path}" already exists. ${fix} the row another id.`);
+      faults.push(`line ${row.line}: "${path}" already exists. ${fix} the row another id.`);
     }
   }
-  if (faults.length > 0) throw new UsageError(faults.slice(0, MOST_FAULTS).join('\n'));
+  if (faults.length > 0) throw new UsageError(faults.slice(0, MAX_FAULTS).join('\n'));
 }

@@ -3,28 +3,28 @@ import { createReadStream } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'csv-parse/sync';
 import { fromPath } from '../../adapters/node/index.js';
-import { isUploadField } from '../../rules/fields.js';
+import { type ClientOptions, type GenClient, idempotencyKeyFrom } from '../../index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import { type Fields, isFields } from '../../schemas/envelope.js';
-import { JOB_CALLS, type JobCall } from '../../schemas/job.js';
-import { isDeviceName } from '../../schemas/media-type.js';
 import { didYouMean, show } from '../../schemas/show.js';
-import { idempotencyKeyFrom, idempotencyKeyOf } from '../../transport/idempotency.js';
-import { checkFiles } from '../../uploading/body-files.js';
 import { UsageError } from '../errors.js';
-import { checkCall, referenceIn } from '../run-job.js';
+import { type CallName, type JobMakers, referenceIn } from '../run-job.js';
 import { repeatedName } from './repeated-name.js';
 
 export const STDIN = '-';
 
+type Fields = Record<string, unknown>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 export interface PromptsFile {
   readonly path: string;
-  /** The name that the keys of the rows are made from. One that ends in `.csv` is CSV. */
+  /** The keys of the rows depend on it. One that ends in `.csv` or `.tsv` is CSV. */
   readonly name: string;
   readonly bytes: Uint8Array;
 }
 
-/** The rows of a prompts file: CSV with a header where the name ends in `.csv`, else a JSON object per line. */
 async function readPrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow[]> {
   let text: string;
   try {
@@ -56,23 +56,45 @@ function jsonRows(text: string): ReadRow[] {
 export interface Row {
   /** The line in the prompts file, from 1. */
   readonly line: number;
-  /** The caller's name for it; names the file, too. */
+  /** The name of the row and of its file. */
   readonly id: string | undefined;
-  /** The caller's label for its cost; the id without one. */
+  /** Groups the cost. */
   readonly label: string | undefined;
-  readonly call: JobCall;
-  /** What is sent, with files by value. Rows that name one file share its source, so that it is uploaded once. */
+  readonly call: CallName;
+  /** Files are in them by value. Rows that name the same file share its source, so that it is uploaded once. */
   readonly params: Fields;
-  /** Fields that the documentation does not have. */
+  /** Undocumented fields. */
   readonly extraBody: Fields | undefined;
-  /** The idempotency key of the row: the same in every run. */
+  /** The idempotency key, the same in every run. */
   readonly key: string;
 }
 
+/** Rejects if the create of a row would be rejected without a request. */
+export type RowCheck = (row: Pick<Row, 'call' | 'params' | 'extraBody'>) => Promise<void>;
+
+/** Calls the create of a row with a client that sends nothing. */
+export function rowCheck(createClient: (options: ClientOptions) => GenClient): RowCheck {
+  return async ({ call, params, extraBody }) => {
+    const sent = new AbortController();
+    const fetch = () => {
+      sent.abort();
+      return Promise.reject(sent.signal.reason);
+    };
+    const client = createClient({ apiKey: 'none', rateLimit: 'off', fetch });
+    const { signal } = sent;
+    try {
+      await (client as JobMakers)[call].create(params as never, { extraBody, signal });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  };
+}
+
+const CALLS = ['images', 'videos', 'videoEdits', 'characters'] as const satisfies readonly CallName[];
 const ROW_FIELDS = ['call', 'id', 'label', 'params', 'extraBody'];
-const ROW_ID = /^(?!\.)[\w.-]{1,100}$/;
-/** More faults than these help nobody. */
-export const MOST_FAULTS = 20;
+/** A file name on every system. Windows reserves the names of devices. */
+const ROW_ID = /^(?!\.|(con|prn|aux|nul|com\d|lpt\d)(\.|$))[\w.-]{1,100}$/i;
+export const MAX_FAULTS = 20;
 
 /** The files that rows name, by their absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
@@ -80,10 +102,9 @@ type Sources = Map<string, ReturnType<typeof fromPath>>;
 type RowDraft = Omit<Row, 'key'>;
 
 /**
- * Reads a prompts file. Everything that can be wrong without a call is found here, in all rows: syntax, names, the
- * documented rules, files. Throws one UsageError that lists the lines at fault.
+ * Reads and checks the rows of a prompts file, without a request. Throws one UsageError that lists the invalid lines.
  */
-export async function readRows(file: PromptsFile): Promise<Row[]> {
+export async function readRows(file: PromptsFile, check: RowCheck): Promise<Row[]> {
   const { path, name } = file;
   const folder = path === STDIN ? '.' : dirname(resolve(path));
   const drafts: RowDraft[] = [];
@@ -92,50 +113,38 @@ export async function readRows(file: PromptsFile): Promise<Row[]> {
   for (const row of await readPrompts(file)) {
     try {
       const draft = draftOf(row, { folder, sources });
-      await checkFiles(draft.params);
+      await check(draft);
       drafts.push(draft);
     } catch (reason) {
       faults.push(`line ${row.line}: ${reasonOf(reason)}`);
     }
   }
-  // File systems may not tell upper from lower case.
+  // File systems may ignore case.
   faults.push(...repeated(drafts, 'id', ({ id }) => id?.toLowerCase()));
   faults.push(...repeated(drafts, 'idempotency_key', ({ params }) => params.idempotency_key));
   if (faults.length > 0) {
-    const more = faults.length > MOST_FAULTS ? [`and ${faults.length - MOST_FAULTS} more`] : [];
-    throw new UsageError(`${path}: ${[...faults.slice(0, MOST_FAULTS), ...more].join('; ')}`);
+    const more = faults.length > MAX_FAULTS ? [`and ${faults.length - MAX_FAULTS} more`] : [];
+    throw new UsageError(`${path}: ${[...faults.slice(0, MAX_FAULTS), ...more].join('; ')}`);
   }
   return withKeys(drafts, name, sources);
 }
 
 function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
-  const { call: callName = 'videos', id, label, extraBody, ...rest } = read();
+  const { call: name = 'videos', id, label, extraBody, ...rest } = read();
   if (extraBody !== undefined && !isFields(extraBody)) throw new UsageError('extraBody must be an object.');
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
-    throw new UsageError('id must be 1 to 100 letters, digits, "-", "_" and "." that can name a file.');
-  }
-  if (typeof id === 'string' && isDeviceName(id)) {
-    throw new UsageError(`id "${id}" is the name of a device on Windows. Give the row another id.`);
+    throw new UsageError('id must be 1 to 100 letters, digits, "-", "_", and "." that can name a file on any system.');
   }
   if (label !== undefined && !(typeof label === 'string' && label !== '')) {
     throw new UsageError('label must be a non-empty string.');
   }
-  const call = callNamed(callName);
-  const params = withSources('params' in rest ? onlyParams(rest) : rest, at);
-  checkCall(call, params, extraBody);
-  // A key that is left out because of its type would pay for the row again when its other fields change.
-  idempotencyKeyOf(undefined, params);
-  return { line, id, label, call, params, extraBody };
-}
-
-function callNamed(name: unknown): JobCall {
-  const call = JOB_CALLS.find((known) => known === name);
+  const call = CALLS.find((known) => known === name);
   if (call === undefined)
-    throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), JOB_CALLS)}`);
-  return call;
+    throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), CALLS)}`);
+  return { line, id, label, call, params: withSources('params' in rest ? onlyParams(rest) : rest, at), extraBody };
 }
 
-/** Beside `params` nothing else may stand: what is next to it would be sent by nobody. */
+/** Fields beside `params` would never be sent. */
 function onlyParams({ params, ...others }: Fields): Fields {
   const stray = Object.keys(others)[0];
   if (stray !== undefined) throw new UsageError(`a row has no field "${stray}". ${didYouMean(stray, ROW_FIELDS)}`);
@@ -157,7 +166,7 @@ function withSources(
     return source;
   };
   return mapItems(params, (item, field) => {
-    if (typeof item !== 'string' || !isUploadField(field)) return item;
+    if (typeof item !== 'string' || !/upload_ids?$/.test(field)) return item;
     try {
       return sourceOf(item);
     } catch (cause) {
@@ -166,7 +175,7 @@ function withSources(
   });
 }
 
-/** The params with every value changed, and every item of the lists in them. */
+/** Changes each value of the params, and each item of their lists. */
 function mapItems(params: Fields, change: (item: unknown, field: string) => unknown): Fields {
   const fields = Object.entries(params).map(([field, value]) => [
     field,
@@ -186,8 +195,8 @@ function repeated(drafts: readonly RowDraft[], what: string, read: (draft: RowDr
 }
 
 /**
- * Gives each row its key: from the name of the prompts file and from what the row asks for, with the content of its files.
- * Rows can be moved, added and removed without another job for the rest; equal rows are counted.
+ * Derives the key of each row from the name of the prompts file, the fields of the row, and the content of its files. So rows
+ * can be moved, added, and removed without new jobs for the others. Equal rows are numbered.
  */
 async function withKeys(drafts: readonly RowDraft[], name: string, sources: Sources): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
@@ -210,19 +219,16 @@ async function fileHash(path: string): Promise<string> {
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** JSON with sorted names, so that their order in the row does not matter. */
+/** JSON with sorted names: the order of the fields does not change the key. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, item: unknown) =>
     isFields(item) ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1))) : item,
   );
 }
 
-// CSV: what the cells of a row are, by the kinds of their fields.
-
-/** A row of a prompts file as it was written, or why it cannot be read. */
 interface ReadRow {
   readonly line: number;
-  /** Throws a UsageError for what is not a row. */
+  /** Throws a UsageError for an invalid row. */
   readonly read: () => Fields;
 }
 
@@ -248,7 +254,7 @@ async function csvRows(path: string, text: string): Promise<ReadRow[]> {
   }
 }
 
-/** What separates the columns: what a line `sep=;` says, as Excel reads it, or else tabs if the header has no comma. */
+/** The separator of a first line `sep=;`, as Excel reads it, otherwise tabs if the header has no comma. */
 function separatorOf(text: string): { readonly delimiter: string; readonly from_line: number } {
   const [, given] = /^sep=(.)\r?\n/i.exec(text) ?? [];
   if (given !== undefined) return { delimiter: given, from_line: 2 };
@@ -256,7 +262,6 @@ function separatorOf(text: string): { readonly delimiter: string; readonly from_
   return { delimiter: header.includes('\t') && !header.includes(',') ? '\t' : ',', from_line: 1 };
 }
 
-/** The names of the columns. A joined sheet may have one twice, and a spreadsheet may separate them by semicolons. */
 function checkedColumns(names: readonly string[]): string[] {
   const columns = names.map((name) => name.trim());
   const [only = ''] = columns;
@@ -281,7 +286,7 @@ interface FieldSchema {
   readonly items?: FieldSchema;
 }
 
-/** The schema of each documented field, which is the same in every call. They are loaded for CSV only. */
+/** The schema of each documented field, which is the same in every call. Loaded for CSV only. */
 async function fieldSchemas(): Promise<ReadonlyMap<string, FieldSchema>> {
   const { imageParams, videoParams, videoEditParams, characterParams } = await import(
     '../../adapters/schemas/index.js'
@@ -291,7 +296,7 @@ async function fieldSchemas(): Promise<ReadonlyMap<string, FieldSchema>> {
   return new Map([...(documented as [string, FieldSchema][]), ['extraBody', { type: 'object' }]]);
 }
 
-/** The fields of a row. An empty cell is a field that is not given; a column that is not documented is refused with its row. */
+/** The fields of a row. An empty cell is not a field. */
 function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMap<string, FieldSchema>): Fields {
   const cells = Object.entries(record).filter(([name, cell]) => name !== '' && cell.trim() !== '');
   const fields = cells.map(([name, cell]) => {
@@ -310,7 +315,7 @@ function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMa
 const ERROR_VALUE =
   /^(#(NAME\?|REF!|VALUE!|DIV\/0!|N\/A|NULL!|NUM!|SPILL!|CALC!|FIELD!|BLOCKED!|CONNECT!|BUSY!|UNKNOWN!|ERROR!|GETTING_DATA)|Err:\d{3})$/;
 
-/** A formula that failed would be paid for as a prompt. */
+/** The result of a failed formula must not be charged as a prompt. */
 function checkedCell(cell: string): string {
   if (!ERROR_VALUE.test(cell.trim())) return cell;
   throw new UsageError(`"${cell.trim()}" is the error value of a spreadsheet. Correct its formula.`);
@@ -319,7 +324,7 @@ function checkedCell(cell: string): string {
 function cellValue(text: string, { type, items }: FieldSchema): unknown {
   if (type === 'number' || type === 'integer') {
     const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-    // Of a longer one a part of the digits would be lost.
+    // A longer number would lose digits.
     if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
     throw new UsageError(`${show(text)} is not a number of up to 15 digits, such as 5.`);
   }
@@ -329,7 +334,7 @@ function cellValue(text: string, { type, items }: FieldSchema): unknown {
     throw new UsageError(`${show(text)} is neither true nor false.`);
   }
   if (type === 'array' && items?.type === 'string' && !text.startsWith('[')) {
-    // A URL may contain a semicolon, so that URLs end where another begins.
+    // A URL may contain semicolons: it ends at the next URL.
     const separator = /^https?:/i.test(text) ? /;(?=\s*https?:)/i : ';';
     return text.split(separator).map((item) => item.trim());
   }

@@ -1,26 +1,26 @@
 import type { SavedOutput } from '../../adapters/node/index.js';
-import type { GenClient } from '../../client/client.js';
-import { BudgetExceededError } from '../../errors/client-errors.js';
 import {
+  type Budget,
+  BudgetExceededError,
   ConnectionError,
+  type CreatedJob,
+  createBudget,
   DownloadError,
-  GenError,
+  type GenClient,
+  isCompleted,
+  type Job,
+  JobError,
   NotFoundError,
   ServerError,
+  type Store,
   UploadError,
   WaitTimeoutError,
-} from '../../errors/index.js';
-import { createBudget } from '../../ledger/create-budget.js';
-import { backoff } from '../../rules/backoff.js';
+} from '../../index.js';
 import { failureKindOf } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
-import type { Budget } from '../../schemas/budget.js';
-import type { CreatedJob, Job } from '../../schemas/job.js';
-import type { Store } from '../../store/port.js';
-import { jobErrorOf } from '../../waiting/wait.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
-import { type JobMakers, resumeLine } from '../run-job.js';
+import type { JobMakers } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
 import { type BatchTarget, type RowRecords, savedBefore, saveFile } from './records.js';
@@ -29,21 +29,21 @@ import type { Row } from './rows.js';
 export interface RowResult {
   readonly row: Pick<Row, 'line' | 'id' | 'label' | 'call' | 'key'>;
   /**
-   * `failed`: there is no job, or it ended without a file. `pending`: its job goes on. `not_saved`: the job is done, and its
-   * file is not saved.
+   * `failed`: there is no job, or it ended without a file. `pending`: its job continues. `not_saved`: the job is completed, but
+   * its file is not saved.
    */
   readonly status: 'completed' | 'failed' | 'pending' | 'not_saved' | 'not_started';
   readonly job?: Job | undefined;
   readonly file?: SavedOutput;
   readonly warnings?: readonly string[] | undefined;
   readonly error?: Record<string, unknown> | undefined;
-  /** The command that fetches a file which could not be saved. */
+  /** The command that saves the file of a completed job. */
   readonly next?: string | undefined;
 }
 
 export interface BatchPlan {
   readonly rows: readonly Row[];
-  /** Keeps its creates in the store of the batch. */
+  /** Uses `store`. */
   readonly client: GenClient;
   readonly store: Store;
   readonly records: RowRecords;
@@ -55,8 +55,8 @@ export interface BatchPlan {
 }
 
 /**
- * Runs the rows that are not done yet. A row that fails stops none of the others, unless all would fail in the same way:
- * then it resolves with the reason, no further rows are started, and creates that are not answered are ended.
+ * Runs the rows that have no file yet. A failed row stops the others only if they would fail for the same reason. Then it
+ * resolves with the error, and creates without a response are aborted.
  */
 export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
   return new BatchRun(session, plan).all();
@@ -72,22 +72,19 @@ function isSystemic(error: unknown): boolean {
   );
 }
 
-/** The pauses before creates whose answer was lost are sent again, beyond the retries of the client. */
-const LOST = { firstMs: 1_000, mostMs: 60_000 };
-const LOST_TRIES = 3;
-/** A job that is made again by its own run: the failure is not the row's last word. */
-const RESUBMITTED = 'reference_asset_pending';
+/** Pauses before creates whose response was lost are sent again, after the retries of the client. */
+const LOST_PAUSES_MS = [1_000, 4_000, 15_000];
 
 const LEFT_OUT = {
-  batch_stopped: 'The batch was stopped. The next run resumes the jobs that were sent.',
+  batch_stopped: 'The batch was stopped. The next run resumes what was sent.',
   budget_exceeded: 'It would exceed --max-tokens.',
 };
 
 const NO_LIMIT = 1_000_000_000;
 
 /**
- * The budget of all runs of a batch, in its own store. A run without --max-tokens counts, too, for a later run that has it: at
- * no estimated price, so that its rows do not wait for each other.
+ * The budget of all runs of a batch. A run without --max-tokens counts for later runs with it. Its price of 0 lets rows of
+ * unknown price run concurrently.
  */
 function budgetOf({ store, maxTokens }: Pick<BatchPlan, 'store' | 'maxTokens'>): Budget {
   const terms = { per: 'total', scope: 'batch', store } as const;
@@ -100,15 +97,10 @@ class BatchRun {
   readonly #plan: BatchPlan;
   readonly #budget: Budget;
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
-  /** Ends the creates that are not answered. */
+  /** Aborts the creates without a response. */
   readonly #unanswered = new Set<AbortController>();
-  /**
-   * Rows to try again: --max-tokens had no room, until a job that fails gives its tokens back, or the answer to the create
-   * was lost.
-   */
+  /** Rows to run again, with the reason: --max-tokens had no room, or the response was lost. */
   readonly #again = new Map<Row, unknown>();
-  /** Rows whose create has lost an answer, so that it may have made a job. */
-  readonly #lost = new Set<Row>();
   #stopped: unknown;
 
   constructor(session: Session, plan: BatchPlan) {
@@ -118,22 +110,28 @@ class BatchRun {
   }
 
   async all(): Promise<unknown> {
-    let rows = this.#inOrder();
-    for (let idle = 0; rows.length > 0 && idle <= LOST_TRIES; ) {
+    const { rows: all, records, concurrency } = this.#plan;
+    // What may have been charged comes first.
+    let rows = all.toSorted((a, b) => Number(records.isSent(b)) - Number(records.isSent(a)));
+    const pauses = LOST_PAUSES_MS.values();
+    for (;;) {
+      const before = rows.length;
       this.#again.clear();
-      // One iterator for all workers: each takes the next row.
+      // All workers share the iterator: each takes the next row.
       const queue = rows.values();
       const worker = async () => {
-        for (const row of queue) await this.#row(row);
+        for (const row of queue) await this.#run(row);
       };
-      await Promise.all(Array.from({ length: this.#plan.concurrency }, worker));
+      await Promise.all(Array.from({ length: concurrency }, worker));
       this.#session.signal.throwIfAborted();
-      const again = [...this.#again.keys()];
-      if (again.length === rows.length) {
-        idle = again.some((row) => this.#lost.has(row)) ? idle + 1 : Number.POSITIVE_INFINITY;
-        if (idle <= LOST_TRIES) await sleep(systemClock, backoff(LOST, idle), this.#session.signal);
-      }
-      rows = again;
+      rows = [...this.#again.keys()];
+      if (rows.length === 0) break;
+      // A job that failed may have released tokens. Without any progress, only a lost response is worth a pause.
+      if (rows.length < before) continue;
+      const isLost = [...this.#again.values()].some((error) => !BudgetExceededError.isInstance(error));
+      const pauseMs = isLost ? pauses.next().value : undefined;
+      if (pauseMs === undefined) break;
+      await sleep(systemClock, pauseMs, this.#session.signal);
     }
     for (const [row, error] of this.#again) {
       if (BudgetExceededError.isInstance(error)) this.#leaveOut(row, 'budget_exceeded');
@@ -142,67 +140,52 @@ class BatchRun {
     return this.#stopped;
   }
 
-  /** What is done comes first, then what may have been paid for. */
-  #inOrder(): Row[] {
-    const rank = (row: Row) => {
-      const { job, jobId, mayHaveJob } = this.#plan.records.standing(row);
-      return job ? 0 : mayHaveJob ? 1 : jobId === undefined ? 3 : 2;
-    };
-    return this.#plan.rows.toSorted((a, b) => rank(a) - rank(b));
-  }
-
-  async #row(row: Row): Promise<void> {
+  async #run(row: Row): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
-    const { target, records } = this.#plan;
+    const { records } = this.#plan;
     try {
-      const file = savedBefore(records.of(row), target);
-      const job = await this.#jobOf(row);
+      const job = records.of(row).job ?? (await this.#jobOf(row));
       if (job === undefined) return;
-      if (job.status !== 'completed') await this.#failed(row, job);
-      else if (file) this.#end({ row, status: 'completed', job, file });
-      else await this.#save(row, job);
+      if (isCompleted(job)) await this.#save(row, job);
+      else this.#lose({ row, status: 'failed', job, error: records.of(row).error });
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
     }
   }
 
-  /** The job of a row, once it has ended; undefined where the row is not started. */
+  /** Returns the final job of a row, or undefined if the row is not started. */
   async #jobOf(row: Row): Promise<Job | undefined> {
-    const { client, records, wait } = this.#plan;
-    const { key, job, jobId } = records.standing(row);
-    if (job) return job;
-    if (jobId !== undefined) {
-      const options = { ...wait, signal: this.#session.signal, throwOnFailure: false } as const;
-      const ended = await client.waitForJob(jobId, options);
-      // The run that made it goes on where it was.
-      if (ended.status !== 'failed' || ended.errorCode !== RESUBMITTED) return ended;
-    }
+    const { records } = this.#plan;
     if (this.#stopped !== undefined) return this.#leaveOut(row, 'batch_stopped');
     const create = new AbortController();
     this.#unanswered.add(create);
     try {
-      return await this.#make(row, key, create);
+      const job = await this.#create(row, create);
+      await records.update(row, { job });
+      return job;
     } catch (error) {
       if (create.signal.aborted) return this.#leaveOut(row, 'batch_stopped');
       const isLost = !this.#accepted.has(row) && failureKindOf(error) === 'lost';
-      if (!isLost && !BudgetExceededError.isInstance(error)) throw error;
-      if (isLost) this.#lost.add(row);
-      this.#again.set(row, error);
-      return undefined;
+      if (isLost || BudgetExceededError.isInstance(error)) {
+        this.#again.set(row, error);
+        return undefined;
+      }
+      if (!JobError.isInstance(error)) throw error;
+      // The job stands beside its error.
+      await records.update(row, { job: error.job, error: { ...errorDocument(error), job: undefined } });
+      return error.job;
     } finally {
       this.#unanswered.delete(create);
     }
   }
 
-  #make(row: Row, idempotencyKey: string, create: AbortController): Promise<Job> {
-    const { client, wait } = this.#plan;
-    const maker = (client as JobMakers)[row.call];
-    return maker.createAndWait(row.params as never, {
+  #create(row: Row, create: AbortController): Promise<Job> {
+    const { client, records, wait } = this.#plan;
+    return (client as JobMakers)[row.call].createAndWait(row.params as never, {
       ...wait,
       signal: AbortSignal.any([this.#session.signal, create.signal]),
-      idempotencyKey,
-      throwOnFailure: false,
+      idempotencyKey: records.keyOf(row),
       cleanup: 'after-job',
       budget: this.#budget,
       label: row.label ?? row.id,
@@ -216,21 +199,17 @@ class BatchRun {
     });
   }
 
-  async #failed(row: Row, job: Job): Promise<void> {
-    await this.#plan.records.note(row, { job });
-    // The job stands beside its error.
-    this.#lose({ row, status: 'failed', job, error: { ...errorDocument(jobErrorOf(job)), job: undefined } });
-  }
-
   async #save(row: Row, job: Job): Promise<void> {
     const { client, target, records } = this.#plan;
     const { signal } = this.#session;
     try {
-      const file = await saveFile(job, { client, records, signal, row, ...target });
+      const saved = savedBefore(records.of(row), target);
+      const file = saved ?? (await saveFile(client, job, { ...target, id: row.id, signal }));
+      if (!saved) await records.update(row, { path: file.path });
       this.#end({ row, status: 'completed', job, file });
     } catch (error) {
       signal.throwIfAborted();
-      // No other file could be saved either on a disk that is full.
+      // A full disk has no room for other files either.
       if (DownloadError.isInstance(error) && error.code === 'cannot_write') this.#stop(error);
       const next = downloadLine(job.id, { out: target.out });
       this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
@@ -239,17 +218,13 @@ class BatchRun {
 
   #fail(row: Row, error: unknown): void {
     if (isSystemic(error)) this.#stop(error);
-    const named = GenError.isInstance(error) && 'jobId' in error ? error.jobId : undefined;
     const accepted = this.#accepted.get(row)?.job;
-    const id = typeof named === 'string' ? named : (accepted?.id ?? this.#plan.records.standing(row).jobId);
-    if (id !== undefined && !NotFoundError.isInstance(error)) {
-      const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
-      const job: Job = { id, status: 'processing', ...accepted, ...seen };
-      this.#lose({ row, status: 'pending', job, error: errorDocument(error) }, EXIT.service);
-      return;
+    const result = { row, error: errorDocument(error) };
+    if (accepted === undefined || NotFoundError.isInstance(error)) this.#lose({ ...result, status: 'failed' });
+    else {
+      const job = { ...accepted, ...(WaitTimeoutError.isInstance(error) && error.job) };
+      this.#lose({ ...result, status: 'pending', job }, EXIT.service);
     }
-    const next = id === undefined ? {} : { next: resumeLine(id, { out: this.#plan.target.out }) };
-    this.#lose({ row, status: 'failed', error: errorDocument(error), ...next });
   }
 
   #stop(error: unknown): void {
@@ -262,7 +237,7 @@ class BatchRun {
   }
 
   #lose(result: RowResult & { row: Row }, exitCode: number = EXIT.failed): void {
-    // A row that failed says more than one that goes on.
+    // A failed row says more than a pending one.
     if (this.#session.exitCode === EXIT.done || exitCode === EXIT.failed) this.#session.exitCode = exitCode;
     this.#end(result);
   }

@@ -2,17 +2,17 @@ import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { fileStore } from '../../adapters/node/index.js';
-import { usdOf } from '../../rules/price.js';
+import { usdOf } from '../../index.js';
 import { systemClock } from '../../runtime/clock.js';
 import { quote } from '../../schemas/show.js';
-import { type BatchTarget, readRecords, refuseTaken } from '../batch/records.js';
-import { type PromptsFile, readRows, STDIN } from '../batch/rows.js';
+import { type BatchTarget, RowRecords, rejectTaken } from '../batch/records.js';
+import { type PromptsFile, readRows, rowCheck, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
 import { type OpenSession, parseTime, parseTimeout, runCommand, withExamples } from '../command.js';
 import { asStoreUsage, exitCodeOf, messageOf, UsageError } from '../errors.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
 import { readInput, type Session } from '../session.js';
-import { checkDirectory, makeDirectory } from '../target.js';
+import { checkDirectory, createDirectory } from '../target.js';
 import type { Progress } from '../terminal.js';
 
 interface BatchFlags extends WaitFlags {
@@ -66,18 +66,18 @@ function parseName(text: string): string {
 }
 
 async function batch(session: Session, path: string, flags: BatchFlags): Promise<void> {
-  // A base URL that is missing concerns all rows.
+  // A missing base URL concerns all rows.
   session.client();
   const file = await readPrompts(session, path, flags.name);
-  const rows = await readRows(file);
-  const target = await targetOf(flags);
+  const rows = await readRows(file, rowCheck(session.client));
+  const target = targetOf(flags);
   const storeName = `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`;
   const store = fileStore(join(target.out, storeName));
   try {
     const client = session.client({ store });
-    const retryFailed = flags.retryFailed === true;
-    const records = await readRecords(rows, { store, client, retryFailed }).catch(asStoreUsage);
-    refuseTaken(rows, { ...target, store: storeName }, records);
+    const records = await RowRecords.read(rows, store, client).catch(asStoreUsage);
+    if (flags.retryFailed) await records.retryFailed(rows);
+    rejectTaken(rows, { ...target, store: storeName }, records);
     session.next = { what: 'Run the same command again to resume. No row is charged twice.' };
     const results: RowResult[] = [];
     session.outcome = {
@@ -89,7 +89,7 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     const startMs = systemClock.now();
     const onResult = (result: RowResult) => {
       results.push(result);
-      tell(session, result);
+      printRow(session, result);
       show(batchProgress(results, rows.length, systemClock.now() - startMs));
     };
     show(batchProgress(results, rows.length, 0));
@@ -99,13 +99,13 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     const stopped = await runBatch(session, { ...plan, onResult });
     const report = reportOf(results);
     session.terminal.result({ report }, reportLines(report));
-    sayWhatIsLeft(session, results, { stopped, command: commandOf(path, flags) });
+    printNextSteps(session, results, { stopped, command: commandOf(path, flags) });
   } finally {
     await store.close();
   }
 }
 
-/** The prompts. A pipe has another name in every run, and the keys of the rows are made from the name. */
+/** The keys of the rows depend on the name, and a pipe has another name in every run. */
 async function readPrompts({ host }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
   const stats = path === STDIN ? undefined : statSync(path, { throwIfNoEntry: false });
   if (name === undefined && (path === STDIN || stats?.isFile() === false)) {
@@ -115,22 +115,22 @@ async function readPrompts({ host }: Session, path: string, name: string | undef
   return { path, name: name ?? basename(path), bytes: await readInput(path, host) };
 }
 
-async function targetOf({ out, force }: BatchFlags): Promise<BatchTarget> {
+function targetOf({ out, force }: BatchFlags): BatchTarget {
   if (out === undefined) throw new UsageError('The output directory is missing. Pass --out <directory>.');
   if (out === '-') throw new UsageError('--out: a batch has several files. Pass a directory, such as "out/".');
-  await makeDirectory(out);
+  createDirectory(out);
   checkDirectory(out);
   return { out, force: force === true };
 }
 
-function tell({ terminal }: Session, result: RowResult): void {
+function printRow({ terminal }: Session, result: RowResult): void {
   const { row, ...rest } = result;
   if (terminal.isJson)
     terminal.result({ line: row.line, id: row.id, label: row.label, call: row.call, key: row.key, ...rest }, []);
   else terminal.print([resultLine(result)]);
 }
 
-function sayWhatIsLeft(
+function printNextSteps(
   session: Session,
   results: readonly RowResult[],
   { stopped, command }: { readonly stopped: unknown; readonly command: string },
@@ -157,8 +157,6 @@ function commandOf(path: string, { name, out }: BatchFlags): string {
   return ['gen-client batch', quote(path), ...words].join(' ');
 }
 
-// What a batch came to, in numbers and in lines for a person.
-
 interface Cost {
   readonly jobs: number;
   readonly tokens: number;
@@ -175,7 +173,6 @@ function reportOf(results: readonly RowResult[]) {
     completed: of('completed').length,
     failed: of('failed').length,
     pending: pending.length,
-    // The job is done, and its file could not be saved.
     notSaved: of('not_saved').length,
     notStarted: of('not_started').length,
     tokens,
@@ -186,7 +183,7 @@ function reportOf(results: readonly RowResult[]) {
   };
 }
 
-/** Jobs and tokens by name, the dearest first. */
+/** Jobs and tokens by name, most tokens first. */
 function costsBy(results: readonly RowResult[], nameOf: (result: RowResult) => string | undefined): [string, Cost][] {
   const costs = new Map<string, Cost>();
   for (const result of results) {
@@ -215,7 +212,7 @@ function reportLines(report: ReturnType<typeof reportOf>): string[] {
   ];
 }
 
-/** The overall bar. The rows that are left take as long on average as those that have ended. */
+/** Assumes that the rows that are left take as long as the others. */
 function batchProgress(results: readonly RowResult[], rows: number, elapsedMs: number): Progress {
   const { failed, tokens } = reportOf(results);
   const done = results.length;

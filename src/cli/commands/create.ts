@@ -1,7 +1,6 @@
-// The four commands that make a job: each a table of its words and flags, with the params that they stand for.
+// The commands that create a job: a table of words and flags each, with the params that they set.
 import { Command } from 'commander';
-import { DEFAULT_VIDEO_MODEL, MODELS, ratiosOf } from '../../catalog.js';
-import type { JobCall } from '../../schemas/job.js';
+import { DEFAULT_VIDEO_MODEL, MODELS } from '../../index.js';
 import {
   addJobFlags,
   collect,
@@ -11,9 +10,9 @@ import {
   runCommand,
   withExamples,
 } from '../command.js';
-import { paramsOf, type ReferenceFields, runJobCommand } from '../run-job.js';
+import { type CallName, paramsOf, type ReferenceFields, runJobCommand } from '../run-job.js';
 
-/** A word or a flag, and what it stands for: how its text is read, or the value that it has where it takes none. */
+/** A word or a flag, and the field that it sets: with a function that parses its text, or the value of a flag without one. */
 type Param = readonly [
   name: string,
   says: string,
@@ -23,12 +22,12 @@ type Param = readonly [
 ];
 
 interface CreateTable {
-  readonly call: JobCall;
+  readonly call: CallName;
   readonly words: readonly Param[];
   readonly flags: readonly Param[];
 }
 
-/** Gives a command its words, its flags and those of every job, and has it make the job. */
+/** Adds words and flags to a command that creates a job. */
 function making(command: Command, open: OpenSession, { call, words, flags }: CreateTable): Command {
   for (const [name, says] of words) command.argument(name, says);
   const options = flags.map(([name, says, field, read, fallback]) => {
@@ -93,7 +92,7 @@ export function videoCommand(open: OpenSession): Command {
     flags: [
       ['-m, --model <alias>', 'see "gen-client models" (default: the service\'s, svc-video-fast)', 'model'],
       DURATION,
-      ['-r, --ratio <ratio>', `aspect ratio: ${ratiosOf(MODELS[DEFAULT_VIDEO_MODEL]).join(', ')}`, 'aspect_ratio'],
+      ['-r, --ratio <ratio>', `aspect ratio: ${MODELS[DEFAULT_VIDEO_MODEL].exampleRatios.join(', ')}`, 'aspect_ratio'],
       RESOLUTION,
       ['-i, --image <source>', IMAGE, images, collect],
       ['--first-frame <source>', 'image the video starts with', first],

@@ -1,14 +1,7 @@
 import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { type FileStore, fileStore } from '../../adapters/node/index.js';
-import type { GenClient } from '../../client/client.js';
-import { GenError } from '../../errors/index.js';
-import { ledgerOf } from '../../ledger/ledger.js';
-import { unfinishedCreatesIn } from '../../ledger/resume.js';
-import { systemClock } from '../../runtime/clock.js';
-import type { Job } from '../../schemas/job.js';
-import type { UnfinishedCreate } from '../../transport/create-run.js';
-import { inCompletionOrder } from '../../waiting/job-iterables.js';
+import { APIError, type GenClient, GenError, isCompleted, type Job, type UnfinishedCreate } from '../../index.js';
 import { addSaveFlags, addWaitFlags, type JobFlags, type OpenSession, runCommand, withExamples } from '../command.js';
 import { asStoreUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
@@ -35,7 +28,7 @@ export function downloadCommand(open: OpenSession): Command {
     'download job_123 --out - | ffplay -',
   ]);
   return runCommand<Pick<JobFlags, 'out' | 'force'>>(command, open, async (session, [id = ''], flags) => {
-    await checkOutputPath(session, { ...flags, mayExist: true });
+    checkOutputPath(session, { ...flags, mayExist: true });
     const job = await session.client().jobs.get(id, { signal: session.signal });
     const file = await saveTo(session, job, flags);
     session.terminal.result({ job, file }, file ? [`${file.path}  ${megabytes(file.sizeBytes)}`] : []);
@@ -51,7 +44,7 @@ export function waitCommand(open: OpenSession): Command {
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
   ]);
   return runCommand<WaitFlags>(command, open, async (session, ids, flags) => {
-    await checkOutputPath(session, { ...flags, mayExist: true }, ids.length);
+    checkOutputPath(session, { ...flags, mayExist: true }, ids.length);
     const [id = '', ...others] = ids;
     const what = others.length === 0 ? `Job ${id} continues. Wait for it` : 'The jobs continue. Wait for them';
     session.next = { what, command: resumeLine(ids, flags) };
@@ -60,85 +53,86 @@ export function waitCommand(open: OpenSession): Command {
       await waitAndSave(session, flags, (options) => client.waitForJob(id, options));
       return;
     }
-    const options = { ...waitOptions(session, flags), throwOnFailure: false } as const;
-    const wait = (id: string, signal: AbortSignal): Promise<EndedJob> =>
-      client.waitForJob(id, { ...options, signal }).then(
-        (job) => ({ id, job }),
-        (error: unknown) => ({ id, error }),
-      );
-    await saveAll(session, inCompletionOrder(ids, wait, session.signal, ''), { client, flags });
+    await saveAll(session, client.waitForJobs(ids, waitOptions(session, flags)), { client, flags });
   });
 }
 
-/** A job that has ended, or why it is not known whether. */
-interface EndedJob {
-  readonly id?: string;
-  readonly job?: Job;
-  readonly error?: unknown;
-}
-
-/** Saves the file of each job as it ends, and tells it. One that fails stops none of the others: it is thrown at the end. */
+/** Saves the file of each job. A failure does not stop the others: it is thrown at the end. */
 async function saveAll(
   session: Session,
-  ended: AsyncIterable<EndedJob>,
+  ended: AsyncIterable<Job>,
   { client, flags }: { readonly client: GenClient; readonly flags: WaitFlags },
 ): Promise<void> {
-  const { signal, terminal, next: goOn } = session;
+  const { signal, terminal, next: resume } = session;
   const jobs: Record<string, unknown>[] = [];
-  const failures: { readonly id: string; readonly error: unknown }[] = [];
+  const failures: { readonly id: string | undefined; readonly error: unknown }[] = [];
   session.outcome = { jobs };
-  const fail = (id: string, job: Job | undefined, error: unknown) => {
+  const fail = (error: unknown, job?: Job) => {
     signal.throwIfAborted();
     const next = job && session.next;
+    const id = job?.id ?? jobIdOf(error);
     failures.push({ id, error });
     jobs.push({ id, job, error: errorDocument(error), next: next?.command });
     terminal.note(`${id}: ${messageOf(error)}`);
     if (next) terminal.note(sentenceOf(next));
   };
-  for await (const { job, id = job?.id ?? '', error } of ended) {
-    if (!job) {
-      fail(id, job, error);
-      continue;
+  try {
+    for await (const job of ended) {
+      const isSaved = isCompleted(job) && flags.out !== undefined;
+      if (!isCompleted(job)) session.exitCode = EXIT.failed;
+      try {
+        const file = isSaved ? await saveTo(session, job, flags, client) : undefined;
+        jobs.push({ id: job.id, job, file });
+        terminal.print(describeJob(job, { file, hasSave: !isSaved }));
+      } catch (error) {
+        terminal.print(describeJob(job));
+        fail(error, job);
+      }
+      session.next = resume;
     }
-    const isSaved = job.status === 'completed' && flags.out !== undefined;
-    if (job.status !== 'completed') session.exitCode = EXIT.failed;
-    try {
-      const file = isSaved ? await saveTo(session, job, flags, client) : undefined;
-      jobs.push({ id, job, file });
-      terminal.print(describeJob(job, { file, hasSave: !isSaved }));
-    } catch (cause) {
-      terminal.print(describeJob(job));
-      fail(id, job, cause);
-    }
-    session.next = goOn;
+  } catch (error) {
+    for (const one of error instanceof AggregateError ? error.errors : [error]) fail(one);
   }
   if (failures.length > 0) {
     session.next = undefined;
-    const named = failures.map((failed) => failed.id).join(', ');
-    throw new GenError(`Some jobs did not finish: ${named}.`, { cause: failures[0]?.error });
+    const ids = failures.map(({ id }) => id).join(', ');
+    throw new GenError(`Some jobs did not finish: ${ids}.`, { cause: failures[0]?.error });
   }
   terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : []);
 }
 
+function jobIdOf(error: unknown): string | undefined {
+  if (APIError.isInstance(error)) return error.url?.split('/').at(-1);
+  return GenError.isInstance(error) && 'jobId' in error ? String(error.jobId) : undefined;
+}
+
 const NOTHING_LEFT = 'Nothing to resume.';
+
+interface StoreFlags extends WaitFlags {
+  readonly account?: string;
+}
 
 export function jobsCommand(open: OpenSession): Command {
   const command = new Command('jobs')
-    .description(
-      'List the unfinished creates of a store, from a program that uses fileStore or from a batch. Needs no key.',
-    )
-    .argument('<file>', 'the file of the store');
+    .description("List the account's unfinished creates in the store of a program that uses fileStore, or of a batch.")
+    .argument('<file>', 'the file of the store')
+    .option(...ACCOUNT);
   withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
-  return runCommand(command, open, async ({ terminal }, [path = '']) => {
+  return runCommand<StoreFlags>(command, open, async (session, [path = ''], { account }) => {
     const jobs: UnfinishedCreate[] = [];
     const store = await existingStore(path);
-    for await (const create of unfinishedCreatesIn(ledgerOf(store, systemClock))) jobs.push(create);
+    for await (const create of session.client({ store, account }).unfinishedCreates()) jobs.push(create);
     const width = Math.max(0, ...jobs.map(({ phase }) => phase.length));
-    terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : jobs.map((job) => createLine(job, width)));
+    session.terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : jobs.map((job) => createLine(job, width)));
   });
 }
 
-/** Opens a store for a command. A file that is missing, or something else, is a mistake in the command. */
+const ACCOUNT = [
+  '--account <name>',
+  'the account option of the program (default: the account of GEN_API_KEY)',
+] as const;
+
+/** Opens a store for a command. A missing file, or one of another kind, is a usage error. */
 async function existingStore(path: string): Promise<FileStore> {
   if (!existsSync(path)) throw new UsageError(`"${path}" does not exist. Pass the path of a store.`);
   const store = fileStore(path);
@@ -146,13 +140,13 @@ async function existingStore(path: string): Promise<FileStore> {
   return store;
 }
 
-const LONGEST_PROMPT = 60;
+const MAX_PROMPT = 60;
 
 function createLine(
   { at, phase, call, jobId, status, label, params, idempotencyKey }: UnfinishedCreate,
   width: number,
 ) {
-  const prompt = typeof params?.prompt === 'string' ? params.prompt.slice(0, LONGEST_PROMPT) : undefined;
+  const prompt = typeof params?.prompt === 'string' ? params.prompt.slice(0, MAX_PROMPT) : undefined;
   const words = [at, phase.padEnd(width), call, jobId ?? idempotencyKey, status, label, prompt];
   return words.filter((word) => word !== undefined).join('  ');
 }
@@ -162,18 +156,24 @@ export function resumeCommand(open: OpenSession): Command {
     .description(
       'Resume after a crash: send creates with an unknown outcome again under their own keys, wait for the jobs, and save their files.',
     )
-    .argument('<file>', 'the file of the store');
+    .argument('<file>', 'the file of the store')
+    .option(...ACCOUNT);
   withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);
-  return runCommand<WaitFlags>(command, open, async (session, [path = ''], flags) => {
-    const out = flags.out ?? './';
+  return runCommand<StoreFlags>(command, open, async (session, [path = ''], flags) => {
+    const { out = './', account } = flags;
     const store = await existingStore(path);
-    await checkOutputPath(session, { ...flags, out, mayExist: true }, 2);
+    checkOutputPath(session, { ...flags, out, mayExist: true }, 2);
     session.next = { what: 'Run the same command again to resume. No job is charged twice.' };
-    const client = session.client({ store });
+    const client = session.client({ store, account });
     try {
-      await saveAll(session, client.resume(waitOptions(session, flags)), { client, flags: { ...flags, out } });
+      const resumed = client.resume(waitOptions(session, flags));
+      await saveAll(session, jobsOf(resumed), { client, flags: { ...flags, out } });
     } finally {
       await store.close();
     }
   });
+}
+
+async function* jobsOf(resumed: AsyncIterable<{ readonly job: Job }>): AsyncGenerator<Job> {
+  for await (const { job } of resumed) yield job;
 }

@@ -2,11 +2,7 @@
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
 import { fromPath } from '../../adapters/node/index.js';
-import { modelCapabilities } from '../../catalog.js';
-import { extra, type Fields } from '../../schemas/envelope.js';
-import type { UploadType } from '../../schemas/media-type.js';
-import type { Upload } from '../../schemas/upload.js';
-import type { FileOptions } from '../../uploading/upload-options.js';
+import { extra, modelCapabilities, type Upload, type UploadOptions } from '../../index.js';
 import { type OpenSession, parseKey, runCommand, withExamples } from '../command.js';
 import { UsageError } from '../errors.js';
 import { paramsOf, referenceIn, sendingFiles } from '../run-job.js';
@@ -26,7 +22,7 @@ export function uploadCommand(open: OpenSession): Command {
     'upload clip.bin --mime-type video/mp4',
     'upload a.png b.png --json | jq -r ".uploads[].upload_id"',
   ]);
-  return runCommand<{ mimeType?: string; type?: UploadType; name?: string }>(
+  return runCommand<{ mimeType?: string; type?: UploadOptions['uploadType']; name?: string }>(
     command,
     open,
     async (session, files, flags) => {
@@ -50,7 +46,7 @@ export function uploadCommand(open: OpenSession): Command {
   );
 }
 
-function uploadWithProgress(session: Session, path: string, options: FileOptions): Promise<Upload> {
+function uploadWithProgress(session: Session, path: string, options: UploadOptions): Promise<Upload> {
   const show = session.terminal.progress(`Uploading ${basename(path)}`);
   return session.client().uploads.upload(fromPath(path), {
     ...options,
@@ -144,7 +140,7 @@ export function modelsCommand(open: OpenSession): Command {
 }
 
 /** The alias, and what the catalog says of it, else the record's own lists. */
-function describeModel(record: Fields): [alias: string, text: string] {
+function describeModel(record: Record<string, unknown>): [alias: string, text: string] {
   const alias = aliasOf(record);
   const row = modelCapabilities(alias);
   // The examples of ratios bind nobody.
@@ -157,6 +153,6 @@ function describeModel(record: Fields): [alias: string, text: string] {
 
 const LABELS: Readonly<Record<string, string>> = { durations: 'seconds', aspectRatios: 'ratios', resolutions: 'sizes' };
 
-function aliasOf({ alias, id, model, name }: Fields): string {
+function aliasOf({ alias, id, model, name }: Record<string, unknown>): string {
   return String([alias, id, model, name].find((value) => typeof value === 'string') ?? '?');
 }

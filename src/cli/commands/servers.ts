@@ -1,8 +1,15 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { Command } from 'commander';
-import { serve } from '../../sandbox/http/serve.js';
-import { isFields } from '../../schemas/envelope.js';
+import { toNodeHandler } from '../../adapters/node/index.js';
 import { quote } from '../../schemas/show.js';
-import { createWebhookHandler, type WebhookEvent, WebhookVerificationError } from '../../webhooks/index.js';
+import {
+  createWebhookHandler,
+  type EventJob,
+  type WebhookEvent,
+  WebhookVerificationError,
+} from '../../webhooks/index.js';
 import { type OpenSession, parseNumber, parseTime, runCommand, withExamples } from '../command.js';
 import { asUsage, UsageError } from '../errors.js';
 import { type CliHost, variable } from '../session.js';
@@ -101,15 +108,18 @@ function listenCommand(open: OpenSession): Command {
         terminal.note(`Rejected: ${isRefusal ? `${error.reason}. ${error.message}` : String(error)}`);
       },
     });
-    const server = await serve(handler, { port, host }).catch(asUsage);
-    if (terminal.isJson) terminal.result({ url: server.url }, []);
-    else terminal.note(`Listening on ${server.url} (any path). Press Ctrl-C to stop.`);
+    const server = createServer(toNodeHandler(handler)).listen(port, host);
+    await once(server, 'listening').catch(asUsage);
+    const url = `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
+    if (terminal.isJson) terminal.result({ url }, []);
+    else terminal.note(`Listening on ${url} (any path). Press Ctrl-C to stop.`);
     await untilInterrupted(session.signal);
-    await server.close();
+    server.close();
+    server.closeAllConnections();
   });
 }
 
-/** The secret comes from the environment only: what stands on a command line is seen by everyone on the machine. */
+/** From the environment only, because everyone on the machine can see a command line. */
 function secretOrRefuse(host: CliHost): string {
   const secret = variable(host, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;
@@ -117,6 +127,6 @@ function secretOrRefuse(host: CliHost): string {
 }
 
 function describeEvent({ type, id, data }: WebhookEvent): string {
-  const job = isFields(data) && isFields(data.job) ? data.job : {};
-  return [type, id, job.id, job.status].filter((word) => typeof word === 'string').join('  ');
+  const { job } = (data ?? {}) as { readonly job?: Partial<EventJob> };
+  return [type, id, job?.id, job?.status].filter((word) => typeof word === 'string').join('  ');
 }
