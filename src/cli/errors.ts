@@ -17,7 +17,7 @@ import {
   UploadError,
 } from '../index.js';
 import { failureKindOf, mayHaveCreated } from '../rules/failure-kind.js';
-import { quote } from '../schemas/show.js';
+import { quote } from './quote.js';
 
 export const EXIT = {
   done: 0,

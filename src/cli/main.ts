@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { VERSION } from '../runtime/version.js';
-import { didYouMean } from '../schemas/show.js';
+import { didYouMean } from '../schemas/spelling.js';
 import { type OpenSession, withExamples } from './command.js';
 import { batchCommand } from './commands/batch.js';
 import { editCommand, imageCommand, videoCommand } from './commands/create.js';

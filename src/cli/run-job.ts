@@ -12,9 +12,9 @@ import {
   type WaitOptions,
 } from '../index.js';
 import { systemRandom } from '../runtime/clock.js';
-import { quote } from '../schemas/show.js';
 import type { JobFlags } from './command.js';
 import { UsageError } from './errors.js';
+import { quote } from './quote.js';
 import type { Session } from './session.js';
 import { checkOutputPath, STDOUT, saveTo } from './target.js';
 import { bytesShown, megabytes, type ShowProgress } from './terminal.js';

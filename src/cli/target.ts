@@ -4,8 +4,8 @@ import { type SavedOutput, saveOutput } from '../adapters/node/index.js';
 import { DownloadError, type GenClient, type Job } from '../index.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { systemRandom } from '../runtime/clock.js';
-import { quote } from '../schemas/show.js';
 import { type NextStep, UsageError } from './errors.js';
+import { quote } from './quote.js';
 import type { Session } from './session.js';
 import { bytesShown } from './terminal.js';
 

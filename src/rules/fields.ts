@@ -3,7 +3,8 @@
 import { PreflightError } from '../errors/index.js';
 import { type Fields, isFields, isObject } from '../schemas/envelope.js';
 import { mediaTypeOfName } from '../schemas/media-type.js';
-import { didYouMean, nearest, show } from '../schemas/show.js';
+import { show } from '../schemas/show.js';
+import { didYouMean, nearest } from '../schemas/spelling.js';
 
 export type FieldsCall = 'images' | 'videos' | 'videoEdits' | 'characters' | 'registration';
 

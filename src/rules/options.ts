@@ -3,7 +3,8 @@ import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
 import { isFields, isObject, isText } from '../schemas/envelope.js';
-import { mustBeOptions, noSuchOption, show, showKind } from '../schemas/show.js';
+import { mustBeOptions, show, showKind } from '../schemas/show.js';
+import { noSuchOption } from '../schemas/spelling.js';
 
 /**
  * Options as a schema: an object of {@link optionsOf} whose checks carry as their message what the option must be, for

@@ -2,7 +2,8 @@ import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities 
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
-import { didYouMean, show } from '../schemas/show.js';
+import { show } from '../schemas/show.js';
+import { didYouMean } from '../schemas/spelling.js';
 import {
   checkReferences,
   EDIT_SOURCE_FIELDS,

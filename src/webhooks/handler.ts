@@ -1,11 +1,11 @@
 import { GenError } from '../errors/gen-error.js';
 import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook-error.js';
-import { handlerMistake } from '../rules/handler-call.js';
 import * as option from '../rules/options.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock, wallOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
-import { didYouMean, mustBe } from '../schemas/show.js';
+import { mustBe } from '../schemas/show.js';
+import { didYouMean } from '../schemas/spelling.js';
 import {
   WEBHOOK_EVENT_TYPES,
   type WebhookEvent,
@@ -13,6 +13,7 @@ import {
   type WebhookEventType,
 } from '../schemas/webhook-event.js';
 import { memoryStoreOn, type Store, storeOf } from '../store/store.js';
+import { handlerMistake } from './handler-call.js';
 import { createInbox, type Verdict } from './inbox.js';
 import { secretsOf } from './signature.js';
 import { type VerifyWebhookOptions, verifyWebhook } from './verify.js';

@@ -1,7 +1,7 @@
 // Rules that are tables of cases: what an object store's answer means, what a page is told.
 import { describe, expect, it } from 'vitest';
+import * as store from '../../src/adapters/storage/store-answers.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';
-import * as store from '../../src/rules/object-storage.js';
 
 describe('an answer of an object store', () => {
   const failed = (status: number | undefined, code = 'put_failed', cause?: unknown) =>

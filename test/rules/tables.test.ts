@@ -1,5 +1,6 @@
 // Rules that are arithmetic: prices, lengths of jobs, which job is read next, periods, pauses; and what errors mean.
 import { describe, expect, it } from 'vitest';
+import { pageAnswer } from '../../src/adapters/storage/page-answer.js';
 import { markArrived, markPassing } from '../../src/errors/gen-error.js';
 import {
   APIError,
@@ -295,6 +296,6 @@ describe('the file of a job', () => {
     [away(1), { status: 502, isReported: true }],
     [new TypeError('x'), { status: 500, isReported: true }],
   ])('%s: a page is told %j', (error, answer) => {
-    expect(files.pageAnswer(error)).toEqual(answer);
+    expect(pageAnswer(error)).toEqual(answer);
   });
 });

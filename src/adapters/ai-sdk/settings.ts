@@ -10,7 +10,7 @@ import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from '../../client/create
 import { GenError, PreflightError } from '../../errors/index.js';
 import { INVALID_PARAMS } from '../../rules/fields.js';
 import * as option from '../../rules/options.js';
-import { nearest, noSuchOption } from '../../schemas/show.js';
+import { nearest, noSuchOption } from '../../schemas/spelling.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 

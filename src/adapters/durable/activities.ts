@@ -3,7 +3,6 @@ import type { GenClient } from '../../client/client.js';
 import { type CallKind, checkClient, pollRunJob, sendRunCreate, stepResultOf } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/failure-kind.js';
-import { mayCopyLater } from '../../rules/object-storage.js';
 import { callback, checkOptions } from '../../rules/options.js';
 import type { Recover, RunEvent } from '../../rules/run-state.js';
 import { isFields } from '../../schemas/envelope.js';
@@ -12,6 +11,7 @@ import { jobErrorOf } from '../../waiting/wait.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
 import type { OutputDestination } from '../storage/destination.js';
+import { mayCopyLater } from '../storage/store-answers.js';
 import type { Activities, Json } from './engines.js';
 
 /** What the activities of durable runs are made with. */

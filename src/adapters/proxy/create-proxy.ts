@@ -1,12 +1,12 @@
 import { requireJobId } from '../../downloading/output.js';
 import { GenError } from '../../errors/index.js';
-import { handlerMistake } from '../../rules/handler-call.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { checkOptions } from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { type Clock, clockOf, systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
+import { handlerMistake } from '../../webhooks/handler-call.js';
 import { createOutputHandler } from '../storage/output-handler.js';
 import { Creates, type ServerOptions } from './creates.js';
 import { type JobReply, jobView, type WatchReply } from './job-view.js';

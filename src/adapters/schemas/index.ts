@@ -4,7 +4,8 @@ import * as z from 'zod';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { GenError, PreflightError } from '../../errors/index.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
-import { didYouMean, mustBe } from '../../schemas/show.js';
+import { mustBe } from '../../schemas/show.js';
+import { didYouMean } from '../../schemas/spelling.js';
 
 type Kind = ModelCapabilities['kind'];
 type ModelEntry = readonly [alias: string, row: ModelCapabilities];

@@ -3,7 +3,6 @@ import type { JobRef } from '../../downloading/output.js';
 import { type JobFile, type OutputClient, requireOutputClient, storeOutput } from '../../downloading/output-source.js';
 import { DownloadError, StorageError } from '../../errors/index.js';
 import { backoff, FILE_BACKOFF, spread } from '../../rules/backoff.js';
-import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from '../../rules/object-storage.js';
 import {
   abortSignal,
   callback,
@@ -28,6 +27,7 @@ import {
   type StoredObject,
   UnconfirmedPut,
 } from './destination.js';
+import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from './store-answers.js';
 
 const CALL = 'copyOutput(client, job, destination)';
 /** Puts that are repeated at once: to see a redirect, to follow it, and without a condition. */

@@ -2,8 +2,7 @@ import { isDevelopment } from '../../client/config.js';
 import type { OutputInfo } from '../../downloading/output.js';
 import { JobFile, type OutputClient, requireOutputClient } from '../../downloading/output-source.js';
 import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
-import { isMissing, isPart, isUnsatisfiable, pageAnswer, saysWhyNoFile } from '../../rules/files.js';
-import { handlerMistake } from '../../rules/handler-call.js';
+import { isMissing, isPart, isUnsatisfiable, saysWhyNoFile } from '../../rules/files.js';
 import { anObject, callback, checkOptions, optionsOf } from '../../rules/options.js';
 import { readUpTo } from '../../runtime/bytes.js';
 import { callObserver } from '../../runtime/callbacks.js';
@@ -12,8 +11,10 @@ import { startDeadline } from '../../runtime/deadline.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { FIRST_BYTES, mediaTypeOf } from '../../schemas/file-type.js';
 import { safeContentType } from '../../schemas/media-type.js';
+import { handlerMistake } from '../../webhooks/handler-call.js';
 import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
+import { pageAnswer } from './page-answer.js';
 
 /** Options of `createOutputHandler`. */
 export interface OutputHandlerOptions {

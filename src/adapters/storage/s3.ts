@@ -3,13 +3,6 @@ import { GenError, StorageError } from '../../errors/index.js';
 import { isRedirectFailure } from '../../rules/failure-kind.js';
 import { isUnsatisfiable } from '../../rules/files.js';
 import {
-  isAbsent,
-  isTemporaryRedirect,
-  isUnknown,
-  refusesCondition,
-  type StoreAnswer,
-} from '../../rules/object-storage.js';
-import {
   callback,
   checkOptions,
   headers,
@@ -30,6 +23,7 @@ import {
   type StoredObject,
   UnconfirmedPut,
 } from './destination.js';
+import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreAnswer } from './store-answers.js';
 
 /** Credentials that sign requests to S3. */
 export interface S3Credentials {

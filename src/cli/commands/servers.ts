@@ -3,7 +3,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Command } from 'commander';
 import { toNodeHandler } from '../../adapters/node/index.js';
-import { quote } from '../../schemas/show.js';
 import {
   createWebhookHandler,
   type EventJob,
@@ -12,6 +11,7 @@ import {
 } from '../../webhooks/index.js';
 import { type OpenSession, parseNumber, parseTime, runCommand, withExamples } from '../command.js';
 import { asUsage, UsageError } from '../errors.js';
+import { quote } from '../quote.js';
 import { type CliHost, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
 

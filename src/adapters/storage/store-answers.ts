@@ -1,6 +1,6 @@
 // What the answer of an object store means for a copy. It is not the service: these are the codes of S3 and of stores like it.
-import { DownloadError, GenError, StorageError } from '../errors/index.js';
-import { failureKindOf } from './failure-kind.js';
+import { DownloadError, GenError, StorageError } from '../../errors/index.js';
+import { failureKindOf } from '../../rules/failure-kind.js';
 
 /** Statuses of a request that may succeed when it is repeated. */
 const PASSING: readonly number[] = [408, 409, 425, 429];
