@@ -110,7 +110,7 @@ export function createBudget(options: BudgetOptions): Budget {
     async release(key) {
       const { entries } = await ledger().entries();
       for (const entry of entries.filter((it) => [it.key, it.sentKey].includes(key) && countsIn(it, terms))) {
-        await ledger().record((tx) => releaseCreate(tx, entryId(entry.account, entry.key)));
+        await ledger().awaitBriefly(ledger().record((tx) => releaseCreate(tx, entryId(entry.account, entry.key))));
       }
     },
     scoped: (other) => createBudget({ ...options, scope: other }),

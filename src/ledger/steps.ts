@@ -2,7 +2,7 @@
 import { backoff } from '../rules/backoff.js';
 import { type LedgerProcess, LedgerTransaction, MissingKeys, STEP_KEYS } from '../rules/ledger-transaction.js';
 import { type Clock, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
-import { abortable, onAbort, sleep } from '../runtime/deadline.js';
+import { abortable, onAbort } from '../runtime/deadline.js';
 import { boundedStore, isSetupError, type Store, type StoredValues, updateGroup } from '../store/store.js';
 
 const GROUP = 'ledger';
@@ -128,7 +128,9 @@ export class LedgerSteps {
     const others = this.#clock.perRequest ? this.#failedWrites.filter((it) => !pending.includes(it)) : [];
     const all = [...others, ...pending];
     try {
-      await this.#persistently(() => this.#write(all));
+      // A finished program exits, whatever its store does not have: a write that nobody waits for is lost with it.
+      const isIdle = all.every(({ untilMs }) => untilMs !== undefined);
+      await this.#persistently(() => this.#write(all), isIdle);
       this.#failures = 0;
       this.#failedWrites = this.#failedWrites.filter((it) => !all.includes(it));
       const isBehind = this.#queue.length > 0 || this.#failedWrites.length > 0;
@@ -151,7 +153,6 @@ export class LedgerSteps {
     }
     this.#failures += 1;
     const pauseMs = backoff(RECORD_PAUSE, this.#failures);
-    // A finished program exits, whatever its store does not have: a write that nobody waits for is lost with it.
     const idle = { isIdle: true };
     if (this.#clock.perRequest) return void this.#clock.after(pauseMs, () => this.#writeAgain(writes), idle);
     const again = () => {
@@ -171,7 +172,7 @@ export class LedgerSteps {
   }
 
   /** Every step is idempotent by key, so a failed read or swap is retried until the store's timeout. */
-  async #persistently<T>(work: () => Promise<T>): Promise<T> {
+  async #persistently<T>(work: () => Promise<T>, isIdle = false): Promise<T> {
     const { timeoutMs = TIMEOUT_MS } = this.#store;
     const startMs = this.#clock.now();
     for (let attempt = 0; ; attempt++) {
@@ -180,7 +181,7 @@ export class LedgerSteps {
       } catch (error) {
         const pauseMs = RETRY_MS * 2 ** attempt;
         if (isSetupError(error) || this.#clock.now() + pauseMs - startMs >= timeoutMs) throw error;
-        await sleep(this.#clock, pauseMs);
+        await new Promise<void>((resolve) => this.#clock.after(pauseMs, resolve, { isIdle }));
       }
     }
   }
