@@ -29,33 +29,27 @@ describe('generateImage', () => {
     ]);
   });
 
-  it.each([undefined, 1, 2])(
-    'hands each image of a fan-out its own key when %s go into a call',
-    async (maxImagesPerCall) => {
-      const { gen, sandbox } = providerOnSandbox();
-      const ask = () =>
-        generateImage({
-          model: gen.image('svc-image-fast'),
-          prompt,
-          n: 3,
-          ...(maxImagesPerCall && { maxImagesPerCall }),
-          headers: { 'Idempotency-Key': 'order-17' },
-          providerOptions: QUICK,
-        });
-      await ask();
+  it('creates one job for each image under a key, and the same ones again', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const model = gen.image('svc-image-fast');
+    const headers = { 'Idempotency-Key': 'order-17' };
+    for (let time = 0; time < 2; time++) {
+      await generateImage({ model, prompt, n: 3, headers, providerOptions: QUICK });
       expect(sandbox.jobs).toHaveLength(3);
-      await ask();
-      expect(sandbox.jobs).toHaveLength(3);
-    },
-  );
+    }
+  });
 
-  it('pays once when the core repeats a call after a retryable error', async () => {
+  it.each([
+    ['as it is', (params: object) => params],
+    ['copied by a middleware', (params: object) => ({ ...params })],
+  ])('pays once when the core repeats a call %s after a retryable error', async (how, transform) => {
     const { gen, sandbox } = providerOnSandbox();
     let calls = 0;
     const model = wrapImageModel({
       model: gen.image('svc-image-fast'),
       middleware: {
         specificationVersion: 'v4',
+        transformParams: async ({ params }) => transform(params) as typeof params,
         async wrapGenerate({ doGenerate }) {
           const result = await doGenerate();
           if (++calls > 1) return result;
@@ -73,6 +67,17 @@ describe('generateImage', () => {
     expect(calls).toBe(2);
     expect(images).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
+    // A part of a split call that is repeated keeps its own job.
+    calls = 0;
+    const { providerMetadata } = await generateImage({
+      model,
+      prompt,
+      n: 2,
+      maxImagesPerCall: 1,
+      providerOptions: QUICK,
+    });
+    const jobs = providerMetadata.gen?.images as { jobId: string }[];
+    if (how === 'as it is') expect([new Set(jobs.map(({ jobId }) => jobId)).size, sandbox.jobs.length]).toEqual([2, 3]);
   });
 
   it('maps size and aspect ratio to a ratio of the model and warns of what the service does not take', async () => {

@@ -1,5 +1,5 @@
-// Under a key of the caller's, each output has one job, on every way in which the AI SDK's core splits a call.
-import { experimental_generateVideo as generateVideo } from 'ai';
+// Under the caller's key, each output has one job, and no file comes twice.
+import { generateImage, experimental_generateVideo as generateVideo } from 'ai';
 import type { GenProvider } from 'gen-client/ai-sdk';
 import { describe, expect, it } from 'vitest';
 import { providerOnSandbox, QUICK } from './provider-setup.js';
@@ -26,49 +26,46 @@ const WAYS: readonly (readonly [string, () => object])[] = [
   ['a webhook', webhooks],
 ];
 
-describe.each(WAYS)('with %s', (way, how) => {
-  const KEYS = [
-    [undefined, 'headers', KEY_IN_HEADERS],
-    [undefined, 'providerOptions', KEY_IN_OPTIONS],
-    // With poll and webhook, the core copies the headers: only the caller's providerOptions show that parts belong together.
-    ...(way === 'a wait of the SDK' ? ([[1, 'headers', KEY_IN_HEADERS]] as const) : []),
-    ...(way === 'a webhook' ? [] : ([[1, 'providerOptions', KEY_IN_OPTIONS]] as const)),
-  ] as const;
-  const ask = (gen: GenProvider, most: number | undefined, key: object) =>
-    generateVideo({
-      model: gen.video('svc-video-fast'),
-      prompt,
-      n: 2,
-      ...(most !== undefined && { maxVideosPerCall: most }),
-      ...key,
-      ...how(),
-    });
+describe.each(WAYS)('with %s', (_way, how) => {
+  const ask = (gen: GenProvider, key: object, more: object = {}) =>
+    generateVideo({ model: gen.video('svc-video-fast'), prompt, n: 2, ...key, ...how(), ...more });
 
-  it.each(KEYS)(
-    'two videos are two jobs, and the same two again (maxVideosPerCall %s, key in %s)',
-    async (most, _in, key) => {
-      const { gen, sandbox } = providerOnSandbox();
-      const { videos, providerMetadata } = await ask(gen, most, key);
-      expect(videos).toHaveLength(2);
-      const jobs = (providerMetadata.gen?.videos ?? []) as { jobId: string }[];
-      expect(new Set(jobs.map(({ jobId }) => jobId))).toEqual(new Set(sandbox.jobs.map(({ id }) => id)));
-      expect(sandbox.jobs).toHaveLength(2);
-      await ask(gen, most, key);
-      expect(sandbox.jobs).toHaveLength(2);
-    },
-  );
-
-  it('a call that the core splits is never paid for more often than its outputs, however often it is made', async () => {
+  it.each([
+    ['headers', KEY_IN_HEADERS],
+    ['providerOptions', KEY_IN_OPTIONS],
+  ])('two videos are two jobs, and the same two again (key in %s)', async (_in, key) => {
     const { gen, sandbox } = providerOnSandbox();
-    for (let time = 0; time < 3; time++) {
-      const error = await ask(gen, 1, KEY_IN_OPTIONS).then(() => undefined, String);
-      // What is refused names the job that is paid for.
-      if (error !== undefined) expect(error).toContain(`(job ${sandbox.jobs[0]?.id})`);
-    }
-    expect(sandbox.jobs.length).toBeLessThanOrEqual(2);
+    const { videos, providerMetadata } = await ask(gen, key);
+    expect(videos).toHaveLength(2);
+    const jobs = (providerMetadata.gen?.videos ?? []) as { jobId: string }[];
+    expect(new Set(jobs.map(({ jobId }) => jobId))).toEqual(new Set(sandbox.jobs.map(({ id }) => id)));
+    expect(sandbox.jobs).toHaveLength(2);
+    await ask(gen, key);
+    expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('a request that comes twice while its job runs makes one job', async () => {
+  it.each([
+    ['headers', KEY_IN_HEADERS],
+    ['providerOptions', KEY_IN_OPTIONS],
+  ])('a call that the core splits is rejected before anything is paid (key in %s)', async (_in, key) => {
+    const { gen, sandbox } = providerOnSandbox();
+    const error = await ask(gen, key, { maxVideosPerCall: 1 }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
+    expect(String(error)).toContain('Leave out maxVideosPerCall');
+    expect(sandbox.requests).toEqual([]);
+    // Nothing of it is left: the corrected call creates both.
+    expect((await ask(gen, key)).videos).toHaveLength(2);
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
+  it('a call that the core splits has different videos without a key', async () => {
+    const { gen, sandbox } = providerOnSandbox();
+    const { videos } = await ask(gen, { providerOptions: QUICK }, { maxVideosPerCall: 1 });
+    expect(videos).toHaveLength(2);
+    expect(sandbox.jobs).toHaveLength(2);
+  });
+
+  it('a request that comes twice while its job runs creates one job', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 100 });
     const ask = () => generateVideo({ model: gen.video('svc-video-fast'), prompt, ...KEY_IN_HEADERS, ...how() });
     const first = ask();
@@ -76,4 +73,12 @@ describe.each(WAYS)('with %s', (way, how) => {
     await Promise.all([first, ask()]);
     expect(sandbox.jobs).toHaveLength(1);
   });
+});
+
+it('images that the core splits under one key are rejected before anything is paid', async () => {
+  const { gen, sandbox } = providerOnSandbox();
+  const model = gen.image('svc-image-fast');
+  const asked = generateImage({ model, prompt, n: 2, maxImagesPerCall: 1, ...KEY_IN_OPTIONS });
+  await expect(asked).rejects.toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
+  expect(sandbox.requests).toEqual([]);
 });

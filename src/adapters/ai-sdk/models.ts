@@ -103,8 +103,7 @@ class GenImageModel implements ImageModelV4 {
 
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
     const image = prepareImage(this.modelId, call);
-    return this.#withKeys({ ...call, shared: call.headers }, image.own.idempotencyKey, async (keys) => {
-      const client = await this.#source.client();
+    return this.#withKeys({ call, ownKey: image.own.idempotencyKey }, this.#source.client, async (client, keys) => {
       const { done, metadata, ...result } = await makeOutputs(client, 'image', { call, keys, ...image });
       return {
         ...result,
@@ -129,6 +128,10 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
   readonly #source: ModelSource;
   readonly #outputKeys = createOutputKeys();
+  /** The core calls `handleWebhookOption` for all parts of a call at the same time, and starts them one after the other. */
+  readonly #webhookCalls = new WeakMap<object, { parts: number }>();
+  /** The webhook URLs of parts that have not started. */
+  readonly #partUrls: string[] = [];
 
   constructor(source: ModelSource, modelId: string) {
     this.#source = source;
@@ -144,7 +147,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
-    return this.#withKeys(call, 'headers', async (client, video) => {
+    return this.#withKeys(call, async (client, video) => {
       const { done, metadata, ...result } = await makeOutputs(client, 'video', video);
       return {
         ...result,
@@ -156,7 +159,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
-    return this.#withKeys(call, 'providerOptions', (client, video) => {
+    return this.#withKeys(call, (client, video) => {
       refuseWaitingOptions(video.own);
       return startJobs(client, this.modelId, video);
     });
@@ -167,23 +170,22 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   }
 
   async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
+    const call = this.#webhookCalls.get(webhook) ?? { parts: 0 };
+    call.parts++;
+    this.#webhookCalls.set(webhook, call);
+    // Another call may have the same function.
+    queueMicrotask(() => this.#webhookCalls.delete(webhook));
     const { url, received } = await webhook();
+    if (call.parts > 1) this.#partUrls.push(url);
     return { webhookUrl: url, received };
   }
 
-  /** `sharing` names the object that the parts of one call have in common. */
-  async #withKeys<T>(
-    call: VideoCall,
-    sharing: 'headers' | 'providerOptions',
-    run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>,
-  ): Promise<T> {
+  async #withKeys<T>(call: VideoCall, run: (client: GenClient, video: KeyedCall<VideoCall>) => Promise<T>): Promise<T> {
+    const part = call.webhookUrl === undefined ? -1 : this.#partUrls.indexOf(call.webhookUrl);
+    if (part >= 0) this.#partUrls.splice(part, 1);
     const video = prepareVideo(this.modelId, call);
-    const ownKey = video.own.idempotencyKey;
-    // A program may pass one object of settings to many calls, but not one that contains the key of an order.
-    const shared = sharing === 'headers' ? call.headers : ownKey === undefined ? undefined : call.providerOptions;
-    return this.#outputKeys({ headers: call.headers, n: call.n, shared }, ownKey, async (keys) =>
-      run(await this.#source.client(), { call, keys, ...video }),
-    );
+    const asked = { call, ownKey: video.own.idempotencyKey, isPart: part >= 0 };
+    return this.#outputKeys(asked, this.#source.client, (client, keys) => run(client, { call, keys, ...video }));
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ImageModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider';
 import type { GenClient } from '../../client/client.js';
 import type { CreateOptions } from '../../client/create-options.js';
-import { APIError, DownloadError, GenError, JobError, WaitTimeoutError } from '../../errors/index.js';
+import { APIError, DownloadError, GenError, JobError, PreflightError, WaitTimeoutError } from '../../errors/index.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { CompletedJob, CreatedJob, Job } from '../../schemas/job.js';
 import type { PreparedCall, VideoCall } from './settings.js';
@@ -175,40 +175,66 @@ export function responseMetadata(modelId: string): { timestamp: Date; modelId: s
   return { timestamp: new Date(systemClock.now()), modelId, headers: undefined };
 }
 
-/** The calls that share a headers object, and how many of them run. */
-interface CallGroup {
-  readonly base: string;
-  inFlight: number;
-}
-
 type CallHeaders = Record<string, string | undefined> | undefined;
 
+/** What the keys of a call depend on. */
+interface CallOfCore {
+  readonly n: number;
+  readonly headers?: CallHeaders;
+}
+
+/** Calls that start at the same time. */
+interface Start {
+  calls: number;
+}
+
+/** A key that the core generated for `doStart`. Each part of a call has its own. */
+const CORE_KEY = /^aisdk_/;
+
 /**
- * Gives each output its own key, and a repeated call the same keys.
- *
- * The core splits a call into parts that run side by side, and repeats a failed part. All parts of a `doGenerate` share one
- * headers object. For `doStart` the core copies the headers, but passes on the caller's `providerOptions`. So calls that
- * share the object and overlap are parts and get different keys. A later one is a repeat and gets the first one's.
+ * Chooses a key for each output. The core splits a call for `maxVideosPerCall` into parts that share the caller's key, and
+ * starts them at the same time. No part knows its number, so they would all get one job: they are rejected before anything is
+ * sent. Without a key of the caller, the core repeats a failed `doGenerate` with the same objects, which then get the same keys.
  */
 export function createOutputKeys() {
-  const groups = new WeakMap<object, CallGroup>();
-  /** Runs one call with its keys. They are chosen before anything is awaited, because parts arrive together. */
+  const starts = new Map<unknown, Start>();
+  const generated = new WeakMap<object, string>();
   return async <T>(
-    { headers, n, shared }: { readonly headers?: CallHeaders; readonly n: number; readonly shared: object | undefined },
-    ownKey: string | undefined,
-    run: (keys: readonly string[]) => Promise<T>,
+    {
+      call,
+      ownKey,
+      isPart = false,
+    }: { readonly call: CallOfCore; readonly ownKey: string | undefined; readonly isPart?: boolean },
+    client: () => Promise<GenClient>,
+    run: (client: GenClient, keys: readonly string[]) => Promise<T>,
   ): Promise<T> => {
-    const known = shared && groups.get(shared);
-    const group = known ?? { base: ownKey ?? keyFromHeaders(headers) ?? systemRandom.uuid(), inFlight: 0 };
-    if (shared) groups.set(shared, group);
-    const part = group.inFlight++;
-    const prefix = part === 0 ? group.base : `${group.base}:part-${part + 1}`;
-    try {
-      return await run(Array.from({ length: n }, (_, at) => (at === 0 ? prefix : `${prefix}:${at + 1}`)));
-    } finally {
-      group.inFlight--;
-    }
+    const { n, headers = call } = call;
+    const chosen = ownKey ?? keyFromHeaders(call.headers);
+    const together = starts.get(chosen ?? headers);
+    const start = together ?? { calls: 0 };
+    starts.set(chosen ?? headers, start);
+    start.calls++;
+    // A middleware may copy the call, but not its headers.
+    const repeated = generated.get(call) ?? (together ? undefined : generated.get(headers));
+    const key = chosen ?? repeated ?? systemRandom.uuid();
+    for (const object of [call, headers]) if (!generated.has(object)) generated.set(object, key);
+    // All parts have arrived when this resolves.
+    const opened = await client().finally(() => starts.delete(chosen ?? headers));
+    const isSplit = start.calls > 1 || (isPart && !CORE_KEY.test(key));
+    if (chosen !== undefined && isSplit) throw splitError(key);
+    return run(
+      opened,
+      Array.from({ length: n }, (_, at) => (at === 0 ? key : `${key}:${at + 1}`)),
+    );
   };
+}
+
+function splitError(key: string): PreflightError {
+  const fix = 'Leave out maxVideosPerCall and maxImagesPerCall: one call creates all n outputs.';
+  return new PreflightError(
+    `idempotencyKey: several calls under "${key}" started at the same time, so none was sent. ${fix}`,
+    { code: 'idempotency_key_reused', param: 'idempotencyKey' },
+  );
 }
 
 /** The `Idempotency-Key` among the headers, whatever its case. */
