@@ -49,7 +49,7 @@ else
           GEN_WEBHOOK_SECRET: service.sandbox.webhookSecret,
           URL: originOf(version, port),
         },
-        durableObjects: { ACCOUNT: 'GenAccount' },
+        durableObjects: { ACCOUNT: { className: 'GenAccount', useSQLite: true } },
         durableObjectsPersist: join(folder, 'objects'),
         workflows: { VIDEOS: { name: 'videos', className: 'Video' } },
         workflowsPersist: join(folder, 'workflows'),

@@ -39,6 +39,7 @@ else
         });
       });
       return {
+        storesInputs: true,
         deploy: program.deploy,
         async start(order, prompt) {
           const { runId } = await jsonAt(`${origin}/?order=${order}`, { method: 'POST', body: prompt });
