@@ -23,6 +23,10 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   },
   kills: { about: 'simulated crashes at every pause of a create', file: 'test/worlds/kills.test.ts' },
   file: { about: 'processes that share a file store and are killed', file: 'test/store/shared-file.test.ts' },
+  money: {
+    about: 'processes on one Redis that are killed, stopped for 45 s, and cut off for 20 s with 600 calls in flight',
+    file: 'test/redis/money.test.ts',
+  },
   storage: {
     about: 'copies through faults of the service and the store ([copies] [seed])',
     file: 'test/storage/campaign.ts',

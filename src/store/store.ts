@@ -24,7 +24,9 @@ export interface StoreGroup {
 
 /** Maximum delay after the first lost swap. It doubles with each further loss, up to the second number. */
 const LOST_SWAP_MS = 32;
-const MOST_LOST_SWAP_MS = 250;
+const MAX_LOST_SWAP_MS = 250;
+/** Lost swaps after which the store counts as unavailable: about a minute. In honest use, another process soon pauses. */
+const MAX_LOST_SWAPS = 400;
 
 /**
  * Reads the keys, runs the rule, and swaps. Retries from the read if another process wrote first, so the rule must be
@@ -50,20 +52,19 @@ export async function updateGroup<T>(
     const seen = await bounded.read(group, keys);
     // Another version shows that another process was faster. The same one shows that the store rejects the swap.
     if (seen.version !== version) sinceMs = readMs;
-    else if (readMs - sinceMs >= timeoutMs) throw rejectedSwaps(timeoutMs);
+    else if (readMs - sinceMs >= timeoutMs) {
+      throw new ConnectionError(
+        `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data`,
+      );
+    }
+    if (lost === MAX_LOST_SWAPS) throw new ConnectionError(`The store rejected ${lost} writes in a row`);
     version = seen.version;
     const { changes, result } = rule(seen, askedMs);
     if (Object.keys(changes).length === 0) return result;
     if (await bounded.write(group, seen.version, changes)) return result;
-    const mostMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MOST_LOST_SWAP_MS);
+    const mostMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MAX_LOST_SWAP_MS);
     await sleep(time, 1 + random.next() * mostMs, signal);
   }
-}
-
-function rejectedSwaps(timeoutMs: number): ConnectionError {
-  return new ConnectionError(
-    `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data. Check that its write compares the version.`,
-  );
 }
 
 const TIMEOUT_MS = 2_000;

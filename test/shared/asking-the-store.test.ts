@@ -105,4 +105,22 @@ describe('an update', () => {
     const aborted = updateGroup(where, [], () => ({ changes: {}, result: 1 }), stop.signal);
     expect(await errorOf(aborted)).toBe(stop.signal.reason);
   });
+
+  it('ends although every swap is lost and the version changes each time', async () => {
+    const clock = virtualClock();
+    let version = 0;
+    const store = onClock(clock, {
+      read: async () => ({ version: String(version++), nowMs: 0, values: {} }),
+      write: async () => false,
+    });
+    const update = updateGroup({ store, group: 'g', clock, random }, ['k'], () => ({
+      changes: { k: null },
+      result: 1,
+    }));
+    const failed = errorOf(update);
+    const sinceMs = clock.now();
+    await clock.until(failed);
+    expect(await failed).toBeInstanceOf(ConnectionError);
+    expect(clock.now() - sinceMs).toBeGreaterThan(30_000);
+  });
 });

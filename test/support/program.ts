@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,8 +20,14 @@ export async function bundleProgram(program: URL, more: BuildOptions = {}) {
     ...more,
   });
   return {
-    start: (args: readonly unknown[], env: Readonly<Record<string, string>> = {}): ChildProcess =>
-      fork(outfile, args.map(String), { env: { ...process.env, ...env }, execArgv: [] }),
+    start: (
+      args: readonly unknown[],
+      env: Readonly<Record<string, string>> = {},
+      stdio: StdioOptions = 'inherit',
+    ): ChildProcess => {
+      const more = stdio === 'inherit' ? {} : { stdio };
+      return fork(outfile, args.map(String), { env: { ...process.env, ...env }, execArgv: [], ...more });
+    },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
