@@ -1,0 +1,115 @@
+// Addresses: base URLs, IDs, and redirects as users, consoles, and proxies write them. Each row: where it was seen, the input, the
+// right value.
+import { describe, expect, it } from 'vitest';
+import { GenClient, GenError } from '../../../src/index.js';
+import { freshKey, json, rejection } from '../../transport/support.js';
+
+/** The URL that a poll of a job goes to. */
+async function urlOf(baseUrl: string, id = 'job_1'): Promise<string> {
+  let url = '';
+  const fetch = async (input: RequestInfo | URL) => {
+    url = input instanceof Request ? input.url : String(input);
+    return json({ success: true, data: { job: { id, status: 'queued' } } });
+  };
+  await new GenClient({ apiKey: freshKey(), baseUrl, fetch }).jobs.get(id);
+  return url;
+}
+
+describe('a base URL', () => {
+  it.each<[source: string, baseUrl: string, url: string]>([
+    ['openai-node: an origin', 'https://gen.test', 'https://gen.test/v1/jobs/job_1'],
+    ['openai-node: a trailing slash', 'https://gen.test/', 'https://gen.test/v1/jobs/job_1'],
+    ['ky: a path prefix', 'https://gen.test/api', 'https://gen.test/api/v1/jobs/job_1'],
+    ['ky: a path prefix with a slash', 'https://gen.test/api/', 'https://gen.test/api/v1/jobs/job_1'],
+    ['a gateway: several segments', 'https://gen.test/a/b/c/', 'https://gen.test/a/b/c/v1/jobs/job_1'],
+    ['a gateway: an encoded segment stays encoded', 'https://gen.test/a%2Fb', 'https://gen.test/a%2Fb/v1/jobs/job_1'],
+    ['a container: a name and a port', 'http://gen:8080', 'http://gen:8080/v1/jobs/job_1'],
+    ['IPv6', 'http://[::1]:4010', 'http://[::1]:4010/v1/jobs/job_1'],
+    ['the default port', 'https://gen.test:443', 'https://gen.test/v1/jobs/job_1'],
+    ['a host in upper case', 'https://GEN.TEST', 'https://gen.test/v1/jobs/job_1'],
+    ['an international host', 'https://bücher.test', 'https://xn--bcher-kva.test/v1/jobs/job_1'],
+  ])('%s', async (_source, baseUrl, url) => {
+    expect(await urlOf(baseUrl)).toBe(url);
+  });
+
+  it.each<[source: string, baseUrl: string]>([
+    ['openai-node: without a scheme', 'gen.test'],
+    ['a port without a scheme', 'localhost:4010'],
+    ['stripe-node: another scheme', 'ftp://gen.test'],
+    ['a relative path', '/api'],
+    ['a query', 'https://gen.test?region=eu'],
+    ['a fragment', 'https://gen.test/#v1'],
+    ['a user and a password, which fetch refuses', 'https://user:secret@gen.test'],
+    ['an empty string', ''],
+    ['white space', '  '],
+    ['a shell that did not expand a variable', '$GEN_BASE_URL'],
+    ['quotes of a .env file', '"https://gen.test"'],
+  ])('or an error that names it: %s', async (_source, baseUrl) => {
+    const create = () => new GenClient({ apiKey: freshKey(), baseUrl });
+    expect(create).toThrow(GenError);
+    expect(create).toThrow(/baseUrl/);
+    expect(create).not.toThrow(/secret/);
+  });
+});
+
+describe('an ID stays one segment of the path', () => {
+  it.each<[source: string, id: string, segment: string]>([
+    ['openai-node: a slash', 'a/b', 'a%2Fb'],
+    ['openai-node: dots and a slash', '../keys', '..%2Fkeys'],
+    ['openai-node: an encoded slash', 'a%2Fb', 'a%252Fb'],
+    ['stripe-node: a space', 'a b', 'a%20b'],
+    ['a question mark', 'a?b=c', 'a%3Fb%3Dc'],
+    ['a number sign', 'a#b', 'a%23b'],
+    ['a backslash', 'a\\b', 'a%5Cb'],
+    ['a line break', 'a\nb', 'a%0Ab'],
+    ['a null character', 'a\0b', 'a%00b'],
+    ['letters beyond ASCII', 'füchse', 'f%C3%BCchse'],
+    ['an emoji', '🦊', '%F0%9F%A6%8A'],
+    ['three dots, which are a name', '...', '...'],
+  ])('%s', async (_source, id, segment) => {
+    expect(await urlOf('https://gen.test', id)).toBe(`https://gen.test/v1/jobs/${segment}`);
+  });
+
+  it.each<[source: string, id: unknown]>([
+    ['openai-node: a dot', '.'],
+    ['openai-node: two dots', '..'],
+    ['openai-node: an empty string', ''],
+    ['half of a surrogate pair', '\ud83e'],
+    ['undefined of a missing row', undefined],
+    ['null of a database', null],
+    ['a number', 17],
+    ['a forgotten await', Promise.resolve('job_1')],
+  ])('or nothing is sent: %s', async (_source, id) => {
+    const client = new GenClient({
+      apiKey: freshKey(),
+      baseUrl: 'https://gen.test',
+      fetch: () => Promise.reject(new Error('sent')),
+    });
+    const error = await rejection(client.jobs.get(id as string));
+    expect(error).toBeInstanceOf(GenError);
+    expect(String(error)).not.toContain('sent');
+  });
+});
+
+describe('a redirect of a call is an error: the key goes to no other place, and a create is sent once', () => {
+  it.each<[source: string, status: number, location: string]>([
+    ['fetch: http to https', 301, 'https://gen.test/v1/videos'],
+    ['fetch: a login page of a proxy', 302, 'https://login.test/?next=/v1/videos'],
+    ['fetch: a POST that becomes a GET', 303, '/v1/jobs'],
+    ['fetch: the same method elsewhere', 307, 'https://other.test/v1/videos'],
+    ['a moved API', 308, '/v2/videos'],
+    ['another scheme', 302, 'gen://videos'],
+  ])('%s (%i)', async (_source, status, location) => {
+    const seen: string[] = [];
+    const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
+      const request = new Request(input, init);
+      seen.push(`${request.method} ${request.url} ${request.redirect}`);
+      return new Response(null, { status, headers: { location } });
+    };
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: 'http://gen.test', fetch, maxRetries: 2 });
+    const error = await rejection(client.videos.create({ prompt: 'a fox' }));
+    expect(error).toBeInstanceOf(GenError);
+    expect(String(error)).toMatch(/redirect/i);
+    expect(seen).toEqual(['POST http://gen.test/v1/videos manual']);
+  });
+});
