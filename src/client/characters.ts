@@ -3,7 +3,7 @@ import { checkRegistration } from '../rules/preflight.js';
 import type { Character, CharacterList, CharacterParams, RegisterCharacterParams } from '../schemas/character.js';
 import type { Fields } from '../schemas/envelope.js';
 import type { CreatedJob } from '../schemas/job.js';
-import type { CallResult } from '../transport/transport.js';
+import type { RequestPromise } from '../transport/transport.js';
 import { createNamespace, sendCreate } from './create.js';
 import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create-options.js';
 import { decodeCharacter, decodeFields, decodeList, type JobMaker, path } from './endpoint.js';
@@ -17,14 +17,14 @@ export interface Characters {
    * @example
    * const ann = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });
    */
-  register<Call>(params: RegisterCharacterParams, options?: CreateCallOptions): CallResult<Character, Call>;
+  register(params: RegisterCharacterParams, options?: CreateCallOptions): RequestPromise<Character>;
 
   /**
    * Starts a one-off character-reference image (prompt mode). Resolves as soon as the service has accepted it. Throws a
    * PreflightError before the call when the documented rules refuse the params, and an APIError when the service refuses
    * them.
    */
-  create<Call>(params: CharacterParams, options?: CreateCallOptions): CallResult<CreatedJob, Call>;
+  create(params: CharacterParams, options?: CreateCallOptions): RequestPromise<CreatedJob>;
 
   /**
    * Starts a one-off character-reference image and waits until its file is there. Throws what `create` throws, a JobError
@@ -36,13 +36,13 @@ export interface Characters {
   ): Promise<FinalJob<Throws>>;
 
   /** The account's characters, as the service gives them. */
-  list<Call>(options?: RequestOptions): CallResult<CharacterList, Call>;
+  list(options?: RequestOptions): RequestPromise<CharacterList>;
 
   /** One character by id or slug. Throws a NotFoundError for an unknown one. */
-  get<Call>(id: string, options?: RequestOptions): CallResult<Character, Call>;
+  get(id: string, options?: RequestOptions): RequestPromise<Character>;
 
   /** Deletes a character by id or slug. Resolves with what the service answers. Throws a NotFoundError for an unknown one. */
-  delete<Call>(id: string, options?: RequestOptions): CallResult<Fields, Call>;
+  delete(id: string, options?: RequestOptions): RequestPromise<Fields>;
 }
 
 const CHARACTERS = '/v1/characters';

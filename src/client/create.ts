@@ -11,7 +11,7 @@ import type {
   VideoEditParams,
   VideoParams,
 } from '../schemas/video-params.js';
-import type { CallResult, JsonRequest, RequestPromise } from '../transport/transport.js';
+import type { JsonRequest, RequestPromise } from '../transport/transport.js';
 import { CREATE_CALL_OPTIONS, type CreateCallOptions, type CreateOptionsOf, type FinalJob } from './create-options.js';
 import { createRequest, filesInBody, type JobMaker, leaveFiles } from './endpoint.js';
 import { runJob } from './run-job.js';
@@ -74,7 +74,7 @@ export interface Images {
   create<M extends ImageModel | OpenString, P extends ImageParams>(
     params: CheckedImageParams<M, P>,
     options?: CreateCallOptions,
-  ): CallResult<CreatedJob, P>;
+  ): RequestPromise<CreatedJob>;
 
   /**
    * Starts an image job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
@@ -106,7 +106,7 @@ export interface Videos {
   create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
     params: CheckedVideoParams<M, P>,
     options?: CreateCallOptions,
-  ): CallResult<CreatedJob, P>;
+  ): RequestPromise<CreatedJob>;
 
   /**
    * Starts a video job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
@@ -136,7 +136,7 @@ export interface VideoEdits {
   create<M extends EditModel | OpenString, P extends VideoEditParams>(
     params: CheckedVideoEditParams<M, P>,
     options?: CreateCallOptions,
-  ): CallResult<CreatedJob, P>;
+  ): RequestPromise<CreatedJob>;
 
   /**
    * Starts an edit and waits until its file is there. Throws what `create` throws, a JobError when the job does not
