@@ -5,7 +5,7 @@ import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../rules
 import type { Character } from '../schemas/character.js';
 import { type Fields, isFields, isText, listIn, recordIn, unwrap } from '../schemas/envelope.js';
 import { type CreatedJob, type Job, type JobCall, warningsIn } from '../schemas/job.js';
-import type { DecodeContext, JsonRequest, Query, ShownJob, Transport } from '../transport/transport.js';
+import type { DecodeContext, JobSnapshot, JsonRequest, Query, Transport } from '../transport/transport.js';
 import { type BodyFiles, filesIn } from '../uploading/body-files.js';
 import type { UploadSteps } from '../uploading/upload.js';
 import type { JobWaits } from '../waiting/job-waits.js';
@@ -168,10 +168,10 @@ export function createRequest(call: JobCall, body: unknown): JsonRequest<Created
       idempotencyKey: context.idempotencyKey ?? '',
     };
   };
-  return { ...ROUTES[call], name: `${call}.create`, call, method: 'POST', creates: true, shows, body, decode };
+  return { ...ROUTES[call], name: `${call}.create`, call, method: 'POST', creates: true, extractJob, body, decode };
 }
 
-function shows({ job, quoted_token_cost, balance_tokens, warnings }: CreatedJob): ShownJob {
+function extractJob({ job, quoted_token_cost, balance_tokens, warnings }: CreatedJob): JobSnapshot {
   return { job, quotedTokens: quoted_token_cost, balanceTokens: balance_tokens, warnings };
 }
 

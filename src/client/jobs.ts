@@ -116,7 +116,7 @@ function readOf(id: string): JsonRequest<Job> {
     method: 'GET',
     path: path`/v1/jobs/${id}`,
     limit: 'jobs.get',
-    shows: (job) => ({ job }),
+    extractJob: (job) => ({ job }),
     decode(body, context) {
       const job = decodeJob(body, context);
       if (job.id !== id) throw otherJob(context);

@@ -20,11 +20,12 @@ import { isFields } from '../schemas/envelope.js';
 import { type JobCall, tokensIn } from '../schemas/job.js';
 import type { ClientAccount } from '../store/account.js';
 import { isSetupError } from '../store/store.js';
-import { type Call, type Core, type CreateRecord, detachedCall, detailsOf, type Layer } from '../transport/call.js';
+import type { Call, Core, CreateRecord, Layer } from '../transport/call.js';
+import { detachedCall, detailsOf, snapshotIn } from '../transport/call.js';
 import type { LedgerCreate } from '../transport/create-run.js';
 import { chargedTokensOf } from '../transport/job-log.js';
 import { digestOfCreate, reuseError } from '../transport/layers/used-keys.js';
-import type { ShownJob } from '../transport/transport.js';
+import type { JobSnapshot } from '../transport/transport.js';
 import { type ClientHome, countingOf, noRoomError } from './counting-budget.js';
 import { recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
@@ -42,16 +43,15 @@ interface RecordedCreate {
  * budget can't cover, and a key that was used with other params.
  */
 export const ledgerLayer: Layer = async (call, next) => {
-  const namespace = call.kind.type === 'json' ? call.kind.request.call : undefined;
-  if (!namespace || call.kind.type !== 'json') return next(call);
+  const { run, call: namespace } = call.request;
+  if (!namespace) return next(call);
   const targets = targetsOf(call);
   if (targets.length === 0) return next(call);
   // A key function may return the key of another account for each call.
   const account = await call.core.account();
-  const origin = { account, namespace, digest: digestOfCreate(call, namespace) };
+  const origin = { account, namespace, digest: digestOfCreate(call) };
   const creates = await reserveAll(call, targets, origin);
   call.sent.records = creates.map(({ ledger }) => recordsOf(ledger));
-  const { run, shows } = call.kind.request;
   const record = createRecord(creates);
   const failed = (error: unknown) => {
     const outcome = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
@@ -62,8 +62,8 @@ export const ledgerLayer: Layer = async (call, next) => {
     const answer = await next({ ...call, record });
     const { decoded } = answer;
     // Not the documented shape: a job may have been created.
-    const shown = 'failure' in decoded ? undefined : shows?.(decoded.data);
-    if (shown) await recordAccepted(call, { creates, sentKey: record.sentKey }, shown);
+    const snapshot = snapshotIn(call, answer);
+    if (snapshot) await recordAccepted(call, { creates, sentKey: record.sentKey }, snapshot);
     else await failed('failure' in decoded ? decoded.failure : undefined);
     return answer;
   } catch (error) {
@@ -186,7 +186,7 @@ async function reserveAll(
   targets: readonly Target[],
   origin: CreateOrigin,
 ): Promise<readonly RecordedCreate[]> {
-  const isResumed = call.kind.type === 'json' && call.kind.request.run?.isResumed;
+  const isResumed = call.request.run?.isResumed;
   const creates: RecordedCreate[] = [];
   try {
     for (const target of targets) creates.push(await reserveIn(call, target, origin));
@@ -204,7 +204,7 @@ async function reserveIn(
   { ledger, budgets }: Target,
   origin: CreateOrigin,
 ): Promise<RecordedCreate> {
-  const run = call.kind.type === 'json' ? call.kind.request.run : undefined;
+  const { run } = call.request;
   const known = run?.opened.find((it) => it.records === recordsOf(ledger));
   const fields = entryOf(call, budgets, origin);
   const owner = known?.owner ?? ledger.startCall();
@@ -249,8 +249,8 @@ function reportWait({ core, trace, limit }: Call<unknown>): ((before: number) =>
 /** The entry of a create, before anything is uploaded. */
 function entryOf(call: Call<unknown>, budgets: readonly Budget[], origin: CreateOrigin): OpenCreate {
   const { account, namespace, digest } = origin;
-  const { core, kind, body, label, idempotencyKey: sentKey = '' } = call;
-  const run = kind.type === 'json' ? kind.request.run : undefined;
+  const { core, body, label, idempotencyKey: sentKey = '' } = call;
+  const { run } = call.request;
   const { job, priceClass, isFixed: hasFixedPrice } = priceOf(namespace, body);
   const learned = hasFixedPrice ? core.jobs.priceOf(job, account) : undefined;
   const estimates = budgets.map((it) => countingOf(it).estimate(job));
@@ -311,7 +311,7 @@ async function markSent(
 async function recordAccepted(
   call: Call<unknown>,
   { creates, sentKey }: { readonly creates: readonly RecordedCreate[]; readonly sentKey: string | undefined },
-  { job, quotedTokens, balanceTokens }: ShownJob,
+  { job, quotedTokens, balanceTokens }: JobSnapshot,
 ): Promise<void> {
   const { core, options, idempotencyKey, signal } = call;
   for (const budget of new Set([core.config.budget, options.budget])) {

@@ -25,8 +25,8 @@ interface Read {
 
 /** The answer of a call, from the response to one attempt. Throws the APIError of a refusal. */
 export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: Response): Promise<Answer<T>> {
-  const { kind, turn, idempotencyKey } = call;
-  const meta = { requestId: shownRequestId(response, attempt.secret), attempts: turn.number, idempotencyKey };
+  const { kind, attemptNumber: attempts, idempotencyKey } = call;
+  const meta = { requestId: shownRequestId(response, attempt.secret), attempts, idempotencyKey };
   if (kind.type === 'json') {
     const { text, decoded } = await readJson(call, kind.request, attempt, response);
     return { ...meta, response, text, decoded };
@@ -51,7 +51,7 @@ export function shownRequestId({ headers }: Response, secret: string | undefined
 async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Attempt, response: Response) {
   const { text, whole } = await readWhole(attempt, response).catch((error: unknown) => {
     // The attempt before has done it, and its response was lost.
-    if (call.turn.failures > 0 && response.status === request.statusWhenDone) return { text: '', whole: true };
+    if (call.failures > 0 && response.status === request.statusWhenDone) return { text: '', whole: true };
     throw error;
   });
   attempt.deadline.end();
@@ -68,7 +68,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
           method: call.method,
           url: call.url,
           idempotencyKey: call.idempotencyKey,
-          attempts: call.turn.number,
+          attempts: call.attemptNumber,
         }),
       },
     };

@@ -17,11 +17,11 @@ import type { Credentials } from './credentials.js';
 import type { Channels, Hooks, RequestEvent, RequestTrace } from './events.js';
 import { idempotencyKeyOf } from './idempotency.js';
 import type {
+  JobSnapshot,
   JsonRequest,
   Query,
   RequestPath,
   ResponseMeta,
-  ShownJob,
   StreamRequest,
   TransferRequest,
 } from './transport.js';
@@ -64,7 +64,7 @@ export interface Http {
 export interface JobReporter {
   /** A create is in flight until the promise settles. */
   creating(create: Promise<unknown>): void;
-  seen(call: Call<unknown>, shown: ShownJob): Promise<void>;
+  seen(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
   /** A webhook says that a job has ended. A ledger believes a verified one alone. */
   announced(job: Job, isVerified: boolean): void;
   /** The file of a job is in a store of the caller's. */
@@ -144,12 +144,21 @@ export interface Call<T> {
   readonly options: RequestOptions;
   readonly label: string | undefined;
   readonly kind: CallRequest<T>;
+  /** The request of a JSON call. Empty for a stream or a transfer. */
+  readonly request: Partial<JsonRequest<T>>;
   /** The body of a JSON call. The caller may change it once the call waits. */
   readonly body: unknown;
   readonly json: string | undefined;
   /** What the listeners are passed about the call; undefined without a listener. */
   readonly trace: RequestTrace | undefined;
-  readonly turn: Turn;
+  /** 1 for the first attempt; 0 before it. */
+  readonly attemptNumber: number;
+  /** Failed attempts before this one. A 429 that is waited out doesn't count. */
+  readonly failures: number;
+  /** The slot of this attempt in the call's rate limit. */
+  readonly slot?: Slot | undefined;
+  /** The API key of this attempt, if it was needed earlier to determine the account. */
+  readonly secret?: string | undefined;
   /** The create in the ledger, for the layers below the ledger's. */
   readonly record?: CreateRecord | undefined;
   /** Whether a request of the call may have made a job, for the layers above. */
@@ -166,18 +175,6 @@ export type CallRequest<T> =
   | { readonly type: 'json'; readonly request: JsonRequest<T> }
   | { readonly type: 'stream'; readonly request: StreamRequest<unknown>; readonly read: (response: Response) => T }
   | { readonly type: 'transfer'; readonly request: TransferRequest; readonly read: (response: Response) => T };
-
-export interface Turn {
-  /** The number of the attempt; 0 before the first. */
-  readonly number: number;
-  /** Failed attempts before this one. Waiting out a 429 is not a failure. */
-  readonly failures: number;
-  /** What the attempt before this one failed with, a 429 included. */
-  readonly error?: Error | undefined;
-  readonly slot?: Slot | undefined;
-  /** The key of this attempt, where it had to be asked for before it was known whose limits count. */
-  readonly secret?: string | undefined;
-}
 
 export interface Slot {
   /** What the attempt came to so far. */
@@ -239,7 +236,6 @@ export function detachedCall(options: RequestOptions): DetachedCall | undefined 
 
 const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
 const NO_OPTIONS: RequestOptions = Object.freeze({});
-const FIRST_TURN: Turn = { number: 0, failures: 0 };
 
 /** Joins a request with the options of the call and of the client. Throws a GenError for a bad option. */
 export function createCall<T>(core: Core, kind: CallRequest<T>, options: RequestOptions = NO_OPTIONS): Call<T> {
@@ -283,10 +279,12 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
     options,
     label: 'label' in options && typeof options.label === 'string' ? options.label : undefined,
     kind,
+    request: json ?? {},
     body: json?.body,
     json: undefined,
     trace: undefined,
-    turn: FIRST_TURN,
+    attemptNumber: 0,
+    failures: 0,
     sent: { mayHaveArrived: false },
   };
 }
@@ -316,11 +314,23 @@ function requestPath(given: RequestPath): string {
   throw new GenError(`path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`);
 }
 
-export function requestEvent({ method, path, limit, idempotencyKey, trace, turn }: Call<unknown>): RequestEvent {
+export function requestEvent({
+  method,
+  path,
+  limit,
+  idempotencyKey,
+  trace,
+  attemptNumber: attempt,
+}: Call<unknown>): RequestEvent {
   const { callId = '', limitWaitMs = 0 } = trace ?? {};
-  return { callId, method, path, limit, attempt: turn.number, limitWaitMs, idempotencyKey };
+  return { callId, method, path, limit, attempt, limitWaitMs, idempotencyKey };
 }
 
-export function detailsOf({ method, url, idempotencyKey, turn }: Call<unknown>) {
-  return { method, url, idempotencyKey, attempts: turn.number };
+/** Returns the job in a response, if the call returns one. */
+export function snapshotIn<T>({ request }: Call<T>, { decoded }: Answer<T>): JobSnapshot | undefined {
+  return 'failure' in decoded ? undefined : request.extractJob?.(decoded.data);
+}
+
+export function detailsOf({ method, url, idempotencyKey, attemptNumber: attempts }: Call<unknown>) {
+  return { method, url, idempotencyKey, attempts };
 }

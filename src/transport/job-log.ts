@@ -4,7 +4,7 @@ import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
 import type { JobRecords } from './create-run.js';
 import type { JobEvent, JobTrace, TraceChannel } from './events.js';
-import type { ShownJob } from './transport.js';
+import type { JobSnapshot } from './transport.js';
 
 /** Jobs of all accounts that are remembered. The oldest are evicted first. */
 const MAX_JOBS = 10_000;
@@ -102,7 +102,7 @@ export class JobLog {
   }
 
   /** A create or a read has shown the job. Gives the end that its ledgers have to be told. */
-  seen({ job, ...cost }: ShownJob, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
+  seen({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // A read of a job that still runs tells nothing, and most reads are of that kind.
     if (!origin && !isFinal(job)) return undefined;
     const logged = this.#open(job.id);

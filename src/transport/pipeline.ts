@@ -18,20 +18,18 @@ type Optional = Layer | false | undefined;
  * The layers that a call passes through, in this order. Below the last of them is one attempt: authorized and timed, sent
  * through ky, and decoded.
  */
-function layersOf({ core, kind, limit, options }: Call<unknown>): readonly Optional[] {
-  const { config } = core;
-  const request = kind.type === 'json' ? kind.request : undefined;
-  const ledger = request?.call && core.ledger(options.budget);
+function layersOf({ core, request, limit, options }: Call<unknown>): readonly Optional[] {
+  const ledger = request.call && core.ledger(options.budget);
   return [
     isObserved(core) && observeLayer,
-    (request?.check ?? request?.body) !== undefined && checkLayer,
-    request?.shows && jobEventsLayer,
-    request?.call && usedKeysLayer,
+    (request.check ?? request.body) !== undefined && checkLayer,
+    request.extractJob && jobEventsLayer,
+    request.call && usedKeysLayer,
     ledger?.ledgerLayer,
-    request?.call && ownJobLayer,
-    request?.files && filesLayer,
+    request.call && ownJobLayer,
+    request.files && filesLayer,
     retryLayer,
-    limit !== undefined && config.rateLimit !== 'off' && rateLimitLayer,
+    limit !== undefined && core.config.rateLimit !== 'off' && rateLimitLayer,
     ledger?.recordSentLayer,
   ];
 }

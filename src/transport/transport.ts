@@ -63,7 +63,7 @@ export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'outli
   failed?(error: unknown, wasSent: boolean): Promise<void>;
 }
 
-export interface ShownJob {
+export interface JobSnapshot {
   readonly job: Job;
   readonly quotedTokens?: number | undefined;
   /** Tokens left, in the answer to a create. */
@@ -86,7 +86,7 @@ export interface JsonRequest<T> extends RequestBase {
   /** Where the same call also waits for the job: settles when that call is over. */
   readonly waits?: Promise<unknown> | undefined;
   readonly run?: CreateRun | undefined;
-  shows?(data: T): ShownJob;
+  extractJob?(data: T): JobSnapshot;
   /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
   readonly statusWhenDone?: number;
   readonly isPublic?: boolean;

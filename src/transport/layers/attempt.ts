@@ -17,12 +17,12 @@ interface Ended extends ResponseInfo {
 
 /** One attempt under its deadline: authorized, sent and decoded. The bottom of the pipeline. */
 export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
-  const { core, trace, turn } = call;
+  const { core, trace, slot } = call;
   const observer = core.observer();
   const responseInfo: Ended | undefined = observer && {};
   const deadline = newDeadline(call);
-  if (trace) trace.attempts = turn.number;
-  let secret = turn.secret;
+  if (trace) trace.attempts = call.attemptNumber;
+  let { secret } = call;
   try {
     if (secret === undefined && call.toService && !call.isPublic) {
       const login = core.credentials.login(call);
@@ -33,16 +33,16 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     }
     call.sent.mayHaveArrived = true;
     // Until a response comes, the service may have counted the request or may count it later.
-    if (turn.slot) turn.slot.outcome = 'unanswered';
+    if (slot) slot.outcome = 'unanswered';
     if (responseInfo) responseInfo.startMs = core.clock.now();
     observer?.onRequest(requestEvent(call));
     const current: Attempt = { call, deadline, secret, responseInfo };
     const response = await deadline.race(send(current), dropBody);
     const { status } = response;
     if (responseInfo) Object.assign(responseInfo, { status, requestId: shownRequestId(response, secret) });
-    if (turn.slot) turn.slot.outcome = slotOutcomeOf(response);
+    if (slot) slot.outcome = slotOutcomeOf(response);
     // A 429 pauses the limit first.
-    if (!isUncounted(status)) turn.slot?.end();
+    if (!isUncounted(status)) slot?.end();
     return await readAnswer(call, current, response);
   } catch (thrown) {
     const error = asFailure(thrown, { call, deadline, secret });

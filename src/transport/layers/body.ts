@@ -10,7 +10,7 @@ import { type Fields, isFields } from '../../schemas/envelope.js';
 import { show } from '../../schemas/show.js';
 import { type Answer, type Call, detachedCall, type Layer, type Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
-import type { JsonRequest, RequestFiles } from '../transport.js';
+import type { RequestFiles } from '../transport.js';
 import { requireRoom } from './rate-limit.js';
 
 /**
@@ -18,11 +18,11 @@ import { requireRoom } from './rate-limit.js';
  * object while the call waits for its rate limit or is sent again.
  */
 export const checkLayer: Layer = async (call, next) => {
-  const { kind, body, core, options } = call;
+  const { request, body, core, options } = call;
   const preflight = options.preflight ?? core.config.preflight;
   const { extraBody } = options;
-  if (kind.type === 'json' && kind.request.call && isFields(body)) refuseOptions(body);
-  if (kind.type === 'json' && preflight) checkBody(call, kind.request, { ...extraBody });
+  if (request.call && isFields(body)) refuseOptions(body);
+  if (preflight) checkBody(call, { ...extraBody });
   try {
     return await next(copied(extraBody === undefined ? call : withExtra(call, extraBody)));
   } catch (error) {
@@ -32,7 +32,8 @@ export const checkLayer: Layer = async (call, next) => {
 };
 
 /** Checks the body, also with each model that `recover` may replace its model with. */
-function checkBody({ body, core, options }: Call<unknown>, { check, run }: JsonRequest<unknown>, extra: Fields): void {
+function checkBody({ body, core, options, request }: Call<unknown>, extra: Fields): void {
+  const { check, run } = request;
   check?.(body, core.warn, { extra });
   const recover = run?.rules?.recover ?? detachedCall(options)?.recover;
   checkFallbacks(recover, (model) => check?.({ ...(isFields(body) ? body : {}), model }, () => {}, { extra }));
@@ -48,9 +49,9 @@ function withExtra<T>(call: Call<T>, extraBody: object): Call<T> {
 }
 
 function copied<T>(call: Call<T>): Call<T> {
-  const { body, kind, name } = call;
-  if (body === undefined || kind.type !== 'json') return call;
-  const { files } = kind.request;
+  const { body, name } = call;
+  const { files } = call.request;
+  if (body === undefined) return call;
   try {
     if (files) files.outline(body);
     if (files) return { ...call, body: files.copy(body) };
@@ -64,7 +65,7 @@ function copied<T>(call: Call<T>): Call<T> {
 
 /** Uploads the files of the body, and puts the ids of the uploads in their place. */
 export const filesLayer: Layer = async (call, next) => {
-  const files = call.kind.type === 'json' ? call.kind.request.files : undefined;
+  const { files } = call.request;
   if (!files) return next(call);
   try {
     // A call that does not wait uploads nothing while its rate limit is full.

@@ -16,7 +16,7 @@ import {
 export const observeLayer: Layer = (call, next) => {
   const { core, kind, name, label } = call;
   const channels = core.channels();
-  const { call: creates, body, waits } = kind.type === 'json' ? kind.request : {};
+  const { call: creates, body, waits } = call.request;
   const jobs = creates && ifSubscribed(channels?.job);
   const job: JobTrace | undefined = creates && jobs && { call: creates, params: tracedParams(body), label, waits };
   // The URL of a direct upload is its credential.

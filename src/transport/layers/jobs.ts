@@ -3,31 +3,31 @@ import { lengthClassOf } from '../../rules/read-order.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
-import type { Answer, Call, Core, JobReporter, Layer } from '../call.js';
+import { type Answer, type Call, type Core, type JobReporter, type Layer, snapshotIn } from '../call.js';
 import { ifSubscribed, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
-import type { ShownJob } from '../transport.js';
+import type { JobSnapshot } from '../transport.js';
 
 /** Passes on what the answer shows of a job: its price, and its state for the listeners and the ledger. */
 export const jobEventsLayer: Layer = (call, next) => {
   const answered = passOn(call, next);
-  if (call.kind.type === 'json' && call.kind.request.call) call.core.jobs.creating(answered);
+  if (call.request.call) call.core.jobs.creating(answered);
   return answered;
 };
 
 async function passOn<T>(call: Call<T>, next: (call: Call<T>) => Promise<Answer<T>>): Promise<Answer<T>> {
-  const { core, kind, trace } = call;
+  const { core, trace } = call;
   const answer = await next(call);
   const { decoded } = answer;
   if ('failure' in decoded) {
     if (trace?.job) traceFailed(ifSubscribed(core.channels()?.job), trace.job, decoded.failure);
     return answer;
   }
-  const shown = kind.type === 'json' ? kind.request.shows?.(decoded.data) : undefined;
-  if (shown) {
+  const snapshot = snapshotIn(call, answer);
+  if (snapshot) {
     // Whoever created it: what a wait, a queue or a batch returns has no place for them.
-    for (const warning of shown.warnings ?? []) core.warn(`job ${shown.job.id}: ${warning}`);
-    await core.jobs.seen(call, shown);
+    for (const warning of snapshot.warnings ?? []) core.warn(`job ${snapshot.job.id}: ${warning}`);
+    await core.jobs.seen(call, snapshot);
   }
   return answer;
 }
@@ -42,15 +42,14 @@ export function createJobReporter(core: ReporterCore): JobReporter {
   const { credentials } = core;
   return {
     creating: (create) => logOf(credentials.account())?.creating(create),
-    async seen(seenIn, shown) {
-      const { kind, body, idempotencyKey, label, trace, sent } = seenIn;
-      const call = kind.type === 'json' ? kind.request.call : undefined;
+    async seen({ request, body, idempotencyKey, label, trace, sent }, snapshot) {
+      const { call } = request;
       const { records = [], account = credentials.account() } = sent;
-      if (call && account) learnJob(account, pricedCallOf(call, body), shown);
-      if (records.length === 0 && !isWatched(core, shown.job.id, account)) return;
+      if (call && account) learnJob(account, pricedCallOf(call, body), snapshot);
+      if (records.length === 0 && !isWatched(core, snapshot.job.id, account)) return;
       const origin = call && { call, idempotencyKey, label, records, trace: trace?.job };
-      const ended = logOf(account)?.seen(shown, listeners(core), origin);
-      if (ended) await reportEnd(core, ended, shown.job.id);
+      const ended = logOf(account)?.seen(snapshot, listeners(core), origin);
+      if (ended) await reportEnd(core, ended, snapshot.job.id);
     },
     announced(job, isVerified) {
       if (!isWatched(core, job.id)) return;
@@ -94,7 +93,7 @@ function listeners(core: ReporterCore): JobListeners {
 }
 
 /** Learns what a create says of its kind: the price, and how long its job takes once that has ended. */
-function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedTokens }: ShownJob): void {
+function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedTokens }: JobSnapshot): void {
   account.learned.durations.created(job.id, priced);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
   if (tokens !== undefined) account.learned.prices.learn(priceClassOf(priced), tokens);

@@ -40,7 +40,7 @@ export const rateLimitLayer: Layer = async (call, next) => {
     },
   };
   try {
-    return await next({ ...call, turn: { ...call.turn, secret, slot } });
+    return await next({ ...call, secret, slot });
   } catch (error) {
     pauseLimit(limits, call, error);
     throw error;
@@ -86,7 +86,7 @@ function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: u
 
 /** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
 async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
-  const { core, limit = '', method, url, idempotencyKey, turn, signal, options } = call;
+  const { core, limit = '', method, url, idempotencyKey, attemptNumber, signal, options } = call;
   const detached = detachedCall(options);
   const run =
     detached && idempotencyKey !== undefined
@@ -105,7 +105,7 @@ async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Releas
     method,
     url,
     idempotencyKey,
-    attempts: Math.max(0, turn.number - 1),
+    attempts: Math.max(0, attemptNumber - 1),
     retryAfterMs: taken,
   });
 }

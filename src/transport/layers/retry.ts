@@ -6,42 +6,53 @@ import { backoff, FILE_BACKOFF, noEarlier, spread } from '../../rules/backoff.js
 import { failureKindOf, isRateLimited, isTransient } from '../../rules/failure-kind.js';
 import { mayComeLater } from '../../rules/files.js';
 import { sleep } from '../../runtime/deadline.js';
-import { type Call, type Layer, requestEvent, type Turn } from '../call.js';
+import { type Call, type Layer, requestEvent } from '../call.js';
 import { waitsForRateLimit } from './rate-limit.js';
 
 const RETRY = { firstMs: 500, mostMs: 8_000 };
-/** A call stops waiting for 429s that name a time after this many times `maxRetryAfterMs` in all: it must come to an end. */
+/** Maximum total wait for 429s with a `Retry-After`, as a multiple of `maxRetryAfterMs`. */
 const MAX_WAITS = 10;
 
 interface RetryProgress {
-  turn: Turn;
-  /** How often and how long the call has waited for 429s; the count starts again after another failure. */
+  /** 429s since the last other failure, and the total time waited for them. */
   waits: number;
   waitedMs: number;
-  /** Whether an attempt had no usable answer, so that it may have arrived. */
+  /** If true, an attempt had no usable response, so it may have arrived. */
   responseLost: boolean;
-  /** Waits for a file that the service is still publishing, and how long they may continue. */
+  /** Waits for a file that the service is still publishing, and the time left for them. */
   fileWaits: number;
   fileLeftMs?: number;
 }
 
-/** Makes attempts until one succeeds or the policy gives up. Rejects with the last error. */
+interface Failure {
+  readonly error: Error;
+  /** Retries that the call may still consume. */
+  readonly retriesLeft: number;
+}
+
+/** Sends attempts until one succeeds or the policy gives up. Rejects with the last error. */
 export const retryLayer: Layer = async (call, next) => {
-  const progress: RetryProgress = { turn: call.turn, waits: 0, waitedMs: 0, responseLost: false, fileWaits: 0 };
+  const progress: RetryProgress = { waits: 0, waitedMs: 0, responseLost: false, fileWaits: 0 };
+  let sent = call;
+  let failures = 0;
+  const consumesRetry = (error: Error) => !isRateLimited(error) && !isUnpublished(call, error);
   try {
     return await pRetry(
-      (number) => {
-        progress.turn = { number, failures: progress.turn.failures, error: progress.turn.error };
-        return next({ ...call, turn: progress.turn });
+      (attemptNumber) => {
+        sent = { ...call, attemptNumber, failures };
+        return next(sent);
       },
       {
-        // p-retry throws at zero retries left before it calls shouldRetry, so a 429 would end a call with maxRetries: 0.
-        retries: Number.POSITIVE_INFINITY,
+        // p-retry gives up with no retries left before it calls shouldRetry, so one is always left for 429s.
+        retries: call.maxRetries + 1,
         minTimeout: 0,
         signal: call.signal,
-        shouldConsumeRetry: ({ error }) => !isRateLimited(error) && !isUnpublished(call, error),
-        shouldRetry: ({ error, retriesConsumed }) =>
-          waitToRetry({ ...call, turn: progress.turn }, progress, error, retriesConsumed),
+        shouldConsumeRetry: ({ error }) => consumesRetry(error),
+        async shouldRetry({ error, retriesLeft, retriesConsumed }) {
+          if (!(await waitToRetry(sent, progress, { error, retriesLeft: retriesLeft - 1 }))) return false;
+          failures = retriesConsumed + (consumesRetry(error) ? 1 : 0);
+          return true;
+        },
       },
     );
   } catch (error) {
@@ -50,40 +61,34 @@ export const retryLayer: Layer = async (call, next) => {
   }
 };
 
-/** Whether the call is sent again. Resolves when it is time to. */
-async function waitToRetry<T>(
-  call: Call<T>,
-  progress: RetryProgress,
-  error: Error,
-  failures: number,
-): Promise<boolean> {
+/** Waits until the call may be sent again. Resolves with false if it may not. */
+async function waitToRetry<T>(call: Call<T>, progress: RetryProgress, failure: Failure): Promise<boolean> {
   const { core, signal } = call;
-  progress.turn = { ...progress.turn, error };
+  const { error, retriesLeft } = failure;
   const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   const kind = failureKindOf(error);
-  // What has surely made no job counts as not sent, should the caller leave during the pause.
   progress.responseLost ||= kind === 'lost';
-  const madeNothing = kind === 'throttled' || kind === 'unsent';
-  if (madeNothing) call.sent.mayHaveArrived = progress.responseLost;
-  if (madeNothing && !progress.responseLost) await call.record?.unsent();
+  // An attempt that created nothing counts as unsent if the caller aborts during the pause.
+  const createdNothing = kind === 'throttled' || kind === 'unsent';
+  if (createdNothing) call.sent.mayHaveArrived = progress.responseLost;
+  if (createdNothing && !progress.responseLost) await call.record?.unsent();
   if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
   if (isRateLimited(error)) return waitFor429(call, progress, askedMs);
   if (isUnpublished(call, error)) return waitForFile(call, progress, error);
-  if (failures >= call.maxRetries || !isTransient(error)) return false;
+  if (retriesLeft <= 0 || !isTransient(error)) return false;
   progress.waits = 0;
-  progress.turn = { ...progress.turn, failures: failures + 1 };
-  const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, failures + 1), core.config.random.next()));
+  const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, call.failures + 1), core.config.random.next()));
   core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
   await sleep(core.clock, delayMs, signal);
   return true;
 }
 
-/** True if a file was requested that the service may still be publishing. */
+/** If true, the service may still be publishing the requested file. */
 function isUnpublished({ kind }: Call<unknown>, error: unknown): boolean {
   return kind.type === 'stream' && kind.request.publishingMs !== undefined && mayComeLater(error);
 }
 
-/** Waits for a file that the service is still publishing. False if it should be there. */
+/** Waits for a file that the service is still publishing. Resolves with false once it should be there. */
 async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Error): Promise<boolean> {
   const { core, kind, signal } = call;
   if (kind.type !== 'stream') return false;
@@ -97,7 +102,7 @@ async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Err
   return true;
 }
 
-/** Waits out a 429. False when the call must not wait any longer. */
+/** Waits out a 429. Resolves with false if the call may wait no longer. */
 async function waitFor429<T>(call: Call<T>, progress: RetryProgress, askedMs: number | undefined): Promise<boolean> {
   const { core, limit, trace } = call;
   const { maxRetryAfterMs, random } = core.config;
@@ -107,9 +112,8 @@ async function waitFor429<T>(call: Call<T>, progress: RetryProgress, askedMs: nu
   if (call.neverWaits || progress.waitedMs + waitMs > mostMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;
-  // The rate limit is paused for everyone, for no longer than was asked.
+  // The rate limit is paused for all calls that long.
   if (askedMs !== undefined && askedMs >= pauseMs && waitsForRateLimit(call)) return true;
-  // Never earlier than asked, and not all at once.
   const delayMs = noEarlier(waitMs, random.next());
   core.observer()?.onWait({ callId: trace?.callId ?? '', limit, waitMs: delayMs, queued: 0, reason: 'pause' });
   await sleep(core.clock, delayMs, call.signal);

@@ -3,9 +3,8 @@ import { PreflightError } from '../../errors/client-errors.js';
 import { canHaveCreated } from '../../rules/preflight.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { isFields } from '../../schemas/envelope.js';
-import type { JobCall } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
-import { type Call, detachedCall, type Layer } from '../call.js';
+import { type Call, detachedCall, type Layer, snapshotIn } from '../call.js';
 import { ASKED, digestOf } from '../idempotency.js';
 
 /** Keys of an account that the process remembers. */
@@ -19,9 +18,8 @@ interface UsedKey {
 
 /** Rejects a key that this process has used with other params: using it again by mistake would go unnoticed. */
 export const usedKeysLayer: Layer = async (call, next) => {
-  const request = call.kind.type === 'json' ? call.kind.request : undefined;
-  const digest = request?.call && digestOfCreate(call, request.call);
-  if (!request || digest === undefined) return next(call);
+  const digest = digestOfCreate(call);
+  if (digest === undefined) return next(call);
   const { idempotencyKey: key = '' } = call;
   const used = usedKeysOf(await call.core.account());
   const known = used.get(key);
@@ -30,8 +28,8 @@ export const usedKeysLayer: Layer = async (call, next) => {
   if (!known) setAndEvict(used, key, inFlight, MAX_KEYS);
   try {
     const answer = await next(call);
-    const shown = 'failure' in answer.decoded ? undefined : request.shows?.(answer.decoded.data as never);
-    if (shown) setAndEvict(used, key, { digest, jobId: shown.job.id }, MAX_KEYS);
+    const snapshot = snapshotIn(call, answer);
+    if (snapshot) setAndEvict(used, key, { digest, jobId: snapshot.job.id }, MAX_KEYS);
     return answer;
   } finally {
     if (used.get(key) === inFlight) used.delete(key);
@@ -41,11 +39,10 @@ export const usedKeysLayer: Layer = async (call, next) => {
 /** Rejects the job of another call: the service returns the job that the caller's key created first. */
 export const ownJobLayer: Layer = async (call, next) => {
   const answer = await next(call);
-  const request = call.kind.type === 'json' ? call.kind.request : undefined;
-  if (!request?.call || 'failure' in answer.decoded) return answer;
-  const shown = request.shows?.(answer.decoded.data as never);
-  const isOwn = !shown || canHaveCreated(request.call, shown.job) || digestOfCreate(call, request.call) === undefined;
-  if (!isOwn) throw reuseError(call, shown.job.id);
+  const job = snapshotIn(call, answer)?.job;
+  const { call: namespace } = call.request;
+  const isOwn = !namespace || !job || canHaveCreated(namespace, job) || digestOfCreate(call) === undefined;
+  if (!isOwn) throw reuseError(call, job.id);
   return answer;
 };
 
@@ -54,8 +51,9 @@ function usedKeysOf(account: ClientAccount): Map<string, UsedKey> {
 }
 
 /** A digest of the params if the caller chose the key. A random key is never used again. */
-export function digestOfCreate({ kind, body, options }: Call<unknown>, namespace: JobCall): string | undefined {
-  const run = kind.type === 'json' ? kind.request.run : undefined;
+export function digestOfCreate({ request, body, options }: Call<unknown>): string | undefined {
+  const { run, call: namespace } = request;
+  if (!namespace) return undefined;
   const isChosen = run
     ? run.hasOwnKey
     : (options.idempotencyKey ?? (isFields(body) ? body.idempotency_key : undefined));
