@@ -73,6 +73,39 @@ describe('a create whose caller leaves it in a pause', () => {
   });
 });
 
+describe('a run whose caller leaves it in the pause before its second job', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it('is not over: `resume` creates the second job under the key of the run', async () => {
+    const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
+    const failed = { id: 'job_1', status: 'failed', errorCode: 'generation_timeout' };
+    const full429 = full(30);
+    let isFull = true;
+    const fetch = async (url: string, init: RequestInit) => {
+      if (init.method === 'GET' && url.endsWith('job_1')) return json({ success: true, data: { job: failed } });
+      return init.method === 'POST' && service.jobs.size === 1 && isFull ? full429() : service.fetch(url, init);
+    };
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, store: outlivingStore(), fetch });
+    const abort = new AbortController();
+    const reason = new Error('the user left');
+    const made = client.videos.createAndWait(VIDEO, { signal: abort.signal, recover: { generation_timeout: 1 } });
+    const left = expect(made).rejects.toBe(reason);
+    await vi.advanceTimersByTimeAsync(20_000);
+    abort.abort(reason);
+    await left;
+    expect(service.jobs.size).toBe(1);
+    isFull = false;
+    const jobs: string[] = [];
+    const resumed = (async () => {
+      for await (const { job } of client.resume()) jobs.push(job.id);
+    })();
+    await vi.advanceTimersByTimeAsync(120_000);
+    await resumed;
+    expect(jobs).toEqual(['job_2']);
+  });
+});
+
 describe('creates that wait in a budget behind one that waits out a 429', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
