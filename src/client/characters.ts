@@ -6,7 +6,7 @@ import type { CreatedJob } from '../schemas/job.js';
 import type { RequestPromise } from '../transport/transport.js';
 import { createNamespace, sendCreate } from './create.js';
 import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create-options.js';
-import { decodeCharacter, decodeFields, decodeList, type JobMaker, path } from './endpoint.js';
+import { decodeCharacter, decodeFields, decodeList, type JobCreator, path } from './endpoint.js';
 
 /** Reusable characters, and one-off character-reference images. */
 export interface Characters {
@@ -48,7 +48,7 @@ export interface Characters {
 const CHARACTERS = '/v1/characters';
 
 /** The character calls of a client. */
-export function createCharactersResource(jobs: JobMaker): Characters {
+export function createCharactersResource(jobs: JobCreator): Characters {
   const { transport } = jobs;
   return {
     register: (params, options) =>

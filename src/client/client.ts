@@ -26,7 +26,7 @@ import { type Characters, createCharactersResource } from './characters.js';
 import { type ClientOptions, checkClientOptions } from './client-options.js';
 import { readConfig } from './config.js';
 import { createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
-import { type JobMaker, type RawRequest, rawRequest } from './endpoint.js';
+import { type JobCreator, type RawRequest, rawRequest } from './endpoint.js';
 import { Jobs } from './jobs.js';
 import { Models, Voices } from './models.js';
 import type { ResumeOptions } from './resume-options.js';
@@ -65,7 +65,7 @@ export class GenClient {
   readonly #baseUrl: () => string | undefined;
   readonly #transport: ClientTransport;
   readonly #jobWaits: JobWaits;
-  readonly #maker: JobMaker;
+  readonly #creator: JobCreator;
   readonly #clock: Clock;
 
   /** Calls nothing. Throws a GenError that names the option and the fix. */
@@ -91,12 +91,12 @@ export class GenClient {
     this.#jobWaits = jobWaits;
     this.#clock = config.clock.wall;
     this.uploads = new Uploads(transport);
-    const maker = { transport, jobWaits, uploads: uploadSteps(this.uploads, transport) };
-    this.#maker = maker;
-    this.images = createNamespace(maker, 'images');
-    this.characters = createCharactersResource(maker);
-    this.videos = createNamespace(maker, 'videos');
-    this.videoEdits = createNamespace(maker, 'videoEdits');
+    const creator = { transport, jobWaits, uploads: uploadSteps(this.uploads, transport) };
+    this.#creator = creator;
+    this.images = createNamespace(creator, 'images');
+    this.characters = createCharactersResource(creator);
+    this.videos = createNamespace(creator, 'videos');
+    this.videoEdits = createNamespace(creator, 'videoEdits');
     this.jobs = jobs;
     this.models = new Models(transport);
     this.voices = new Voices(transport);
@@ -186,7 +186,7 @@ export class GenClient {
     const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
     const { ledger, account } = await this.#persistentLedger('resume', signal);
     const run: Parameters<typeof ledger.resume>[1] = (claimed, ended) =>
-      resumeRunOf(this.#maker, claimed, { ...options, timeoutMs, signal: ended });
+      resumeRunOf(this.#creator, claimed, { ...options, timeoutMs, signal: ended });
     yield* ledger.resume(account, run, { signal, timeoutMs });
   }
 

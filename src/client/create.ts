@@ -13,7 +13,7 @@ import type {
 } from '../schemas/video-params.js';
 import type { JsonRequest, RequestPromise } from '../transport/transport.js';
 import { CREATE_CALL_OPTIONS, type CreateCallOptions, type CreateOptionsOf, type FinalJob } from './create-options.js';
-import { createRequest, filesInBody, type JobMaker, leaveFiles } from './endpoint.js';
+import { createRequest, filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
 import { runJob } from './run-job.js';
 
 /** `create` and `createAndWait` of one namespace. Its interface types the params by model. */
@@ -25,22 +25,22 @@ export interface Creating {
   ): Promise<FinalJob<Throws>>;
 }
 
-export function createNamespace(maker: JobMaker, call: JobCall): Creating {
+export function createNamespace(creator: JobCreator, call: JobCall): Creating {
   const createAndWait: Creating['createAndWait'] = (body, options) => {
     const site = callSite(createAndWait);
-    return runChecked(maker, createRequest(call, body), options).catch((error) => {
+    return runChecked(creator, createRequest(call, body), options).catch((error) => {
       throw seenFrom(error, site);
     });
   };
   return {
-    create: (body, options) => sendCreate(maker, createRequest(call, body), options),
+    create: (body, options) => sendCreate(creator, createRequest(call, body), options),
     createAndWait,
   };
 }
 
 /** Sends a create. Files in its body are uploaded first, and deleted where it is certain that nothing was made of them. */
 export function sendCreate<T>(
-  { transport, uploads }: JobMaker,
+  { transport, uploads }: JobCreator,
   request: JsonRequest<T>,
   options: CreateCallOptions | undefined,
 ): RequestPromise<T> {
@@ -53,12 +53,12 @@ export function sendCreate<T>(
 }
 
 async function runChecked<Throws extends boolean>(
-  maker: JobMaker,
+  creator: JobCreator,
   request: JsonRequest<CreatedJob>,
   options: CreateOptionsOf<Throws> | undefined,
 ): Promise<FinalJob<Throws>> {
   if (options === null) option.checkOptions(request.name, CREATE_CALL_OPTIONS, options);
-  return (await runJob(maker, request, options ?? {})) as FinalJob<Throws>;
+  return (await runJob(creator, request, options ?? {})) as FinalJob<Throws>;
 }
 
 /** Image jobs. */

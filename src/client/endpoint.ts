@@ -136,7 +136,7 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
 }
 
 /** What a create needs of the client. */
-export interface JobMaker {
+export interface JobCreator {
   readonly transport: Transport;
   readonly jobWaits: JobWaits;
   readonly uploads: UploadSteps;

@@ -209,7 +209,7 @@ describe('an onCreated that does not settle ends', () => {
     expect(error).toBeInstanceOf(WaitTimeoutError);
     expect(error).toMatchObject({ jobId: 'job_1', idempotencyKey: 'k', timeoutMs: 1_000, recovery: 'wait_again' });
     expect((error as Error).message).toContain(
-      'onCreated did not settle within 1000 ms (timeoutMs). Job job_1 goes on',
+      'onCreated did not settle within 1000 ms (timeoutMs). Job job_1 continues',
     );
   });
 
