@@ -1,0 +1,34 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { bundleProgram, heard } from '../support/program.js';
+
+/** A store is retried for a minute. The rest is for a loaded machine. */
+const EXIT_MS = 15_000;
+
+let program: Awaited<ReturnType<typeof bundleProgram>>;
+beforeAll(async () => {
+  program = await bundleProgram(new URL('./finished-process.ts', import.meta.url));
+}, 60_000);
+afterAll(() => program.remove());
+
+it.each([
+  ['without a store', 'none'],
+  ['with an open store', 'open'],
+  ['with a store that it has closed', 'closed'],
+  ['with a store that no longer responds', 'hangs'],
+])(
+  'a finished program exits %s (real process)',
+  async (_, storeAtEnd) => {
+    const child = program.start([storeAtEnd]);
+    const exit = once(child, 'exit');
+    try {
+      expect(await heard(child)).toBe('JobFailedError');
+      const sinceMs = performance.now();
+      expect(await exit).toEqual([0, null]);
+      expect(performance.now() - sinceMs).toBeLessThan(EXIT_MS);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  },
+  60_000,
+);
