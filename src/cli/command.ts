@@ -55,7 +55,6 @@ export function addSaveFlags(command: Command): Command {
     .option('-f, --force', 'replace a file that is there');
 }
 
-/** A number; whether it fits the model is the catalog's to say. */
 export function parseNumber(text: string): number {
   const value = Number(text);
   if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('Pass a number.');

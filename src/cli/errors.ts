@@ -23,34 +23,34 @@ export const EXIT = {
   done: 0,
   /** The job failed, was canceled or blocked. */
   failed: 1,
-  /** The command line is wrong, or asks for what the model or the service does not take. */
+  /** The command line is invalid, or the model or service does not support it. */
   usage: 2,
-  /** Key missing, wrong or not allowed; account suspended or without balance. */
+  /** The key is missing, wrong, or lacks a scope, or the account is suspended or has no balance. */
   account: 3,
-  /** The service or the network failed, or the wait took too long. */
+  /** The service or the network failed, or the wait timed out. */
   service: 4,
   interrupted: 130,
 } as const;
 
-/** A command line that cannot be carried out; the message names the flag and the fix. */
+/** An invalid command line. The message identifies the flag and the fix. */
 export class UsageError extends GenError {
   protected static override get family() {
     return 'GenError/UsageError';
   }
 }
 
-/** Throws what an option led to as a fault of the command line: a port in use, an invalid key. */
+/** Rethrows an error as a UsageError: a port in use, an invalid key. */
 export function asUsage(cause: unknown): never {
   throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
-/** Throws a store that cannot be used as a fault of the command line. An outage stays what it is. */
+/** Rethrows the error of an invalid store as a UsageError, but not an outage. */
 export function asStoreUsage(cause: unknown): never {
   if (GenError.isInstance(cause) && cause.recovery === 'fix_setup') asUsage(cause);
   throw cause;
 }
 
-/** The first row that an error is in says what the process ends with. */
+/** The first row that matches an error decides the exit code. */
 const CODES = [
   { code: EXIT.failed, kinds: [JobError] },
   { code: EXIT.usage, kinds: [UsageError, PreflightError, BadRequestError, NotFoundError, PayloadTooLargeError] },
@@ -68,15 +68,15 @@ const DOWNLOAD_CODES: Readonly<Record<string, number>> = {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (DownloadError.isInstance(error) && DOWNLOAD_CODES[error.code]) return DOWNLOAD_CODES[error.code] ?? EXIT.service;
-  // The storage has answered, and not the service: its 403 is not about the key.
+  // The response of storage: its 403 says nothing about the key.
   if (UploadError.isInstance(error) && error.step === 'put') return EXIT.service;
   const row = CODES.find(({ kinds }) => kinds.some((kind) => kind.isInstance(error)));
   if (row) return row.code;
-  // An upload or a download fails for the reason of its cause.
+  // The cause of a failed upload or download decides.
   return error instanceof Error && error.cause instanceof Error ? exitCodeOf(error.cause) : EXIT.service;
 }
 
-/** What the library's messages call an option or a function, and what it is on the command line. */
+/** Replaces the library's options and functions by flags and commands. */
 const FLAGS: readonly (readonly [library: RegExp, commandLine: string])[] = [
   [/^fileStore: /, ''],
   [/Pass \{ apiKey \} to GenClient or set GEN_API_KEY/g, 'Set GEN_API_KEY'],
@@ -97,11 +97,11 @@ export function messageOf(error: unknown): string {
   return FLAGS.reduce((text, [library, commandLine]) => text.replace(library, commandLine), message);
 }
 
-/** An error for programs: its fields and a code, with its message. */
+/** The JSON of an error: its fields, with a code. */
 export function errorDocument(error: unknown): Record<string, unknown> {
   const message = messageOf(error);
   if (error instanceof CommanderError) {
-    // The parser shows its help in place of a message.
+    // The parser prints help instead of a message.
     const isHelp = error.code === 'commander.help';
     const says = isHelp ? 'A command is missing. See "gen-client --help".' : message;
     return { name: 'UsageError', message: says, code: 'usage_error' };
@@ -110,7 +110,7 @@ export function errorDocument(error: unknown): Record<string, unknown> {
   return { ...fields, message, code: codeOf(error) };
 }
 
-/** What went wrong, as a value: the error's own code, or that of the refusal behind it, or else the one that `toHttp` gives. */
+/** The error's code, otherwise that of its cause, otherwise the one of `toHttp`. */
 function codeOf(error: unknown): string {
   if (!GenError.isInstance(error)) return toHttp(error).code;
   if ('code' in error && typeof error.code === 'string') return error.code;
@@ -129,7 +129,7 @@ function proxyAdvice(env: Readonly<Record<string, string | undefined>>): string 
 }
 
 export interface NextStep {
-  /** What there is to do: `The job continues. Wait for it`. */
+  /** For example: `The job continues. Wait for it`. */
   readonly what: string;
   readonly command?: string;
 }
@@ -138,19 +138,19 @@ export function sentenceOf({ what, command }: NextStep): string {
   return command === undefined ? what : `${what} with: ${command}`;
 }
 
-/** What to do about a create whose outcome is not known. */
+/** The advice for a create with an unknown outcome. */
 export function sameKeyAgain(key: string): string {
   return `A job may have been created. To resume it without a second charge, run the command again with --idempotency-key ${quote(key)}.`;
 }
 
-/** What to do after an error, if something can be done. `known` is the step that continues with a job. */
+/** Returns the advice after an error, if there is any. `known` is the step that continues with a job. */
 export function nextStepOf(
   error: unknown,
   known: NextStep | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): NextStep | undefined {
   const step = (what: string | undefined) => (what === undefined ? undefined : { what });
-  // The job's own message says what to change.
+  // The job's message says what to change.
   if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : step('Nothing was charged.');
   if (DownloadError.isInstance(error) && error.code === 'job_not_finished')
     return { what: 'Wait for it', command: `gen-client wait ${quote(error.jobId)}` };

@@ -2,7 +2,7 @@
 import { EXIT } from './errors.js';
 import { main } from './main.js';
 
-// A reader that leaves early (`| head`), or a full disk behind a redirect, must not end what is being paid for.
+// A reader that exits early (`| head`), or a full disk behind a redirect, must not end a charged job.
 process.stderr.on('error', () => {});
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') return;
@@ -11,8 +11,7 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
 });
 
 const code = await main(process.argv.slice(2), process);
-// What is still on its way into a pipe must arrive. Nothing else is waited for: a store whose disk is full is told again
-// for minutes what it has missed.
+// Flushes pipes. Doesn't wait for anything else: a store on a full disk retries its writes for minutes.
 for (const stream of [process.stdout, process.stderr]) await new Promise((resolve) => stream.write('', resolve));
 await new Promise((resolve) => setImmediate(resolve));
 process.exit(process.exitCode || code);

@@ -1,9 +1,9 @@
-// A line of stderr that is rewritten in place, for people in front of a terminal.
+// A line of stderr that is rewritten in place, on terminals.
 import type { Writable } from 'node:stream';
 import { createLogUpdate } from 'log-update';
 import { systemClock } from '../runtime/clock.js';
 
-/** Times run on between two updates. */
+/** The times of the line continue between updates. */
 const TICK_MS = 1_000;
 const DEFAULT_COLUMNS = 80;
 

@@ -11,7 +11,7 @@ import { bytesShown } from './terminal.js';
 
 type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
 
-/** `--out -`: the file goes to stdout. */
+/** `--out -` streams the file to stdout. */
 export const STDOUT = '-';
 
 /**

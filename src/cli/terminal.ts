@@ -4,7 +4,7 @@ import { abortable } from '../runtime/deadline.js';
 import { UsageError } from './errors.js';
 import { type LiveHost, liveLineOf } from './live-line.js';
 
-/** How far something has come. */
+/** Progress of a command. */
 export interface Progress {
   readonly text: string;
   /** Without a live line, a line is written for each step. */
@@ -17,7 +17,7 @@ export interface Progress {
 
 export type ShowProgress = (progress: Progress) => void;
 
-/** Bytes moved, of how many if that is known. The steps are quarters, so that a log stays short. */
+/** Progress of a transfer. Its steps are quarters, so that a log stays short. */
 export function bytesShown(done: number, total: number | undefined): Progress {
   if (!total) return { text: megabytes(done), step: 0 };
   const share = done / total;
@@ -37,7 +37,7 @@ function bar(share: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}`;
 }
 
-/** A live line: its text, the time that has passed, and the time that is left, which both run on between updates. */
+/** The text of a live line. Its times continue between updates. */
 function liveText(label: string, { text, etaMs, share }: Progress, startMs: number, seenMs: number): string {
   const nowMs = systemClock.now();
   const leftMs = etaMs === undefined ? 0 : etaMs - (nowMs - seenMs);
@@ -55,37 +55,35 @@ export function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 0)} MB`;
 }
 
-// What the service or a file says may carry escape sequences that a terminal obeys. None gets through here.
-
-/** Control and formatting characters: escape sequences, line breaks, text that runs backwards. */
+/** Control and formatting characters: escape sequences, line breaks, right-to-left overrides. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 function plainText(value: unknown): string {
   return String(value).replace(UNSAFE, ' ').trimEnd();
 }
 
-/** JSON on one line in which no character can steer a terminal. */
+/** JSON on one line, without characters that control a terminal. */
 function plainJson(value: unknown): string {
   const json = JSON.stringify(value) ?? 'null';
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return json.replace(UNSAFE, (char) => char.split('').map(escaped).join(''));
 }
 
-/** Where a command writes: results on stdout, everything else on stderr. */
+/** The output of a command: results on stdout, everything else on stderr. */
 export interface Terminal {
-  /** Whether a program reads: one JSON document on stdout, and nothing on stderr. */
+  /** If true, writes one JSON document to stdout, and nothing to stderr. */
   readonly isJson: boolean;
-  /** The outcome: as JSON, or as lines for a reader. */
+  /** Writes the outcome, as JSON or as lines. */
   result(value: unknown, lines: readonly string[]): void;
-  /** Lines of the outcome as they come, for a reader; programs get them with the result. */
+  /** Writes lines of the outcome early. Not with `--json`. */
   print(lines: readonly string[]): void;
-  /** Keeps stdout for a file: lines for a reader go to stderr from here on. */
+  /** Reserves stdout for a file. Lines go to stderr from here on. */
   takeStdout(): void;
-  /** Writes a file to stdout, as fast as it is read. Ends early when the reader has gone. */
+  /** Writes a file to stdout. Ends early if the reader exits. */
   stream(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void>;
-  /** Something worth knowing on the way; not for programs. */
+  /** Writes a line to stderr. Not with `--json`. */
   note(text: string): void;
-  /** Shows the steps of something; not for programs. `isLive` shows it only on a live line. */
+  /** Shows progress. Not with `--json`. `isLive` shows it only on a live line. */
   progress(label: string, options?: { readonly isLive?: boolean }): ShowProgress;
   /** Removes the live line. */
   end(): void;
@@ -142,23 +140,23 @@ export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolea
 
 async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: AbortSignal): Promise<void> {
   for await (const bytes of body) {
-    // Called back when the bytes are written, or can no longer be because the reader has gone.
+    // Called back when the bytes are written, or if the reader has exited.
     const failure = await abortable(new Promise((resolve) => stdout.write(bytes, resolve)), signal);
     if (failure) return;
   }
 }
 
-/** A signal that aborts on Ctrl-C, a request to terminate or a hang-up; a second one ends the process at once. */
+/** A signal that aborts on Ctrl-C, SIGTERM, or SIGHUP. A second one ends the process. */
 export function interruptSignal(): AbortSignal {
   const controller = new AbortController();
-  // A terminal that is closed, or an ssh session that is dropped, hangs up; Windows has Ctrl-Break.
+  // A closed terminal or a dropped SSH session sends SIGHUP. Windows has Ctrl-Break.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const) {
     process.once(name, () => controller.abort(new Error('Interrupted.')));
   }
   return controller.signal;
 }
 
-/** Resolves when the signal aborts: for commands that end in no other way. */
+/** Resolves when the signal aborts. */
 export async function untilInterrupted(signal: AbortSignal): Promise<void> {
   await abortable(new Promise<never>(() => {}), signal).catch(() => {});
 }

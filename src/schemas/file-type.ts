@@ -1,5 +1,5 @@
-// What a file is. The signatures are our own: the core of file-type, the best-kept library, is 20 kB gzipped, a quarter of
-// what a program that creates and waits may weigh, and its parser is asynchronous.
+// Detects media types. The signatures are our own: the core of the library file-type is 20 kB gzipped, a quarter of the limit
+// of a program that creates and waits, and its parser is asynchronous.
 import { canonicalMediaType, mediaTypeEssence, mediaTypeOfName } from './media-type.js';
 
 /** First bytes that {@link mediaTypeOfBytes} needs. */
@@ -65,7 +65,7 @@ const SHARED: readonly (readonly string[])[] = [
 
 /** The parts of a description of a file, from the one that counts most to the one that counts least. */
 export interface FileDescription {
-  /** What the caller says. */
+  /** The caller's `mimeType`. */
   readonly option?: string | undefined;
   /** The first {@link FIRST_BYTES} bytes, or all there are. */
   readonly head?: Uint8Array | undefined;
@@ -74,19 +74,19 @@ export interface FileDescription {
   readonly name?: string | undefined;
 }
 
-/** What a file is, by the first part of its description that says it. Undefined if none does. */
+/** Returns the media type from the first part of the description that has one. */
 export function mediaTypeOf({ option, head, type, name }: FileDescription): string | undefined {
   const label = specificType(type) ?? mediaTypeOfName(name ?? '');
   return specificType(option) ?? (head && mediaTypeOfBytes(head, label)) ?? label;
 }
 
-/** The media type, if it says more than "bytes". */
+/** Returns the media type, unless it only means "bytes". */
 function specificType(type: string | undefined): string | undefined {
   const known = canonicalMediaType(mediaTypeEssence(type ?? ''));
   return /^$|^(application|binary)\/octet-stream$/.test(known) ? undefined : known;
 }
 
-/** What the first bytes say. `label` decides between types that share them. Undefined if they are not recognized. */
+/** Detects the media type from the first bytes. `label` decides between types that share them. */
 export function mediaTypeOfBytes(head: Uint8Array, label?: string): string | undefined {
   const text = latin1(head);
   const signed = SIGNATURES.find(([, ...marks]) => marks.every(([at, mark]) => text.startsWith(mark, at)))?.[0];
@@ -96,7 +96,7 @@ export function mediaTypeOfBytes(head: Uint8Array, label?: string): string | und
   return found ?? mpegFrame(head) ?? dolbyFrame(head) ?? document(text);
 }
 
-/** If a page, JSON, or XML is where media should be: an error under status 200, or the sign-in page of a proxy. */
+/** Returns true for a page, JSON, or XML instead of media: an error with status 200, or a proxy's sign-in page. */
 export function isDocument(mediaType: string): boolean {
   return /^(text\/(html|xml|json)|application\/(xml|xhtml\+xml|(.+\+)?json))$/.test(mediaType);
 }

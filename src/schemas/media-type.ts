@@ -1,4 +1,4 @@
-/** What an upload is to the service. VIDEO is documented; IMAGE and AUDIO follow its pattern. */
+/** Upload type of the service. VIDEO is documented; IMAGE and AUDIO follow its pattern. */
 export type UploadType = 'IMAGE' | 'VIDEO' | 'AUDIO' | (string & {});
 
 /** File extensions of each media type. Files that are written get the first one. */
@@ -50,7 +50,7 @@ const EXTENSIONS = {
 /** The extensions that files are written with. */
 export const USUAL_EXTENSIONS: readonly string[] = Object.values(EXTENSIONS).map(([extension]) => `.${extension}`);
 
-/** Other names in use. */
+/** Other names of media types. */
 const ALIASES: Readonly<Record<string, keyof typeof EXTENSIONS>> = {
   'image/jpg': 'image/jpeg',
   'image/pjpeg': 'image/jpeg',
@@ -136,7 +136,7 @@ export function safeFileName(name: string | undefined, mimeType: string): string
   return `${firstBytes(stem || 'upload', MAX_NAME_BYTES - end.length)}${end}`;
 }
 
-/** As many whole characters as fit into a number of bytes of UTF-8. */
+/** Truncates text to a number of bytes of UTF-8, at a character boundary. */
 function firstBytes(text: string, maxBytes: number): string {
   const bytes = new TextEncoder().encode(text).subarray(0, maxBytes);
   return new TextDecoder().decode(bytes).replace(/\ufffd{1,3}$/, '');

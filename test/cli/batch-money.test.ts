@@ -177,6 +177,20 @@ describe('the name of a row', () => {
   });
 });
 
+it('an idempotency_key that another run has used with another prompt is refused before it is sent', async () => {
+  const order = { ...IMAGE, idempotency_key: 'order-1' };
+  prompts({ ...order, prompt: 'a fox' });
+  expect((await batch()).code).toBe(0);
+  const seen = sandbox.requests.length;
+  prompts({ ...order, prompt: 'an owl' });
+  // Another process has no memory of the key.
+  const createClient: CliHost['createClient'] = (options) => sandbox.client(options);
+  const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
+  const message = 'line 1: idempotency_key "order-1" was already used for other params. Use a new key.';
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
+  expect(sandbox.requests).toHaveLength(seen);
+});
+
 describe('a file that cannot be saved', () => {
   const rows = () =>
     prompts(...Array.from({ length: 8 }, (_, at) => ({ id: `fox-${at}`, ...IMAGE, prompt: `fox ${at}` })));

@@ -19,6 +19,11 @@ describe('--help', () => {
     expect(stdout).toContain('--json');
   });
 
+  it('of batch names the encoding and the column for undocumented fields', async () => {
+    const { stdout } = await runCli(['batch', '--help']);
+    for (const word of ['UTF-8', 'extraBody']) expect(stdout).toContain(word);
+  });
+
   it('documents the exit codes and the environment', async () => {
     const { stdout } = await runCli(['--help']);
     expect(stdout).toContain('0 done, 1 failed job, 2 usage, 3 account or key, 4 service or network, 130 interrupted');

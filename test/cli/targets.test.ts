@@ -18,6 +18,8 @@ describe('a target that cannot take the file is refused before anything is paid'
     [['--out', '/proc/x.mp4'], '--out: a file cannot be created in "/proc"'],
     [['--out', `${'x'.repeat(300)}.mp4`], 'ENAMETOOLONG'],
     [['--out', 'pipe', '--force'], '--out: "pipe" is not a regular file. To stream, pass --out - and redirect stdout.'],
+    [['--out', '/dev/null', '--force'], '--out: "/dev/null" is not a regular file.'],
+    [['--image', 'pipe'], '"pipe" is not a file.'],
     [['--out', 'plain.txt/'], '--out: the directory "plain.txt/" cannot be created'],
     [['--out', '-', '--json'], '--out - and --json both write to stdout. Leave one out.'],
     [['--idempotency-key', ''], 'Pass 1 to 255 printable ASCII characters.'],
@@ -45,6 +47,13 @@ describe('--out dir/', () => {
 });
 
 describe('--out -', () => {
+  it('waits for a file that is not published yet', async () => {
+    const rule = { match: { path: '/v1/jobs/*/output' }, status: 400, code: 'video_not_ready', times: 2 };
+    sandbox.faults.add(rule);
+    const { code, bytes } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
+    expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
+  });
+
   it('streams the file to stdout and says the rest on stderr', async () => {
     const { code, bytes, stderr } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
     expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });

@@ -24,7 +24,7 @@ export interface FileStore extends NotifyingStore {
 }
 
 const FILES = Symbol.for('gen-client.files');
-/** A disk that is busy takes longer for a flush than a store usually may. */
+/** A busy disk flushes more slowly than other stores respond. */
 const TIMEOUT_MS = 10_000;
 const BUSY_PAUSE = { firstMs: 1, mostMs: 25 } as const;
 /** What expires before a machine can restart is not worth a flush: rate limits. */

@@ -28,7 +28,7 @@ export async function flushPath(path: string): Promise<void> {
   }
 }
 
-/** Makes a new name survive a power cut, if the system can flush a directory. Windows cannot. */
+/** Flushes a directory, so that a new name survives a power cut. Windows can't. */
 export async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r').catch(() => undefined);
   if (directory) await flush(directory).catch(() => undefined);

@@ -30,7 +30,7 @@ export function acquireLease(path: string): Lease {
       database.exec(LOCK_SQL);
     } catch (cause) {
       database.close();
-      // Another process looks whether this lease has ended.
+      // Another process is testing this lease.
       if (isSqliteError(cause, 'busy')) continue;
       throw cause;
     }
@@ -53,7 +53,7 @@ export function isLeaseHeld(path: string, name: string): boolean {
       database.close();
     }
   } catch {
-    // Busy, or not to be opened now: only a lease that is surely free is lost. A file that has just been removed was free.
+    // Busy or unreadable counts as held. A file that was just removed was free.
     return existsSync(file);
   }
 }
@@ -66,7 +66,7 @@ export function temporaryFile(path: string): string {
   return `${path}-new-${systemRandom.uuid()}`;
 }
 
-/** Removes what crashed processes have left beside a store: leases, and stores that are not complete. */
+/** Removes leases and incomplete stores of crashed processes. */
 export function removeLeftFiles(path: string): void {
   const directory = dirname(path);
   for (const entry of readdirSync(directory)) {
@@ -81,7 +81,7 @@ function modifiedMs(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? systemClock.now();
 }
 
-/** Removes a file while it is locked: a process that has not locked it yet finds it missing and takes another name. */
+/** Removes a file while it is locked, so that another process notices and uses another name. */
 function removeIfEnded(file: string): void {
   try {
     const database = openSqlite(file);

@@ -9,9 +9,9 @@ export type WebHandler = (request: Request) => Response | Promise<Response>;
 
 /** A request of node:http or Express, of Nest with its `rawBody`, or a Fastify request. */
 export type NodeRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
-  /** What a body parser left. Bytes and text are passed on. */
+  /** Body from a body parser. Bytes and text are passed on. */
   readonly body?: unknown;
-  /** The bytes as received, which Nest keeps with `{ rawBody: true }`. */
+  /** Raw bytes of the body. Nest sets them with `{ rawBody: true }`. */
   readonly rawBody?: unknown;
 };
 
@@ -22,11 +22,11 @@ export type NodeResponse = ServerResponse | { readonly raw: ServerResponse; hija
 export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => void;
 
 /**
- * Serves a web handler under node:http, Express, Nest or Fastify. Bodies stream in both directions and hold no more in
- * memory than the socket takes. The request's `signal` aborts when the client goes away. What the handler throws goes to
- * `next`; without it the answer is 500. A body that breaks off destroys the socket.
+ * Serves a web handler under node:http, Express, Nest, or Fastify. Bodies stream in both directions with backpressure. The
+ * request's `signal` aborts when the client disconnects. Errors of the handler are passed to `next`, otherwise the response is
+ * 500.
  *
- * A handler that reads the body, as that of a webhook, needs its raw bytes: mount it before `express.json()`, or keep
+ * A handler that verifies the body, such as a webhook handler, needs its raw bytes: mount it before `express.json()`, or set
  * them as `request.rawBody`.
  *
  * @example
@@ -38,7 +38,7 @@ export function toNodeHandler(handler: WebHandler): NodeHandler {
   return async (given, response, next) => {
     const incoming = 'raw' in given ? given.raw : given;
     const outgoing = 'raw' in response ? response.raw : response;
-    // Fastify keeps its hands off a reply that was hijacked.
+    // Fastify ignores a hijacked reply.
     if ('hijack' in response) response.hijack();
     const left = closeSignal(outgoing);
     let answer: Response;
@@ -53,7 +53,7 @@ export function toNodeHandler(handler: WebHandler): NodeHandler {
   };
 }
 
-/** Aborts when the connection closes before the answer is out. */
+/** Aborts if the connection closes before the response is sent. */
 function closeSignal(outgoing: ServerResponse): AbortSignal {
   const controller = new AbortController();
   outgoing.once('close', () => {
@@ -79,7 +79,7 @@ function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: Abort
   }
 }
 
-/** Express and others leave in `url` only what stands behind the place where the handler is mounted. */
+/** Express and others remove the mount path from `url`. */
 function incomingUrl(incoming: IncomingMessage & { readonly originalUrl?: string }): string {
   const target = incoming.originalUrl ?? incoming.url ?? '/';
   const scheme = 'encrypted' in incoming.socket ? 'https' : 'http';
@@ -126,7 +126,7 @@ function unreadBody(incoming: IncomingMessage): ReadableStream {
       },
       async cancel() {
         await chunks?.return?.();
-        // The rest flows away, so that the client hears the answer and the connection can carry the next request.
+        // Drains the rest, so that the client reads the response and the connection can be reused.
         incoming.resume();
       },
     },
@@ -148,7 +148,7 @@ function parsedBody(): ReadableStream {
   );
 }
 
-/** What a handler gave, if it is a Response, of any realm, whose body is still there. */
+/** Returns the handler's result if it is a Response of any realm with an unread body. */
 function checkedResponse(answer: Response): Response {
   const isResponse = typeof answer?.status === 'number' && typeof answer.headers?.getSetCookie === 'function';
   if (isResponse && !answer.bodyUsed && !answer.body?.locked) return answer;
@@ -157,7 +157,7 @@ function checkedResponse(answer: Response): Response {
 
 interface Sending {
   readonly isHead: boolean;
-  /** Aborts when the client goes away. */
+  /** Aborts when the client disconnects. */
   readonly left: AbortSignal;
 }
 

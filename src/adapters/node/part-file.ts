@@ -1,4 +1,4 @@
-// A file on the disk while it is written, and where it goes.
+// A file while it is written, and its target.
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import {
@@ -21,7 +21,7 @@ import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { show } from '../../schemas/show.js';
 import { fileSystemCode, flush, flushDirectory } from './flush.js';
 
-/** Where a file goes. In a directory, its name depends on its type. */
+/** The target of a file. In a directory, its name depends on its type. */
 export type SavePath = { readonly directory: string } | { readonly file: string };
 
 /**
@@ -44,7 +44,7 @@ export async function savePath(call: string, path: unknown): Promise<SavePath> {
   return { file: wanted };
 }
 
-/** What is at a path, if anything. Throws for a device, a pipe, or a socket, which a file must not replace. */
+/** Returns the stats of a path if it exists. Throws for a device, a pipe, or a socket. */
 async function statsOfRegular(path: string): Promise<Stats | undefined> {
   const stats = await ifThere(stat(path));
   if (stats === undefined || stats.isFile()) return stats;
@@ -89,7 +89,7 @@ const WRITE_BYTES = 1024 * 1024;
 /** A part that was not written to for this long belongs to a process that was killed. */
 const STALE_MS = 60 * 60 * 1_000;
 
-/** A file that is being written, hidden beside its target until it is complete. */
+/** A file beside its target, until it is complete. */
 export class PartFile {
   readonly path: string;
   readonly #target: string;
@@ -129,8 +129,8 @@ export class PartFile {
   }
 
   /**
-   * Flushes the file to the disk and puts it in the place of its target. Returns false if another file is there that must
-   * stay. A file that is replaced keeps its mode.
+   * Flushes the file to the disk and moves it to its target. Returns false if the target exists and must stay. A replaced
+   * file keeps its mode.
    */
   async commit(overwrite: boolean): Promise<boolean> {
     await this.#startWrite();
@@ -145,7 +145,7 @@ export class PartFile {
     return true;
   }
 
-  /** Removes the part, unless it has taken the place of its target. */
+  /** Removes the part, unless it was moved to its target. */
   async remove(): Promise<void> {
     await this.#writing.catch(() => undefined);
     await this.#file.close().catch(() => undefined);
@@ -171,7 +171,7 @@ async function removeStale(directory: string, name: string): Promise<void> {
   }
 }
 
-/** False if a file is there: a hard link fails then. Without links, an empty file takes the place first. */
+/** Returns false if the target exists, because a hard link fails then. Without links, an empty file reserves the name. */
 async function placeNew(path: string, target: string): Promise<boolean> {
   try {
     await link(path, target).catch(async (reason) => {

@@ -16,7 +16,7 @@ import { ifThere, isSameContent, PartFile, type SavePath, savePath } from './par
 export interface SaveProgress {
   /** Bytes received so far. Starts at 0 again if the download starts over. */
   readonly receivedBytes: number;
-  /** Size of the file in bytes, if the service says it. */
+  /** Size of the file in bytes, if the service sends it. */
   readonly totalBytes: number | undefined;
 }
 
@@ -39,9 +39,9 @@ export interface SavedOutput {
   readonly path: string;
   /** Size in bytes. */
   readonly sizeBytes: number;
-  /** Media type, by the first bytes if they are recognized, otherwise as the service says it. */
+  /** Media type detected from the first bytes, otherwise the service's Content-Type. */
   readonly contentType: string | undefined;
-  /** True if the file of this job was there already, so that nothing was written. */
+  /** True if the job's file already existed, so that nothing was written. */
   readonly existed?: true;
 }
 
@@ -86,7 +86,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     this.#overwrite = overwrite;
   }
 
-  /** Moves no byte of the file: a file with the job's name and size is the job's. */
+  /** Transfers no bytes: a file with the job's name and size is the job's. */
   async find(): Promise<SavedOutput | undefined> {
     if (this.#overwrite) return undefined;
     const paths = 'file' in this.#place ? [this.#place.file] : this.#jobPaths(this.#place.directory);
@@ -99,7 +99,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     for (const { path, stats } of files) {
       const sizeBytes = stats?.size ?? 0;
       const isSameSize = info.sizeBytes === undefined || info.sizeBytes === sizeBytes;
-      // A name of the caller's says nothing about the job. If the size can be right, the bytes are compared.
+      // The caller's name doesn't identify the job. If the size matches, the bytes are compared.
       if ('file' in this.#place) {
         if (isSameSize) return undefined;
         throw this.#taken(path);
@@ -138,7 +138,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     throw error;
   }
 
-  /** A link that has expired says no size, and a file with the job's name is always complete. */
+  /** An expired link has no size. A file with the job's name is always complete. */
   async #info(): Promise<Partial<OutputInfo>> {
     try {
       return await this.#file.info();

@@ -41,6 +41,6 @@ const CONDITIONS = {
 export function isSqliteError(error: unknown, condition: keyof typeof CONDITIONS): boolean {
   const [code, text] = CONDITIONS[condition];
   const { errcode } = (error ?? {}) as { readonly errcode?: unknown };
-  // The low byte is the code, the others say more about it.
+  // The low byte is the primary code.
   return typeof errcode === 'number' ? (errcode & 0xff) === code : reasonOf(error).includes(text);
 }

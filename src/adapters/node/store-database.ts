@@ -22,7 +22,7 @@ import { fileSystemCode, flushDirectory, flushPath } from './flush.js';
 import { temporaryFile } from './lease.js';
 import { openSqlite } from './sqlite.js';
 
-/** "genc": tells a store from any other database. */
+/** "genc", which identifies a store. */
 const APPLICATION_ID = 0x67656e63;
 const FORMAT = 1;
 const MODE = 0o600;
@@ -119,7 +119,7 @@ function statementsOf(database: DatabaseSync) {
 }
 
 /**
- * Makes sure that a path is a store of this version. Only a reading connection looks, so whatever else is there stays as it is.
+ * Throws unless a path is a store of this version. Opens it for reading only, so that other files stay unchanged.
  * The file is never opened without SQLite: closing it would release the locks that this process has on it.
  */
 function checkFile(path: string): Stats {
@@ -146,7 +146,7 @@ function checkFile(path: string): Stats {
   return stats;
 }
 
-/** Where nothing can be written, SQLite needs to know that nobody does: it would create its files beside the store otherwise. */
+/** On a read-only disk, SQLite must not create files beside the store. */
 function locationOf(path: string): string {
   if (existsSync(`${path}-wal`)) return path;
   try {

@@ -82,7 +82,7 @@ export interface StoredOutput {
   readonly sha256: string | undefined;
   /** The store's entity tag, if it has one. */
   readonly etag: string | undefined;
-  /** True if the object of this job was there already, so that nothing was copied. */
+  /** True if the job's object already existed, so that nothing was copied. */
   readonly existed: boolean;
 }
 
@@ -91,7 +91,7 @@ export interface StoredOutput {
  * Interrupted downloads resume, and failed puts are retried. If the object of the same job and size exists, it resolves with
  * `existed: true` and moves no byte. The store never receives the API key.
  *
- * Throws a {@link StorageError} if the store refuses the file or holds another object under the same name, and a
+ * Throws a {@link StorageError} if the store rejects the file or holds another object under the same name, and a
  * {@link DownloadError} if the file cannot be read.
  *
  * @example
@@ -158,7 +158,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   #repeatsLeft = MAX_REPEATS;
   #failures = 0;
   #body: PutBody | undefined;
-  /** A body that the store received whole, in a put whose outcome is unknown. */
+  /** A body that the store received in full, in a put with an unknown outcome. */
   #unconfirmed: PutBody | undefined;
 
   constructor(file: JobFile<CopyProgress>, destination: OutputDestination, options: CopyOutputOptions) {
@@ -201,7 +201,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
       const info = await this.#file.info();
       return info.sizeBytes === undefined || info.sizeBytes === object.sizeBytes;
     } catch (cause) {
-      // A link that has expired says no size, and an object of the job is always complete.
+      // An expired link has no size. An object of the job is always complete.
       if (DownloadError.isInstance(cause) && cause.code === 'output_expired') return true;
       throw cause;
     }
@@ -212,7 +212,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     const body = new PutBody(source, this.#file.report);
     const { sizeBytes } = body;
     this.#body = body;
-    // Browsers open what the store holds.
+    // Browsers open stored objects.
     const contentType = safeContentType(source.version.contentType ?? '');
     let etag: string | undefined;
     let doubt: StorageError | undefined;
@@ -258,7 +258,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     if (this.#body?.isWhole && mayHaveStored(error)) this.#unconfirmed = this.#body;
     const isLost = isTaken(error) && this.#options.overwrite !== true;
     if (isLost && this.#destination.head === undefined) throw this.#taken(error);
-    // Another copy was faster. What it stored decides.
+    // Another copy was faster. Its object decides.
     await this.#waitToRetry(error, isLost);
   }
 

@@ -63,7 +63,7 @@ export interface OutputDestination {
   readonly put: (
     body: ReadableStream<Uint8Array<ArrayBuffer>>,
     options: PutObjectOptions,
-    // biome-ignore lint/suspicious/noConfusingVoidType: a put that has nothing to tell needs no return.
+    // biome-ignore lint/suspicious/noConfusingVoidType: a put may return nothing.
   ) => Promise<{ readonly etag?: string | undefined } | void>;
 }
 
@@ -73,7 +73,7 @@ export interface OutputSource {
   readonly get: (options: GetOptions) => Promise<Response | undefined>;
 }
 
-/** The name of the metadata that says whose file an object is. */
+/** The metadata with the ID of an object's job. */
 export const JOB_METADATA = 'gen-job';
 
 /** The job whose file an object is. Stores write the names of metadata in whichever case they like. */
@@ -84,7 +84,7 @@ export function objectJob({ metadata }: StoredObject): string | undefined {
 /** Thrown by a put that is to be repeated at once with a new body: the store has moved. It is not counted as a retry. */
 export class RepeatRequest extends StorageError {}
 
-/** Thrown by a put whose answer does not prove that the object is stored. One look at the object decides. */
+/** Thrown by a put whose response doesn't prove that the object is stored. A HEAD decides. */
 export class UnconfirmedPut extends StorageError {}
 
 export function asStorageError(thrown: unknown, store: string, doing: string): StorageError {

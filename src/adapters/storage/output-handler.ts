@@ -55,7 +55,7 @@ const HANDLER_OPTIONS = optionsOf({
 
 /** A part of a path that looks like a job ID. Some players need an extension. */
 const JOB_ID = /^(job_[\w-]+)(?:\.\w{1,5})?$/;
-/** How long a source may take to send its headers. After that, the service is read. */
+/** Timeout for the headers of a source. After it, the handler falls back to the service. */
 const SOURCE_MS = 10_000;
 /** Jobs whose types a handler remembers. */
 const MAX_TYPES = 1_000;
@@ -101,7 +101,7 @@ class Handling {
   /** The media types of jobs by their first bytes, if they were requested. */
   readonly #types: Map<string, string | undefined>;
   #jobId: string | undefined;
-  /** True while a function of the app runs: its errors never say anything about the job. */
+  /** True while a function of the app runs. Its errors say nothing about the job. */
   #isInApp = true;
 
   constructor(options: OutputHandlerOptions, request: Request, types: Map<string, string | undefined>) {
@@ -197,7 +197,7 @@ class Handling {
     return undefined;
   }
 
-  /** The limit ends with the headers. The body may take as long as the page reads it. */
+  /** The timeout ends with the headers. The body takes as long as the page reads it. */
   async #inTime(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
     const late = () =>
       new GenError(`The source did not respond within ${SOURCE_MS} ms. The file is read from the service.`);

@@ -7,7 +7,7 @@ import { mediaTypeEssence, safeContentType, safeFileName } from '../../schemas/m
 const SHOWN_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
 const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
 /**
- * On every response: no script runs, whatever the browser takes the file for. Without `allow-same-origin`, a video that is
+ * On every response: no script runs, even if the browser sniffs another type. Without `allow-same-origin`, a video that is
  * opened by its link does not play: the player of the browser requests it from another origin.
  */
 const SAFE = { 'x-content-type-options': 'nosniff', 'content-security-policy': 'sandbox allow-same-origin' } as const;
@@ -94,7 +94,7 @@ interface ByteRange {
 
 const BYTES = /^bytes=(\d*)-(\d*)$/;
 
-/** The Range header if it requests one range of bytes. Any other is ignored, and the response is the whole file. */
+/** The Range header if it requests one range of bytes. Any other is ignored, and the response is the entire file. */
 export function singleRange(header: string | null): string | undefined {
   const text = header?.trim() ?? '';
   const [, first = '', last = ''] = BYTES.exec(text) ?? [];
@@ -102,7 +102,7 @@ export function singleRange(header: string | null): string | undefined {
   return first !== '' && last !== '' && Number(last) < Number(first) ? undefined : text;
 }
 
-/** The bytes that a Range header selects in a file of `size` bytes. Undefined for the whole file. */
+/** The bytes that a Range header selects in a file of `size` bytes. Undefined for the entire file. */
 export function rangeIn(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const range = singleRange(header ?? null);
   if (range === undefined) return undefined;

@@ -87,7 +87,7 @@ export function r2(bucket: R2BucketLike, key: string): OutputDestination & Outpu
         ...(part && { range: { offset: start, length: end - start + 1 } }),
         onlyIf: { etagMatches: object.httpEtag.replaceAll('"', '') },
       });
-      // Without a body the object is another one by now, and what was answered would be wrong.
+      // Without a body, the object has changed, so its metadata is wrong.
       const body = found && 'body' in found ? found.body : undefined;
       if (!(body instanceof ReadableStream)) return undefined;
       return new Response(body, { status: part ? 206 : 200, headers });

@@ -111,17 +111,17 @@ function objectOf({ headers }: Response): StoredObject {
 
 const DEFAULT_REGION = 'us-east-1';
 const MOST_S3_ERROR_BYTES = 16_384;
-/** Sends signed requests for one object. It remembers what the store has told: where the object is, and what it may be asked. */
+/** Sends signed requests for one object. Remembers redirects and what the credentials allow. */
 class S3Sender {
   readonly #options: S3Options;
   readonly #keys = new Map<string, ArrayBuffer>();
   #url: string;
   #isMoved = false;
-  /** Whether the next put must show where it is redirected to, at the price of a copy in memory. */
+  /** If true, the next put must report its redirect, which needs a copy in memory. */
   #showsRedirect = false;
-  /** Whether these credentials may ask for the object. */
+  /** If true, the credentials allow HEAD. */
   #mayLook = true;
-  /** Whether the store has refused the condition of a put. */
+  /** If true, the store has rejected the condition of a put. */
   #lacksConditions = false;
 
   constructor(options: S3Options) {
@@ -136,13 +136,13 @@ class S3Sender {
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const init = { method, redirect: 'manual', signal: signal ?? null } as const;
-    // The length of an encoded answer is that of other bytes. With a range, the runtime asks for this by itself.
+    // An encoded response has another length. With a range, the runtime requests this itself.
     const plain: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
     const response = await this.#send(headers, init, plain);
     return this.#followed(response) ? this.#send(headers, init, plain) : response;
   }
 
-  /** The answer to a HEAD of the object. Undefined where there is none, and where these credentials may not look. */
+  /** The response to a HEAD of the object. Undefined if there is none, or if the credentials don't allow HEAD. */
   async look(signal: AbortSignal): Promise<Response | undefined> {
     const response = await this.ask('HEAD', {}, signal);
     if (response.ok && response.headers.has('etag')) return response;
@@ -151,7 +151,7 @@ class S3Sender {
       throw this.#error('not_s3', what, { status: response.status });
     }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
-    // The answer to a HEAD has no body. A GET of the first byte says why it was refused.
+    // The response to a HEAD has no body. A GET of the first byte returns the error code.
     const told = await this.ask('GET', { range: 'bytes=0-0' }, signal);
     if (told.ok) {
       told.body?.cancel().catch(() => undefined);
@@ -163,8 +163,8 @@ class S3Sender {
   }
 
   /**
-   * Puts the object and resolves with its entity tag. Throws a RepeatRequest where a new body is to be sent to the place, or
-   * in the way, that the store told, and an UnconfirmedPut for an answer that does not prove that the object is stored.
+   * Puts the object and resolves with its entity tag. Throws a RepeatRequest if the store redirects the put or needs it in
+   * another form, and an UnconfirmedPut if the response doesn't prove that the object is stored.
    */
   async put(
     body: ReadableStream<Uint8Array<ArrayBuffer>> | Blob,
@@ -202,13 +202,13 @@ class S3Sender {
     });
   }
 
-  /** Throws what the store's answer says. Resolves with undefined where there is no object. */
+  /** Throws the error of the response. Resolves with undefined if there is no object. */
   async refuse(response: Response): Promise<undefined> {
     const refusal = await storeRefusal(response);
     return isAbsent(refusal) ? undefined : this.#fail(response, refusal);
   }
 
-  /** Has the put repeated without its condition, where another look can take its place. */
+  /** Repeats the put without its condition, if a HEAD can replace it. */
   #withoutCondition({ status }: S3Refusal): never {
     this.#lacksConditions = true;
     if (this.#mayLook) throw this.#repeat('does not support If-None-Match', status);
@@ -245,7 +245,7 @@ class S3Sender {
     });
     const signed = await signer.sign();
     for (const [name, value] of Object.entries(unsigned)) signed.headers.set(name, value);
-    // With a condition, Node's fetch adds "Cache-Control: no-cache", which the store would keep with the object.
+    // With a condition, Node's fetch adds "Cache-Control: no-cache", which the store would store with the object.
     const asIs = isNode() && !('__nextPatched' in fetch) ? ({ cache: 'force-cache' } as const) : {};
     try {
       return await fetch(signed.url.href, { ...init, ...asIs, headers: signed.headers });
@@ -263,7 +263,7 @@ class S3Sender {
     throw new GenError('credentials must return an object with accessKeyId and secretAccessKey.');
   }
 
-  /** Notes where the store sends a request to; false for an answer that is not a temporary redirect. */
+  /** Remembers a temporary redirect. Returns false for any other response. */
   #followed(response: Response): boolean {
     const { status, type, headers } = response;
     if (!isTemporaryRedirect(status) && type !== 'opaqueredirect') return false;
@@ -294,7 +294,7 @@ class S3Sender {
   }
 }
 
-/** AWS by the bucket's own name where it can be one of a host, any other store by path. */
+/** On AWS, the bucket is part of the host if its name allows it. On other stores, it is part of the path. */
 function objectUrl({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options): string {
   const path = key.split('/').map(encodeURIComponent).join('/');
   if (endpoint !== undefined) return `${String(endpoint).replace(/(?<!\/)\/+$/, '')}/${bucket}/${path}`;
@@ -331,7 +331,7 @@ const S3_OPTIONS = optionsOf({
   fetch: callback,
 });
 
-/** Refuses an endpoint that names the bucket, as the consoles of some stores show it: the key would get the name, too. */
+/** Throws for an endpoint that contains the bucket, as some consoles show it, because it would be part of the key, too. */
 function refuseBucketIn({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);

@@ -7,6 +7,8 @@ import { UsageError } from '../errors.js';
 import { MAX_FAULTS, type Row } from './rows.js';
 
 interface RowRecord {
+  /** The row's digest at that time. A caller's own key stays the same when the row changes. */
+  readonly content?: string;
   /** The key of its create, if it differs from the row's: the key of a new job after a failed one. */
   readonly key?: string;
   /** The final job. */
@@ -21,7 +23,7 @@ const GROUP = 'batch';
 /** A batch can be run again after years. */
 const KEPT_MS = 3_650 * 24 * 60 * 60_000;
 
-type Keyed = Pick<Row, 'key'>;
+type Keyed = Pick<Row, 'key' | 'content'>;
 
 export class RowRecords {
   readonly #store: Store;
@@ -59,7 +61,7 @@ export class RowRecords {
   }
 
   async update(row: Keyed, more: RowRecord): Promise<void> {
-    const record = { ...this.of(row), ...more };
+    const record = { ...this.of(row), content: row.content, ...more };
     this.#records.set(row.key, record);
     const changes = { [row.key]: { value: JSON.stringify(record), ttlMs: KEPT_MS } };
     let isWritten = false;
@@ -110,8 +112,8 @@ export async function saveFile(
 }
 
 /**
- * Throws one UsageError for all rows that have not been sent, and whose file name is taken. `store` is the name of the batch's
- * own store.
+ * Throws one UsageError for all rows that were not sent and whose file name is taken, or whose own key belongs to another row.
+ * `store` is the name of the batch's own store.
  */
 export function rejectTaken(
   rows: readonly Row[],
@@ -119,7 +121,10 @@ export function rejectTaken(
   records: RowRecords,
 ): void {
   const names = readdirSync(out).filter((name) => name !== store && !name.startsWith(`${store}-`));
-  const faults: string[] = [];
+  const isReused = (row: Row) => (records.of(row).content ?? row.content) !== row.content;
+  const faults = rows
+    .filter(isReused)
+    .map(({ line, key }) => `line ${line}: idempotency_key "${key}" was already used for other params. Use a new key.`);
   for (const row of rows.filter(({ id }) => id !== undefined)) {
     if (records.isSent(row)) continue;
     for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === row.id?.toLowerCase())) {

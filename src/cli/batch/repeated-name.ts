@@ -1,4 +1,4 @@
-/** The first name that a JSON object has twice: a parser keeps only the last value. */
+/** Returns the first repeated name of a JSON object. A parser drops all values but the last. */
 export function repeatedName(json: string): string | undefined {
   const open: Set<string>[] = [];
   let name = '';
@@ -12,7 +12,7 @@ export function repeatedName(json: string): string | undefined {
     }
     if (char === '"') {
       const start = at;
-      // A parser has accepted the text, so each string has an end.
+      // A parser has accepted the text, so each string ends.
       for (at += 1; at < json.length && json[at] !== '"'; at++) if (json[at] === '\\') at += 1;
       name = JSON.parse(json.slice(start, at + 1));
     }

@@ -66,6 +66,8 @@ export interface Row {
   readonly params: Fields;
   /** Undocumented fields. */
   readonly extraBody: Fields | undefined;
+  /** A digest of the fields and files. */
+  readonly content: string;
   /** The idempotency key, the same in every run. */
   readonly key: string;
 }
@@ -100,7 +102,7 @@ export const MAX_FAULTS = 20;
 /** The files that rows name, by their absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
 
-type RowDraft = Omit<Row, 'key'>;
+type RowDraft = Omit<Row, 'key' | 'content'>;
 
 /**
  * Reads and checks the rows of a prompts file, without a request. Throws one UsageError that lists the invalid lines.
@@ -153,7 +155,7 @@ function onlyParams({ params, ...others }: Fields): Fields {
   return params;
 }
 
-/** The params with a source for each file in a field that takes upload IDs. Paths are relative to the prompts file. */
+/** Replaces paths in fields for upload IDs by sources. Paths are relative to the prompts file. */
 function withSources(
   params: Fields,
   { folder, sources }: { readonly folder: string; readonly sources: Sources },
@@ -210,7 +212,8 @@ async function withKeys(drafts: readonly RowDraft[], name: string, sources: Sour
     const count = (seen.get(content) ?? 0) + 1;
     seen.set(content, count);
     const hash = createHash('sha256').update(content).digest('hex');
-    return { ...draft, params, key: typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, count, hash) };
+    const key = typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, count, hash);
+    return { ...draft, params, content: hash, key };
   });
 }
 

@@ -172,7 +172,6 @@ class BatchRun {
         return undefined;
       }
       if (!JobError.isInstance(error)) throw error;
-      // The job stands beside its error.
       await records.update(row, { job: error.job, error: { ...errorDocument(error), job: undefined } });
       return error.job;
     } finally {

@@ -32,7 +32,7 @@ export function batchCommand(open: OpenSession): Command {
     )
     .argument(
       '<prompts>',
-      'JSONL: {"call":"videos","params":{"prompt":"a fox","duration":5},"id":"fox"} per line; CSV: a column per field; - reads standard input',
+      'UTF-8. JSONL: {"call":"videos","params":{"prompt":"a fox","duration":5},"id":"fox"} per line; CSV: a column per field; extraBody holds undocumented fields; - reads standard input',
     )
     .option(
       '--name <name>',

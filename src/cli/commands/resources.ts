@@ -1,4 +1,4 @@
-// What an account has beside its jobs: uploads, characters and models.
+// Uploads, characters, and models.
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
 import { fromPath } from '../../adapters/node/index.js';
@@ -118,7 +118,7 @@ function deleteCommand(open: OpenSession): Command {
   });
 }
 
-/** The service's fields are not documented: those that are plain values are shown as they come. */
+/** The service doesn't document the fields, so all plain values are shown. */
 function characterLine(record: Readonly<Record<string, unknown>>): string {
   return Object.values(record)
     .filter((value) => typeof value !== 'object')
@@ -139,11 +139,11 @@ export function modelsCommand(open: OpenSession): Command {
   });
 }
 
-/** The alias, and what the catalog says of it, else the record's own lists. */
+/** The alias with the catalog's lists, otherwise the record's own. */
 function describeModel(record: Record<string, unknown>): [alias: string, text: string] {
   const alias = aliasOf(record);
   const row = modelCapabilities(alias);
-  // The examples of ratios bind nobody.
+  // Examples are no limits.
   const known = Object.entries(row ?? record).filter(([field]) => field !== 'exampleRatios');
   const lists = known.flatMap(([field, value]) =>
     Array.isArray(value) ? [`${LABELS[field] ?? field} ${value.join(' ')}`] : [],

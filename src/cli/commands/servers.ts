@@ -51,7 +51,7 @@ export function sandboxCommand(open: OpenSession): Command {
     const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(asUsage);
     const { apiKey, webhookSecret } = sandbox;
     const { url } = server;
-    // `baseUrl`, `apiKey` and `webhookSecret` are a client's options as they stand.
+    // `baseUrl`, `apiKey`, and `webhookSecret` are options of a client.
     const seen = { url, baseUrl: url, apiKey, webhookSecret, page: `${url}/`, control: `${url}/_sandbox/` };
     terminal.result(seen, [
       `Sandbox   ${url}   (page in a browser, control under /_sandbox/)`,

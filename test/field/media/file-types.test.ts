@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { outputType } from '../../../src/downloading/output.js';
 import { isDocument, mediaTypeOf, mediaTypeOfBytes } from '../../../src/schemas/file-type.js';
@@ -37,5 +38,32 @@ describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent })
     const stored = () => outputType('job_1', label, bytesOf(head));
     if (found !== undefined && isDocument(found)) expect(stored).toThrow(/instead of the file/);
     else expect(mediaTypeOf({ type: stored() })).toBe(found);
+  });
+});
+
+describe('the table of the guide', () => {
+  const guide = readFileSync(new URL('../../../docs/files.md', import.meta.url), 'utf8');
+  const recognized = [...new Set(FILES.flatMap(({ bytes }) => bytes ?? []))];
+
+  it.each(['IMAGE', 'VIDEO', 'AUDIO', 'rejected'])('lists the types of %s', (kind) => {
+    const [, cell = ''] = new RegExp(`^\\| ${kind} \\| (.*) \\|$`, 'm').exec(guide) ?? [];
+    const listed = [...cell.matchAll(/`([^`]+)`/g)].map(([, type]) => type);
+    expect(listed).toEqual(recognized.filter((type) => (uploadTypeOf(type) ?? 'rejected') === kind).sort());
+  });
+
+  it('says what is sent', () => {
+    const [heic, webp, mp4] = ['image/heic', 'image/webp', 'video/mp4'].map((type) => {
+      const { head = '' } = FILES.find(({ bytes }) => bytes === type) ?? {};
+      return bytesOf(head);
+    });
+    expect([
+      mediaTypeOf({ head: heic, name: 'photo.png' }),
+      mediaTypeOf({ head: webp, type: 'image/png' }),
+      mediaTypeOf({ head: mp4, type: 'application/octet-stream' }),
+      mediaTypeOf({ head: mp4 }),
+      mediaTypeOf({ head: mp4, type: 'audio/mp4' }),
+      mediaTypeOf({ head: bytesOf('????'), type: 'image/jpg' }),
+      mediaTypeOf({ head: bytesOf('????') }),
+    ]).toEqual(['image/heic', 'image/webp', 'video/mp4', 'video/mp4', 'audio/mp4', 'image/jpeg', undefined]);
   });
 });
