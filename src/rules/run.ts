@@ -1,6 +1,7 @@
 import { isSettled, type Job, type JobTry } from '../schemas/job.js';
 import { type CreateEntry, entryJobId } from './create-entry.js';
 import { type CallFailure, errorJson, MAX_PAGES, MAX_WITHOUT_FILE_MS, missingFileError } from './failure-kind.js';
+import { DOCUMENTED_LIMITS } from './limits.js';
 import {
   type CreateStep,
   type JobRunState,
@@ -18,8 +19,8 @@ import {
 const RESUBMISSIONS = 20;
 /** How long to wait for a review whose time the service does not say. Review times are not documented. */
 const UNSAID_REVIEW_MS = 15_000;
-/** How long to wait for a slot of the rate limit when nothing says how long: 20 creates a minute are one every 3 s. */
-const UNSAID_SLOT_MS = 3_000;
+/** Wait for a rate-limit slot if the response specifies none: the mean time between two creates. */
+const UNSAID_SLOT_MS = DOCUMENTED_LIMITS['videos.create'].windowMs / DOCUMENTED_LIMITS['videos.create'].limit;
 /** No wait is shorter, so that a service which asks for nothing is not called in a loop. */
 const SHORTEST_WAIT_MS = 1_000;
 const FIRST_READ_MS = 10_000;

@@ -98,7 +98,7 @@ export class PollQueue<E extends Ranked> {
     const heldMs = Math.max(0, this.#heldUntilMs - now);
     if (limit === Number.POSITIVE_INFINITY) return heldMs;
     const perMs = (READ_SHARE * limit) / windowMs;
-    // Together with the share, this stays within the limit in any window: 105 + 12 of 120.
+    // Together with the share, this stays within the limit in any window.
     const most = Math.max(1, Math.floor(limit / 10));
     this.#savedPolls = Math.min(most, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * perMs);
     this.#countedAtMs = now;
