@@ -28,9 +28,12 @@ export interface Creating {
 export function createNamespace(creator: JobCreator, call: JobCall): Creating {
   const createAndWait: Creating['createAndWait'] = (body, options) => {
     const site = callSite(createAndWait);
-    return runChecked(creator, createRequest(call, body), options).catch((error) => {
+    const job = runChecked(creator, createRequest(call, body), options).catch((error) => {
       throw seenFrom(error, site);
     });
+    // Programs start many jobs at once and await them in order. One that fails first must not end the process.
+    job.catch(() => {});
+    return job;
   };
   return {
     create: (body, options) => sendCreate(creator, createRequest(call, body), options),

@@ -56,18 +56,14 @@ it('the wait’s timeoutMs is not taken for the time of one attempt', async () =
   expect(seen).toHaveLength(1);
 });
 
-it.each([
-  ['that nobody awaits is an unhandled rejection', false, 1],
-  ['that was awaited before it failed is not', true, 0],
-])('a failed create %s', async (_, isAwaited, reported) => {
+it('a create that fails before anyone awaits it is no unhandled rejection', async () => {
   vi.useRealTimers();
   const unhandled = vi.fn();
   process.on('unhandledRejection', unhandled);
   const { client } = stubbed(() => json({ error: 'prompt_too_long' }, { status: 400 }));
   const job = client.videos.createAndWait({ prompt: 'x' });
-  if (isAwaited) job.catch(() => {});
   for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
   process.off('unhandledRejection', unhandled);
-  expect(unhandled).toHaveBeenCalledTimes(reported);
+  expect(unhandled).not.toHaveBeenCalled();
   await expect(job).rejects.toMatchObject({ code: 'prompt_too_long' });
 });
