@@ -1,12 +1,13 @@
 // Accepts an upload source in any body field that expects an upload ID.
 import { GenError, PreflightError } from '../errors/index.js';
-import { isUploadField } from '../rules/fields.js';
+import { INVALID_PARAMS, isUploadField } from '../rules/fields.js';
 import type { RequestOptions } from '../rules/options.js';
 import { onAbort } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { DEFAULT_LIMIT, type DescribedFile } from './file.js';
+import { problemOfSource } from './source.js';
 import { prepareFile, type UploadSteps, uploadFile } from './upload.js';
 import { type KnownUpload, printOf, type UploadMemory, type UploadUse } from './upload-memory.js';
 import type { FileOptions, UploadProgress } from './upload-options.js';
@@ -157,6 +158,8 @@ async function describeAll(
     });
   const unique = placed.filter(({ source }, index) => placed.findIndex((other) => other.source === source) === index);
   const describe = async ({ source, at, field }: PlacedFile): Promise<ReadyFile> => {
+    const problem = problemOfSource(source);
+    if (problem !== undefined) throw new PreflightError(`${at}: ${problem}`, { code: INVALID_PARAMS, param: field });
     const print = memory && (await printOf(source).catch(() => undefined));
     const known = print === undefined ? undefined : await memory?.find(source, { print, signal });
     if (known) return { source, at, print, params: known.params, file: undefined };

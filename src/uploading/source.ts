@@ -37,6 +37,14 @@ export function recognizeSource(source: unknown): Source {
   throw new TypeError(notASource(source));
 }
 
+const SOURCES = [isMemory, ArrayBuffer.isView, isBlob, isRereadable, isResponseSource, isStream, isAsyncIterable];
+
+/** Returns what to pass instead of a value that is no source, or undefined for a source. */
+export function problemOfSource(value: unknown): string | undefined {
+  const isSource = typeof value === 'function' || SOURCES.some((is) => is(value));
+  return isSource ? undefined : notASource(value);
+}
+
 function notASource(source: unknown): string {
   if (typeof source === 'string' || source instanceof URL) {
     return 'A string or URL is not a source. For a file pass fromPath(path) from "gen-client/node", for a web address await fetch(url).';

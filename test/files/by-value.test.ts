@@ -170,7 +170,7 @@ describe('everything is looked at before a byte moves', () => {
   it('an object that is no file, and a file that is not there, name their field', async () => {
     const { client, log } = start();
     const wrong = await caught(client.videos.create({ prompt, first_frame_upload_id: { path: 'fox.png' } as never }));
-    expect(wrong).toMatchObject({ name: 'UploadError', step: 'prepare' });
+    expect(wrong).toMatchObject({ name: 'PreflightError', param: 'first_frame_upload_id' });
     expect(wrong.message).toMatch(/^first_frame_upload_id: .*fromPath/);
     const missing = await caught(
       client.characters.register({ name: 'Fox', upload_id: fromPath(join(directory, 'no.png')) }),
