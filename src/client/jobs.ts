@@ -9,7 +9,7 @@ import {
 import { OutputReader, type OutputReading } from '../downloading/output-reader.js';
 import { ResponseError } from '../errors/index.js';
 import { publishingMs } from '../rules/files.js';
-import type { RequestOptions } from '../rules/options.js';
+import { OUTPUT_OPTIONS, type RequestOptions } from '../rules/options.js';
 import { withBody } from '../runtime/bytes.js';
 import { wallOf } from '../runtime/clock.js';
 import type { Job } from '../schemas/job.js';
@@ -77,7 +77,10 @@ export class Jobs {
       headers: () => outputHeaders(range, ifRange),
       publishingMs: () => this.#publishingMs(job, callOptions),
     };
-    return this.#transport.open({ ...request, ...parts, read }, callOptions);
+    return this.#transport.open(
+      { ...request, ...parts, options: OUTPUT_OPTIONS, read },
+      { ...options, ...requestOptions },
+    );
   }
 
   /** Describes the finished file without its bytes. */

@@ -238,3 +238,6 @@ export const REQUEST_OPTIONS = z.strictObject({
   preflight: flag,
   budget,
 });
+
+/** The options of `jobs.output`. The range is checked where its header is made. */
+export const OUTPUT_OPTIONS = z.extend(REQUEST_OPTIONS, { range: anything, ifRange: text, resume: flag });

@@ -242,7 +242,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   const { config } = core;
   const { name, limit } = kind.request;
   const json = kind.type === 'json' ? kind.request : undefined;
-  const schema = json?.options ?? REQUEST_OPTIONS;
+  const schema = (kind.type === 'transfer' ? undefined : kind.request.options) ?? REQUEST_OPTIONS;
   if (options !== NO_OPTIONS && schema !== 'checked') checkOptions(name, schema, options);
   if (options.extraBody !== undefined && json?.body === undefined) {
     throw new GenError(`${name} has no body, so extraBody has no effect. Leave it out.`);

@@ -107,6 +107,8 @@ export interface StreamRequest<T> extends RequestBase {
   readonly method: 'GET' | 'HEAD';
   /** Makes the result of the response, once the call is done. A response that it makes stands in for the one that came. */
   readonly read: (response: Response) => T | Promise<T>;
+  /** The options of the call, if it takes more than every call does. */
+  readonly options?: OptionsSchema | undefined;
   /** How long the service may still be publishing the file, in milliseconds. Called after the first refusal. */
   readonly publishingMs?: () => Promise<number>;
   /** Made when the call begins, like the path. */

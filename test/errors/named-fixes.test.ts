@@ -88,6 +88,11 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
     'BadRequestError: model "svc-video-fst" is not a known video model. GET /v1/models lists them. Did you mean "svc-video-fast"?',
   ],
   [
+    'a misspelt option of an output',
+    () => client.jobs.output('job_1', { rang: 'bytes=0-1' } as never),
+    'GenError: jobs.output has no option "rang". Did you mean "range"?',
+  ],
+  [
     'a misspelt option',
     () => videos.create({ prompt }, { timeout: 5_000 }),
     'GenError: videos.create has no option "timeout". Did you mean "timeoutMs"?',
