@@ -28,7 +28,7 @@ it.each([
   ['restateEngine', () => restateEngine({} as never, ACTIVITIES, { TimeoutError } as never), 'TerminalError'],
   ['workflowEngine', () => workflowEngine(async () => null, { FatalError: TerminalError } as never), 'sleep'],
 ])('%s is refused without what it takes of its engine', (_, make, option) => {
-  expect(make).toThrow(`${option} must be the one of the engine, not undefined.`);
+  expect(make).toThrow(`${option} must be the function or class of your engine, not undefined.`);
 });
 
 it('a promise of Restate wakes a run once: after it the run sleeps', async () => {

@@ -18,40 +18,39 @@ import { createOutputKeys, type KeyedCall, makeOutputs, responseMetadata } from 
 import { prepareImage, prepareVideo, refuseWaitingOptions, type VideoCall } from './settings.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
-/** By these names a workflow asks a class how its instances travel between steps. */
+/** Workflows look up these symbols to pass instances of a class between steps. */
 const WORKFLOW_SERIALIZE: unique symbol = Symbol.for('workflow-serialize');
 const WORKFLOW_DESERIALIZE: unique symbol = Symbol.for('workflow-deserialize');
 
-/** A ready client, else the options for one; left out, everything comes from the environment. */
+/** A client, or the options for one. By default, they come from the environment. */
 export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
 
-/** The options of a client that may leave the process: no key, no secret, no header, no function. */
+/** The client options that can leave the process: no key, secret, header, or function. */
 type PlainOptions = Pick<
   ClientOptions,
   'baseUrl' | 'timeoutMs' | 'maxRetries' | 'maxRetryAfterMs' | 'preflight' | 'rateLimit'
 >;
 
-/** A model as a workflow stores it. The API key is never part of it: the other process takes it from its environment. */
+/** A model in a workflow's storage. It never contains the API key: the other process reads that from its environment. */
 interface SerializedModel {
   readonly modelId: string;
   readonly config: PlainOptions;
 }
 
-/** Where the models of a provider get their client from. */
+/** The client of a provider's models. */
 interface ModelSource {
-  /** Made when it is first needed, so that a missing option is an error of that call and not of the import. */
+  /** Created when first needed, so that a missing option fails that call and not the import. */
   readonly client: () => Promise<GenClient>;
-  /** What another process needs to make the same client with its own key. */
+  /** What another process needs to create the same client with its own key. */
   readonly config: () => PlainOptions;
 }
 
-/** The source for the settings of a provider. */
 function modelSource(settings: GenProviderSettings): ModelSource {
   let made: GenClient | undefined;
   return {
     async client() {
       if ('client' in settings) return settings.client;
-      // A workflow loads this door to name its models, in a VM that refuses the stream which ky makes when it loads.
+      // Workflows load this module in a VM that rejects the stream that ky creates at import.
       const { GenClient } = await import('../../client/client.js');
       made ??= new GenClient(settings);
       return made;
@@ -61,7 +60,6 @@ function modelSource(settings: GenProviderSettings): ModelSource {
   };
 }
 
-/** The options that may leave the process, without those that were left out. */
 function plainOptions(options: ClientOptions): PlainOptions {
   const { baseUrl, timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit } = options;
   const all = { baseUrl: baseUrl && String(baseUrl), timeoutMs, maxRetries, maxRetryAfterMs, preflight, rateLimit };
@@ -74,14 +72,14 @@ function clientBaseUrl(client: GenClient): string | undefined {
 }
 
 /**
- * An image model of the service for `generateImage`. All outputs of a call come from one `doGenerate`. A workflow may hand
- * the model from one step to another: it takes its model id and its base URL along, and never the API key.
+ * An image model for `generateImage`. One `doGenerate` creates all outputs of a call. Between workflow steps, the model
+ * carries its ID and base URL, and never the API key.
  */
 class GenImageModel implements ImageModelV4 {
   readonly specificationVersion = 'v4';
   readonly provider = 'gen.image';
   readonly modelId: string;
-  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  /** One call creates all outputs, so that a failed one doesn't lose the others, which are paid. */
   readonly maxImagesPerCall = Number.MAX_SAFE_INTEGER;
   readonly supportsFileInputs = true;
   readonly supportsMaskInputs = false;
@@ -117,14 +115,14 @@ class GenImageModel implements ImageModelV4 {
 }
 
 /**
- * A video model of the service for `experimental_generateVideo` and the start and status calls. A workflow may hand the
- * model from one step to another: it takes its model id and its base URL along, and never the API key.
+ * A video model for `experimental_generateVideo`, and for the start and status calls. Between workflow steps, the model
+ * carries its ID and base URL, and never the API key.
  */
 class GenVideoModel implements Experimental_VideoModelV4 {
   readonly specificationVersion = 'v4';
   readonly provider = 'gen.video';
   readonly modelId: string;
-  /** One call makes all outputs, so that one failing cannot lose the others that are paid for. */
+  /** One call creates all outputs, so that a failed one doesn't lose the others, which are paid. */
   readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
   readonly #source: ModelSource;
   readonly #outputKeys = createOutputKeys();
@@ -194,21 +192,21 @@ type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption'
 type WebhookOption = Parameters<HandleWebhook>[0];
 type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
 
-/** The service as an AI SDK provider: `generateImage`, `experimental_generateVideo` and a provider registry take it. */
+/** The service as an AI SDK provider, for `generateImage`, `experimental_generateVideo`, and a provider registry. */
 export interface GenProvider extends ProviderV4 {
-  /** An image model, for example `gen.image('svc-image-pro')`. */
+  /** Returns an image model, for example `gen.image('svc-image-pro')`. */
   image(modelId: ImageModel | (string & {})): ImageModelV4;
   /** The same as `image`, under the name that registries use. */
   imageModel(modelId: ImageModel | (string & {})): ImageModelV4;
-  /** A video model, for example `gen.video('svc-video-pro')`. */
+  /** Returns a video model, for example `gen.video('svc-video-pro')`. */
   video(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
   /** The same as `video`, under the name that registries use. */
   videoModel(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
 }
 
 /**
- * Makes a provider. The client is made on the first call, so that a missing option is an error of that call and not of
- * the import. Throws a GenError for a setting that does not exist.
+ * Creates a provider. It creates the client in the first call, so that a missing option fails that call and not the import.
+ * Throws a GenError for an unknown setting.
  */
 export function createGen(settings: GenProviderSettings = {}): GenProvider {
   checkProviderSettings(settings);
@@ -231,11 +229,11 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
 
 const WITH_CLIENT = option.optionsOf({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
 
-/** Throws a GenError for a setting that does not exist, or that cannot be right. What is missing shows at the first call. */
+/** Throws a GenError for an unknown or invalid setting. A missing one fails the first call. */
 function checkProviderSettings(settings: GenProviderSettings): void {
   if (isFields(settings) && 'client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
   else checkClientOptions(settings);
 }
 
-/** The provider with everything from the environment (GEN_API_KEY, GEN_BASE_URL). */
+/** A provider with its options from the environment (GEN_API_KEY, GEN_BASE_URL). */
 export const gen: GenProvider = createGen();

@@ -6,26 +6,26 @@ import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { CompletedJob, CreatedJob, Job } from '../../schemas/job.js';
 import type { PreparedCall, VideoCall } from './settings.js';
 
-/** One finished file with the job that made it. */
+/** A finished file, with its job. */
 export interface Output {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly mediaType: string;
   readonly metadata: OutputMetadata;
 }
 
-/** What `providerMetadata.gen` says of each output: the job, what it cost, and why its file is missing. */
+/** An output in `providerMetadata.gen`: its job, its cost, and why its file is missing. */
 type OutputMetadata = Record<string, string | number>;
 
-/** An output, or why there is none. `paid` describes the job where it is paid for all the same. */
+/** An output, or why there is none. `paid` describes the job if it is paid anyway. */
 export type OutputOutcome<T> =
   | { readonly done: T }
   | { readonly error: unknown; readonly paid?: OutputMetadata | undefined };
 
-/** What a call with several outputs came to. */
+/** The outputs of a call. */
 interface Settled<T> {
   readonly done: readonly T[];
   readonly warnings: readonly SharedV4Warning[];
-  /** The jobs that are paid for and whose file is missing. */
+  /** Paid jobs whose file is missing. */
   readonly unread: readonly OutputMetadata[];
 }
 
@@ -35,7 +35,7 @@ export interface KeyedCall<Call> extends PreparedCall {
   readonly keys: readonly string[];
 }
 
-/** Makes one paid job for each key and reads its file. */
+/** Creates one job for each key, and reads its file. */
 export async function makeOutputs(
   client: GenClient,
   mediaType: 'image' | 'video',
@@ -63,7 +63,7 @@ export async function makeOutputs(
           : await client.videos.createAndWait(body as never, options);
       return await readOutput(client, job, { mediaType, signal, idempotencyKey: last?.idempotencyKey ?? key });
     } catch (error) {
-      // A job that failed costs nothing. One that still runs is paid for.
+      // A failed job costs nothing. A running one is paid.
       if (last === undefined || JobError.isInstance(error)) return { error };
       const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
       return { error, paid: jobMetadata(seen ?? last.job, last) };
@@ -80,7 +80,7 @@ interface OutputRead {
   readonly idempotencyKey: string | undefined;
 }
 
-/** The finished file of a job, read whole. What cannot be read is a DownloadError that names the job and its key. */
+/** Reads the file of a job in full. If that fails, the error is a DownloadError with the job and its key. */
 export async function readOutput(
   client: GenClient,
   job: CompletedJob,
@@ -103,15 +103,14 @@ function unreadableOutput(jobId: string, idempotencyKey: string | undefined, cau
   const reason = cause instanceof Error ? cause.message : String(cause);
   const isNamed = DownloadError.isInstance(cause) || APIError.isInstance(cause);
   return new DownloadError(
-    `The file of job ${jobId} could not be read: ${reason} The job is paid for: read it with client.jobs.output(${JSON.stringify(jobId)}).`,
+    `The file of job ${jobId} could not be read: ${reason} The job is paid: read it with client.jobs.output(${JSON.stringify(jobId)}).`,
     { jobId, idempotencyKey, code: isNamed ? cause.code : 'interrupted', cause },
   );
 }
 
 /**
- * Lets every output come to its end. Those that succeeded are paid for and are given back even when others failed; each
- * failure is a warning then. When all failed, or the caller aborted, one failure is thrown as it is: of a job that is
- * paid for, where there is one.
+ * Waits for every output. Returns those that succeeded, because they are paid, with a warning for each failure. If all failed,
+ * or the caller aborted, throws one failure unchanged: one of a paid job, if there is one.
  */
 export async function settleOutputs<T>(
   outcomes: readonly Promise<OutputOutcome<T>>[],
@@ -131,18 +130,18 @@ export async function settleOutputs<T>(
   return { done, warnings, unread };
 }
 
-/** The error of a call without any output. It names the jobs that are paid for, since nothing else can. */
+/** Returns the error of a call without any output. It lists the paid jobs, because nothing else does. */
 function firstOf(
   failures: readonly { readonly error: unknown; readonly paid?: OutputMetadata | undefined }[],
   unread: readonly OutputMetadata[],
 ): unknown {
   const { error, paid } = failures.find((failure) => failure.paid) ?? failures[0] ?? {};
   const others = unread.filter((metadata) => metadata !== paid).map(({ jobId }) => jobId);
-  if (others.length > 0 && GenError.isInstance(error)) error.message += ` Also paid for: ${others.join(', ')}.`;
+  if (others.length > 0 && GenError.isInstance(error)) error.message += ` Also paid: ${others.join(', ')}.`;
   return error;
 }
 
-/** An error in a line, with the job and the key that it names. */
+/** Formats an error with its job and key, in one line. */
 function describeError(error: unknown): string {
   if (!GenError.isInstance(error)) return error instanceof Error ? error.message : String(error);
   const { jobId, idempotencyKey } = error.toJSON();
@@ -151,7 +150,7 @@ function describeError(error: unknown): string {
   return known === '' ? error.message : `${error.message} (${known})`;
 }
 
-/** The job as metadata: plain JSON, what is unknown left out. */
+/** Returns a job as metadata, in JSON without unknown values. */
 export function jobMetadata(job: Job, made: { readonly idempotencyKey?: string | undefined } = {}): OutputMetadata {
   const facts = {
     jobId: job.id,
@@ -165,19 +164,19 @@ export function jobMetadata(job: Job, made: { readonly idempotencyKey?: string |
   return Object.fromEntries(known);
 }
 
-/** The service's own warnings on a create, in the AI SDK's form. */
+/** Returns the service's warnings in the AI SDK's form. */
 export function serviceWarnings(created: CreatedJob): SharedV4Warning[] {
   return created.warnings.map((message) => ({ type: 'other', message }));
 }
 
-/** The `response` part of a result: the service's answers are many, so it has no headers of one. */
+/** Returns the `response` of a result. The service's responses are many, so it has no headers. */
 export function responseMetadata(modelId: string): { timestamp: Date; modelId: string; headers: undefined } {
   return { timestamp: new Date(systemClock.now()), modelId, headers: undefined };
 }
 
 type CallHeaders = Record<string, string | undefined> | undefined;
 
-/** What the keys of a call depend on. */
+/** The part of a call that determines its keys. */
 interface CallOfCore {
   readonly n: number;
   readonly headers?: CallHeaders;
@@ -237,12 +236,12 @@ function splitError(key: string): PreflightError {
   );
 }
 
-/** The `Idempotency-Key` among the headers, whatever its case. */
+/** Returns the `Idempotency-Key` header, whatever its case. */
 function keyFromHeaders(headers: CallHeaders): string | undefined {
   return Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
 }
 
-/** The headers that go to the service with each request: without the key, which each output has its own of. */
+/** Returns the headers for each request, without the key: each output has its own. */
 export function plainHeaders(headers: CallHeaders): Record<string, string> {
   const kept = Object.entries(headers ?? {}).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[0].toLowerCase() !== 'idempotency-key',

@@ -1,4 +1,4 @@
-// The settings and files of a call of the AI SDK, in the service's own words.
+// Translates the settings and files of an AI SDK call into the service's fields.
 import type {
   Experimental_VideoModelV4CallOptions,
   ImageModelV4CallOptions,
@@ -14,37 +14,36 @@ import { nearest, noSuchOption } from '../../schemas/spelling.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 
-/** Settings under `providerOptions.gen`: options of the call with the same meaning as everywhere, and fields of the service. */
+/** Settings in `providerOptions.gen`: options of the call, as in `createAndWait`, and fields of the service. */
 export interface GenProviderOptions {
-  /** At most one job is made under it. Several outputs get keys derived from it. @default a fresh UUID per call */
+  /** Creates at most one job. Further outputs get keys derived from it. @default a fresh UUID per call */
   readonly idempotencyKey?: string;
-  /** Milliseconds between two reads of the job. @default the client's own schedule */
+  /** Milliseconds between two polls of the job. @default the client's schedule */
   readonly pollIntervalMs?: number;
-  /** Milliseconds to wait for the job at most; `false` for no limit. @default 1_800_000 (30 min) */
+  /** Maximum wait in milliseconds, or `false` for no timeout. @default 1_800_000 (30 min) */
   readonly timeoutMs?: number | false;
-  /** How many failures of a request are retried. @default the client's (3) */
+  /** Maximum retries of a request. @default the client's (3) */
   readonly maxRetries?: number;
-  /** Whether what the documented rules refuse is refused before the call. @default the client's (true) */
+  /** If true, validates the params before the call. @default the client's (true) */
   readonly preflight?: boolean;
-  /** How to go on after a failed job, as in `createAndWait`. Not with `poll`, `webhook` or `startVideo`. */
+  /** How to continue after a failed job, as in `createAndWait`. Not with `poll`, `webhook`, or `startVideo`. */
   readonly recover?: CreateOptions['recover'];
-  /** Whether what waits for a review is sent again, as in `createAndWait`. @default true */
+  /** If true, sends a create again that waits for a review, as in `createAndWait`. @default true */
   readonly resubmitPending?: boolean;
-  /** `after-job` deletes the uploads of the call when its job has ended. Not with `poll`, `webhook` or `startVideo`. */
+  /** `after-job` deletes the uploads of the call after its job. Not with `poll`, `webhook`, or `startVideo`. */
   readonly cleanup?: 'after-job';
-  /** A name of your own for the job, in events, the store and spans. It is never sent to the service. */
+  /** Your own name for the job, in events, the store, and spans. It is never sent to the service. */
   readonly label?: string;
-  /** Fields of the service, sent as given: `resolution`, `character_ids`, `camera_fixed`, … */
+  /** Fields of the service, sent unchanged: `resolution`, `character_ids`, `camera_fixed`, … */
   readonly [field: string]: unknown;
 }
 
-/** The options of a call and of its wait. */
 export type CallOptions = Pick<
   GenProviderOptions,
   'pollIntervalMs' | 'timeoutMs' | 'maxRetries' | 'preflight' | 'recover' | 'resubmitPending' | 'cleanup' | 'label'
 >;
 
-/** The options of a call apart from the fields that go to the service. */
+/** Options of the call, and fields for the service. */
 export interface ReadProviderOptions {
   readonly idempotencyKey: string | undefined;
   readonly options: CallOptions;
@@ -64,10 +63,10 @@ const PROVIDER_OPTIONS = option.optionsOf({
   label: option.text,
 });
 const OPTION_NAMES = Object.keys(PROVIDER_OPTIONS.shape);
-/** Options that the AI SDK or the client has, which would mean nothing to the service. */
+/** Options of the AI SDK or the client. They mean nothing to the service. */
 const ELSEWHERE: readonly string[] = [...Object.keys(CREATE_AND_WAIT_OPTIONS.shape), 'abortSignal'];
 
-/** Reads `providerOptions.gen`. Throws a GenError that names the option for a misspelt name and for a wrong value. */
+/** Reads `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */
 function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ReadProviderOptions {
   const given = providerOptions.gen ?? {};
   if (typeof given !== 'object' || Array.isArray(given)) throw new GenError(`${NAME} must be an object.`);
@@ -80,12 +79,12 @@ function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>)
   option.checkOptions(NAME, PROVIDER_OPTIONS, own);
   const { idempotencyKey: key = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
   recoverRules(options.recover);
-  // As for the client's keys: null is refused and never left out.
+  // As for the client's keys, null is an error.
   const idempotencyKey = key === undefined ? undefined : idempotencyKeyOf(key, undefined);
   return { idempotencyKey, options, fields };
 }
 
-/** Refuses the options that need the SDK's own wait, where the AI SDK's core waits, or another process. */
+/** Throws for options that need the client's own wait, because the AI SDK's core or another process waits. */
 export function refuseWaitingOptions({ options }: ReadProviderOptions): void {
   for (const name of ['recover', 'cleanup'] as const) {
     if (options[name] === undefined) continue;
@@ -95,37 +94,36 @@ export function refuseWaitingOptions({ options }: ReadProviderOptions): void {
   }
 }
 
-/** The name of a field for the service. An option of another call, or a slip in one of ours, must not get there unseen. */
+/** Throws for an option of another call, or a misspelled one, instead of sending it to the service. */
 function checkedField(name: string): string {
   if (ELSEWHERE.includes(name) || nearest(name, OPTION_NAMES) !== undefined)
     throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
   return name;
 }
 
-/** How far a size may be off a ratio and still mean it: encoders round sizes to multiples of 8 or 16. */
+/** Tolerance for matching a size to a ratio: encoders round sizes to multiples of 8 or 16. */
 const RATIO_TOLERANCE = 0.02;
-/** Every ratio of the table, for an alias without a row. */
+/** All ratios, for a model without a row. */
 const ALL_RATIOS = [...new Set(Object.values(MODELS).flatMap(ratiosOf))];
-/** The shorter side of a frame, in pixels, and the resolution the service calls it. */
+/** The service's resolution by the shorter side of a frame, in pixels. */
 const RESOLUTION_OF: Readonly<Record<number, string>> = { 480: '480p', 720: '720p', 1080: '1080p', 2160: '4k' };
 
-/** A call of the AI SDK's core for videos. */
 export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
 
-/** A call as the service takes it. */
+/** A call in the service's form. */
 export interface PreparedCall {
   readonly body: Record<string, unknown>;
   readonly own: ReadProviderOptions;
-  /** What had to be left out. */
+  /** Settings that the service doesn't support. */
   readonly warnings: SharedV4Warning[];
 }
 
-/** The body of POST /v1/images. */
+/** Builds the body of POST /v1/images. */
 export function prepareImage(modelId: string, call: ImageModelV4CallOptions): PreparedCall {
   const { size, aspectRatio, seed, mask, files = [] } = call;
   const warnings: SharedV4Warning[] = [];
   const fields: Record<string, unknown> = {};
-  if (seed !== undefined) warnings.push(unsupported('seed', 'The service takes no seed for images.'));
+  if (seed !== undefined) warnings.push(unsupported('seed', 'The service supports no seed for images.'));
   if (aspectRatio !== undefined) fields.ratio = aspectRatio;
   if (size !== undefined) {
     const ratio = ratioOf(size, modelId);
@@ -147,12 +145,12 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
   return prepared(modelId, call, { ...fields, ...references }, warnings);
 }
 
-/** The body of POST /v1/videos: a `{width}x{height}` becomes a resolution and, when no ratio was given, its ratio. */
+/** Builds the body of POST /v1/videos. A `{width}x{height}` becomes a resolution and, if `aspectRatio` is missing, a ratio. */
 export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
   const { aspectRatio, resolution, duration, fps, seed, generateAudio, webhookUrl } = call;
   const warnings: SharedV4Warning[] = [];
   const fields: Record<string, unknown> = {};
-  if (fps !== undefined) warnings.push(unsupported('fps', 'The service takes no frame rate.'));
+  if (fps !== undefined) warnings.push(unsupported('fps', 'The service supports no frame rate.'));
   if (duration !== undefined) fields.duration = duration;
   if (seed !== undefined) fields.seed = seed;
   if (generateAudio !== undefined) fields.generate_audio = generateAudio;
@@ -174,7 +172,7 @@ export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
   return prepared(modelId, call, { ...fields, ...videoFiles(call) }, warnings);
 }
 
-/** The fields of the service among the call's own options come last: they are sent as given. */
+/** The service's fields in the call's own options come last: they are sent unchanged. */
 function prepared(
   modelId: string,
   call: { readonly prompt: string | undefined; readonly providerOptions: SharedV4ProviderOptions },
@@ -185,12 +183,11 @@ function prepared(
   return { body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...own.fields }, own, warnings };
 }
 
-/** The setting is left out of the request, and why. */
 function unsupported(feature: string, details: string): SharedV4Warning {
   return { type: 'unsupported', feature, details };
 }
 
-/** Which of the model's ratios a `{width}x{height}` means. */
+/** Returns the model's ratio that matches a `{width}x{height}`. */
 function ratioOf(size: string, modelId: string): string | undefined {
   const row = modelCapabilities(modelId);
   const ratios = row === undefined ? ALL_RATIOS : ratiosOf(row);
@@ -203,12 +200,12 @@ function quotient(text: string, separator: string): number {
   return left / right;
 }
 
-/** A file as the AI SDK hands it over: bytes, base64 text, or an address. */
+/** A file of the AI SDK: bytes, base64, or a URL. */
 type ModelFile =
   | { readonly type: 'file'; readonly mediaType: string; readonly data: string | Uint8Array }
   | { readonly type: 'url'; readonly url: string; readonly mediaType?: string };
 
-/** The start image comes once, whether the core gives it as `image`, as a frame, or as both. */
+/** The core can pass the first frame as `image`, as a frame, or as both. */
 function videoFiles({ frameImages = [], image, inputReferences = [] }: VideoCall): Record<string, unknown> {
   const frame = (type: string) => frameImages.find(({ frameType }) => frameType === type)?.image;
   return {
@@ -226,7 +223,7 @@ function frameField(name: string, file: ModelFile | undefined): Record<string, u
   return file.type === 'url' ? { [`${name}_url`]: file.url } : { [`${name}_upload_id`]: blobOf(file) };
 }
 
-/** References under the field that takes their bytes or their URL. The client uploads the Blobs, as for every caller. */
+/** Puts references into the field for their bytes or their URL. The client uploads the Blobs. */
 function referenceFields(
   files: readonly ModelFile[],
   fieldsOf: (file: ModelFile) => readonly [uploads: string, urls: string],

@@ -23,18 +23,18 @@ import {
 } from './outputs.js';
 import type { VideoCall } from './settings.js';
 
-/** What `experimental_startVideo` gives and `experimental_getVideoStatus` takes, in any process. */
+/** What `experimental_startVideo` returns and `experimental_getVideoStatus` accepts, in any process. */
 interface Operation {
   readonly jobIds: readonly string[];
   readonly idempotencyKeys: readonly (string | undefined)[];
-  /** The core reads an operation once after its webhook, and takes "pending" for a failure then. */
+  /** The core polls an operation once after its webhook. Then "pending" is a failure. */
   readonly webhook: boolean;
   readonly pollIntervalMs?: number;
-  /** When the wait ends, in milliseconds since the epoch, and how long it may last. */
+  /** When the wait ends, in milliseconds since the epoch, and its timeout. */
   readonly limit?: { readonly untilMs: number; readonly timeoutMs: number };
 }
 
-/** Starts one job for each key. Jobs that were made count even when others were refused. */
+/** Starts one job for each key. Returns those that were created even if others were rejected. */
 export async function startJobs(
   client: GenClient,
   modelId: string,
@@ -62,15 +62,15 @@ export async function startJobs(
       ...(typeof timeoutMs === 'number' && { limit: { untilMs: systemClock.now() + timeoutMs, timeoutMs } }),
     },
     warnings: [...video.warnings, ...done.flatMap(serviceWarnings), ...warnings],
-    // Not `videos`: the core appends the `videos` of the end to those of the start, and each job would be in it twice.
+    // Not `videos`: the core appends the final `videos` to those of the start, so each job would appear twice.
     providerMetadata: { gen: { jobs: done.map((created) => jobMetadata(created.job, created)) } },
     response: responseMetadata(modelId),
   };
 }
 
 /**
- * Reads where an operation stands. A read that fails is "pending" and not the end, unless no other read can change it: the
- * jobs are paid for. Jobs that ended otherwise throw their own JobError when none completed.
+ * Polls an operation. A failed poll is "pending", because the jobs are paid, unless no other poll can succeed. If no job
+ * completed, throws the JobError of one.
  */
 export async function operationStatus(
   client: GenClient,
@@ -102,12 +102,11 @@ export async function operationStatus(
   };
 }
 
-/** An output in the core's form. */
 export function toVideo(output: Output): { type: 'binary'; data: Uint8Array; mediaType: string } {
   return { type: 'binary', data: output.bytes, mediaType: output.mediaType };
 }
 
-/** The job; undefined where the read failed and another one may succeed. */
+/** Returns the job, or undefined if the poll failed and another one can succeed. */
 async function readJob(
   client: GenClient,
   id: string,
@@ -137,7 +136,6 @@ async function finish(
   return readOutput(client, completed, { mediaType: 'video', signal, idempotencyKey });
 }
 
-/** The operation that `startJobs` gave. */
 function readOperation(operation: JSONValue): Operation {
   const { jobIds } = isFields(operation) ? operation : {};
   if (Array.isArray(jobIds) && jobIds.length > 0) return operation as object as Operation;

@@ -14,11 +14,11 @@ import type { OutputDestination } from '../storage/destination.js';
 import { mayCopyLater } from '../storage/store-answers.js';
 import type { Activities, Json } from './engines.js';
 
-/** What the activities of durable runs are made with. */
+/** Options of {@link createActivities}. */
 export interface ActivityOptions {
   /**
-   * Where the file of a completed job is copied to, for runs with `store: true`: `s3()`, `r2()` or a destination of your own.
-   * Its name must follow from the job alone, so that a copy which is repeated finds its object.
+   * Returns where to copy the file of a completed job, for runs with `store: true`: `s3()`, `r2()`, or your own destination.
+   * Derive its name from the job alone, so that a repeated copy finds its object.
    * @default undefined: a run with `store: true` fails
    */
   readonly destination?: ((job: Job) => OutputDestination) | undefined;
@@ -27,10 +27,10 @@ export interface ActivityOptions {
 const ACTIVITY_OPTIONS = z.strictObject({ destination: callback });
 
 /**
- * The activities of durable runs, done by `client`. Each gives what it saw as JSON, an error too, so that the run decides
- * about it and not the engine: nothing here has to be repeated by the engine, and everything may be.
+ * Creates the activities of durable runs. Each returns its result as JSON, also an error, so that the run and not the engine
+ * decides what follows: the engine never needs to retry an activity, and always can.
  *
- * A call whose rate limit is full is not held: it says when to come back, and keeps its place until then while the run waits.
+ * If the rate limit is full, a create doesn't wait: it returns the time of its slot, and the run sleeps until then.
  *
  * @example
  * const activities = createActivities(new GenClient());
@@ -66,10 +66,10 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
   };
 }
 
-/** What a copy came to: the run's event, with the file in the store. */
+/** The run's event, with the stored file. */
 export type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
 
-/** Copies the file of a job. Repeated, it finds the object and moves no byte. */
+/** Copies the file of a job. A repeated copy finds the object, and transfers nothing. */
 async function stored(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {
   try {
     if (destination === undefined) {

@@ -1,5 +1,4 @@
-// What a durable run needs of a workflow engine, and one adapter for each engine, by the shape of what the engine hands to a
-// workflow: no engine is imported.
+// What a durable run needs from a workflow engine, and an adapter for each engine. They are structural: no engine is imported.
 import * as z from 'zod/mini';
 import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { checkOptions, must, optional, text } from '../../rules/options.js';
@@ -7,40 +6,37 @@ import { checkOptions, must, optional, text } from '../../rules/options.js';
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
 
-/** What a durable run has done for it outside of its workflow: a create, a read, or the storing of the file. */
+/** The work of a durable run outside its workflow: a create, a poll, or a copy of the file. */
 export type ActivityName = 'create' | 'read' | 'store';
 
-/** The activities of a client: JSON in, JSON out. Each may be repeated at any time without a second job or charge. */
+/** A client's activities: JSON in, JSON out. An engine can repeat each at any time without a second job or charge. */
 export type Activities = Readonly<Record<ActivityName, (input: Json) => Promise<Json>>>;
 
-/**
- * What a durable run needs of a workflow engine. The names of the steps are unique within a run, and the same whenever the
- * run is replayed.
- */
+/** What a durable run needs from a workflow engine. Step names are unique within a run, and the same in every replay. */
 export interface DurableEngine {
-  /** Runs an activity at least once, and remembers the first result for every replay. */
+  /** Runs an activity at least once, and returns its first result in every replay. */
   call(step: string, activity: ActivityName, input: Json): Promise<Json>;
   /**
-   * Waits for `ms` milliseconds, or until a webhook announces the end of the job. Resolves with true when it was woken, and
-   * with false when the time has passed. Without a job (`null`) there is nothing that could wake it.
+   * Waits for `ms` milliseconds, or until a webhook announces the end of the job. Resolves with true if a webhook woke it,
+   * and with false otherwise. Without a job (`null`), nothing wakes it.
    */
   wait(step: string, jobId: string | null, ms: number): Promise<boolean>;
-  /** Ends the workflow with an error that the engine must not repeat. */
+  /** Ends the workflow with an error that the engine must not retry. */
   fail(error: GenErrorJson): never;
 }
 
 const FUNCTION = z.custom<(...args: never[]) => unknown>(
   (value) => typeof value === 'function',
-  'the one of the engine',
+  'the function or class of your engine',
 );
 
-/** Cloudflare refuses any other type of event, and only when the run waits for it. */
+/** Cloudflare rejects any other event type, but only once the run waits for it. */
 const EVENT_TYPE = must<string>(
-  'at most 100 letters, digits, "_" and "-", and not begin with "-"',
+  'at most 100 letters, digits, "_", and "-", and must not start with "-"',
   (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
 );
 
-/** What each adapter takes of its engine, checked before anything is created. */
+/** The parts of an engine that its adapter needs. Validated before anything is created. */
 const ENGINES = {
   cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
   inngestEngine: z.strictObject({ NonRetriableError: FUNCTION, event: text }),
@@ -50,15 +46,15 @@ const ENGINES = {
 
 /** The part of a `WorkflowStep` that a run needs. */
 export interface CloudflareStep {
-  /** Does a step once and keeps its result. */
+  /** Runs a step once, and stores its result. */
   do(name: string, callback: () => Promise<Json>): Promise<Json>;
-  /** Sleeps without holding the process. */
+  /** Sleeps without occupying the process. */
   sleep(name: string, ms: number): Promise<void>;
-  /** Waits for an event; throws when none has come in time. */
+  /** Waits for an event. Throws if none comes in time. */
   waitForEvent(name: string, options: { readonly type: string; readonly timeout: number }): Promise<unknown>;
 }
 
-/** What the adapter of Cloudflare Workflows takes. */
+/** Options of {@link cloudflareEngine}. */
 export interface CloudflareOptions {
   /** The class of `cloudflare:workflows`. */
   readonly NonRetryableError: new (
@@ -66,14 +62,14 @@ export interface CloudflareOptions {
     name?: string,
   ) => Error;
   /**
-   * The type of the event that the webhook receiver sends to the instance: at most 100 letters, digits, `_` and `-`.
+   * Type of the event that the webhook receiver sends to the instance: at most 100 letters, digits, `_`, and `-`.
    * @default 'gen-client-job'
    */
   readonly eventType?: string | undefined;
 }
 
 /**
- * Cloudflare Workflows. The receiver of the webhook sends the event to the instance that its URL names:
+ * Adapter for Cloudflare Workflows. The webhook receiver sends the event to the instance that its URL identifies:
  * `(await env.VIDEOS.get(run)).sendEvent({ type: 'gen-client-job', payload: event })`.
  *
  * @example
@@ -104,37 +100,37 @@ export function cloudflareEngine(
   };
 }
 
-/** Cloudflare ends a wait whose time has passed by a WorkflowTimeoutError. Over RPC, only its text is sure to arrive. */
+/** Cloudflare ends a wait with a WorkflowTimeoutError. RPC reliably passes on only its text. */
 function isTimeout(error: unknown): boolean {
   return /TimeoutError|\btimed out\b/.test(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
 }
 
 /** The part of Inngest's step tools that a run needs. */
 export interface InngestStep {
-  /** Does a step once and keeps its result. */
+  /** Runs a step once, and stores its result. */
   run(id: string, callback: () => Promise<Json>): Promise<unknown>;
-  /** Sleeps without holding the process. */
+  /** Sleeps without occupying the process. */
   sleep(id: string, ms: number): Promise<void>;
-  /** Waits for an event; gives null when none has come in time. */
+  /** Waits for an event. Resolves with null if none comes in time. */
   waitForEvent(
     id: string,
     options: { readonly event: string; readonly timeout: number; readonly if: string },
   ): Promise<unknown>;
 }
 
-/** What the adapter of Inngest takes. */
+/** Options of {@link inngestEngine}. */
 export interface InngestOptions {
   /** The class of the package `inngest`. */
   readonly NonRetriableError: new (
     message: string,
     options?: { readonly cause?: unknown },
   ) => Error;
-  /** The name of the event whose `data` is the webhook event. @default 'gen-client/job' */
+  /** Name of the event whose `data` is the webhook event. @default 'gen-client/job' */
   readonly event?: string | undefined;
 }
 
 /**
- * Inngest. The receiver of the webhook sends the verified event on:
+ * Adapter for Inngest. The webhook receiver forwards the verified event:
  * `await inngest.send({ name: 'gen-client/job', data: event })`.
  *
  * @example
@@ -158,15 +154,15 @@ export function inngestEngine(step: InngestStep, activities: Activities, options
 
 /** The part of Restate's `WorkflowContext` that a run needs. */
 export interface RestateContext {
-  /** Does an action once and keeps its result. */
+  /** Runs an action once, and stores its result. */
   run(name: string, action: () => Promise<Json>): PromiseLike<Json>;
-  /** Sleeps without holding the process. */
+  /** Sleeps without occupying the process. */
   sleep(ms: number, name?: string): PromiseLike<void>;
-  /** The durable promise of a name, which a handler of the workflow resolves. */
+  /** Returns the durable promise of a name. A handler of the workflow resolves it. */
   promise(name: string): { get(): { orTimeout(ms: number): PromiseLike<unknown> } };
 }
 
-/** What the adapter of Restate takes. */
+/** Options of {@link restateEngine}. */
 export interface RestateOptions {
   /** The class of `@restatedev/restate-sdk`. */
   readonly TerminalError: new (
@@ -177,14 +173,14 @@ export interface RestateOptions {
 }
 
 /**
- * A workflow of Restate. The receiver of the webhook calls a shared handler of the workflow that its URL names, and that
- * handler resolves the durable promise called by the job's id: `ctx.promise(event.data.job.id).resolve(null)`.
+ * Adapter for Restate workflows. A shared handler of the workflow receives the webhook, and resolves the durable promise with
+ * the job's ID as its name: `ctx.promise(event.data.job.id).resolve(null)`.
  *
  * @example
  * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
  */
 export function restateEngine(ctx: RestateContext, activities: Activities, options: RestateOptions): DurableEngine {
-  // The whole module fits, too, so that names beside these two are nothing to refuse.
+  // Callers can pass the entire module, so other names are not validated.
   const { TerminalError, TimeoutError } = options;
   checkOptions('restateEngine', ENGINES.restateEngine, { TerminalError, TimeoutError });
   // A durable promise stays resolved, so it wakes once.
@@ -210,16 +206,16 @@ export function restateEngine(ctx: RestateContext, activities: Activities, optio
 
 /** The part of the class `DBOS` that a run needs. */
 export interface DbosSteps {
-  /** Does a step once and keeps its result. */
+  /** Runs a step once, and stores its result. */
   runStep(step: () => Promise<Json>, config: { readonly name: string }): Promise<Json>;
-  /** Sleeps, over restarts too. */
+  /** Sleeps, also across restarts. */
   sleep(ms: number): Promise<void>;
-  /** Waits for a message; gives null when none has come in time. */
+  /** Waits for a message. Resolves with null if none comes in time. */
   recv(topic: string, timeoutSeconds: number): Promise<unknown>;
 }
 
 /**
- * DBOS. The receiver of the webhook sends a message to the workflow that its URL names, under the job's id:
+ * Adapter for DBOS. The webhook receiver sends a message to the workflow that its URL identifies, under the job's ID:
  * `await DBOS.send(run, 'webhook', event.data.job.id)`.
  *
  * @example
@@ -238,9 +234,9 @@ export function dbosEngine(dbos: DbosSteps, activities: Activities): DurableEngi
   };
 }
 
-/** What the adapter of Vercel Workflow takes. */
+/** Options of {@link workflowEngine}. */
 export interface WorkflowOptions {
-  /** A hook of the run, by `createHook`. The receiver of the webhook resumes it. Without one, the job is only polled. */
+  /** A hook of the run, from `createHook`. The webhook receiver resumes it. Without a hook, the job is only polled. */
   readonly hook?: PromiseLike<unknown> | undefined;
   /** The function of the package `workflow`. */
   readonly sleep: (ms: number) => Promise<void>;
@@ -251,8 +247,8 @@ export interface WorkflowOptions {
 }
 
 /**
- * Vercel Workflow. `activity` is a step of yours that does an activity: its body begins with `'use step'`. The receiver of
- * the webhook resumes the hook by its token: `await resumeHook(token, event)`.
+ * Adapter for Vercel Workflow. `activity` is your step that runs an activity: its body starts with `'use step'`. The webhook
+ * receiver resumes the hook by its token: `await resumeHook(token, event)`.
  *
  * @example
  * const engine = workflowEngine(activity, { hook, sleep, FatalError });
@@ -263,13 +259,13 @@ export function workflowEngine(
 ): DurableEngine {
   checkOptions('workflowEngine', ENGINES.workflowEngine, options);
   const { hook, sleep, FatalError } = options;
-  // One promise until the hook is resumed: a second one would not get what the first one is waiting for.
+  // One promise until the hook is resumed: a second one would miss what the first one waits for.
   let resumed: Promise<boolean> | undefined;
   return {
     call: (_name, name, input) => activity(name, input),
     async wait(_name, jobId, ms) {
       if (jobId === null || hook === undefined) return sleepThrough(sleep(ms));
-      // A hook that is refused, because another run has its token, wakes nobody: the sleep ends the wait.
+      // A hook rejects if another run has its token. Then the sleep ends the wait.
       resumed ??= Promise.resolve(hook).then(
         () => true,
         () => new Promise<never>(() => {}),
@@ -284,7 +280,7 @@ export function workflowEngine(
   };
 }
 
-/** A wait that nothing wakes. */
+/** Waits with nothing that could wake it. */
 async function sleepThrough(sleeping: PromiseLike<void>): Promise<false> {
   await sleeping;
   return false;

@@ -14,30 +14,30 @@ import type { StoredOutput } from '../storage/copy-output.js';
 import type { StoreEvent } from './activities.js';
 import type { DurableEngine, Json } from './engines.js';
 
-/** What a durable run makes, and how. */
+/** Options of {@link generate}. */
 export interface GenerateOptions {
-  /** Whose `create` it is: `images`, `videos`, `videoEdits` or `characters`. */
+  /** The namespace of the create: `images`, `videos`, `videoEdits`, or `characters`. */
   readonly call: CallKind;
-  /** The body of the create, as JSON. Files are given as upload ids or URLs. */
+  /** The body of the create, as JSON. Pass files as upload IDs or URLs. */
   readonly params: object;
   /**
-   * The key of the first create: a key makes one job, however often it is sent. Take your order's own id, an argument of the
-   * run, and not the engine's id of the run: a fork or a restart of the run then finds the job that is paid.
+   * Idempotency key of the first create. Pass your order's own ID, an argument of the run, not the engine's ID of the run: a
+   * fork or a restart then finds the paid job. Two runs with one key share a job.
    */
   readonly key: string;
   /**
-   * Milliseconds that the waits of the run may add up to before it fails with a WaitTimeoutError; its job goes on. `false`
-   * for no limit. It is for the run, not for a try.
+   * Total milliseconds of the run's waits until it fails with a WaitTimeoutError, or `false` for no timeout. The job
+   * continues.
    * @default 1_800_000 (30 min)
    */
   readonly timeoutMs?: number | false | undefined;
   /**
-   * How to go on after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try with
-   * each of some models.
+   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of retries, or one retry with each
+   * of some models.
    * @default {}: a failed job ends the run
    */
   readonly recover?: Recover | undefined;
-  /** Whether the file is copied to the `destination` of the activities before the run ends. @default false */
+  /** If true, copies the file to the `destination` of the activities before the run ends. @default false */
   readonly store?: boolean | undefined;
 }
 
@@ -50,25 +50,19 @@ const GENERATE_OPTIONS = z.strictObject({
   store: option.flag,
 });
 
-/** What a durable run gives. */
+/** The result of a durable run. */
 export interface GeneratedJob extends CompletedJob {
-  /** The file in the store, where `store` was asked for. */
+  /** The stored file, with `store: true`. */
   stored?: StoredOutput;
 }
 
-/** The names of the steps begin with their version. Names of a version never change, so that old runs can be replayed. */
+/** Step names start with a version. The names of a version never change, so that old runs can be replayed. */
 const STEP_VERSION = 'gen1';
 
 /**
- * Makes a job and waits for its end inside a workflow. It can be replayed at any point: it uses no clock, no random number
- * and no network of its own, only the engine. However often the engine repeats or forgets an activity, a run makes one job
- * and is charged once.
- *
- * A webhook wakes a wait early. When it is lost, the next read finds the job: waits grow from ten seconds to at most five
- * minutes, so that a run of half an hour takes at most 60 steps.
- *
- * Throws, by `engine.fail`, the error of the job, of a refused create, of the time limit, or of an option that cannot be right:
- * no engine repeats it.
+ * Creates a job and waits for it inside a workflow: one job and one charge, however often the engine repeats or forgets an
+ * activity. It is deterministic, so it can be replayed. Without a webhook it polls, at intervals from ten seconds to five
+ * minutes. Throws by `engine.fail`, which no engine retries: a failed job, a rejected create, a timeout, or an invalid option.
  *
  * @example
  * const job = await generate(cloudflareEngine(step, activities, { NonRetryableError }), {
@@ -121,11 +115,11 @@ function checkEngine(engine: unknown): void {
   );
   if (isEngine) return;
   throw new GenError(
-    mustBe('generate: engine', 'an adapter such as inngestEngine(…), or an object with call, wait and fail', engine),
+    mustBe('generate: engine', 'an adapter such as inngestEngine(…), or an object with call, wait, and fail', engine),
   );
 }
 
-/** What `work` gives. A mistake ends the run: an engine would repeat any other error for ever, and nothing would mend it. */
+/** Returns the result of `work`. A GenError ends the run, because an engine would retry it forever. */
 function orFail<T>(engine: DurableEngine, work: () => T): T {
   try {
     return work();
@@ -135,7 +129,7 @@ function orFail<T>(engine: DurableEngine, work: () => T): T {
   }
 }
 
-/** The run that the options ask for. Throws a GenError for those that cannot be right. */
+/** Starts a run. Throws a GenError for an invalid option. */
 function begin(options: GenerateOptions): JobRunState {
   option.checkOptions('generate', GENERATE_OPTIONS, options);
   for (const [name, example] of NEEDED) {
@@ -151,7 +145,7 @@ const NEEDED = [
   ['key', `key: 'order-17'`],
 ] as const;
 
-/** What the engine remembers of an activity. */
+/** Returns the result of an activity, from the engine's memory. */
 function rememberedEvent(output: Json): RunEvent {
   if (isFields(output) && EVENTS.includes(String(output.type))) return output as RunEvent;
   throw new GenError('generate: call() did not return the result of the activity. Return it unchanged.');
@@ -159,7 +153,7 @@ function rememberedEvent(output: Json): RunEvent {
 
 const EVENTS: readonly string[] = ['job', 'failed', 'stored'];
 
-/** The names of the steps of a run. They hold its key, so that a workflow can have several runs. */
+/** Names the steps of a run. They contain its key, so that a workflow can have several runs. */
 function stepNames(key: string): (kind: string) => string {
   const counts: Record<string, number> = {};
   return (kind) => {
