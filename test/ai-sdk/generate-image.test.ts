@@ -13,7 +13,7 @@ afterEach(() => {
 });
 
 describe('generateImage', () => {
-  it('gives the bytes of the finished file with the job and its cost in the metadata', async () => {
+  it('returns the file, with its job and cost in the metadata', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const { image, images, providerMetadata } = await generateImage({
       model: gen.image('svc-image-pro'),
@@ -80,7 +80,7 @@ describe('generateImage', () => {
     if (how === 'as it is') expect([new Set(jobs.map(({ jobId }) => jobId)).size, sandbox.jobs.length]).toEqual([2, 3]);
   });
 
-  it('maps size and aspect ratio to a ratio of the model and warns of what the service does not take', async () => {
+  it('maps size and aspect ratio to a ratio of the model, and warns of unsupported settings', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const ask = (settings: object) =>
       generateImage({ model: gen.image('svc-image-pro'), prompt, providerOptions: QUICK, ...settings });
@@ -93,7 +93,7 @@ describe('generateImage', () => {
     expect(odd.warnings).toEqual([expect.objectContaining({ type: 'unsupported', feature: 'size' })]);
   });
 
-  it('uploads the images of the prompt and passes addresses on', async () => {
+  it('uploads the images of the prompt, and passes on URLs', async () => {
     const { gen, sandbox, client } = providerOnSandbox();
     const { image } = await generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK });
     await generateImage({
@@ -107,7 +107,7 @@ describe('generateImage', () => {
     await expect(client.uploads.delete(uploadId ?? '')).resolves.toBeDefined();
   });
 
-  it('lets the typed errors through as they are', async () => {
+  it('throws typed errors unchanged', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
@@ -118,7 +118,7 @@ describe('generateImage', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('gives the images that were paid for when another one failed, and says which failed', async () => {
+  it('returns the paid images if another one failed, with a warning', async () => {
     const { gen, sandbox } = providerOnSandbox();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const { images, warnings } = await generateImage({
@@ -131,7 +131,7 @@ describe('generateImage', () => {
     expect(warnings).toEqual([expect.objectContaining({ message: expect.stringContaining('generation_failed') })]);
   });
 
-  it('rejects with the reason of the abort, and the job goes on', async () => {
+  it('rejects with the reason of an abort, and the job continues', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const controller = new AbortController();
     const asked = generateImage({
@@ -153,7 +153,7 @@ describe('generateImage', () => {
     expect(registry.videoModel('gen:svc-video-mini').modelId).toBe('svc-video-mini');
   });
 
-  it('says on the call, not on the import, which option of the client is missing', async () => {
+  it('names a missing option of the client in the call, not at import', async () => {
     const lazy = createGen({ apiKey: 'k' });
     const asked = generateImage({ model: lazy.image('svc-image-fast'), prompt });
     await expect(asked).rejects.toThrow(/baseUrl/);
@@ -162,7 +162,7 @@ describe('generateImage', () => {
   });
 });
 
-it('refuses a mask before anything is paid, because an unmasked edit is another image', async () => {
+it('rejects a mask before anything is paid', async () => {
   const { gen, sandbox } = providerOnSandbox();
   const image = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
   const masked = { model: gen.image('svc-image-pro'), prompt: { text: 'a hat', images: [image], mask: image } };

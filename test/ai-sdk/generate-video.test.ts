@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 describe('experimental_generateVideo', () => {
-  it('gives the finished MP4 with the job and its cost in the metadata', async () => {
+  it('returns the MP4, with its job and cost in the metadata', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const { video, providerMetadata } = await generateVideo({
       model: gen.video('svc-video-pro'),
@@ -51,7 +51,7 @@ describe('experimental_generateVideo', () => {
     expect(createsOf(sandbox, '/v1/videos')[0]?.webhook_url).toBe('https://example.com/hook');
   });
 
-  it('pays once however often the connection drops after the service has taken the job', async () => {
+  it('pays once however often a response is lost', async () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 3 });
@@ -59,7 +59,7 @@ describe('experimental_generateVideo', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('maps resolution, ratio and sound, and warns of what the service does not take', async () => {
+  it('maps resolution, ratio, and sound, and warns of unsupported settings', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const { warnings } = await generateVideo({
       model: gen.video('svc-video-pro'),
@@ -81,7 +81,7 @@ describe('experimental_generateVideo', () => {
     expect(warnings).toEqual([expect.objectContaining({ feature: 'fps' })]);
   });
 
-  it('uploads frames and references for the caller', async () => {
+  it('uploads frames and references', async () => {
     const { gen, sandbox, client } = providerOnSandbox();
     const job = await client.images.createAndWait({ prompt: 'a fox' }, { pollIntervalMs: 5 });
     const png = new Uint8Array(await (await client.jobs.output(job)).arrayBuffer());
@@ -114,7 +114,7 @@ describe('experimental_generateVideo', () => {
     });
   });
 
-  it('lets the typed error of a failed job through, polled or not', async () => {
+  it('throws the typed error of a failed job, polled or not', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     for (const how of [{}, { poll: { intervalMs: 5 } }]) {
@@ -129,7 +129,7 @@ describe('experimental_generateVideo', () => {
 });
 
 describe('experimental_startVideo and experimental_getVideoStatus', () => {
-  it('take a video up in another process by its operation alone', async () => {
+  it('continue with a video in another process by its operation alone', async () => {
     const { gen, sandbox } = providerOnSandbox({ clock: 'manual', jobDurationMs: 5000 });
     const started = await startVideo({ model: gen.video('svc-video-fast'), prompt });
     const operation = JSON.parse(JSON.stringify(started.operation));
@@ -142,7 +142,7 @@ describe('experimental_startVideo and experimental_getVideoStatus', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('refuse an operation that is not theirs', async () => {
+  it('reject a foreign operation', async () => {
     const { gen } = providerOnSandbox();
     const asked = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
     await expect(asked).rejects.toThrow(/experimental_startVideo/);

@@ -1,4 +1,4 @@
-// What is paid for is not lost: a cut download goes on, and a file that cannot be read names its job and its key.
+// Paid outputs are not lost: a cut download continues, and the error of an unreadable file has its job and key.
 import {
   generateImage,
   experimental_generateVideo as generateVideo,
@@ -64,7 +64,7 @@ describe('a download', () => {
       (gen: ReturnType<typeof createGen>) =>
         generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 1 } }),
     ],
-  ])('that is cut goes on where it was (%s)', async (_name, ask) => {
+  ])('that is cut continues (%s)', async (_name, ask) => {
     const { gen, sandbox } = cutting(1);
     await ask(gen);
     expect(sandbox.jobs).toHaveLength(1);
@@ -72,7 +72,7 @@ describe('a download', () => {
   });
 
   it.each([{}, { poll: { intervalMs: 1 } }])(
-    'that stays cut is a DownloadError with the job and its key (%o)',
+    'that is cut every time is a DownloadError with the job and its key (%o)',
     async (how) => {
       vi.useFakeTimers();
       const { gen, sandbox } = cutting(1_000, { bytes: 0 });
@@ -86,7 +86,7 @@ describe('a download', () => {
     },
   );
 
-  it('that fails among others is a warning with its job and key, and an entry of the metadata', async () => {
+  it('that fails beside others is a warning with its job and key, and an entry in the metadata', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 1 });
     const model = gen.image('svc-image-fast');
@@ -110,7 +110,7 @@ describe('a download', () => {
     expect({ images: images.length, warnings }).toEqual({ images: 1, warnings: [] });
   });
 
-  it('of which none succeeds names every job that is paid for', async () => {
+  it('that fails for every output lists all paid jobs', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 3 });
     const asked = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
@@ -120,7 +120,7 @@ describe('a download', () => {
 });
 
 describe('a wait', () => {
-  it('that takes too long among others leaves an entry of the job that still runs', async () => {
+  it('that times out beside others leaves an entry of the running job', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.outcomes.next({ status: 'completed', durationMs: 600_000 });
     const options = { gen: { ...QUICK.gen, timeoutMs: 200 } };
@@ -150,7 +150,7 @@ describe('a wait', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('ends with the error of a read that no other read can change, which names the job', async () => {
+  it('ends with the error of a poll that no retry can change, with its job', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt });
@@ -160,7 +160,7 @@ describe('a wait', () => {
     expect(error).toMatchObject({ message: expect.stringContaining(sandbox.jobs[0]?.id ?? '') });
   });
 
-  it('ends after timeoutMs in another process too', async () => {
+  it('ends after timeoutMs, also in another process', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt, providerOptions: { gen: { timeoutMs: 1 } } });
@@ -175,7 +175,7 @@ describe('the files of a call', () => {
   const deletes = (sandbox: ReturnType<typeof createSandbox>) =>
     sandbox.requests.filter(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'));
 
-  it("are deleted after the job with cleanup: 'after-job', and stay without it", async () => {
+  it("are deleted after the job only with cleanup: 'after-job'", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     const model = gen.image('svc-image-fast');
     const ask = (options: object) =>

@@ -38,7 +38,7 @@ describe('providerOptions.gen', () => {
     expect(sandbox.requests).toHaveLength(0);
   });
 
-  it('sends the fields of the service as they are given', async () => {
+  it("sends the service's fields unchanged", async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     const fields = { resolution: '720p', camera_fixed: true, watermark: false, safety_identifier: 'user-1' };
@@ -47,7 +47,7 @@ describe('providerOptions.gen', () => {
     expect(body).toEqual({ model: 'svc-video-fast', prompt, ...fields });
   });
 
-  it('waits for timeoutMs at most', async () => {
+  it('waits at most for timeoutMs', async () => {
     const { gen } = providerOnSandbox({ jobDurationMs: 60_000 });
     const asked = generateImage({
       model: gen.image('svc-image-fast'),
@@ -57,7 +57,7 @@ describe('providerOptions.gen', () => {
     await expect(asked).rejects.toBeInstanceOf(WaitTimeoutError);
   });
 
-  it('goes on after a failed job as recover says, and counts the job that was given', async () => {
+  it('recovers from a failed job, and reports the final one', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const { images, providerMetadata } = await generateImage({
@@ -90,7 +90,7 @@ describe('providerOptions.gen', () => {
     },
   );
 
-  it.each(['recover', 'cleanup'])('refuses %s where the AI SDK waits, before anything is sent', async (name) => {
+  it.each(['recover', 'cleanup'])('rejects %s before anything is sent if the AI SDK waits', async (name) => {
     const { gen, sandbox } = providerOnSandbox();
     const value = name === 'cleanup' ? 'after-job' : { generation_failed: 1 };
     const asked = { model: gen.video('svc-video-fast'), prompt, providerOptions: { gen: { [name]: value } } };

@@ -27,7 +27,7 @@ const SETTINGS = {
   maxRetries: 2,
 };
 
-it('a model is stored with its id and its options, and never with a key, a secret or a header', () => {
+it('a model is stored with its ID and options, never with a key, a secret, or a header', () => {
   for (const model of [createGen(SETTINGS).image('svc-image-pro'), createGen(SETTINGS).video('svc-video-pro')]) {
     const { stored, again } = acrossProcesses(model);
     expect(stored).toEqual({
@@ -40,13 +40,13 @@ it('a model is stored with its id and its options, and never with a key, a secre
   }
 });
 
-it('a model of a ready client is stored with its base URL', () => {
+it('a model of a client is stored with its base URL', () => {
   const client = new GenClient({ apiKey: 'key-for-tests-123456', baseUrl: 'https://api.example' });
   const { stored } = acrossProcesses(createGen({ client }).video('svc-video-pro'));
   expect(stored).toEqual({ modelId: 'svc-video-pro', config: { baseUrl: 'https://api.example' } });
 });
 
-it('a model that comes out of a store takes its key from the environment of its process', async () => {
+it('a restored model reads its key from the environment of its process', async () => {
   const { sandbox, gen } = providerOnSandbox();
   const service = await sandbox.listen({ port: 0 });
   try {

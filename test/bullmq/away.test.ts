@@ -1,4 +1,4 @@
-// What the engine or its Redis does behind the back of a queue: away, frozen, failing calls by itself, emptied by hand.
+// Faults of the engine and its Redis: an outage, a call that the engine fails, calls removed by hand.
 import { FlowProducer, type Queue } from 'bullmq';
 import { ConnectionError } from 'gen-client';
 import { createGenQueue, createGenWorker, type GenQueueJob } from 'gen-client/bullmq';
@@ -8,9 +8,9 @@ import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const prompt = 'a fox at dawn';
 
-describe.skipIf(noRedis !== undefined)('while its Redis is away, a queue', () => {
-  it.each(['from the start', 'after it was there'])(
-    'ends in bounded time: %s',
+describe.skipIf(noRedis !== undefined)('while Redis is unavailable, a queue', () => {
+  it.each(['from the start', 'after it was available'])(
+    'settles in bounded time: %s',
     async (when) => {
       const redis = await startRedis();
       const queue = createGenQueue({ host: '127.0.0.1', port: redis.port });
@@ -46,10 +46,10 @@ describe.skipIf(noRedis !== undefined)('while its Redis is away, a queue', () =>
   );
 });
 
-describe.skipIf(noRedis !== undefined)('a call that the engine ends by itself', () => {
+describe.skipIf(noRedis !== undefined)('a call that the engine fails', () => {
   const { open } = queuesOnSandboxes();
 
-  it('calls onFailed until it does not throw, and goes on with its job when it is started again', async () => {
+  it("calls onFailed until it doesn't throw, and continues with its job when it is restarted", async () => {
     const { queue, work, ended, record, name, connection } = open();
     const failures: [string, string | undefined][] = [];
     work({
@@ -77,7 +77,7 @@ describe.skipIf(noRedis !== undefined)('a call that the engine ends by itself', 
     expect(await queue.queue.getFailedCount()).toBe(2);
   });
 
-  it('cannot be made of a dead worker: maxStalledCount is refused', () => {
+  it("can't come from crashed workers: maxStalledCount throws", () => {
     const { client, connection } = open();
     const make = () => createGenWorker(connection, client, { worker: { maxStalledCount: 0 } as never });
     expect(make).toThrow('worker.maxStalledCount is not supported');
@@ -88,7 +88,7 @@ describe.skipIf(noRedis !== undefined)('a call that the engine ends by itself', 
 describe.skipIf(noRedis !== undefined)('a queue', () => {
   const { open } = queuesOnSandboxes();
 
-  it('reads a new job at its own pace when hundreds of running calls were removed by hand', async () => {
+  it('polls a new job at its own pace after hundreds of running calls were removed by hand', async () => {
     const { queue, work, ended, name, connection, sandbox, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const { openJobIndex } = await import('../../src/adapters/bullmq/connection.js');
     const jobIndex = openJobIndex(connection, { name });
@@ -100,7 +100,7 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
     const [call] = (await (queue.queue as Queue).getDelayed()) as GenQueueJob[];
     expect(call?.delay).toBeLessThan(5_000);
     await ended();
-    // And forgets the others, a hundred at a time.
+    // The others are removed, a hundred at a time.
     await expect.poll(() => jobIndex.size()).toBeLessThanOrEqual(500);
     await jobIndex.close();
   });

@@ -10,7 +10,7 @@ const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
 describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
   const { open } = queuesOnSandboxes();
 
-  it('wait for the next period when they are over it', async () => {
+  it('wait for the next period if they exceed it', async () => {
     const budget = createBudget({ maxTokens: 25, per: 2_000 });
     const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
     work({ timeoutMs: 500 });
@@ -23,7 +23,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
   });
 
   it.each(['month', 'total'] as const)(
-    'wait for seconds, and not for the next period, while one of them has lost its answer at a price never seen (%s)',
+    'wait for seconds, not for the next period, while the response to one of unknown price is lost (%s)',
     async (per) => {
       const budget = createBudget({ maxTokens: 100_000, per });
       const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
@@ -37,7 +37,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     },
   );
 
-  it('fail with its error where there is no next period', async () => {
+  it('fail with its error if there is no next period', async () => {
     const budget = createBudget({ maxTokens: 15 });
     const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
     work();
@@ -47,7 +47,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('spend from the budget of their tenant with budgetScope', async () => {
+  it("spend from their tenant's budget with budgetScope", async () => {
     const budget = createBudget({ maxTokens: 15 });
     const { sandbox, queue, work, ended, record } = open({ prices: 10, client: { budget } });
     work({ concurrency: 1 });
@@ -62,7 +62,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 0 });
   });
 
-  it('spend from what the worker gives for a scope', async () => {
+  it('spend from the budget that the worker returns for a scope', async () => {
     const budgets = new Map(['fox', 'owl'].map((name, at) => [name, createBudget({ maxTokens: 10 + 10 * at })]));
     const none = createBudget({ maxTokens: 1 });
     const { sandbox, queue, work, ended } = open({ prices: 10 });
@@ -72,7 +72,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     expect(sandbox.jobs).toHaveLength(3);
   });
 
-  it('fail with the fix where the worker has no budget for the scope', async () => {
+  it('fail with the fix if the worker has no budget for the scope', async () => {
     const { sandbox, queue, work, ended, failures } = open();
     work();
     await queue.videos.create(PARAMS, { budgetScope: 'fox' });

@@ -1,4 +1,4 @@
-// What ordinary operation does to a queue: debouncing, two accounts, budgets that change, names, records by hand.
+// Ordinary operation of a queue: debouncing, two accounts, raised budgets, names, and records by hand.
 import { createBudget, GenClient } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { redisStore } from 'gen-client/redis';
@@ -19,7 +19,7 @@ describe.skipIf(noRedis !== undefined)('deduplication', () => {
   const { open } = queuesOnSandboxes();
 
   it.each([{ ttl: 60_000, extend: true, replace: true }, { replace: true }])(
-    'cannot remove a call that is paid (%o)',
+    "can't remove a paid call (%o)",
     async (deduplication) => {
       const { queue } = open();
       const asked = queue.images.create({ prompt }, { deduplication: { id: 'doc', ...deduplication } } as never);
@@ -41,7 +41,7 @@ describe.skipIf(noRedis !== undefined)('deduplication', () => {
 describe.skipIf(noRedis !== undefined)('a call of one account', () => {
   const { open } = queuesOnSandboxes();
 
-  it('is left alone by a worker of another one, and is delivered by its own', async () => {
+  it("is left alone by another account's worker, and delivered by its own", async () => {
     const staging = open({ jobDurationMs: 100 });
     const { name, queue, sandbox, work, ended } = staging;
     // The service accepts the create, and its response is lost.
@@ -69,7 +69,7 @@ describe.skipIf(noRedis !== undefined)('a call of one account', () => {
     expect(name).toBeDefined();
   });
 
-  it('that was not begun goes to whichever account takes it first', async () => {
+  it('that was not sent goes to the account that claims it first', async () => {
     const { queue, work, sandbox, ended, record } = open();
     await queue.images.create({ prompt }, { jobId: 'order-1' });
     work();
@@ -90,7 +90,7 @@ describe.skipIf(noRedis !== undefined)('a call over budget', () => {
     return redisStore(connections.at(-1) as Redis);
   };
 
-  it('looks again after at most five minutes, and is sent once the budget is raised', async () => {
+  it('looks again after at most five minutes, so a raised budget takes effect', async () => {
     const shared = store();
     const low = createBudget({ maxTokens: 10, per: 'month', scope: 'team', store: shared });
     const { sandbox, queue, work, ended, asleep, record, failures } = open({
@@ -143,7 +143,7 @@ describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
     await expect.poll(() => ended.size, { timeout: 10_000 }).toBe(4);
   });
 
-  it('a record without an ID is failed before anything is paid: its number comes again after a flush', async () => {
+  it('a record without an ID fails before anything is paid, because a flush repeats its number', async () => {
     const { sandbox, queue, work, ended, failures } = open();
     work();
     await queue.queue.add('videos', video);
@@ -157,7 +157,7 @@ describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
     expect(createsOn(sandbox)).toBe(0);
   });
 
-  it('a record of another program is failed at once, and not as one of a newer version', async () => {
+  it('a record of another program fails at once', async () => {
     const { sandbox, queue, work, ended, record } = open();
     const errors: string[] = [];
     work({ onError: ({ message }) => void errors.push(message) });
@@ -173,7 +173,7 @@ describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
 describe.skipIf(noRedis !== undefined)('client.resume() beside a queue', () => {
   const { open, redis } = queuesOnSandboxes();
 
-  it('leaves its calls alone, and finds no finished one', async () => {
+  it('leaves queued and finished calls alone', async () => {
     const connection = new Redis({ host: '127.0.0.1', port: redis().port });
     const store = redisStore(connection);
     const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000, client: { store } });

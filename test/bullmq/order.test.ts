@@ -1,4 +1,4 @@
-// Calls whose rate limit is full sleep in the queue, and wake in the engine's own order.
+// The order of creates under a full rate limit.
 import { describe, expect, it } from 'vitest';
 import { createdOn, noRedis, type QueueOnSandbox, queuesOnSandboxes } from './queue-on-sandbox.js';
 
@@ -23,7 +23,7 @@ describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
   const { open } = queuesOnSandboxes();
 
   it.each([1, 4])(
-    'let calls of a higher priority go next, behind a backlog (%i workers)',
+    'send calls of a higher priority before a backlog (%i workers)',
     async (workers) => {
       const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
       await enqueue(on, 'backlog', 80);

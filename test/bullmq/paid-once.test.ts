@@ -8,7 +8,7 @@ const PENDING = { status: 409, code: 'character_pending', retryAfterS: 0.05 } as
 
 type Fetch = typeof globalThis.fetch;
 
-/** A service that holds a refusal against its key, as the document allows. */
+/** A service that repeats a rejection under its key, as the documentation allows. */
 function holdingRefusals(fetch: Fetch): Fetch {
   const held = new Map<string, Response>();
   return async (input, init) => {
@@ -38,7 +38,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
       }),
     ],
     ['nothing at all', undefined],
-  ])('when onCompleted throws a %s (regression: an error of this package ended the call)', async (_, reason) => {
+  ])('if onCompleted throws a %s', async (_, reason) => {
     const { sandbox, queue, work, ended, failures } = open();
     let calls = 0;
     work({
@@ -53,11 +53,11 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(calls).toBe(3);
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(failures).toEqual([]);
-    // What is repeated is the callback alone.
+    // Only the callback is repeated.
     expect(sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
-  it('when onFailed throws: it is called again with the same error', async () => {
+  it('if onFailed throws: it is called again with the same error', async () => {
     const { sandbox, queue, work, ended, record } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const failures: string[] = [];
@@ -73,7 +73,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'JobFailedError' });
   });
 
-  it('when its turn comes late: the time limit counts from the create (regression: paid, then given up)', async () => {
+  it('if it starts late: its timeout counts from the create', async () => {
     const { queue, work, ended, sandbox } = open({ jobDurationMs: 100 });
     work({ timeoutMs: 400 });
     await queue.videos.create({ prompt }, { delay: 700 });
@@ -82,7 +82,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('when its time is over before its next create: that one is not paid', async () => {
+  it('if it times out before its next create: that one is not sent', async () => {
     const { sandbox, queue, work, ended, keys, asleep, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
     work({ timeoutMs: 1500 });
@@ -96,7 +96,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(keys()).toEqual(['order-1']);
   });
 
-  it('when an operator has it tried again: after a failed job there is a new one under a new key', async () => {
+  it('when an operator restarts it after a failed job: the next one has a new key', async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
     sandbox.outcomes.next({ status: 'canceled' });
@@ -114,7 +114,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(returnvalue.tries).toHaveLength(3);
   });
 
-  it('when it was refused, started again, completed and removed, and its order is delivered once more', async () => {
+  it('when it was rejected, restarted, completed, and removed, and its order is redelivered', async () => {
     const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0 });
     const made: string[] = [];
     work({ onCompleted: ({ id }) => void made.push(id) });
@@ -131,7 +131,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(keys()).toEqual(['order-17', 'order-17', 'order-17']);
   });
 
-  it('when an operator has it tried again: a refusal that is held against its key is followed by a new key', async () => {
+  it('when an operator restarts it after a rejection that the service repeats for its key: a new key follows', async () => {
     const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0, wrap: holdingRefusals });
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-2' });
@@ -146,7 +146,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     sandbox.topUp(20);
     await (await record('order-2')).retry();
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
-    // Of the own key, whose refusal is held, only the first create comes through.
+    // The service repeats the rejection of the call's own key, so only the first create uses it.
     expect(keys()).toEqual(['order-2', 'order-2:w1', 'order-2:w2', 'order-2:w3']);
     expect(sandbox.jobs).toHaveLength(1);
   });
@@ -169,7 +169,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('when its record is gone after a character was under review and it is queued again', async () => {
+  it('when it is queued again after a review and the loss of its record', async () => {
     for (const wrap of [(fetch: Fetch) => fetch, holdingRefusals]) {
       const { sandbox, queue, work, ended, record } = open({ wrap });
       sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
@@ -184,7 +184,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     }
   });
 
-  it('when a worker was frozen during a create that another one has taken up', async () => {
+  it('when a worker freezes during a create, and another one continues', async () => {
     let thaw = () => {};
     const frozen = new Promise<void>((resolve) => {
       thaw = resolve;
@@ -204,7 +204,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     work({ worker, onError: (error) => void errors.push(error.message) });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => creates).toBe(1);
-    // The lock runs out, and the call is taken up again.
+    // The lock expires, and another worker continues.
     work({ worker });
     await ended();
     const before = (await record('order-1')).data;
@@ -216,9 +216,9 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
   });
 
   it.each([
-    ['an answer that is lost', () => new TypeError('terminated')],
+    ['a lost response', () => new TypeError('terminated')],
     ['a key that cannot be read', undefined],
-  ])('when a worker was frozen during a read that another one has made, and wakes to %s', async (_, lost) => {
+  ])('when a worker freezes during a poll, another one continues, and the first wakes to %s', async (_, lost) => {
     let thaw = () => {};
     const frozen = new Promise<void>((resolve) => {
       thaw = resolve;
@@ -249,7 +249,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     work({ worker, onError: (error) => void errors.push(error.message) });
     await queue.images.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => (lost === undefined ? keys > 1 : reads > 0), { timeout: 10_000 }).toBe(true);
-    // The lock runs out, and the call is taken up again.
+    // The lock expires, and another worker continues.
     work({ worker });
     await ended();
     const before = (await record('order-1')).data;
@@ -260,7 +260,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('when the service asks to come back at once (regression: hundreds of creates in a few seconds)', async () => {
+  it('when the service asks for an immediate retry: one request in 1.5 s', async () => {
     const { sandbox, queue, work, keys } = open();
     sandbox.faults.add({ match: { method: 'POST' }, status: 409, code: 'character_pending', retryAfterS: 0 });
     work();

@@ -9,7 +9,7 @@ const prompt = 'a fox at dawn';
 describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   const { open } = queuesOnSandboxes();
 
-  it('end with the completed job as their result, its state and cost as their progress, under their own id as the key', async () => {
+  it('have the completed job as their result, its state and cost as their progress, and their ID as the key', async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     const seen: string[] = [];
     work({ onCompleted: (job, queueJob) => void seen.push(`${queueJob.id}:${job.status}`) });
@@ -29,7 +29,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(keys()).toEqual(['order-17']);
   });
 
-  it('fail with the typed error, kept as data with the queue job', async () => {
+  it('fail with the typed error, which is stored in the record', async () => {
     const { sandbox, queue, work, ended, record, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     work();
@@ -43,7 +43,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(failed.attemptsMade).toBe(1);
   });
 
-  it('are refused before they are queued when the documented rules refuse them', async () => {
+  it('are rejected before they are queued if they break the documented rules', async () => {
     const { sandbox, queue, work, ended, failures } = open();
     work();
     const wrong = { prompt, duration: 7 as never };
@@ -52,14 +52,14 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await expect(queue.videoEdits.create({ prompt } as never)).rejects.toBeInstanceOf(PreflightError);
     await expect(queue.characters.create({ name: 'a' } as never)).rejects.toBeInstanceOf(PreflightError);
     expect(await queue.queue.getJobCounts()).toMatchObject({ prioritized: 0, waiting: 0, failed: 0 });
-    // The service has the last word where the caller says so, in the worker too.
+    // Without preflight, the service decides, in the worker, too.
     await queue.videos.create(wrong, { preflight: false });
     await ended();
     expect(failures[0]).toMatchObject({ name: 'BadRequestError', code: 'duration_not_supported' });
     expect(sandbox.requests).toHaveLength(1);
   });
 
-  it('sleep as delayed jobs and not in the worker', async () => {
+  it('sleep as delayed jobs, not in the worker', async () => {
     const { queue, work, asleep } = open({ jobDurationMs: HOUR_MS });
     work({ concurrency: 1, pollIntervalMs: HOUR_MS });
     await Promise.all(Array.from({ length: 5 }, () => queue.videos.create({ prompt })));
@@ -67,7 +67,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(await queue.queue.getActiveCount()).toBe(0);
   });
 
-  it('are woken by a webhook long before their next read', async () => {
+  it('are woken by a webhook long before their next poll', async () => {
     const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
@@ -77,7 +77,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await ended();
   });
 
-  it('do not lose a webhook that comes while they are being read, and read no more than it asks for', async () => {
+  it('keep a webhook that comes during a poll, and poll once more', async () => {
     let during: (() => Promise<void>) | undefined;
     const { sandbox, queue, work, ended, asleep } = open({
       clock: 'manual',
@@ -102,7 +102,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.requests.filter((request) => request.method === 'GET')).toHaveLength(2);
   });
 
-  it('do not lose a webhook that comes before the id of the job is stored', async () => {
+  it('keep a webhook that comes before the job ID is stored', async () => {
     const { sandbox, queue, work, ended } = open({
       clock: 'manual',
       jobDurationMs: 1000,
@@ -120,7 +120,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await ended();
   });
 
-  it('take a webhook for a hint: a false one costs one read', async () => {
+  it('treat a webhook as a hint: a false one costs one poll', async () => {
     const { sandbox, queue, work } = open({ jobDurationMs: HOUR_MS });
     work({ pollIntervalMs: HOUR_MS });
     const { id } = await queue.videos.create({ prompt });
@@ -135,7 +135,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(record?.data.jobId).toBe(sandbox.jobs[0]?.id);
   });
 
-  it('go on after failures of the service and of the connection, and pay once', async () => {
+  it('continue after failures of the service and the connection, and pay once', async () => {
     const { sandbox, queue, work, ended } = open();
     sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 1 });
     sandbox.faults.add({ match: { method: 'GET' }, status: 500, times: 1 });
@@ -146,7 +146,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('recover from the failures that the call, or else the worker, names', async () => {
+  it('recover by the rules of the call, or of the worker', async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
     work({ recover: { generation_timeout: 1 } });
@@ -191,7 +191,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect([creates, sandbox.jobs.length]).toEqual([2, 1]);
   });
 
-  it('fail after timeoutMs with the job on the error, which goes on at the service', async () => {
+  it('fail after timeoutMs with the job on the error, and the job continues', async () => {
     const { sandbox, queue, work, ended, failures } = open({ jobDurationMs: HOUR_MS });
     work({ timeoutMs: 100 });
     await queue.videos.create({ prompt });
@@ -206,7 +206,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(job?.status).toBe('processing');
   });
 
-  it('leave repeats to the engine: a request that was answered 503 is not sent again before retryDelayMs', async () => {
+  it('leave retries to the engine: after a 503, nothing is sent before retryDelayMs', async () => {
     const { sandbox, queue, work, asleep } = open({ client: { maxRetries: 3 } });
     sandbox.faults.add({ match: { method: 'POST' }, status: 503 });
     work({ retryDelayMs: HOUR_MS });
@@ -215,7 +215,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.requests).toHaveLength(1);
   });
 
-  it('are made by a worker with options of the engine, such as autorun: false', async () => {
+  it("accept options of the engine's worker, such as autorun: false", async () => {
     const { queue, sandbox, work } = open();
     const { worker } = work({ worker: { autorun: false, removeOnComplete: { count: 0 } } });
     void worker.run();
@@ -224,7 +224,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   });
 
   it.each(['', 'a:b', '17', '-17', 17, null, 'delayed', 'über', 'x'.repeat(256)])(
-    'refuse the id %j, with the fix',
+    'reject the ID %j, with the fix',
     async (jobId) => {
       const { queue } = open();
       await expect(queue.videos.create({ prompt }, { jobId: jobId as never })).rejects.toThrow(/must be/);
@@ -233,7 +233,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     },
   );
 
-  it('refuse an option that does not exist, with the nearest that does', async () => {
+  it('reject an unknown option, with the nearest one', async () => {
     const { queue, work, connection } = open();
     await expect(queue.videos.create({ prompt }, { job_id: 'a' } as never)).rejects.toThrow(
       'queue.videos.create has no option "job_id". Did you mean "jobId"?',

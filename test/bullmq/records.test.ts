@@ -1,4 +1,4 @@
-// What is in the queue already: records of a newer version, and orders that have ended.
+// Records that are already in the queue: of a newer version, of an ended order, under a used ID.
 
 import { GenError } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
@@ -18,13 +18,13 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
   it.each<[string, object]>([
     ['with a newer run', { call, run: { version: 2, step: { type: 'dance' } } }],
     ['of a newer form', { version: 2, call }],
-    ['of a call that this version does not know', { call: 'songs' }],
-    ['at a step that this version does not know', { call, run: { version: 1, step: { type: 'review' } } }],
+    ['of an unknown call', { call: 'songs' }],
+    ['at an unknown step', { call, run: { version: 1, step: { type: 'review' } } }],
     [
-      'that waits for a step that this version does not know',
+      'that waits for an unknown step',
       { call, run: { version: 1, step: { type: 'wait', jobId: null, ms: 1, late: null, next: { type: 'review' } } } },
     ],
-  ])('%s is left for another worker, costs no call of the service, and is reported', async (_, newer) => {
+  ])('%s is left for another worker without a request, and is reported', async (_, newer) => {
     const { sandbox, queue, work, asleep, failures } = open();
     const errors: string[] = [];
     const data = { params: { prompt }, ...newer } as unknown as GenJobData;
@@ -45,7 +45,7 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
 describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
   const { open } = queuesOnSandboxes();
 
-  it('says so when it is queued again, and that another one needs another id', async () => {
+  it('throws call_ended when it is queued again', async () => {
     const { queue, work, ended, keys } = open();
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
@@ -60,7 +60,7 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     expect(keys()).toEqual(['order-1']);
   });
 
-  it('says why it failed, and both ways to go on: retry() and another id', async () => {
+  it('throws with its failure, and names retry() and another ID', async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     work();
@@ -81,7 +81,7 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     ['attempts', 1, 'use up no attempt'],
     ['backoff', 10, 'retryDelayMs of createGenWorker'],
     ['again', true, 'queue.videos.create has no option "again"'],
-  ])('does not accept the option %s', async (name, value, message) => {
+  ])('rejects the option %s', async (name, value, message) => {
     const { queue } = open();
     const asked = queue.videos.create({ prompt }, { [name]: value } as never);
     await expect(asked).rejects.toThrow(`queue.videos.create has no option "${name}"`);
@@ -90,7 +90,7 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
   });
 });
 
-describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
+describe.skipIf(noRedis !== undefined)('a used ID', () => {
   const { open } = queuesOnSandboxes();
   const reused = (message: string) =>
     expect.objectContaining({
@@ -99,7 +99,7 @@ describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
       message: expect.stringContaining(message),
     });
 
-  it('is refused for another call and for other params, while the first one waits, runs and has ended', async () => {
+  it('is rejected for another call and for other params, while the first one waits, while it runs, and after its end', async () => {
     const { sandbox, queue, work, ended, record, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const film = { prompt, duration: 4 } as const;
     await queue.videos.create(film, { jobId: 'order-1' });
@@ -126,7 +126,7 @@ describe.skipIf(noRedis !== undefined)('an id that is in use', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('is refused for all but one of several calls that are queued at once', async () => {
+  it('is rejected for all but one of several calls that are queued at once', async () => {
     const { queue, work, ended, sandbox } = open();
     const asked = await Promise.allSettled(
       [1, 2, 3].map((at) => queue.videos.create({ prompt: `film ${at}` }, { jobId: 'order-1' })),
@@ -163,7 +163,7 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
   const { open, redis } = queuesOnSandboxes();
 
   it.each(['in one process', 'over a store'])(
-    '%s: an ID that the other queue has used is refused, and a redelivery with other params finds its job',
+    '%s: an ID of the other queue is rejected, and a redelivery with other params finds its job',
     async (where) => {
       const stored = where.endsWith('store');
       const connections: Redis[] = [];
@@ -203,7 +203,7 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
   );
 });
 
-describe('a queue that cannot work', () => {
+describe('an invalid queue', () => {
   const asBullMq = (given: string) =>
     `connection must be what BullMQ accepts, not ${given}. Pass { url: 'redis://…' }, or a Redis client.`;
   const ONE_NODE =
@@ -215,7 +215,7 @@ describe('a queue that cannot work', () => {
     ['a Redis Cluster', { isCluster: true }, {}, ONE_NODE],
     ['a Redis Cluster with an empty hash tag', { isCluster: true }, { prefix: '{}gen{' }, ONE_NODE],
     ['the name of another queue’s index', { port: 1 }, { name: 'film.gen-client-jobs' }, ': name must not end with'],
-  ])('is refused for %s, before anything is opened', async (_, connection, location, message) => {
+  ])('throws for %s, before a connection is opened', async (_, connection, location, message) => {
     const { createGenWorker } = await import('gen-client/bullmq');
     const before = process.getActiveResourcesInfo().length;
     for (const make of [
@@ -229,7 +229,7 @@ describe('a queue that cannot work', () => {
     expect(process.getActiveResourcesInfo()).toHaveLength(before);
   });
 
-  it('is refused without a client, before anything is opened', async () => {
+  it('throws without a client, before a connection is opened', async () => {
     const { createGenWorker } = await import('gen-client/bullmq');
     const before = process.getActiveResourcesInfo().length;
     const make = () => createGenWorker({ host: '127.0.0.1', port: 1 }, undefined as never);

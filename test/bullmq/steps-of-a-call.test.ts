@@ -1,4 +1,4 @@
-// When a worker gives up a call. Needs no Redis: the clock is the test's.
+// How a worker ends a call. Needs no Redis, and controls the clock.
 import { DelayedError, UnrecoverableError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
@@ -37,15 +37,15 @@ function place(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) 
     onError: ({ message }: Error) => expect.unreachable(message),
     ...at,
   } as never);
-  /** The error with which the worker hands the call back to the engine, or its result. */
+  /** The worker's error for the engine, or its result. */
   const work = () => process(queueJob as never, 'lock-1').catch((error: unknown) => error);
   return { sandbox, queueJob, work };
 }
 
-describe('a call that has failed, and whose worker died before the engine knew', () => {
+describe('a failed call whose worker crashed before it could tell the engine', () => {
   const data = { failure: { name: 'JobFailedError', message: 'The prompt was refused.' }, stalls: 0 };
 
-  it('fails as it has failed, and makes no other job', async () => {
+  it('fails with its stored error, and creates no job', async () => {
     const { sandbox, work } = place(data, { stalledCounter: 1 });
     expect(await work()).toMatchObject({
       name: 'UnrecoverableError',
@@ -54,15 +54,15 @@ describe('a call that has failed, and whose worker died before the engine knew',
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('goes on where an operator has it tried again', async () => {
+  it('continues if an operator restarts it', async () => {
     const { sandbox, work } = place(data);
     await work();
     expect(sandbox.jobs).toHaveLength(1);
   });
 });
 
-describe('a queued call in trouble', () => {
-  it('calls onFailed again while it throws, for a day, or until it throws an UnrecoverableError', async () => {
+describe('a queued call', () => {
+  it('calls a throwing onFailed for a day, or until it throws an UnrecoverableError', async () => {
     let now = NOW;
     let thrown: Error = new Error('the log is away');
     const at = { clock: { now: () => now }, onFailed: () => Promise.reject(thrown) };

@@ -1,4 +1,4 @@
-// Failures that say nothing about the job use up no attempts of the engine, and none ends a call without a word.
+// Failures that are not about the job use up no attempts of the engine, and none ends a call silently.
 import { UnrecoverableError } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -8,10 +8,10 @@ const prompt = 'a fox at dawn';
 const PNG = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])], { type: 'image/png' });
 const QUICK = { retryDelayMs: 20 };
 
-describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
+describe.skipIf(noRedis !== undefined)('a queued call', () => {
   const { open } = queuesOnSandboxes();
 
-  it('uploads its files again, past the attempts of the engine, and fails after timeoutMs with its error', async () => {
+  it('retries its uploads without attempts of the engine, and fails after timeoutMs with their error', async () => {
     const { sandbox, queue, work, ended, record, failures } = open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 8 });
     work(QUICK);
@@ -32,7 +32,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     expect(other.sandbox.jobs).toHaveLength(0);
   });
 
-  it('calls onCompleted again for a day with the same job and without a read, then fails with its error', async () => {
+  it('calls a throwing onCompleted for a day without a poll, then fails with its error', async () => {
     const { sandbox, queue, work, ended, record, failures } = open();
     const seen: string[] = [];
     work({
@@ -61,7 +61,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     expect((await record('order-1')).data.failure).toMatchObject({ message: 'onCompleted failed: S3 is away' });
   });
 
-  it('calls onCompleted again when an operator has a call tried again that had failed with it', async () => {
+  it('calls onCompleted again when an operator restarts a call that failed with it', async () => {
     const { sandbox, queue, work, ended, record } = open();
     const failures: string[] = [];
     let disk = false;
@@ -81,7 +81,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('goes on when its own parts fail, for example a key that cannot be read', async () => {
+  it('continues after a failure of the client, for example of apiKey', async () => {
     let broken = 12;
     const apiKey = () => {
       if (broken-- > 0) throw new Error('the vault is sealed');
@@ -96,7 +96,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('is handed on without using up an attempt when its worker closes', async () => {
+  it('uses up no attempt when its worker closes', async () => {
     const { sandbox, queue, work, record } = open({
       wrap: (fetch) => async (input, init) => {
         if (isCreate(input, init)) await new Promise((_, reject) => init?.signal?.addEventListener('abort', reject));
@@ -111,7 +111,7 @@ describe.skipIf(noRedis !== undefined)('a queued call in trouble', () => {
       await worker.close();
       expect((await record('order-1')).attemptsMade).toBe(0);
     }
-    // Nor is it trouble that anybody has to hear of.
+    // Closing is not reported as an error.
     expect(errors).toEqual([]);
     expect((await record('order-1')).data.retryState).toBeUndefined();
     expect(await queue.queue.getFailedCount()).toBe(0);

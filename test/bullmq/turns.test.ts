@@ -8,10 +8,10 @@ import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbo
 const HOUR_MS = 3_600_000;
 const prompt = 'a fox at dawn';
 
-describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
+describe.skipIf(noRedis !== undefined)('queued calls', () => {
   const { open } = queuesOnSandboxes();
 
-  it('come to running jobs before new ones are created (regression: nothing was read until the last create was out)', async () => {
+  it('poll running jobs before they create new ones', async () => {
     const calls = 30;
     // Six creates a second: the last one goes out after five seconds.
     const limits = { 'videos.create': { limit: 6, windowMs: 1000 } };
@@ -41,7 +41,7 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
     expect(Math.max(...lags)).toBeLessThan(1_500);
   }, 120_000);
 
-  it('come to a call that a webhook has woken before all that are due', async () => {
+  it('continue first with a call that a webhook has woken', async () => {
     const { sandbox, queue, work, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const first = work({ pollIntervalMs: HOUR_MS });
     const jobs = 6;
@@ -58,7 +58,7 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
     expect(order[0]).toBe('order-4');
   });
 
-  it('do not hold a worker while a limit is full', async () => {
+  it('occupy no worker while a rate limit is full', async () => {
     const limits = { 'videos.create': { limit: 1, windowMs: HOUR_MS } };
     const { sandbox, queue, work, asleep } = open({ client: { limits, rateLimit: 'wait' } });
     work({ concurrency: 2 });
@@ -69,7 +69,7 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('are not taken away by calls that are scheduled for later (regression: a read every 1,357 s)', async () => {
+  it('keep their poll interval beside hundreds of calls that are scheduled for later', async () => {
     const { queue, work } = open({ jobDurationMs: HOUR_MS });
     work({ pollIntervalMs: undefined });
     await queue.queue.addBulk(
@@ -85,7 +85,7 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
     expect((await queue.queue.getJob('now'))?.delay).toBeLessThan(16_000);
   });
 
-  it('are given up soon when the worker closes, whatever it is doing (regression: 59 s)', async () => {
+  it('stop soon when the worker closes, whatever it is doing', async () => {
     const { sandbox, queue, work, keys } = open({
       wrap: (fetch) => async (input, init) => {
         const answer = await fetch(input, init);
@@ -108,7 +108,7 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
     expect(sandbox.jobs.filter(({ mediaType }) => mediaType === 'video')).toHaveLength(1);
   });
 
-  it('leave an onCompleted that takes long to itself when the worker closes', async () => {
+  it('let a long onCompleted finish when the worker closes', async () => {
     const { queue, work } = open();
     let finish = () => {};
     let begun = false;
@@ -129,10 +129,10 @@ describe.skipIf(noRedis !== undefined)('the turns of queued calls', () => {
   });
 });
 
-describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
+describe.skipIf(noRedis !== undefined)('the index of a queue', () => {
   const { open } = queuesOnSandboxes();
 
-  it('of webhooks that nobody waits for are dropped after an hour (regression: they stayed for ever)', async () => {
+  it('drops webhooks that nobody waits for after an hour', async () => {
     const { sandbox, queue, work, ended, name, connection } = open();
     const jobIndex = openJobIndex(connection, { name });
     work();
@@ -156,7 +156,7 @@ describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
     await jobIndex.close();
   });
 
-  it('are kept of no event that is not about a job', async () => {
+  it('ignores events that are not about a job', async () => {
     const { queue } = open();
     for (const data of [{}, null, { job: {} }, { job: { id: 7 } }]) {
       await queue.wake({ id: 'evt', type: 'ledger.posted', data } as never);
@@ -165,8 +165,8 @@ describe.skipIf(noRedis !== undefined)('the notes of a queue', () => {
   });
 });
 
-describe.skipIf(noRedis !== undefined)('a queue whose Redis is away', () => {
-  it('prints nothing, and tells onError', async () => {
+describe.skipIf(noRedis !== undefined)('a queue whose Redis is unavailable', () => {
+  it('prints nothing, and calls onError', async () => {
     const print = vi.spyOn(console, 'error').mockImplementation(() => {});
     const errors: string[] = [];
     const port = await freePort();

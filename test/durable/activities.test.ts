@@ -18,7 +18,7 @@ function setup(options: ClientOptions = {}) {
   return { sandbox, client, refuse, activities: createActivities(client) };
 }
 
-it('a create whose rate limit is full is not sent, keeps its place, and says when to come', async () => {
+it('a create under a full rate limit is not sent, and returns the time of its slot', async () => {
   const { sandbox, client, activities } = setup({ limits });
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'job' });
   for (const key of ['run-2', 'run-3']) {
@@ -39,7 +39,7 @@ it('a create whose rate limit is full is not sent, keeps its place, and says whe
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
 });
 
-it.each(['images', 'videoEdits', 'characters'])('a create of %s waits for a pause only', async (call) => {
+it.each(['images', 'videoEdits', 'characters'])('a create of %s waits only for a pause', async (call) => {
   const { sandbox, activities, refuse } = setup({ preflight: false });
   refuse(5);
   expect(await activities.create(create('run-1', call))).toMatchObject({
@@ -52,7 +52,7 @@ it.each(['images', 'videoEdits', 'characters'])('a create of %s waits for a paus
   expect(sandbox.requests.length - sent).toBe(1);
 });
 
-it('a create that fails in another way leaves no place', async () => {
+it('a create that fails for another reason leaves the queue', async () => {
   const { sandbox, client, activities } = setup({ limits });
   sandbox.faults.add({ match: { method: 'POST' }, status: 422, times: 1 });
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure: { kind: 'refused' } });
@@ -70,7 +70,7 @@ it.each<[string, () => Promise<never>]>([
   expect(sandbox.jobs).toEqual([]);
 });
 
-it('a copy fails the run by what is wrong, and the activity by what is not ours', async () => {
+it('a GenError of a copy fails the run, and any other error the activity', async () => {
   const { client, sandbox } = setup();
   const { job } = await client.videos.create({ prompt: 'a fox' });
   await sandbox.advance(600_000);
@@ -88,7 +88,7 @@ it('a copy fails the run by what is wrong, and the activity by what is not ours'
   await expect(createActivities(client).store({})).rejects.toThrow('An activity needs job.');
 });
 
-it('runs whose budget waits for a lost answer at a price never seen go on when it is there, and none fails', async () => {
+it('runs whose budget waits for a lost response of unknown price continue once it is known, and none fails', async () => {
   const budget = createBudget({ maxTokens: 100_000, per: 'month' });
   const { sandbox, activities } = setup({ budget, maxRetries: 0 });
   sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 3 });

@@ -1,4 +1,4 @@
-// What each adapter makes of its engine, with the engine's own functions in the test's hands.
+// Each adapter, with doubles of its engine's functions.
 import { GenClient } from 'gen-client';
 import {
   type Activities,
@@ -27,11 +27,11 @@ it.each([
   ['inngestEngine', () => inngestEngine({} as never, ACTIVITIES, {} as never), 'NonRetriableError'],
   ['restateEngine', () => restateEngine({} as never, ACTIVITIES, { TimeoutError } as never), 'TerminalError'],
   ['workflowEngine', () => workflowEngine(async () => null, { FatalError: TerminalError } as never), 'sleep'],
-])('%s is refused without what it takes of its engine', (_, make, option) => {
+])('%s throws without the parts of its engine', (_, make, option) => {
   expect(make).toThrow(`${option} must be the function or class of your engine, not undefined.`);
 });
 
-it('a promise of Restate wakes a run once: after it the run sleeps', async () => {
+it('a promise of Restate wakes a run once, and later waits sleep', async () => {
   const asked: unknown[] = [];
   const orTimeout = async (ms: number) => void asked.push(['promise', ms]);
   const ctx = {
@@ -55,7 +55,7 @@ it('without a hook, a run of Vercel Workflow sleeps and polls', async () => {
   expect(sleeps).toEqual([5_000]);
 });
 
-it('takes the time-out of Cloudflare for time that has passed, as RPC hands it on, and nothing else', async () => {
+it('a timeout of Cloudflare ends a wait, also over RPC, and other errors are thrown', async () => {
   const broken = new Error('The engine is down');
   const failures = [new Error('Execution timed out after 10000ms'), broken];
   const waitForEvent = () => Promise.reject(failures.shift());
@@ -79,7 +79,7 @@ it.each([
 });
 
 describe('the adapter of Vercel Workflow', () => {
-  it('is woken by every event of its hook, and not by the first one alone', async () => {
+  it('is woken by every event of its hook', async () => {
     const events: (() => void)[] = [];
     // A hook is awaited once for each event.
     const hook = {
@@ -107,14 +107,14 @@ describe('the adapter of Vercel Workflow', () => {
 });
 
 describe('a run that cannot work', () => {
-  it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('is refused for the engine %j', async (engine) => {
+  it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('throws for the engine %j', async (engine) => {
     await expect(generate(engine as never, asked)).rejects.toThrow(
       'generate: engine must be an adapter such as inngestEngine(…)',
     );
     await expect(generate(engine as never, asked)).rejects.toMatchObject({ recovery: 'fix_setup' });
   });
 
-  it('is refused without a client', () => {
+  it('throws without a client', () => {
     expect(() => createActivities(undefined as never)).toThrow(
       'createActivities: client must be a GenClient, not undefined.',
     );

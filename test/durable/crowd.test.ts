@@ -1,4 +1,4 @@
-// Hundreds of runs that wait for one rate limit: each has a place in one line, kept in the shared store.
+// Hundreds of runs wait for one rate limit, in one queue in the shared store.
 import { GenClient, memoryStore } from 'gen-client';
 import { createActivities, type DurableEngine, generate } from 'gen-client/durable';
 import { createSandbox } from 'gen-client/sandbox';
@@ -102,7 +102,7 @@ test.each([
   60_000,
 );
 
-test('the line is kept in the store of the clients, and a run keeps its place however often it asks', async () => {
+test('the store holds the queue, and a run retains its position however often it asks', async () => {
   const shared = memoryStore();
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;

@@ -39,7 +39,7 @@ function typeErrors(project: string, engine: EngineName): Promise<string> {
 }
 
 it.each(EXAMPLES)(
-  '%s takes its adapter and its run',
+  'the example of %s compiles',
   async (engine, examples) => {
     if (whyNoEngine(engine) !== undefined) return;
     const project = makeProject(engine, Object.fromEntries(examples.map((name) => [name, exampleSource(name)])));

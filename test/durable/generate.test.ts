@@ -16,7 +16,7 @@ function onSandbox(options: Parameters<typeof createSandbox>[0] = {}) {
   return { sandbox, client, activities: createActivities(client) };
 }
 
-/** Lets time pass at the service and says whether the job's webhook came in it. */
+/** Advances the service's clock. Returns true if the job's webhook came. */
 function webhooks(sandbox: Sandbox, { chance, malice }: { readonly chance: () => number; readonly malice: number }) {
   let again = false;
   return async (jobId: string | null, ms: number): Promise<boolean> => {
@@ -41,7 +41,7 @@ const statusOf = (sandbox: Sandbox, jobId: string | null) => sandbox.jobs.find((
 
 const CODES = ['generation_timeout', 'generation_failed', 'generation_unavailable', 'generation_rejected'];
 
-/** Ways in which the service and the network behave, chosen by the seed. */
+/** Adds faults of the service and the network, chosen by the seed. */
 function trouble(sandbox: Sandbox, chance: () => number): void {
   const luck = (part: number) => chance() < part;
   const some = () => 1 + Math.floor(chance() * 3);
@@ -71,7 +71,7 @@ const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 100;
 const SEED = 20_261_122;
 
 describe('a durable run', () => {
-  it(`makes one job and one charge in each of ${RUNS} runs on an engine that dies, forgets and lies`, async () => {
+  it(`creates one job for one charge in each of ${RUNS} runs on an engine that crashes, forgets, and lies`, async () => {
     const seen = { completed: 0, failed: 0, replays: 0, steps: 0 };
     for (let seed = SEED; seed < SEED + RUNS; seed++) {
       const chance = seeded(seed);
@@ -113,7 +113,7 @@ describe('a durable run', () => {
     expect(seen.replays).toBeGreaterThan(RUNS);
   }, 300_000);
 
-  /** An engine that does its work, with the webhooks that are said. */
+  /** An engine without faults. If `lost`, no webhook arrives. */
   const plain = (sandbox: Sandbox, activities: ReturnType<typeof createActivities>, lost = false) =>
     adversarialEngine(activities, {
       chance: () => 1,
@@ -125,7 +125,7 @@ describe('a durable run', () => {
       },
     });
 
-  it('of half an hour takes 60 steps at most when every webhook is lost', async () => {
+  it('of half an hour takes at most 60 steps if every webhook is lost', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 });
     const engine = plain(sandbox, activities, true);
     const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
@@ -134,7 +134,7 @@ describe('a durable run', () => {
     expect(new Set(engine.steps()).size).toBe(engine.steps().length);
   });
 
-  it('reads its job at once when the webhook comes', async () => {
+  it('polls its job at once when the webhook comes', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 25 * MINUTE_MS });
     const engine = plain(sandbox, activities);
     const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
@@ -164,7 +164,7 @@ describe('a durable run', () => {
     ]);
   });
 
-  it('stands beside another one in the same workflow', async () => {
+  it('can share a workflow with another one', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 15_000 });
     const engine = plain(sandbox, activities, true);
     await engine.run(async (port) => {
@@ -191,7 +191,7 @@ describe('a durable run', () => {
     });
   });
 
-  it('fails with the refusal of its create, after one call', async () => {
+  it('fails with the rejection of its create, after one request', async () => {
     const { sandbox, activities } = onSandbox({ balanceTokens: 0 });
     const failure = await plain(sandbox, activities).run((port) =>
       generate(port, { call: 'videos', params: { prompt }, key: 'k' }),
@@ -202,7 +202,7 @@ describe('a durable run', () => {
     expect(sandbox.requests).toHaveLength(1);
   });
 
-  it('fails before any call with what preflight refuses, and with a time limit that has passed', async () => {
+  it('fails before any request for invalid params, and at its timeout', async () => {
     const first = onSandbox();
     const wrong = { prompt, duration: 7 };
     const refused = await plain(first.sandbox, first.activities).run((port) =>
@@ -249,7 +249,7 @@ describe('a durable run', () => {
     });
   });
 
-  it('waits in the engine, and not in an activity, when a limit is full or the service asks for time', async () => {
+  it('waits in the engine, not in an activity, for a rate limit and for Retry-After', async () => {
     const { sandbox, client } = onSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 50, times: 1 });
     const asked: (number | null)[] = [];
@@ -268,7 +268,7 @@ describe('a durable run', () => {
     expect(asked[0]).toBe(50_000);
   });
 
-  it('drops a key in its params: the key of the run counts', async () => {
+  it('ignores a key in its params', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
     const params = { prompt, idempotency_key: 'another' };
     await plain(sandbox, activities).run((port) => generate(port, { call: 'videos', params, key: 'k' }));
@@ -295,7 +295,7 @@ describe('a durable run', () => {
     [{ call: 'videos', params: { prompt }, key: 'k', timeoutMs: -5 }, 'timeoutMs must be a number of milliseconds'],
     [undefined, 'generate: call is missing. Pass '],
     [null, 'generate: options must be an object'],
-  ])('ends the run by engine.fail, which no engine repeats, for %o', async (options, message) => {
+  ])('ends the run by engine.fail, which no engine retries, for %o', async (options, message) => {
     const { sandbox, activities } = onSandbox();
     const run = plain(sandbox, activities, true).run((port) => generate(port, options as never));
     expect(await run).toBeInstanceOf(RunFailure);
@@ -305,7 +305,7 @@ describe('a durable run', () => {
 });
 
 describe('an activity', () => {
-  it('gives JSON, also for an error, and can be repeated', async () => {
+  it('returns JSON, also for an error, and can be repeated', async () => {
     const { sandbox, activities } = onSandbox();
     const input = { call: 'videos', params: { prompt }, key: 'k', model: null };
     const first = await activities.create(input);
@@ -316,13 +316,13 @@ describe('an activity', () => {
     expect(await activities.create(input)).toMatchObject({ type: 'failed', failure: { kind: 'lost' } });
   });
 
-  it('says what it needs', async () => {
+  it('names its missing input', async () => {
     const { activities } = onSandbox();
     await expect(activities.read({})).rejects.toThrow('An activity needs jobId.');
     await expect(activities.create('x')).rejects.toThrow('An activity needs call, params, key.');
   });
 
-  it('whose result the engine did not give back as it was ends the run with an error that says so', async () => {
+  it('whose result the engine changed ends the run with an error', async () => {
     const engine: DurableEngine = {
       call: async () => null,
       wait: async () => false,

@@ -1,4 +1,4 @@
-// The last step of a durable run: its file in the user's store.
+// The last step of a durable run: the copy of its file.
 import { createHash } from 'node:crypto';
 import { expect, it, vi } from 'vitest';
 import type { ActivityOptions } from '../../src/adapters/durable/activities.js';
@@ -9,7 +9,7 @@ import { rejection } from '../transport/support.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
 
-/** An engine in memory that does not wait, and counts. `forgets` repeats every activity that often. */
+/** An engine in memory that doesn't wait. Runs every activity `forgets` more times. */
 function setup(options: ActivityOptions = {}, forgets = 0) {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   const client = sandbox.client();
@@ -31,7 +31,7 @@ function setup(options: ActivityOptions = {}, forgets = 0) {
   return { sandbox, client, calls, run };
 }
 
-it('copies the file to the destination and tells where it stands', async () => {
+it('copies the file to the destination, and returns its name', async () => {
   const store = new MemoryStore();
   const { client, run, calls } = setup({ destination: (job) => store.at(`${job.id}.mp4`) });
   const job = await run();
@@ -42,7 +42,7 @@ it('copies the file to the destination and tells where it stands', async () => {
   expect(calls.at(-1)).toBe('store');
 });
 
-it('an engine that forgets has the copy repeated, and it moves no byte', async () => {
+it('an engine that forgets repeats the copy, which transfers nothing', async () => {
   const store = new MemoryStore();
   const { run, sandbox } = setup({ destination: (job) => store.at(job.id) }, 2);
   expect((await run()).stored).toMatchObject({ existed: true });
@@ -50,7 +50,7 @@ it('an engine that forgets has the copy repeated, and it moves no byte', async (
 });
 
 it.each([503, 429])(
-  'a store that answers %i for a moment is asked again by the run, and one that refuses ends it',
+  'the run retries a store that responds %i for a moment, and ends if one rejects the copy',
   async (status) => {
     const store = new MemoryStore();
     const busy = () => Promise.reject(Object.assign(new Error('busy'), { status }));
@@ -70,7 +70,7 @@ it.each([503, 429])(
   },
 );
 
-it('without a destination a run that is to store says what is missing; one that is not needs none', async () => {
+it("a run with store: true needs a destination, and other runs don't", async () => {
   const { run } = setup();
   expect(await rejection(run())).toMatchObject({
     message: expect.stringContaining('destination is missing'),
@@ -78,7 +78,7 @@ it('without a destination a run that is to store says what is missing; one that 
   expect((await run(false)).stored).toBeUndefined();
 });
 
-it('options are closed', () => {
+it('unknown options throw', () => {
   const { client } = setup();
   expect(() => createActivities(client, { destinations: () => 1 } as never)).toThrow('Did you mean "destination"?');
   expect(() => createActivities(client, { destination: 's3://x' } as never)).toThrow('destination must be a function');

@@ -23,23 +23,23 @@ const OTEL_OPTIONS = option.optionsOf({
 type Subscribe = (channel: string, subscriber: (message: unknown) => void) => void;
 type Diagnostics = Readonly<Record<'subscribe' | 'unsubscribe', Subscribe>>;
 
-/** The options of {@link instrumentGenClient}. */
+/** Options of {@link instrumentGenClient}. */
 interface InstrumentOptions {
-  /** Makes the tracer. @default the global one */
+  /** Creates the tracer. @default the global provider */
   readonly tracerProvider?: TracerProvider | undefined;
-  /** Makes the meter. @default the global one */
+  /** Creates the meter. @default the global provider */
   readonly meterProvider?: MeterProvider | undefined;
-  /** Whether the prompt stands in the `gen_client.prompt` attribute of the spans of jobs. @default false */
+  /** If true, job spans have the prompt as `gen_client.prompt`. @default false */
   readonly capturePrompt?: boolean | undefined;
 }
 
 /**
- * Traces and measures every GenClient of this process with OpenTelemetry. Spans: `generate_content {model}`, from the create of
- * a job to its end, over `create`, `wait`, `download` (`saveOutput`, `jobs.output`) and `copy` (`copyOutput`), under the span of whoever
- * makes the call. Spans of other processes about the same job have the same `gen_client.job.id` and the same link.
+ * Traces and measures every GenClient of this process with OpenTelemetry. A job's span is `generate_content {model}`, above
+ * `create`, `wait`, `download` (`saveOutput`, `jobs.output`), and `copy` (`copyOutput`). Spans of other processes about the job
+ * have the same `gen_client.job.id` and link.
  *
- * Returns the function that ends it. Call it before the exporter is shut down: it ends the spans of jobs that still run.
- * Throws a GenError for a wrong option, and on a runtime without `node:diagnostics_channel`.
+ * Returns a function that stops it and ends the open spans: call it before you shut down the exporter. Throws a GenError for
+ * an invalid option, and on a runtime without `node:diagnostics_channel`.
  *
  * @example
  * const stop = instrumentGenClient();
@@ -56,7 +56,7 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
   const spans = new SpanRecorder(tracerProvider.getTracer('gen-client', VERSION), { capturePrompt });
   const meters = createMeters(meterProvider.getMeter('gen-client', VERSION));
   const listen = <T>(channel: string, subscriber: (message: T) => void) => {
-    // What a subscriber throws changes nothing for the call.
+    // An error here must not affect the call.
     const safe = (message: unknown) => callObserver(() => subscriber(message as T));
     diagnostics.subscribe(channel, safe);
     return () => diagnostics.unsubscribe(channel, safe);
@@ -78,7 +78,7 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
   };
 }
 
-/** Makes the instruments. Times are in seconds, as the semantic conventions have them. */
+/** Creates the instruments. Times are in seconds, as in the semantic conventions. */
 function createMeters(meter: Meter) {
   const duration = meter.createHistogram('gen_client.job.duration', {
     description: "Time from a job's creation to its end, by the service's clock.",

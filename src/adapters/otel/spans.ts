@@ -17,10 +17,10 @@ import { sha256Of } from '../../runtime/sha256.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
 
-/** Jobs whose span context is remembered, for what comes after their create. The oldest are forgotten. */
+/** Maximum jobs whose span context is stored for later spans. The oldest are evicted. */
 const REMEMBERED_SPANS = 1_000;
 const OPERATION = 'generate_content';
-/** The conventions have no name for the service. */
+/** The conventions have no name for this service. */
 const PROVIDER = 'gen_client';
 /** Calls that are spans below a job's. */
 const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
@@ -29,30 +29,29 @@ const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
   ['copyOutput', 'copy'],
 ]);
 
-/** The span of a job that is being created, or waited for by the call that has created it. */
+/** The span of a job during the call that creates it, or waits for it. */
 interface Generate {
   readonly span: Span;
-  /** The create below it, once it has ended. It is exported with its parent, so that none is exported without it. */
+  /** The ended create below it. Exported with its parent, so that it is never exported alone. */
   created?: () => void;
 }
 
 /**
- * Makes the spans of what the channels publish. A span stays open only while a call of this process is pending: `generate`
- * ends with the create's answer, or with the call where `createAndWait` waits for the job. A job that ends later, or in
- * another process, has a span of its own there.
+ * Creates spans from the channels. A span is open only during a call of this process: `generate` ends with the response to the
+ * create, or with `createAndWait`. A job that ends later, or in another process, has another span there.
  */
 export class SpanRecorder {
   readonly #tracer: Tracer;
   readonly #capturePrompt: boolean;
   readonly #generates = new WeakMap<JobTrace, Generate>();
   readonly #calls = new WeakMap<object, Span>();
-  /** What ends the spans of calls that are pending, for `stop`. */
+  /** Functions that end the spans of pending calls, for `stop`. */
   readonly #pending = new Set<() => void>();
-  /** Where the spans about a job belong. */
+  /** Span contexts by job. */
   readonly #contexts = new Map<string, SpanContext>();
-  /** Jobs whose file is being fetched. */
+  /** Jobs whose file is being downloaded. */
   readonly #fetched = new Set<string>();
-  /** The spans of waits, by their job. */
+  /** Spans of waits, by job. */
   readonly #waited = new Map<string, Set<Span>>();
 
   constructor(tracer: Tracer, { capturePrompt }: { readonly capturePrompt: boolean }) {
@@ -72,7 +71,7 @@ export class SpanRecorder {
     this.#generates.set(job, { span });
   }
 
-  /** A job has ended, or its create has failed. */
+  /** Called when a job has ended, or its create has failed. */
   jobEnded(job: JobTrace): void {
     const { event, error } = job;
     const generate = this.#generates.get(job);
@@ -91,7 +90,7 @@ export class SpanRecorder {
     }
     const name = SPAN_OF_CALL.get(request.name);
     const jobId = jobIdInPath(path);
-    // What saveOutput and copyOutput download is part of their own span.
+    // The downloads of saveOutput and copyOutput are part of their spans.
     if (name === undefined || jobId === undefined || this.#fetched.has(jobId)) return;
     this.#fetched.add(jobId);
     this.#calls.set(request, this.#about(name, jobId));
@@ -101,7 +100,7 @@ export class SpanRecorder {
     const { job, path, attempts, limitWaitMs, error } = request;
     const span = this.#calls.get(request);
     if (!span) return;
-    // What is made of several calls, such as saveOutput, has no attempts of its own.
+    // Spans of several calls, such as saveOutput, have no attempts.
     if (attempts > 0) span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.limit.wait_ms': limitWaitMs });
     if (error !== undefined) failSpan(span, errorType(error));
     if (job) {
@@ -128,7 +127,7 @@ export class SpanRecorder {
     span.end();
   }
 
-  /** Something has happened to a job. The end of a job that no call here waits for is a span of its own. */
+  /** Called for each event of a job. If no call here waits for the job, its end is a separate span. */
   event(event: JobEvent): void {
     const { phase, jobId, status } = event;
     if (phase !== 'final') return;
@@ -143,12 +142,12 @@ export class SpanRecorder {
     for (const end of this.#pending) end();
   }
 
-  /** The create has its answer. `generate` ends with it, unless the same call waits for the job. */
+  /** Called with the response to a create. Ends `generate`, unless the same call waits for the job. */
   #answered(job: JobTrace, span: Span): void {
     const generate = this.#generates.get(job);
     const now = systemClock.now();
     if (job.jobId === undefined || !generate) {
-      // A create that failed ends with its job.
+      // A failed create ends with its job.
       span.end();
       return;
     }
@@ -172,21 +171,21 @@ export class SpanRecorder {
     this.#generates.delete(job);
     if (job.event) {
       const operation = operationOf(job.event);
-      // Only the answer of a create without a model tells which one it is.
+      // For a create without a model, only the response says which one the service chose.
       generate.span.updateName(nameOf(operation)).setAttributes({ ...operation, ...jobAttributes(job.event) });
     }
     generate.created?.();
     generate.span.end();
   }
 
-  /** A span about a job: below the job's own, but in the trace of whoever calls. */
+  /** Starts a span about a job: below the job's span, but in the caller's trace. */
   #about(name: string, jobId: string): Span {
     const attributes = { 'gen_client.job.id': jobId };
     return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#contexts.get(jobId)));
   }
 }
 
-/** Below the job's span, where the caller is in its trace or in none; else below the caller's own. */
+/** Returns the job's span as the parent if the caller is in its trace or in none, otherwise the caller's. */
 function parentFor(job: SpanContext | undefined): Context {
   const caller = trace.getSpanContext(context.active());
   const isSame = caller === undefined || caller.traceId === job?.traceId;
@@ -207,7 +206,7 @@ function jobIdInPath(path = ''): string | undefined {
   return id === undefined ? undefined : decodeURIComponent(id);
 }
 
-/** The operation that makes a job, as the semantic conventions for generative AI have it. */
+/** The operation that creates a job, in the semantic conventions for generative AI. */
 function operationOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
   return {
     'gen_ai.operation.name': OPERATION,
@@ -217,17 +216,17 @@ function operationOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attribu
   };
 }
 
-/** The same for a metric: few values each, whatever an app lets its users choose. */
+/** The same attributes for a metric: few values each, whatever an app's users choose. */
 export function metricAttributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
   return operationOf({ call, model: model === undefined || modelCapabilities(model) ? model : 'other' });
 }
 
-/** The name of the span of an operation. One that holds a model has few values, too. */
+/** Returns the span name of an operation. With a model, it has few values, too. */
 function nameOf({ 'gen_ai.request.model': model }: Attributes): string {
   return typeof model === 'string' && modelCapabilities(model) ? `${OPERATION} ${model}` : OPERATION;
 }
 
-/** What an event says of a job. Tokens are money here, and not the `gen_ai.usage.*` of a language model. */
+/** Returns the attributes of a job. Tokens are money here, not the `gen_ai.usage.*` of a language model. */
 function jobAttributes(event: JobEvent): Attributes {
   const { jobId, status, label, model, call, quotedTokens, chargedTokens, balanceTokens } = event;
   return {
@@ -242,8 +241,8 @@ function jobAttributes(event: JobEvent): Attributes {
   };
 }
 
-/** The kind of an error. Messages stay out: one may repeat a prompt or a file name. */
-/** A job without an error code was canceled, or this process knows its end only from a webhook. */
+/** Returns the type of an error. A message could contain a prompt or a file name. */
+/** A job without an error code was canceled, or a webhook reported its end. */
 function jobErrorType({ errorCode, status }: JobEvent): string {
   return isErrorCode(errorCode) ? errorCode : status;
 }
@@ -258,7 +257,7 @@ function errorType(error: unknown): string {
   return error instanceof Error ? error.name : 'unknown';
 }
 
-/** The same link in every process: made of the job's id alone, so that all spans about one job can be found by it. */
+/** Returns the same link in every process, derived from the job's ID, so that all spans of a job can be found. */
 function jobLink(jobId: string): Link {
   const hash = sha256Of(`gen-client job ${jobId}`);
   return {
