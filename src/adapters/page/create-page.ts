@@ -2,7 +2,7 @@ import type { JobCall } from '../../schemas/job.js';
 import type { GenProxy } from '../proxy/create-proxy.js';
 import type { JobView } from '../proxy/job-view.js';
 import { post, upload } from './requests.js';
-import { type KeptRun, type OpenRun, openRuns, type Run, type Runs } from './run.js';
+import { type OpenRun, openRuns, type Run, type Runs, type StoredRun } from './run.js';
 import { createWatch } from './watch.js';
 
 /** The fields of a verb, with a file wherever an upload goes. */
@@ -18,7 +18,7 @@ export type PageInput<Input> = {
 export interface PageVerb<Input> {
   /**
    * Creates a job. Returns its run at once; files are uploaded first. The same input, with the same file objects, returns the
-   * same run until its job is created, and reuses its key until the create is answered, so that a double click creates one job.
+   * same run until its job is created, and reuses its key until the create has a response, so that a double click creates one job.
    *
    * @example
    * const page = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -49,7 +49,7 @@ export interface PageOptions {
 
 /**
  * The jobs of a page, created and followed through the proxy of the page's own server. It has no key and no dependency. On a
- * server, where a relative `url` leads nowhere, runs stay in their first phase.
+ * server, runs stay in their first phase.
  *
  * @example
  * const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -84,7 +84,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
         entry = { verb, session, input: await uploaded(base, input, files, run) };
         run.signal.throwIfAborted();
         // Before it is sent: a reload at any moment finds the same job by the same key.
-        runs.keep(key, entry);
+        runs.persist(key, entry);
       }
       await continueRun(run, entry);
     };
@@ -136,7 +136,7 @@ function createSender(base: string, runs: Runs, follow: ReturnType<typeof create
   const lanes: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()];
 
   /** Follows the job of a stored run by its ticket, or creates it first. */
-  return async (run: OpenRun, { ticket, verb, ...body }: KeptRun): Promise<void> => {
+  return async (run: OpenRun, { ticket, verb, ...body }: StoredRun): Promise<void> => {
     if (ticket) return follow(run, ticket);
     const { signal, set, id: key } = run;
     // From here on the same create reuses the key, also after stop().
@@ -145,7 +145,7 @@ function createSender(base: string, runs: Runs, follow: ReturnType<typeof create
     const send = () => {
       signal.throwIfAborted();
       set({ isCancelable: false });
-      // After stop() and forget() the response still says which job the key has.
+      // After stop() and forget(), the response still has the job of the key.
       return post<CreateReply>(`${base}/${verb}`, { key, ...body }, 'ticket', signal);
     };
     const sent = (lanes.shift() as Promise<unknown>).then(send);
@@ -153,12 +153,12 @@ function createSender(base: string, runs: Runs, follow: ReturnType<typeof create
     const { ticket: created, ...job } = await sent;
     run.isUnanswered = false;
     // After forget() there is no run of this key.
-    runs.keep(key, runs.begun.has(key) ? { ticket: created } : undefined);
+    runs.persist(key, runs.begun.has(key) ? { ticket: created } : undefined);
     follow(run, created, job);
   };
 }
 
-// What distinguishes one input from another, and how it is sent.
+// Inputs and their files.
 
 const fileNames = new WeakMap<Blob, string>();
 

@@ -1,4 +1,4 @@
-// What a page sends. By XMLHttpRequest, because fetch reports no upload progress.
+// Requests of a page, by XMLHttpRequest because fetch reports no upload progress.
 import type { PageError } from './run.js';
 
 const PAGE_HEADERS = { 'x-gen-page': '1' };
@@ -53,8 +53,8 @@ function errorOf({ status, response, responseURL }: XMLHttpRequest): PageError {
 /**
  * POSTs JSON to the proxy, and returns the JSON of its response, which has the field `has`. Tries again while that helps, and
  * then throws a {@link PageError}. A success without that field, such as a truncated response or a login page, counts as a
- * failed connection. The signal ends the attempts and, except for a create, aborts the one in flight. With 0 attempts it never
- * gives up.
+ * failed connection. The signal ends the attempts and, except for a create, aborts the one in flight. With 0 attempts, it retries
+ * until then.
  */
 export async function post<Reply>(
   url: string,

@@ -1,4 +1,4 @@
-// The jobs of a page. Each is a store with `get` and `subscribe`, which every framework can read; a reload keeps them.
+// The jobs of a page. Each has `get` and `subscribe`, which every framework supports, and survives a reload.
 
 import type { JobCall } from '../../schemas/job.js';
 
@@ -6,7 +6,7 @@ import type { JobCall } from '../../schemas/job.js';
 export interface RunError {
   /** A value to switch on: `unauthorized`, `budget_exceeded`, `prompt_required`, `network`. */
   readonly code: string;
-  /** What happened, for the user. */
+  /** Text for the user. */
   readonly message: string;
 }
 
@@ -14,7 +14,7 @@ export interface RunError {
 export interface RunState {
   /** The current step. A run without files starts with `creating`, one with a ticket with `waiting`. */
   readonly phase: 'uploading' | 'creating' | 'waiting' | 'done' | 'failed';
-  /** If true, `forget()` still costs nothing: the create was not sent yet. */
+  /** If true, the create was not sent yet, so `forget()` costs nothing. */
   readonly isCancelable: boolean;
   /** Uploaded part of the files, from 0 to 1. 1 without files. */
   readonly uploaded: number;
@@ -44,7 +44,7 @@ export interface Run {
   readonly done: Promise<RunState>;
   /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
   stop(): void;
-  /** Stops, and removes the run from what `resume()` returns. A create in flight is removed once it is answered. */
+  /** Stops, and removes the run from what `resume()` returns. A create in flight is removed after its response. */
   forget(): void;
 }
 
@@ -115,7 +115,7 @@ function isOver({ phase }: RunState): boolean {
 }
 
 /** A run in the tab's storage: the ticket of its job or, until there is one, the create and its session. */
-export interface KeptRun {
+export interface StoredRun {
   readonly verb?: JobCall;
   /** The input, with the tickets of its uploads. */
   readonly input?: object;
@@ -124,7 +124,7 @@ export interface KeptRun {
   readonly over?: boolean;
 }
 
-const MAX_KEPT = 100;
+const MAX_STORED = 100;
 
 export type Runs = ReturnType<typeof openRuns>;
 
@@ -135,9 +135,9 @@ export type Runs = ReturnType<typeof openRuns>;
 export function openRuns(name: string, isLive: boolean) {
   const begun = new Map<string, OpenRun>();
 
-  function all(): Record<string, KeptRun> {
+  function all(): Record<string, StoredRun> {
     try {
-      const runs: Record<string, KeptRun> = JSON.parse(sessionStorage.getItem(name) ?? '{}');
+      const runs: Record<string, StoredRun> = JSON.parse(sessionStorage.getItem(name) ?? '{}');
       return Object.fromEntries(Object.entries(runs).filter(([, { input, ticket }]) => input || ticket));
     } catch {
       // There is no storage, or it is blocked, or it holds something else.
@@ -146,12 +146,12 @@ export function openRuns(name: string, isLive: boolean) {
   }
 
   /** Stores a new run, changes a stored one, or removes it. */
-  function keep(key: string, run?: KeptRun): void {
+  function persist(key: string, run?: StoredRun): void {
     const runs = all();
     if (run && (run.input || runs[key])) runs[key] = run;
     else delete runs[key];
     const keys = Object.keys(runs);
-    if (keys.length > MAX_KEPT) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
+    if (keys.length > MAX_STORED) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
     try {
       sessionStorage.setItem(name, JSON.stringify(runs));
     } catch {
@@ -166,7 +166,7 @@ export function openRuns(name: string, isLive: boolean) {
     // no status. A ticket that is not found is another user's, or its job no longer exists.
     if ((run.isUnanswered && !retry && /^(?!401|429)\d/.test(`${status}`)) || /not_found$/.test(code)) {
       run.isUnanswered = false;
-      keep(run.id);
+      persist(run.id);
     }
     run.set({ phase: 'failed', isCancelable: false, error: { code, message } });
   }
@@ -186,7 +186,7 @@ export function openRuns(name: string, isLive: boolean) {
       begun.delete(key);
       // In flight, the create may still be paid for, and only its key finds the job.
       const { isUnanswered, get } = latest;
-      if (!isUnanswered || get().isCancelable || isOver(get())) keep(key);
+      if (!isUnanswered || get().isCancelable || isOver(get())) persist(key);
     });
     if (!isLive) return run;
     begun.set(key, run);
@@ -196,5 +196,5 @@ export function openRuns(name: string, isLive: boolean) {
     return run;
   }
 
-  return { begun, all, keep, fail, begin };
+  return { begun, all, persist, fail, begin };
 }

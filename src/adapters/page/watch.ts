@@ -14,7 +14,7 @@ export function createWatch(base: string, runs: Runs) {
 
   function show(run: OpenRun, ticket: string, reply: JobReply | PageError): void {
     if ('phase' in reply) {
-      if (reply.phase !== 'waiting') runs.keep(run.id, { ticket, over: true });
+      if (reply.phase !== 'waiting') runs.persist(run.id, { ticket, over: true });
       run.set({ ...reply, isCancelable: false, url: reply.url && `${base}/${reply.url}` });
     } else runs.fail(run, reply);
   }

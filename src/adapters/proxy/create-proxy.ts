@@ -20,7 +20,7 @@ import {
   type ProxyUser,
   type ProxyVerb,
 } from './proxy-options.js';
-import { badTicket, failureOf, jsonResponse, Refused, tooMany } from './responses.js';
+import { badTicket, failureOf, jsonResponse, ProxyError, tooMany } from './responses.js';
 import { createTickets, type Tickets } from './tickets.js';
 import { PageUploads } from './uploads.js';
 import { type Known, type WatchedJob, Watches } from './watches.js';
@@ -38,7 +38,7 @@ export interface GenProxy<Inputs = unknown> {
    *
    * @example
    * const { job } = await client.videos.create({ prompt: 'a fox at dawn' });
-   * const answer = Response.json({ ticket: await proxy.ticket(job, user) });
+   * const response = Response.json({ ticket: await proxy.ticket(job, user) });
    */
   ticket(job: Job | string, user: ProxyUser): Promise<string>;
   /**
@@ -61,7 +61,7 @@ const PAGE_POLL_MS = 5_000;
 const MIN_INTERVAL_MS = 1_000;
 /** The ticket of a file, and of a job that the server passes to a page. */
 const TICKET_MS = DAY_MS;
-/** A page keeps the tickets of its session and of its own jobs for as long as its tab is open. */
+/** A tab stores the tickets of its session and of its own jobs. */
 const KEPT_MS = 30 * DAY_MS;
 /** Jobs in one watch. */
 const MAX_WATCHED = 100;
@@ -176,8 +176,8 @@ class ProxyServer<User extends ProxyUser> {
     const verb = new URL(url).pathname.split('/').findLast((part) => part !== '') ?? '';
     if (method === 'OPTIONS') return preflightResponse(request, this.#origins);
     if (verb === 'file') return this.#file(request);
-    if (!this.#exists(verb)) throw new Refused(404, 'not_found', 'This address does not exist.');
-    if (method !== 'POST') throw new Refused(405, 'method_not_allowed', 'Use POST.', { headers: { allow: 'POST' } });
+    if (!this.#exists(verb)) throw new ProxyError(404, 'not_found', 'This address does not exist.');
+    if (method !== 'POST') throw new ProxyError(405, 'method_not_allowed', 'Use POST.', { headers: { allow: 'POST' } });
     requireOwnPage(request, this.#origins);
     const user = await this.#user(request, verb);
     if (verb === 'bytes') {
@@ -202,7 +202,7 @@ class ProxyServer<User extends ProxyUser> {
   async #user(request: Request, verb: ProxyVerb): Promise<User> {
     const { authorize, limit } = this.#options;
     const user = await authorize(request);
-    if (!user) throw new Refused(401, 'unauthorized', 'Sign in first.');
+    if (!user) throw new ProxyError(401, 'unauthorized', 'Sign in first.');
     if (typeof user.id !== 'string' || user.id === '') {
       throw new GenError('authorize must return the user as { id }, with a non-empty string, or null.');
     }
@@ -214,7 +214,7 @@ class ProxyServer<User extends ProxyUser> {
   async #upload(body: Readonly<Record<string, unknown>>, { request, user }: PageRequest<User>): Promise<object> {
     const described = this.#uploads.describe(body);
     if (!(await this.#options.upload?.(described.file, user))) {
-      throw new Refused(400, 'upload_refused', 'This file is not accepted.');
+      throw new ProxyError(400, 'upload_refused', 'This file is not accepted.');
     }
     return this.#open.during(user.id, () => this.#uploads.begin(described, user.id, request.signal));
   }
@@ -222,7 +222,7 @@ class ProxyServer<User extends ProxyUser> {
   async #create(verb: JobCall, body: Readonly<Record<string, unknown>>, user: User): Promise<object> {
     const { key, session } = body;
     if (session !== undefined && !(await this.#tickets.open(session, { kind: 'session', user: user.id }))) {
-      throw new Refused(403, 'other_user', 'Another user has signed in. Reload the page.');
+      throw new ProxyError(403, 'other_user', 'Another user has signed in. Reload the page.');
     }
     const { id, view, tokens } = await this.#creates.create({ verb, input: inputOf(body), key }, user);
     const latest = this.#watches.ended(id) ?? view;
@@ -240,7 +240,7 @@ class ProxyServer<User extends ProxyUser> {
     { request, user }: PageRequest<User>,
   ): Promise<WatchReply> {
     if (!Array.isArray(given) || given.length === 0 || given.length > MAX_WATCHED) {
-      throw new Refused(400, 'invalid_watch', `Send 1 to ${MAX_WATCHED} tickets as "jobs": [{ ticket, seen }].`);
+      throw new ProxyError(400, 'invalid_watch', `Send 1 to ${MAX_WATCHED} tickets as "jobs": [{ ticket, seen }].`);
     }
     const jobs = await Promise.all(given.map((one) => this.#watched(one, user)));
     const holdMs = hold === false ? 0 : (this.#options.holdMs ?? DEFAULT_HOLD_MS);
@@ -260,7 +260,7 @@ class ProxyServer<User extends ProxyUser> {
     return { id: opened?.id ?? '', seen: typeof seen === 'string' ? seen : undefined, known };
   }
 
-  /** What a page gets of a job; null if nothing is known yet. */
+  /** The reply for one job; null if nothing is known yet. */
   async #reply(id: string, known: Known, user: User, request?: Request): Promise<JobReply | null> {
     if (known === undefined) return null;
     if ('view' in known) {
@@ -274,7 +274,7 @@ class ProxyServer<User extends ProxyUser> {
 
   async #file(request: Request): Promise<Response> {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      throw new Refused(405, 'method_not_allowed', 'Use GET or HEAD.', { headers: { allow: 'GET, HEAD' } });
+      throw new ProxyError(405, 'method_not_allowed', 'Use GET or HEAD.', { headers: { allow: 'GET, HEAD' } });
     }
     const given = new URL(request.url).searchParams.get('t');
     const ticket =

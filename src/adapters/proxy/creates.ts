@@ -7,7 +7,7 @@ import { type JobView, jobView } from './job-view.js';
 import type { OpenRequests } from './open-requests.js';
 import { createParams } from './page-requests.js';
 import type { ProxyOptions, ProxyUser } from './proxy-options.js';
-import { failureOf, Refused } from './responses.js';
+import { failureOf, ProxyError } from './responses.js';
 import type { Tickets } from './tickets.js';
 import type { PageUploads } from './uploads.js';
 import type { Watches } from './watches.js';
@@ -58,14 +58,14 @@ export class Creates<User extends ProxyUser> {
   /** Returns the job of a key. Calls of one key in flight share one create, and a known key costs the service nothing. */
   async create({ verb, input, key: given }: PageCreate, user: User): Promise<CreatedJob> {
     if (typeof given !== 'string' || !PAGE_KEY.test(given)) {
-      throw new Refused(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
+      throw new ProxyError(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
     }
     const { clock, open } = this.#parts;
     const key = idempotencyKeyFrom('page', user.id, given);
     const digest = digestOf(verb, input);
     const known = this.#keys.get(key);
     if (known && known.digest !== digest) {
-      throw new Refused(
+      throw new ProxyError(
         400,
         'idempotency_key_reused',
         'This key was already used with a different input. Use a new one.',
@@ -73,7 +73,7 @@ export class Creates<User extends ProxyUser> {
     }
     if (known) return known.created;
     const created = open.during(user.id, () => this.#send({ verb, input, key }, user));
-    // On Workers a promise ends with the request that made it, and no other may wait for it.
+    // On Workers, a promise ends with its own request, so no other request may await it.
     if (!clock.perRequest) this.#keys.set(key, { digest, created });
     try {
       setAndEvict(this.#keys, key, { digest, created: await created }, MAX_KEYS);
@@ -105,7 +105,7 @@ export class Creates<User extends ProxyUser> {
       const { status, code, message, retry, isCallers } = failureOf(error);
       if (!retry) uploads.discard(uploadIds);
       const shown = uploadIds.reduce((text, id) => text.replaceAll(id, 'The file'), message);
-      throw isCallers && shown !== message ? new Refused(status, code, shown) : error;
+      throw isCallers && shown !== message ? new ProxyError(status, code, shown) : error;
     }
   }
 }

@@ -1,4 +1,4 @@
-// What a page gets to know of a job.
+// The state of a job that a page sees.
 import { isCompleted, isFinal, type Job } from '../../schemas/job.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { failureOf, type Rejection } from './responses.js';

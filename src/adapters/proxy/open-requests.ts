@@ -6,7 +6,7 @@ export interface OpenRequest {
 }
 
 interface OpenRequestsOptions {
-  /** What is counted, for the message. */
+  /** Noun for the message, such as `uploads`. */
   readonly what: string;
   /** How much a user may have open. */
   readonly max: number;

@@ -1,4 +1,4 @@
-// What a page may send: JSON from the app's own pages and listed origins, with tickets of its own uploads and never an ID, a
+// Validates what a page sends: JSON from the app's own pages and listed origins, with tickets of its own uploads and never an ID, a
 // webhook, or a key.
 import { isDevelopment } from '../../client/config.js';
 import { isUploadField } from '../../rules/fields.js';
@@ -6,13 +6,13 @@ import { readUpTo } from '../../runtime/bytes.js';
 import { systemClock } from '../../runtime/clock.js';
 import { parsedBodyOf } from '../../runtime/parsed-body.js';
 import { isFields } from '../../schemas/envelope.js';
-import { badTicket, Refused } from './responses.js';
+import { badTicket, ProxyError } from './responses.js';
 import type { Tickets } from './tickets.js';
 
 /** The header that every request of `gen-client/page` carries: no form and no simple cross-site request can set it. */
 const PAGE_HEADER = 'x-gen-page';
 
-/** Throws for a request that another site made its visitor's browser send. */
+/** Throws for a request that a page of another site sends. */
 export function requireOwnPage(request: Request, origins: readonly string[]): void {
   const { headers } = request;
   const origin = headers.get('origin');
@@ -20,23 +20,25 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
   const isOwn = site === null ? origin === null || isOwnHost(origin, request) : site === 'same-origin';
   if (!isOwn && !isAllowedOrigin(origin, origins)) throw foreignOrigin(origin, request);
   if (headers.get(PAGE_HEADER) === null)
-    throw new Refused(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
+    throw new ProxyError(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
 }
 
 /** During development it names the hosts that differ: a web server in front may have changed the header Host. */
-function foreignOrigin(origin: string | null, request: Request): Refused {
+function foreignOrigin(origin: string | null, request: Request): ProxyError {
   const why =
     origin === null || !isDevelopment()
       ? ''
       : ` Its origin is ${origin}, and the proxy's host is ${requestedHost(request)}. List the origin in origins, or let the web server in front pass on the header Host.`;
-  return new Refused(403, 'foreign_origin', `This page may not use this address.${why}`);
+  return new ProxyError(403, 'foreign_origin', `This page may not use this address.${why}`);
 }
 
 /** The response to a preflight of a listed origin. Nobody else gets CORS headers. */
 export function preflightResponse(request: Request, origins: readonly string[]): Response {
   const origin = request.headers.get('origin');
   if (!isAllowedOrigin(origin, origins))
-    throw new Refused(405, 'method_not_allowed', 'Use POST, GET, or HEAD.', { headers: { allow: 'POST, GET, HEAD' } });
+    throw new ProxyError(405, 'method_not_allowed', 'Use POST, GET, or HEAD.', {
+      headers: { allow: 'POST, GET, HEAD' },
+    });
   return new Response(null, {
     status: 204,
     headers: {
@@ -79,19 +81,19 @@ function requestedHost({ headers, url }: Request): string {
 const MAX_BODY_BYTES = 128 * 1024;
 const BODY_MS = 10_000;
 
-/** The JSON object that a page sent. Throws before more than the maximum is read. */
+/** Returns the JSON object of a request. Throws as soon as the body is too large. */
 export async function pageBody(request: Request): Promise<Record<string, unknown>> {
   const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase();
-  if (type !== 'application/json') throw new Refused(415, 'json_required', 'Send JSON.');
+  if (type !== 'application/json') throw new ProxyError(415, 'json_required', 'Send JSON.');
   if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw bodyTooLarge();
   const text = await bodyText(request);
   let value: unknown;
   try {
     value = JSON.parse(text, rejectPrototype);
   } catch {
-    throw new Refused(400, 'invalid_json', 'The body is not JSON, or has a field that is not accepted.');
+    throw new ProxyError(400, 'invalid_json', 'The body is not JSON, or has a field that is not accepted.');
   }
-  if (!isFields(value)) throw new Refused(400, 'invalid_json', 'The body is not a JSON object.');
+  if (!isFields(value)) throw new ProxyError(400, 'invalid_json', 'The body is not a JSON object.');
   return value;
 }
 
@@ -101,18 +103,18 @@ async function bodyText(request: Request): Promise<string> {
   if (parsed !== undefined) return JSON.stringify(parsed);
   // In real time: a sandbox's clock may run faster than the network.
   const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES, (fire) => systemClock.after(BODY_MS, fire));
-  if (end === 'late') throw new Refused(408, 'body_timeout', 'The body did not arrive in time.');
+  if (end === 'late') throw new ProxyError(408, 'body_timeout', 'The body did not arrive in time.');
   if (end === 'too_large') throw bodyTooLarge();
   return new TextDecoder().decode(bytes);
 }
 
-function bodyTooLarge(): Refused {
-  return new Refused(413, 'body_too_large', 'The body is too large.');
+function bodyTooLarge(): ProxyError {
+  return new ProxyError(413, 'body_too_large', 'The body is too large.');
 }
 
 const PROTOTYPES: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
-/** `JSON.parse` makes such a name an own property, and a careless copy of the object makes it a prototype. */
+/** `JSON.parse` creates an own property of such a name, and a careless copy of the object turns it into a prototype. */
 function rejectPrototype(name: string, value: unknown): unknown {
   if (PROTOTYPES.includes(name)) throw new TypeError(name);
   return value;
@@ -124,9 +126,9 @@ const APPS_OWN: readonly string[] = ['webhook_url', 'callback_url', 'idempotency
 /** The input of a create. Throws if it has a field that only the app may set. */
 export function inputOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { input } = body;
-  if (!isFields(input)) throw new Refused(400, 'invalid_input', 'Send an object as "input".');
+  if (!isFields(input)) throw new ProxyError(400, 'invalid_input', 'Send an object as "input".');
   const own = APPS_OWN.find((name) => Object.hasOwn(input, name));
-  if (own !== undefined) throw new Refused(400, 'field_not_accepted', `A page cannot set ${own}.`);
+  if (own !== undefined) throw new ProxyError(400, 'field_not_accepted', `A page cannot set ${own}.`);
   return input;
 }
 
@@ -148,11 +150,11 @@ export async function createParams(
   for (const name of ['webhook_url', 'callback_url']) {
     const url = params[name];
     if (typeof url === 'string' && isOfPage(url))
-      throw new Refused(400, 'field_not_accepted', `A page cannot set ${name}.`);
+      throw new ProxyError(400, 'field_not_accepted', `A page cannot set ${name}.`);
   }
   const uploadId = async (value: unknown): Promise<unknown> => {
     if (typeof value !== 'string') {
-      if (isPlain(value)) throw new Refused(400, 'upload_invalid', 'An upload field accepts tickets of uploads.');
+      if (isPlain(value)) throw new ProxyError(400, 'upload_invalid', 'An upload field accepts tickets of uploads.');
       return value;
     }
     const ticket = await tickets.open(value, { kind: 'upload', user });

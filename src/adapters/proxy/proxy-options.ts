@@ -14,7 +14,7 @@ export interface ProxyUser {
   readonly id: string;
 }
 
-/** Fields that take a finished upload. A page passes a file; your function gets a ticket, which the proxy replaces. */
+/** Fields of completed uploads. A page passes a file; your function gets a ticket, which the proxy replaces with the ID. */
 interface InputUploads {
   readonly first_frame_upload_id?: string;
   readonly last_frame_upload_id?: string;
@@ -25,9 +25,9 @@ interface InputUploads {
   readonly reference_audio_upload_ids?: readonly string[];
 }
 
-/** What a page may ask for where your function does not say: fields without a URL, a webhook or a scope. */
+/** Default input of a verb: fields without a URL, a webhook, or a scope. */
 export interface DefaultInput extends InputUploads {
-  /** What to make. */
+  /** Text prompt. */
   readonly prompt: string;
   /** Name of a character. */
   readonly name?: string;
@@ -35,13 +35,13 @@ export interface DefaultInput extends InputUploads {
   readonly aspect_ratio?: string;
   /** Aspect ratio of an image or an edit. */
   readonly ratio?: string;
-  /** Whether the video has sound. */
+  /** If true, the video has sound. */
   readonly generate_audio?: boolean;
   /** Fixes the seed for a similar result. */
   readonly seed?: number;
 }
 
-/** What your app creates for each verb. The return value is what is sent. A verb that is not there does not exist. */
+/** Functions that return the params of each verb. A verb without a function does not exist. */
 export interface ProxyCreate<User, Images, Videos, Edits, Characters> {
   /** `POST …/images` */
   readonly images?: ((input: Images, user: User) => ImageParams | Promise<ImageParams>) | undefined;
@@ -53,10 +53,10 @@ export interface ProxyCreate<User, Images, Videos, Edits, Characters> {
   readonly characters?: ((input: Characters, user: User) => CharacterParams | Promise<CharacterParams>) | undefined;
 }
 
-/** What a page can ask for, for `limit`. */
+/** A request of a page, for `limit`. */
 export type ProxyVerb = JobCall | 'session' | 'upload' | 'uploaded' | 'bytes' | 'watch' | 'file';
 
-/** What a page says of a file that it wants to upload. */
+/** A file that a page wants to upload, as the page describes it. */
 export interface UploadedFile {
   /** Media type, for example `image/png`. */
   readonly mime_type: string;
@@ -66,7 +66,7 @@ export interface UploadedFile {
   readonly file_name: string;
 }
 
-/** What {@link createGenProxy} takes. */
+/** Options of {@link createGenProxy}. */
 export interface ProxyOptions<
   User extends ProxyUser,
   Images,
@@ -77,34 +77,34 @@ export interface ProxyOptions<
 > {
   /** The client, with the key that pages never see. */
   readonly client: GenClient;
-  /** 32 characters or more. Signs tickets. Several during a rotation: the first signs, all open. */
+  /** Signs tickets. At least 32 characters. A list during a rotation: the first signs, all open. */
   readonly secret: string | readonly string[];
-  /** The user whose session the request has; null without one. What it throws is answered with 500. */
+  /** Returns the user of a request's session, or null. If it throws, the response is a 500. */
   readonly authorize: (request: Request) => User | null | undefined | Promise<User | null | undefined>;
-  /** What your app creates. A page cannot send anything that these functions do not return. */
+  /** Functions that return the params to send. Nothing else of a page's input is sent. */
   readonly create: ProxyCreate<User, Images, Videos, Edits, Characters> & { readonly [Listed in Verb]?: unknown };
-  /** Whether a user may upload a file. @default no uploads */
+  /** Returns true if a user may upload a file. @default no uploads */
   readonly upload?: ((file: UploadedFile, user: User) => boolean | Promise<boolean>) | undefined;
-  /** The budget that a user's creates are charged to. @default only the client's own */
+  /** Returns the budget of a user's creates. Without a `scope`, all users share one sum. @default the client's own */
   readonly budget?: ((user: User) => Budget | Promise<Budget>) | undefined;
-  /** Returns whether a user may make this request now. False is a 429, which the page repeats only for `watch`. @default always */
+  /** Returns true if a user may send this request now. False is a 429, which the page retries only for `watch`. @default always */
   readonly limit?:
     | ((request: { readonly user: User; readonly verb: ProxyVerb }) => boolean | Promise<boolean>)
     | undefined;
-  /** Where a copy of a job's file is: `r2(…)`, `s3(…)`. @default the service */
+  /** Returns where your copy of a job's file is: `r2(…)`, `s3(…)`. @default the service */
   readonly source?: ((jobId: string) => OutputSource | undefined | Promise<OutputSource | undefined>) | undefined;
-  /** How long a request for progress is held open, in milliseconds. With 0 the page polls. @default 20_000 */
+  /** Milliseconds to hold a request for progress. With 0, the page polls every five seconds. @default 20_000 */
   readonly holdMs?: number | undefined;
   /** Origins other than your own whose pages may use the proxy, for example `https://app.example`. @default none */
   readonly origins?: readonly string[] | undefined;
-  /** Called with errors that are not the page's. What it throws is ignored. @default console.error */
+  /** Called with errors that are not the page's. Errors that it throws are ignored. @default console.error */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
 
-const LEAST_SECRET = 32;
+const MIN_SECRET_LENGTH = 32;
 function areSecrets(value: unknown): boolean {
   const secrets = [value].flat();
-  const isLong = (secret: unknown) => typeof secret === 'string' && secret.length >= LEAST_SECRET;
+  const isLong = (secret: unknown) => typeof secret === 'string' && secret.length >= MIN_SECRET_LENGTH;
   return secrets.length > 0 && secrets.length <= 8 && secrets.every(isLong);
 }
 const VERBS = {
@@ -120,7 +120,7 @@ const PROXY_OPTIONS = z.strictObject({
     (value) => value instanceof Object && 'waitForJob' in value,
   ),
   secret: z.custom<string>(areSecrets, {
-    error: `a string of ${LEAST_SECRET} characters or more, or a list of up to 8 such strings`,
+    error: `a string of ${MIN_SECRET_LENGTH} characters or more, or a list of up to 8 such strings`,
     params: { hides: 'everything' },
   }),
   authorize: option.requiredObject(

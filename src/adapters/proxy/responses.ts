@@ -1,8 +1,8 @@
-// What the proxy returns: JSON without secrets, never cached, and errors as `{ code, message, retry }`.
+// Responses of the proxy: JSON without secrets, never cached, and errors as `{ code, message, retry }`.
 import { InsufficientBalanceError, toHttp } from '../../errors/index.js';
 import { failureKindOf, isTransient } from '../../rules/failure-kind.js';
 
-/** An error as a page gets it. */
+/** An error that a page sees. */
 export interface Rejection {
   readonly code: string;
   readonly message: string;
@@ -10,19 +10,19 @@ export interface Rejection {
   readonly retry: boolean;
 }
 
-interface RefusedOptions {
+interface ProxyErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly retry?: boolean;
 }
 
 /** A request that the proxy rejects because of what the page sent. The status is below 500. */
-export class Refused extends Error {
+export class ProxyError extends Error {
   readonly status: number;
   readonly code: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly retry: boolean;
 
-  constructor(status: number, code: string, message: string, { headers = {}, retry = false }: RefusedOptions = {}) {
+  constructor(status: number, code: string, message: string, { headers = {}, retry = false }: ProxyErrorOptions = {}) {
     super(message);
     this.status = status;
     this.code = code;
@@ -31,16 +31,16 @@ export class Refused extends Error {
   }
 }
 
-/** A rejection that a repetition a few seconds later does not get, if `retry` is true. */
-export function tooMany(what: string, retry: boolean): Refused {
-  return new Refused(429, 'rate_limited', `Too many ${what}. Try again later.`, {
+/** A 429. With `retry`, the page sends the request again. */
+export function tooMany(what: string, retry: boolean): ProxyError {
+  return new ProxyError(429, 'rate_limited', `Too many ${what}. Try again later.`, {
     headers: { 'retry-after': '5' },
     retry,
   });
 }
 
 /** A ticket that opens nothing: forged, expired, another user's, or of another kind. They all look the same. */
-export const badTicket = () => new Refused(404, 'not_found', 'This does not exist, or it has expired.');
+export const badTicket = () => new ProxyError(404, 'not_found', 'This does not exist, or it has expired.');
 
 const HEADERS = {
   'content-type': 'application/json',
@@ -53,11 +53,9 @@ export function jsonResponse(value: unknown, status = 200, headers: Readonly<Rec
   return new Response(JSON.stringify(value), { status, headers: { ...HEADERS, ...headers } });
 }
 
-/**
- * What a page gets for an error, and whether the error is its own. What the app's account lacks is a 502 without its code.
- */
+/** The response to an error, and if it is the page's own. Problems of the app's account are a 502 without their code. */
 export function failureOf(error: unknown) {
-  if (error instanceof Refused) {
+  if (error instanceof ProxyError) {
     const { status, code, message, headers, retry } = error;
     return { status, code, message, headers, retry, isCallers: true };
   }
@@ -67,7 +65,7 @@ export function failureOf(error: unknown) {
     const message = 'The generation service is not available. Try again later.';
     return { status: 502, code: 'service_error', message, headers: {}, retry, isCallers: false };
   }
-  // A refusal of the app's own key has that answer already.
+  // For a rejected API key, `toHttp` returns a 502 as well.
   const { status, code, message, fault } = toHttp(error);
   return { status, code, message, headers: {}, retry, isCallers: fault === 'caller' };
 }

@@ -1,10 +1,10 @@
-// What a page holds in place of IDs, keys, and URLs: signed, and bound to its use, its user, and a time.
+// Tickets, which a page has in place of IDs, keys, and URLs: signed, and bound to a use, a user, and a time.
 import { joinBytes } from '../../runtime/bytes.js';
 import { secretBytes } from '../../runtime/clock.js';
 import type { JobView } from './job-view.js';
 
 /**
- * What a ticket opens. `session`: nothing; it identifies the session in which a page was loaded. `job`: progress of a job.
+ * The use of a ticket. `session`: none; it identifies the session in which a page was loaded. `job`: progress of a job.
  * `file`: its file, for its user. `link`: its file, for anyone. `put`: the bytes of one upload. `upload`: a finished upload, in
  * place of its ID.
  */
@@ -18,7 +18,7 @@ interface Ticket {
   readonly expiresMs: number;
   /** How the job ended, if that was known. */
   readonly end?: JobView;
-  /** What only the server may read, such as the URL and headers of an upload. */
+  /** Encrypted content, such as the URL and headers of an upload. */
   readonly sealed?: unknown;
 }
 
@@ -34,7 +34,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
   const derived = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
   const first = secrets[0] ?? '';
 
-  // The keys are kept and not their promise: on Workers a promise belongs to the request that made it.
+  // Stores the keys, not their promise: on Workers, a promise belongs to its own request.
   async function keysOf(secret: string) {
     const known = derived.get(secret) ?? (await deriveKeys(secret));
     derived.set(secret, known);

@@ -8,16 +8,16 @@ import { mediaTypeOfName, type UploadType, uploadTypeOf } from '../../schemas/me
 import { putUrl } from '../../uploading/upload.js';
 import { type OpenRequest, OpenRequests } from './open-requests.js';
 import type { UploadedFile } from './proxy-options.js';
-import { badTicket, Refused } from './responses.js';
+import { badTicket, ProxyError } from './responses.js';
 import type { Tickets } from './tickets.js';
 
-/** How long a ticket accepts bytes, plus the time for its size at 100 kB a second. */
+/** Lifetime of a ticket for bytes, plus the time for its size at 100 kB a second. */
 const PUT_MS = 600_000;
 const PUT_MS_PER_BYTE = 1 / 100;
 const UPLOAD_MS = DAY_MS;
 /**
- * PageUploads that a user may have begun and not finished. One that is left counts for a minute, the window of the account's
- * rate limit, so that a user who begins uploads and leaves them takes no more of it from the others.
+ * Uploads in progress of one user. An abandoned one counts for a minute, the window of the account's rate limit, so that one user
+ * can't use it up.
  */
 const UNFINISHED = { what: 'uploads', max: 16, maxAgeMs: 60_000 };
 const MAX_REMEMBERED = 10_000;
@@ -51,7 +51,7 @@ export class PageUploads {
     this.#open = new OpenRequests(now, UNFINISHED);
   }
 
-  /** Checks what a page says of its file. */
+  /** Validates the description of a file. */
   describe({ name: given, type: announced, size: file_size }: Readonly<Record<string, unknown>>): DescribedFile {
     const isText = (value: unknown): value is string =>
       typeof value === 'string' && value !== '' && value.length <= 255;
@@ -91,7 +91,7 @@ export class PageUploads {
     const { url: direct_upload_url, headers, sizeBytes } = sealed as PutTarget;
     const length = given.get('content-length');
     if (length !== null && Number(length) !== sizeBytes) throw sizeMismatch(Number(length) > sizeBytes ? 413 : 400);
-    if (!body) throw new Refused(400, 'size_mismatch', 'The file is empty.');
+    if (!body) throw new ProxyError(400, 'size_mismatch', 'The file is empty.');
     const target = { upload_id: id, direct_upload_url, headers };
     // The client sends no byte more than announced.
     const sent = this.#client.uploads.put(target, body, { sizeBytes, signal }).catch((error: unknown) => {
@@ -139,12 +139,12 @@ export class PageUploads {
   }
 }
 
-function invalidUpload(message: string): Refused {
-  return new Refused(400, 'upload_invalid', message);
+function invalidUpload(message: string): ProxyError {
+  return new ProxyError(400, 'upload_invalid', message);
 }
 
-function sizeMismatch(status: number): Refused {
-  return new Refused(status, 'size_mismatch', 'The file does not have the announced size.');
+function sizeMismatch(status: number): ProxyError {
+  return new ProxyError(status, 'size_mismatch', 'The file does not have the announced size.');
 }
 
 /** The outcome of a call. One that ends because its page left is nobody's failure. */
@@ -152,7 +152,7 @@ async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promi
   try {
     return await call;
   } catch (error) {
-    throw signal.aborted ? new Refused(499, 'page_left', 'The page closed the connection.') : error;
+    throw signal.aborted ? new ProxyError(499, 'page_left', 'The page closed the connection.') : error;
   }
 }
 

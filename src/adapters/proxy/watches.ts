@@ -6,7 +6,7 @@ import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { type JobView, jobView } from './job-view.js';
 import type { OpenRequest, OpenRequests } from './open-requests.js';
 
-/** What is known of a job; undefined if nothing is known yet. */
+/** The last result of a job; undefined before the first one. */
 export type Known = { readonly view: JobView } | { readonly error: unknown } | undefined;
 
 /** A job that a page watches. */
@@ -18,9 +18,9 @@ export interface WatchedJob {
   readonly known: Known;
 }
 
-interface WatchedEntry {
+interface WatchedWait {
   readonly seen: string | undefined;
-  readonly entry: Followed;
+  readonly wait: SharedWait;
 }
 
 interface Viewer {
@@ -33,7 +33,7 @@ interface Viewer {
 const LINGER_MS = 60_000;
 /** If nothing is known of a job yet, even a page that polls waits up to this time for the first poll. */
 const FIRST_POLL_MS = 10_000;
-/** After news, more is collected for this time: a gallery of new jobs needs few responses. */
+/** Milliseconds to wait for more news after the first, so that a gallery of new jobs needs few responses. */
 const COLLECT_NEWS_MS = 100;
 /** The same for progress without news. */
 const COLLECT_PROGRESS_MS = 1_000;
@@ -41,13 +41,13 @@ const COLLECT_PROGRESS_MS = 1_000;
 const MAX_ENDS = 10_000;
 
 /** A wait that all viewers of a job share, between their requests too. */
-class Followed {
+class SharedWait {
   known: Known;
   readonly viewers = new Set<() => void>();
   readonly stop = new AbortController();
-  /** What its last viewer has left open. */
+  /** Counts for the last viewer until the wait ends. */
   left: OpenRequest | undefined;
-  stay: (() => void) | undefined;
+  lingerTimer: (() => void) | undefined;
 
   update(known: Known): void {
     this.known = known;
@@ -60,7 +60,7 @@ export class Watches {
   readonly #client: GenClient;
   readonly #clock: Clock;
   readonly #open: OpenRequests;
-  readonly #followed = new Map<string, Followed>();
+  readonly #waits = new Map<string, SharedWait>();
   readonly #ends = new Map<string, JobView>();
   readonly #onEnd: (id: string) => void;
 
@@ -84,14 +84,14 @@ export class Watches {
   /** Resolves once there is news of a job, at the latest after `holdMs`. Throws a 429 if the user has too much open. */
   async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<Known[]> {
     const ended = jobs.map(({ id, known }) => known ?? this.#knownEnd(id));
-    if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#followed.get(id)?.known);
-    const lefts = jobs.flatMap(({ id }) => this.#followed.get(id)?.left ?? []);
+    if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#waits.get(id)?.known);
+    const lefts = jobs.flatMap(({ id }) => this.#waits.get(id)?.left ?? []);
     const request = this.#open.take(viewer.user, lefts);
-    const entries = jobs.map(({ id, seen }) => ({ id, seen, entry: this.#follow(id) }));
-    await this.#news(entries, viewer);
-    for (const { id, entry } of entries) this.#leave(id, entry, viewer.user);
+    const waits = jobs.map(({ id, seen }) => ({ id, seen, wait: this.#follow(id) }));
+    await this.#news(waits, viewer);
+    for (const { id, wait } of waits) this.#leave(id, wait, viewer.user);
     request.release();
-    return entries.map(({ entry }) => entry.known);
+    return waits.map(({ wait }) => wait.known);
   }
 
   #knownEnd(id: string): Known {
@@ -99,48 +99,47 @@ export class Watches {
     return view && { view };
   }
 
-  #follow(id: string): Followed {
-    const followed = this.#followed.get(id);
-    followed?.stay?.();
+  #follow(id: string): SharedWait {
+    const followed = this.#waits.get(id);
+    followed?.lingerTimer?.();
     if (followed) return followed;
-    const entry = new Followed();
+    const wait = new SharedWait();
     // On Workers, whatever a request has begun ends with it, so each one waits by itself.
-    if (!this.#clock.perRequest) this.#followed.set(id, entry);
+    if (!this.#clock.perRequest) this.#waits.set(id, wait);
     const show = (view: JobView) => {
       this.note(id, view);
-      entry.update({ view });
+      wait.update({ view });
     };
-    const options = { signal: entry.stop.signal, timeoutMs: false, throwOnFailure: false } as const;
+    const options = { signal: wait.stop.signal, timeoutMs: false, throwOnFailure: false } as const;
     this.#client
       .waitForJob(id, { ...options, onUpdate: (job, ahead) => show(jobView({ ...ahead, job })) })
       .then((job) => show(jobView({ job, progress: 1, etaMs: 0 })))
-      .catch((error: unknown) => entry.update({ error }))
+      .catch((error: unknown) => wait.update({ error }))
       // An end is remembered, and after an error the next request polls again.
-      .finally(() => this.#forget(id, entry));
-    return entry;
+      .finally(() => this.#forget(id, wait));
+    return wait;
   }
 
-  #forget(id: string, entry: Followed): void {
-    entry.stay?.();
-    entry.left?.release();
-    if (this.#followed.get(id) === entry) this.#followed.delete(id);
-    entry.stop.abort();
+  #forget(id: string, wait: SharedWait): void {
+    wait.lingerTimer?.();
+    wait.left?.release();
+    if (this.#waits.get(id) === wait) this.#waits.delete(id);
+    wait.stop.abort();
   }
 
   /** A request leaves its job. The wait continues for a while after the last one, and counts for its user. */
-  #leave(id: string, entry: Followed, user: string): void {
-    if (this.#clock.perRequest) this.#forget(id, entry);
-    if (entry.viewers.size > 0 || entry.stop.signal.aborted) return;
-    entry.left = this.#open.add(user);
-    entry.stay = this.#clock.after(LINGER_MS, () => this.#forget(id, entry));
+  #leave(id: string, wait: SharedWait, user: string): void {
+    if (this.#clock.perRequest) this.#forget(id, wait);
+    if (wait.viewers.size > 0 || wait.stop.signal.aborted) return;
+    wait.left = this.#open.add(user);
+    wait.lingerTimer = this.#clock.after(LINGER_MS, () => this.#forget(id, wait));
   }
 
   /** Resolves when a job has moved, the time is over, or the page has left. */
-  async #news(entries: readonly WatchedEntry[], { holdMs, signal }: Viewer): Promise<void> {
-    const isReady = () =>
-      holdMs === 0 ? entries.every(({ entry }) => entry.known !== undefined) : entries.some(hasMoved);
+  async #news(waits: readonly WatchedWait[], { holdMs, signal }: Viewer): Promise<void> {
+    const isReady = () => (holdMs === 0 ? waits.every(({ wait }) => wait.known !== undefined) : waits.some(hasMoved));
     if (isReady()) return;
-    const isUnknown = entries.some(({ entry }) => entry.known === undefined);
+    const isUnknown = waits.some(({ wait }) => wait.known === undefined);
     const undo: (() => void)[] = [];
     await new Promise<void>((done) => {
       // In real time: what is collected are responses that are on their way.
@@ -150,9 +149,9 @@ export class Watches {
         // On Workers each request begins with a poll of its own, which is no progress.
         else if (holdMs > 0 && !this.#clock.perRequest) collect(COLLECT_PROGRESS_MS);
       };
-      for (const { entry } of entries) {
-        entry.viewers.add(look);
-        undo.push(() => void entry.viewers.delete(look));
+      for (const { wait } of waits) {
+        wait.viewers.add(look);
+        undo.push(() => void wait.viewers.delete(look));
       }
       undo.push(this.#clock.after(isUnknown ? Math.max(holdMs, FIRST_POLL_MS) : holdMs, done), onAbort(signal, done));
     });
@@ -160,6 +159,6 @@ export class Watches {
   }
 }
 
-function hasMoved({ seen, entry: { known } }: WatchedEntry): boolean {
+function hasMoved({ seen, wait: { known } }: WatchedWait): boolean {
   return known !== undefined && ('error' in known || known.view.phase !== 'waiting' || known.view.status !== seen);
 }

@@ -21,10 +21,10 @@ interface ControlCall {
   readonly id: string;
 }
 
-/** What answers a call: with what becomes JSON, or `{ ok: true }` for undefined. */
+/** Returns the JSON of a call, or undefined for `{ ok: true }`. */
 type Answer = (call: ControlCall) => unknown;
 
-/** The whole control surface: the methods and properties of a sandbox, by method and path below `/_sandbox/`. */
+/** The control surface: the methods and properties of a sandbox, by method and path below `/_sandbox/`. */
 const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
   'GET clock': ({ sandbox }) => clockOf(sandbox),
   'POST advance': async ({ sandbox, body }) => {
@@ -117,8 +117,8 @@ function viewFault({ id, rule, struck }: Readonly<ArmedFault>): readonly { id: s
 }
 
 /**
- * Makes the page at `/` and the control surface below `/_sandbox/`: what a test does in process, for any language. Gives
- * undefined for what is the service's to answer.
+ * Creates the page at `/` and the control surface below `/_sandbox/`, which gives any language the controls of a sandbox. Returns
+ * undefined for a request to the service.
  */
 export function createControl(world: World, sandbox: SandboxService) {
   const { hostname } = new URL(sandbox.baseUrl);
@@ -164,13 +164,13 @@ async function bodyOf(request: Request): Promise<Fields> {
 // The control surface has no key, so that any tool can use it. Two checks keep others out: it answers only to host names that no
 // attacker can own, and it changes nothing for a page of another site.
 
-/** Endings of names of this machine, of a private network or for tests. No public domain has them. */
+/** Suffixes of local, private, and test names. No public domain has them. */
 const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', 'invalid', 'home.arpa'];
 const READING = ['GET', 'HEAD'];
 
 /**
- * Why a request to the control surface is refused, or undefined. A page that makes its own host name point here (DNS
- * rebinding) is known by that name. A page that posts here (CSRF) is known by the Origin that its browser sends.
+ * Returns why a request to the control surface is rejected, or undefined. Rejects a public host name that points here (DNS
+ * rebinding), and a request with the Origin of another site (CSRF).
  */
 function hostRefusal(request: Request, configuredHost: string): string | undefined {
   const url = new URL(request.url);
