@@ -54,7 +54,8 @@ class Sending {
     browser.asked.push({ path: this.url, body });
     browser.requests.push(this);
     const next = browser.answers[verb] ?? [];
-    const answer = await ((next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {}));
+    const given = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
+    const answer = await Promise.resolve(given).catch((error: Error) => error);
     if (answer instanceof Error) this.onloadend?.();
     else if (answer instanceof Response)
       this.#respond(

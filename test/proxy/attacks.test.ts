@@ -1,6 +1,6 @@
 import { createBudget } from 'gen-client';
 import { describe, expect, it, vi } from 'vitest';
-import { APP, type App, KEY, openApp, type PageRequest, SECRET } from './support.js';
+import { APP, type App, KEY, openApp, type PageRequest, SECRET, uploadOf } from './support.js';
 
 const INPUT = { prompt: 'a fox' };
 
@@ -8,21 +8,6 @@ const INPUT = { prompt: 'a fox' };
 async function jobOf(app: App, user = 'ann'): Promise<string> {
   const { body } = await app.post('videos', { key: KEY, input: INPUT }, { user });
   return String(body.ticket);
-}
-
-/** A finished upload of a user, as its ticket, and the raw id. */
-async function uploadOf(
-  app: App,
-  user = 'ann',
-): Promise<{ readonly ticket: string; readonly id: string; readonly put: string }> {
-  const image = await (await app.client.jobs.output(await app.client.images.createAndWait({ prompt: 'x' }))).bytes();
-  const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: image.length }, { user });
-  const put = String(body.put);
-  const headers = { 'x-gen-page': '1', 'x-session': user, 'x-gen-ticket': put };
-  await app.ask('bytes', { method: 'POST', headers, body: image });
-  const ended = await app.post('uploaded', { put }, { user });
-  const id = JSON.parse(Buffer.from(put.split('.')[0] ?? '', 'base64url').toString()).id;
-  return { ticket: String(ended.body.upload), id, put };
 }
 
 describe('who may ask', () => {

@@ -22,7 +22,7 @@ describe('createGenProxy', () => {
     ['a short secret', { secret: 'x'.repeat(31) }, 'secret must be a string of 32 characters or more'],
     ['no secret in the list', { secret: [] }, 'secret must be a string of 32 characters or more'],
     ['one short secret in the list', { secret: [SECRET, 'short'] }, 'secret must be a string of 32 characters or more'],
-    ['nine secrets', { secret: Array(9).fill(SECRET) }, 'or a list of up to 8 of them'],
+    ['nine secrets', { secret: Array(9).fill(SECRET) }, 'or a list of up to 8 such strings'],
     ['an origin that no request has', { origins: ['https://app.example/'] }, 'origins must be a list of origins'],
     ['a host as origin', { origins: ['app.example'] }, 'origins must be a list of origins'],
     ['one origin alone', { origins: 'https://app.example' }, 'origins must be a list of origins'],

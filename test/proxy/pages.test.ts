@@ -3,10 +3,11 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import fastify from 'fastify';
-import { PreflightError } from 'gen-client';
+import { createBudget, PreflightError } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
 import { describe, expect, it, vi } from 'vitest';
-import { KEY, openApp } from './support.js';
+import { PATIENCE_MS } from '../support/patience.js';
+import { type App, KEY, openApp, uploadOf } from './support.js';
 
 const INPUT = { prompt: 'a fox' };
 const ANN = { id: 'ann' };
@@ -106,6 +107,53 @@ it('files without a type are known by their name, and messages are for people', 
   expect(await messageOf({ ...heic, name: 'fox.txt' })).toBe(
     'The file is not an image, a video, or a sound. Choose another one.',
   );
+});
+
+describe('the upload of a page is deleted', () => {
+  const deleted = (app: App) =>
+    app.sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
+  const create = (app: App, ticket: string) =>
+    app.post('videos', { key: KEY, input: { ...INPUT, first_frame_upload_id: ticket } });
+
+  it('once its job has ended, and not before', async () => {
+    const app = openApp();
+    const { ticket, id } = await uploadOf(app);
+    const { body } = await create(app, ticket);
+    expect(deleted(app)).toEqual([]);
+    for (let phase: unknown = body.phase, seen: unknown; phase === 'waiting'; ) {
+      const reply = await app.post('watch', { ticket: body.ticket, seen });
+      ({ phase, status: seen } = reply.body);
+    }
+    await vi.waitFor(() => expect(deleted(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
+  });
+
+  it('if the service rejects the create', async () => {
+    const app = openApp();
+    const { ticket, id } = await uploadOf(app);
+    app.sandbox.dispatch = 'disabled';
+    expect((await create(app, ticket)).status).toBe(502);
+    await vi.waitFor(() => expect(deleted(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
+  });
+
+  it('if its page leaves while it sends the bytes', async () => {
+    const app = openApp();
+    const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: 10 });
+    const page = new AbortController();
+    const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': String(body.put) };
+    const never = new ReadableStream({ pull: () => new Promise(() => {}) });
+    const init = { method: 'POST', headers, body: never, duplex: 'half', signal: page.signal };
+    const response = app.ask('bytes', init as RequestInit);
+    page.abort();
+    expect((await response).status).toBe(499);
+    await vi.waitFor(() => expect(deleted(app)).toHaveLength(1), PATIENCE_MS);
+  });
+});
+
+it('budgets without a scope are one sum of all users, also if each request creates its own', async () => {
+  const app = openApp({ budget: () => createBudget({ maxTokens: 16, per: 86_400_123 }) });
+  expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
+  const other = await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' });
+  expect(other).toMatchObject({ status: 402, body: { code: 'budget_exceeded' } });
 });
 
 describe('a JSON body that a framework has parsed', () => {

@@ -144,3 +144,18 @@ export const watchFrom = (app: Pick<App, 'ask'>, ticket: string) =>
 
 /** A key as a page makes it. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';
+
+/** A completed upload of a user: its ticket, its raw ID, and the ticket of its bytes. */
+export async function uploadOf(
+  app: App,
+  user = 'ann',
+): Promise<{ readonly ticket: string; readonly id: string; readonly put: string }> {
+  const image = await (await app.client.jobs.output(await app.client.images.createAndWait({ prompt: 'x' }))).bytes();
+  const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: image.length }, { user });
+  const put = String(body.put);
+  const headers = { 'x-gen-page': '1', 'x-session': user, 'x-gen-ticket': put };
+  await app.ask('bytes', { method: 'POST', headers, body: image });
+  const ended = await app.post('uploaded', { put }, { user });
+  const id = JSON.parse(Buffer.from(put.split('.')[0] ?? '', 'base64url').toString()).id;
+  return { ticket: String(ended.body.upload), id, put };
+}

@@ -49,3 +49,15 @@ test('a page has only the verbs that the server lists, and another one does not 
     create: { speech: () => ({ prompt: 'a' }) },
   });
 });
+
+test('a verb that is undefined compiles under exactOptionalPropertyTypes', () => {
+  const videos = ({ prompt }: { readonly prompt: string }) => ({ prompt });
+  const isOn: boolean = Date.now() > 0;
+  const proxy = createGenProxy({
+    client: new GenClient(),
+    secret,
+    authorize: () => null,
+    create: { videos, images: isOn ? videos : undefined },
+  });
+  expectTypeOf<keyof GenPage<typeof proxy>>().toEqualTypeOf<'videos' | 'images' | 'resume' | 'watch'>();
+});
