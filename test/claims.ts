@@ -177,16 +177,16 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/files.md': [
     [
-      'files over 50 MB (images), 200 MB (videos) and 15 MB (audio) are refused before a byte moves',
+      'files over 50 MB (images), 200 MB (videos), and 15 MB (audio) are rejected before a byte is sent',
       'test/files/upload.test.ts',
       'a file of %s over %i MB',
     ],
     [
-      'The copy is one request of known length, so that the object is there whole or not at all',
+      'The copy is one request of known length, so the object is complete or absent',
       'npm run campaign -- storage',
     ],
     [
-      'or has not answered after ten seconds',
+      'or has not responded after ten seconds',
       'test/storage/output-handler.test.ts',
       'that says nothing for ten seconds is given up, and the service is read',
     ],
@@ -331,7 +331,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     ['Installing runs no script', 'test/package.test.ts', 'installing runs nothing'],
     [
-      'The release workflow uses trusted publishing and no stored token',
+      'The release workflow uses trusted publishing and stores no token',
       'test/package-release.test.ts',
       'the release publishes the tarball of CI, by the identity of its workflow, and stores no token',
     ],
