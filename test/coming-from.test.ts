@@ -1,0 +1,50 @@
+// docs/coming-from.md has the rows of coming-from.ts, which test/apps/rpc.test.ts compiles against the packages of the others.
+import { readFileSync } from 'node:fs';
+import ts from 'typescript';
+import { expect, test } from 'vitest';
+import { ROOT } from './support/build.js';
+import { nodesOf, parse } from './support/sources.js';
+
+const page = readFileSync(`${ROOT}docs/coming-from.md`, 'utf8');
+const { ast } = parse('coming-from.ts', readFileSync(`${ROOT}test/apps/coming-from.ts`, 'utf8'));
+const TABLES = { FAL: '@fal-ai/client', OPENAI: 'openai', REPLICATE: 'replicate', RUNWAY: '@runwayml/sdk' } as const;
+/** Names of values, which the code has under another name, and what a row only says in words. */
+const VALUES = ['id', 'params', 'path', 'file', 'job', 'request', 'image', 'result', 'none', 'const', 'await'];
+
+/** The table of a section, without its head. */
+function rowsOf(section: string): { left: string; right: string }[] {
+  const [, text = ''] = page.split(`## From ${section}\n`);
+  const lines = (text.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('| '));
+  return lines.slice(1).map((line) => {
+    const [left = '', right = ''] = line.slice(2, -2).split(' | ');
+    return { left, right };
+  });
+}
+
+/** The code of a table of coming-from.ts: what it starts with, the call of the other client, and ours. */
+function codeOf(name: string): string[][] {
+  const list = nodesOf(ast).find((node) => ts.isVariableDeclaration(node) && node.name.getText() === name);
+  const rows = list && ts.isVariableDeclaration(list) ? list.initializer : undefined;
+  if (!rows || !ts.isArrayLiteralExpression(rows)) return [];
+  return rows.elements.map((row) =>
+    ts.isArrayLiteralExpression(row) ? row.elements.map((part) => part.getText()) : [],
+  );
+}
+
+const wordsOf = (cell: string) => (/`([^`]+)`/.exec(cell)?.[1] ?? '').match(/[a-z_]\w+/gi) ?? [];
+
+test.each(Object.entries(TABLES))('the rows of %s are those of the page, name by name', (name, section) => {
+  const rows = rowsOf(section);
+  const code = codeOf(name);
+  expect(rows.length).toBeGreaterThan(8);
+  expect(code).toHaveLength(rows.length);
+  for (const [at, { left, right }] of rows.entries()) {
+    const [starts = '', theirs = '', ours = ''] = code[at] ?? [];
+    expect(left).toContain(`\`${starts.slice(1, -1)}`);
+    const missing = (cell: string, text: string) =>
+      wordsOf(cell).filter((word) => !VALUES.includes(word) && !new RegExp(`\\b${word}\\b`).test(text));
+    expect({ left, missing: missing(left, theirs + ast.text.slice(0, 1_800)) }).toEqual({ left, missing: [] });
+    if (/^none|^the service|^rate limits/.test(right)) continue;
+    expect({ right, missing: missing(right, ours) }).toEqual({ right, missing: [] });
+  }
+});
