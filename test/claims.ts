@@ -181,10 +181,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/files/upload.test.ts',
       'a file of %s over %i MB',
     ],
-    [
-      'The copy is one request of known length, so the object is complete or absent',
-      'npm run campaign -- storage',
-    ],
+    ['The copy is one request of known length, so the object is complete or absent', 'npm run campaign -- storage'],
     [
       'or has not responded after ten seconds',
       'test/storage/output-handler.test.ts',
