@@ -72,7 +72,7 @@ describe('watchJob', () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const { job } = await client.videos.create(PARAMS);
     await expect(during(all(client.watchJob(job)))).rejects.toMatchObject({ name: 'JobFailedError' });
-    await expect(all(client.watchJob('' as string))).rejects.toThrow('waitForJob takes a job or its id');
+    await expect(all(client.watchJob('' as string))).rejects.toThrow('waitForJob takes a job or its ID');
     const reason = new Error('enough');
     await expect(all(client.watchJob(job, { signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
   });
@@ -124,12 +124,12 @@ describe('watchJob on a held clock', () => {
     const { controller, signal, listeners } = countedSignal();
     const onUpdate = async () => Promise.reject(new Error('the screen is gone'));
     const ended = rejection(all(watchJob('a', jobWaits, { pollIntervalMs: 1_000, signal, onUpdate })));
-    await clock.advance(1_500);
+    await clock.advance(500);
     expect(listeners()).toBe(1);
     controller.abort('enough');
     expect(await ended).toBe('enough');
     expect(listeners()).toBe(0);
-    expect(warnings).toEqual(['onUpdate failed, and the wait for job a goes on: the screen is gone']);
+    expect(warnings).toEqual(['onUpdate failed, and the wait for job a continues: the screen is gone']);
     await clock.advance(60_000);
     expect(reads).toEqual(['a']);
   });
