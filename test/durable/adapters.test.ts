@@ -72,10 +72,10 @@ it.each([
   ['', false],
   ['_a9', true],
   ['x'.repeat(100), true],
-])('the event type %j of Cloudflare is taken: %s', (eventType, isTaken) => {
+])('the event type %j of Cloudflare is valid: %s', (eventType, isTaken) => {
   const make = () => cloudflareEngine({} as never, ACTIVITIES, { NonRetryableError: TerminalError, eventType });
   if (isTaken) expect(make).not.toThrow();
-  else expect(make).toThrow('eventType must be at most 100 letters, digits, "_" and "-"');
+  else expect(make).toThrow('eventType must be at most 100 letters, digits, "_", and "-"');
 });
 
 describe('the adapter of Vercel Workflow', () => {
