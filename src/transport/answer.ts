@@ -1,4 +1,4 @@
-// Reads the responses of a call, and makes the errors of those that cannot be used.
+// Reads the response of a call, and creates the error of one that can't be used.
 import { markPage } from '../errors/gen-error.js';
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/failure-kind.js';
@@ -13,9 +13,9 @@ import { decodeError } from './decode-error.js';
 import { connectionError, networkFailure } from './http.js';
 import type { JsonRequest } from './transport.js';
 
-/** A larger JSON answer is refused, after decompression. */
+/** Maximum size of a JSON response after decompression. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Of a refusal as much is read as its message needs. */
+/** Bytes of a rejection that are read for its message. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 interface Read {
@@ -23,7 +23,7 @@ interface Read {
   readonly text: string;
 }
 
-/** The answer of a call, from the response to one attempt. Throws the APIError of a refusal. */
+/** Reads the response to an attempt. Throws the APIError of a rejection. */
 export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: Response): Promise<Answer<T>> {
   const { kind, attemptNumber: attempts, idempotencyKey } = call;
   const meta = { requestId: shownRequestId(response, attempt.secret), attempts, idempotencyKey };
@@ -42,7 +42,7 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
   return { ...meta, response: whole, decoded: { data: kind.read(whole) } };
 }
 
-/** The service's id for the request. A service may echo the key in it. */
+/** Returns the service's ID for the request, without the API key, which a service may echo. */
 export function shownRequestId({ headers }: Response, secret: string | undefined): string | undefined {
   const id = requestIdOf(headers);
   return id && scrubText(id, secret);
@@ -50,7 +50,7 @@ export function shownRequestId({ headers }: Response, secret: string | undefined
 
 async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Attempt, response: Response) {
   const { text, whole } = await readWhole(attempt, response).catch((error: unknown) => {
-    // The attempt before has done it, and its response was lost.
+    // An earlier attempt succeeded, but its response was lost.
     if (call.failures > 0 && response.status === request.statusWhenDone) return { text: '', whole: true };
     throw error;
   });
@@ -74,12 +74,12 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
     };
   } catch (failure) {
     if (hasError(value)) throw apiRefusal(attempt, { response, text });
-    // The response is there and can be had as it is; another attempt would not change it.
+    // Not thrown yet, because the caller may want the response itself, and a retry would return the same.
     return { text, decoded: { failure } };
   }
 }
 
-/** The body under a deadline of its own between two chunks. */
+/** Returns the response with a timeout between two chunks. */
 async function readStream(attempt: Attempt, response: Response): Promise<Response> {
   const { call, deadline, secret } = attempt;
   if (!response.ok) await readWhole(attempt, response);
@@ -88,12 +88,12 @@ async function readStream(attempt: Attempt, response: Response): Promise<Respons
   return streamed(response, { deadline, idleMs: call.timeoutMs, broken });
 }
 
-/** The body, read whole within the attempt's deadline. Throws the APIError of a refusal. */
+/** Reads the entire body within the attempt's timeout. Throws the APIError of a rejection. */
 async function readWhole(attempt: Attempt, response: Response) {
   const { call, deadline } = attempt;
   const read = deadline.race(readText(response, response.ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES));
   if (response.ok) return read.catch(networkFailure);
-  // The status alone says that it is refused: a refusal whose body is cut or stalled is not a failure to be retried.
+  // The status proves the rejection, so an incomplete body is no reason to retry.
   const { text } = await read.catch((error: unknown) => {
     if (call.signal?.aborted) throw error;
     return { text: '' };
@@ -131,17 +131,17 @@ function recordSize(responseInfo: ResponseInfo, text: string, value: unknown): v
   if (isFields(data)) responseInfo.quotedTokens = tokensIn(data.quoted_token_cost);
 }
 
-/** Reads the body as text, up to `maxBytes` after decompression and no further. `whole` says whether that is all of it. */
+/** Reads up to `maxBytes` of the body as text, after decompression. `whole` is true if that is the entire body. */
 async function readText(response: Response, maxBytes: number) {
   const { headers, body } = response;
-  // A known length is the most that the runtime reads.
+  // The runtime reads no more than a known length.
   const fits = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
   if (body === null || fits) return { text: await response.text(), whole: true };
   const { bytes, end } = await readUpTo(body, maxBytes);
   return { text: new TextDecoder().decode(bytes), whole: end === 'whole' };
 }
 
-/** The answer again with its body readable, after it was read whole. */
+/** Returns a copy of the response with an unread body. */
 export function withText(response: Response, text: string): Response {
   return withBody(response, hasNoBody(response.status) ? null : text);
 }
@@ -154,8 +154,8 @@ interface StreamOptions {
 }
 
 /**
- * The answer with its body under the deadline: each read has `idleMs`, an abort ends it at once, and the listener is gone
- * when the body has ended, failed or been cancelled.
+ * Returns the response with a guarded body: each read may take `idleMs`, an abort ends it immediately, and its listener is
+ * removed when the body ends, fails, or is canceled.
  */
 function streamed(response: Response, options: StreamOptions): Response {
   if (response.body === null) {
@@ -175,7 +175,7 @@ function watched(
     if (cancel) reader.cancel(reason).catch(() => {});
   };
   const guarded: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
-    // The abort must reach a reader that is between two reads, too.
+    // Reaches a reader between two reads, too.
     start(controller) {
       const abort = () => {
         controller.error(deadline.signal.reason);

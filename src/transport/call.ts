@@ -1,4 +1,4 @@
-// One logical call, and the shape of the layers that it passes through.
+// A logical call, and the ports of the layers that it passes through.
 
 import { GenError } from '../errors/index.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../rules/options.js';
@@ -26,38 +26,38 @@ import type {
   TransferRequest,
 } from './transport.js';
 
-/** What all calls of one client share. */
+/** State that all calls of a client share. */
 export interface Core {
   readonly config: Config;
-  /** The client's clock, which never runs backwards. */
+  /** The client's clock, which never runs backward. */
   readonly clock: Clock;
   readonly credentials: Credentials;
   readonly http: Http;
   readonly jobs: JobReporter;
-  /** The ledger that the client's store or budget brings, or the budget of a call. */
+  /** Returns the ledger from the client's store or budget, or from the budget of the call. */
   ledger(budget?: Budget): ClientLedger | undefined;
   /** Undefined without hooks and without a logger. */
   observer(): Observer | undefined;
   channels(): Channels | undefined;
-  /** The rate limits of the client, as far as they are known without asking a key function. */
+  /** Returns the client's rate limits, or undefined until a key function has returned a key. */
   limits(): RateLimits | undefined;
   limitsOf(account: ClientAccount): RateLimits;
-  /** What all clients of the account share. May ask a key function. */
+  /** Returns the state that all clients of the account share. May call a key function. */
   account(): Promise<ClientAccount>;
   warn(message: string): void;
 }
 
-/** Tells hooks and logger what happens. An observer that throws changes nothing. */
+/** Reports events to hooks and the logger. An observer that throws has no effect. */
 export type Observer = { readonly [Hook in keyof Hooks]-?: NonNullable<Hooks[Hook]> } & {
   warn(message: string): void;
 };
 
 export interface Http {
-  /** For the service, and nobody else. */
+  /** Sent to the service only. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Not with every fetch: an old compatibility date of workerd refuses `no-store`. */
+  /** Empty if fetch rejects `no-store`, as workerd does with an old compatibility date. */
   readonly cache: { readonly cache?: 'no-store' };
-  /** Whether fetch keeps a copy of each body that could be redirected, as Node's does. */
+  /** If true, fetch copies each body that could be redirected, as Node's does. */
   readonly keepsBodies: boolean;
 }
 
@@ -65,31 +65,31 @@ export interface JobReporter {
   /** A create is in flight until the promise settles. */
   creating(create: Promise<unknown>): void;
   seen(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
-  /** A webhook says that a job has ended. A ledger believes a verified one alone. */
+  /** Reports a webhook about the end of a job. Only a verified one is recorded in the ledger. */
   announced(job: Job, isVerified: boolean): void;
-  /** The file of a job is in a store of the caller's. */
+  /** Reports that the caller has stored a job's file. */
   stored(jobId: string): Promise<void>;
-  /** The program has the outcome of a job that did not complete. */
+  /** Records that the program has the outcome of a job that didn't complete. */
   acknowledge(jobId: string): Promise<void>;
   /** Makes `resume()` leave the job alone until the returned function is called. Undefined without a store that persists. */
   hold(jobId: string): (() => void) | undefined;
-  /** Whether a hook, a channel, a budget or a store wants to know of the job. */
+  /** Returns true if a hook, a channel, a budget, or a store needs the job's end. */
   isWatched(jobId: string): boolean;
-  /** The last quote for a job of this kind, to the account or to the one that called last. */
+  /** Returns the last quote for a job of this kind. @default the account of the last call */
   priceOf(job: PricedCall, account?: ClientAccount): number | undefined;
-  /** How long a job of this kind will take, in milliseconds, as far as earlier ones have shown. */
+  /** Returns the expected duration of a job of this kind in milliseconds, or undefined if none has completed. */
   durationOf(job: PricedCall): number | undefined;
 }
 
-/** What a store or a budget brings to a client: it records creates. */
+/** Records creates. A store or a budget brings it to the client. */
 export interface ClientLedger {
-  /** Whether the client has a store that outlives the process. */
+  /** If true, the client has a persistent store. */
   readonly isPersistent: boolean;
   /** Records a create before anything is uploaded or sent, and its outcome. */
   readonly ledgerLayer: Layer;
-  /** Records that an attempt goes out. The last layer above the attempt. */
+  /** Records that an attempt is sent. The last layer above the attempt. */
   readonly recordSentLayer: Layer;
-  /** Where the ends of the client's jobs are recorded. */
+  /** Returns where the ends of the client's jobs are recorded. */
   records(): readonly JobRecords[];
   /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
   acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
@@ -104,11 +104,11 @@ export interface ClientLedger {
   unfinished(account: string): AsyncGenerator<UnfinishedCreate, void, undefined>;
 }
 
-/** One create in the ledger, as the layers between the ledger's report on it. */
+/** A create in the ledger, for the layers that report its progress. */
 export interface CreateRecord {
   /** Records the IDs of the uploads, so that another process can send the create. */
   uploaded(body: unknown): Promise<void>;
-  /** Records that the request goes out under the call's key. Rejects if another process owns the create now. */
+  /** Records that the request is sent under the call's key. Rejects if another process owns the create. */
   sending(call: Call<unknown>): Promise<void>;
   /** Records that the last attempt created nothing, before a pause in which the process may crash. */
   unsent(): Promise<void>;
@@ -119,22 +119,22 @@ export interface Call<T> {
   /** The method as users call it, for example `videos.create`. */
   readonly name: string;
   readonly method: string;
-  /** Below `prefix`, or absolute. It may have a query. */
+  /** Relative to `prefix`, or absolute. May have a query. */
   readonly target: string;
   readonly prefix: string | undefined;
   /** Added to the query of the target. */
   readonly query: readonly (readonly [name: string, value: string])[];
-  /** Absolute, without its query: for errors. */
+  /** The absolute URL without its query, for errors. */
   readonly url: string;
-  /** Below the base URL, without its query: for hooks and logs. */
+  /** The path relative to the base URL, without its query, for hooks and logs. */
   readonly path: string;
   readonly limit: string | undefined;
-  /** Whether it goes to the service itself: only then are the key and the client's headers sent. */
+  /** If true, the request goes to the service. Only then, the API key and the client's headers are sent. */
   readonly toService: boolean;
   readonly isPublic: boolean;
-  /** Whether it rejects where another call would wait for its rate limit. */
+  /** If true, rejects instead of waiting for the rate limit. */
   readonly neverWaits: boolean;
-  /** What the call's options add. Sent to the service only. */
+  /** Headers from the call's options. Sent to the service only. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number;
@@ -146,10 +146,10 @@ export interface Call<T> {
   readonly kind: CallRequest<T>;
   /** The request of a JSON call. Empty for a stream or a transfer. */
   readonly request: Partial<JsonRequest<T>>;
-  /** The body of a JSON call. The caller may change it once the call waits. */
+  /** The body of a JSON call. The caller may change it while the call waits. */
   readonly body: unknown;
   readonly json: string | undefined;
-  /** What the listeners are passed about the call; undefined without a listener. */
+  /** The trace for subscribers; undefined without any. */
   readonly trace: RequestTrace | undefined;
   /** 1 for the first attempt; 0 before it. */
   readonly attemptNumber: number;
@@ -159,12 +159,13 @@ export interface Call<T> {
   readonly slot?: Slot | undefined;
   /** The API key of this attempt, if it was needed earlier to determine the account. */
   readonly secret?: string | undefined;
-  /** The create in the ledger, for the layers below the ledger's. */
+  /** The create in the ledger, for the layers below the ledger's layer. */
   readonly record?: CreateRecord | undefined;
-  /** Whether a request of the call may have made a job, for the layers above. */
+  /** What the call has sent, for the layers above. */
   readonly sent: {
+    /** If true, a request may have created a job. */
     mayHaveArrived: boolean;
-    /** Whose key was sent. */
+    /** The account whose API key was sent. */
     account?: ClientAccount;
     /** Where the create is recorded. */
     records?: readonly JobRecords[];
@@ -177,18 +178,18 @@ export type CallRequest<T> =
   | { readonly type: 'transfer'; readonly request: TransferRequest; readonly read: (response: Response) => T };
 
 export interface Slot {
-  /** What the attempt came to so far. */
+  /** The attempt's outcome so far. */
   outcome: SlotOutcome;
-  /** Releases the slot. Only the first call counts. */
+  /** Releases the slot. Only the first call has an effect. */
   end(): void;
 }
 
 export interface Attempt {
   readonly call: Call<unknown>;
   readonly deadline: Deadline;
-  /** The key that is sent, to be kept out of messages. */
+  /** The API key, which must not appear in messages. */
   readonly secret: string | undefined;
-  /** What the hooks are passed about the response; undefined without a listener. */
+  /** Response data for the hooks; undefined without any. */
   readonly responseInfo: ResponseInfo | undefined;
 }
 
@@ -197,19 +198,19 @@ export interface ResponseInfo {
   quotedTokens?: number | undefined;
 }
 
-/** The data of an answer, or why it has none. The response is there in both cases. */
+/** The data of a response, or the reason why it could not be decoded. */
 export type Decoded<T> = { readonly data: T } | { readonly failure: unknown };
 
 export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
   readonly response: Response;
-  /** The body, where it was read: the response is made again from it for a caller who asks for the response. */
+  /** The body, if it was read. `asResponse` and `withResponse` build an unread response from it. */
   readonly text?: string;
   readonly decoded: Decoded<T>;
 }
 
 export type Next<T> = (call: Call<T>) => Promise<Answer<T>>;
 
-/** One layer of the pipeline: a function around the layers below it. */
+/** A layer of the pipeline: a function around the layers below it. */
 export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<Answer<T>>;
 
 /**
@@ -237,7 +238,7 @@ export function detachedCall(options: RequestOptions): DetachedCall | undefined 
 const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
 const NO_OPTIONS: RequestOptions = Object.freeze({});
 
-/** Joins a request with the options of the call and of the client. Throws a GenError for a bad option. */
+/** Combines a request with the options of the call and the client. Throws a GenError for an invalid option. */
 export function createCall<T>(core: Core, kind: CallRequest<T>, options: RequestOptions = NO_OPTIONS): Call<T> {
   const { config } = core;
   const { name, limit } = kind.request;
@@ -305,8 +306,7 @@ function queryOf(query: Query | undefined): Call<unknown>['query'] {
 }
 
 /**
- * The path as text. Making it may throw. Whatever made it, it stays below the base URL: a URL parser takes `..` for a step up,
- * also when it is encoded.
+ * Returns the path as text. Throws if it would leave the base URL: URL parsers resolve `..`, even if it's encoded.
  */
 function requestPath(given: RequestPath): string {
   const path = typeof given === 'function' ? given() : given;

@@ -1,4 +1,4 @@
-// What a client was set up with, as its transport reads it.
+// The configuration of a client, for its transport.
 import { GenError } from '../errors/index.js';
 import type { Random, SteadyClock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
@@ -6,19 +6,19 @@ import type { Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
 import type { Hooks, Logger, LogLevel } from './events.js';
 
-/** The options, checked and complete. What the environment may give is behind functions, and so is every secret. */
+/** The validated options. Secrets and environment variables are behind functions. */
 export interface Config {
-  /** The base URL without a trailing slash. Throws a {@link GenError} where there is none. */
+  /** Returns the base URL without a trailing slash. Throws a {@link GenError} if none is set. */
   readonly baseUrl: () => string;
-  /** The base URL, as far as it is known. */
+  /** Returns the base URL, or undefined if none is set. */
   readonly knownBaseUrl: () => string | undefined;
-  /** The key, or undefined where there is none. */
+  /** Returns the API key, or undefined if none is set. */
   readonly apiKey: () => string | undefined | Promise<string>;
-  /** Whether the key is a function, to be asked before each attempt. */
+  /** If true, the API key is a function, which is called before each attempt. */
   readonly rotates: boolean;
-  /** The caller's name for the account. Without it, an account is a base URL and a key. */
+  /** Name of the account. @default each base URL and API key is an account */
   readonly account: string | undefined;
-  /** Whether the account of a call is known only when its key function was asked: each key is an account. */
+  /** If true, the account is unknown until the key function returns, because each key is an account. */
   readonly asksAccount: boolean;
   readonly webhookSecrets: () => readonly string[];
   readonly timeoutMs: number;
@@ -33,12 +33,12 @@ export interface Config {
   readonly budget: Budget | undefined;
   readonly hooks: Hooks;
   readonly log: () => { readonly logger: Logger | undefined; readonly level: LogLevel };
-  /** The one clock of the client, which never runs backwards. */
+  /** The client's clock, which never runs backward. */
   readonly clock: SteadyClock;
   readonly random: Random;
 }
 
-/** A runtime without `process` has no environment, and one that asks for permission may deny it. */
+/** A runtime without `process` has no environment, and Deno may deny access to it. */
 export function readVariable(name: string): { readonly value?: string | undefined; readonly denied?: string } {
   try {
     return { value: globalThis.process?.env?.[name]?.trim() || undefined };
@@ -47,13 +47,13 @@ export function readVariable(name: string): { readonly value?: string | undefine
   }
 }
 
-/** What to add to a message when the environment could not be read. */
+/** Text for a message if the environment could not be read. */
 export function whyNotRead(name: string): string {
   const { denied } = readVariable(name);
   return denied === undefined ? '' : ` ${name} could not be read: ${denied}`;
 }
 
-/** The key, without the line break that files and variables end in. The message never shows it. */
+/** Returns the API key without the trailing line break of files and variables. Errors never contain it. */
 export function checkApiKey(value: unknown, name = 'apiKey'): string {
   const key = typeof value === 'string' ? value.trim() : '';
   if (/^[\x21-\x7e]+$/.test(key)) return key;
@@ -64,19 +64,19 @@ export function checkApiKey(value: unknown, name = 'apiKey'): string {
   );
 }
 
-/** Headers that the client sets itself, and what to use instead. */
+/** Headers that the client sets, and what to use instead. */
 const OWN_HEADERS: Readonly<Record<string, string>> = {
   authorization: 'the apiKey option',
   'idempotency-key': '{ idempotencyKey } of the call',
 };
 
-/** The headers with lower-case names. Throws a {@link GenError} for those that the client sets itself. */
+/** Returns the headers with lowercase names. Throws a {@link GenError} for a header that the client sets. */
 export function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   const read: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
     if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
-    // A text that is not a name may be a value with its key.
+    // An invalid name may be a value that contains a key, so the message doesn't show it.
     if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw new GenError('headers has a name that HTTP does not allow.');
     if (typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new GenError(`headers: ${name} must have a value that HTTP allows.`);

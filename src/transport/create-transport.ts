@@ -16,7 +16,7 @@ import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './t
 
 export interface ClientTransport extends Transport, Pick<Core, 'ledger' | 'limits' | 'limitsOf' | 'warn'> {
   readonly jobs: JobReporter;
-  /** Where waits are traced, while somebody listens. */
+  /** Returns the channel of waits if it may have subscribers. */
   waits(): TraceChannel | undefined;
 }
 
@@ -58,7 +58,7 @@ export function createTransport(config: Config): ClientTransport {
 
 function createCore(config: Config): Core {
   const { clock } = config;
-  // Made with the first call, because they may ask the environment.
+  // Created by the first call, because they may read the environment.
   const observer = lazy(() => createObserver(config));
   const channels = lazy(openChannels);
   const warn = (message: string) => observer()?.warn(message);
@@ -83,7 +83,7 @@ function lazy<T>(make: () => T): () => T {
   };
 }
 
-/** The account. A key function is asked for it, and must not hang. */
+/** Calls the key function for the account, with a timeout. */
 async function askAccount({
   config,
   credentials,
@@ -99,8 +99,8 @@ async function askAccount({
 }
 
 /**
- * Adds the two other ways to read an answer to the promise of its data. A caller who takes one of them does not have to
- * handle the promise itself: it causes no unhandled rejection then.
+ * Adds `withResponse` and `asResponse` to the promise of the data. After one of them is called, a rejection of the promise
+ * itself counts as handled.
  */
 function requestPromise<T>({ answer, idempotencyKey }: StartedCall<T>): RequestPromise<T> {
   const data = atCaller(answer.then(dataIn));
@@ -115,7 +115,7 @@ function requestPromise<T>({ answer, idempotencyKey }: StartedCall<T>): RequestP
   });
 }
 
-/** The answer of a stream, with what the caller's `read` makes of it. */
+/** Returns the response of a stream, with the result of the caller's `read`. */
 async function opened<T>(answer: Promise<Answer<Response>>, read: StreamRequest<T>['read']): Promise<Answer<T>> {
   const { response, ...meta } = await answer;
   const data = await read(response);

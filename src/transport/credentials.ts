@@ -11,13 +11,13 @@ export interface Login {
   readonly account: ClientAccount;
 }
 
-/** The key of the next attempt, and the account that it belongs to. */
+/** Provides the API key of each attempt, and its account. */
 export interface Credentials {
-  /** The key for an attempt, or a promise of it where a function gives it. Throws an AuthenticationError when there is none. */
+  /** Returns the API key for an attempt, or a promise of it from a key function. Throws an AuthenticationError without one. */
   login(call: KeyUse): Login | Promise<Login>;
-  /** The account, as far as it is known without asking a key function. */
+  /** Returns the account, or undefined until a key function has returned a key. */
   account(): ClientAccount | undefined;
-  /** The rate limits of the calls, as far as they are known without asking a key function. */
+  /** Returns the rate limits, or undefined until a key function has returned a key. */
   limits(): RateLimits | undefined;
   limitsOf(account: ClientAccount): RateLimits;
 }
@@ -88,7 +88,7 @@ export function createCredentials(config: Config, warn: (message: string) => voi
   };
 }
 
-/** The key that a function gave. It is asked again before the next attempt, so a wrong one does not end a wait. */
+/** Checks the key that a function returned. It's called again before the next attempt, so an invalid key doesn't end a wait. */
 function checkedKey(value: unknown, call: KeyUse): string {
   try {
     if (value === undefined) throw noKey(call);
@@ -111,7 +111,7 @@ function noKey({ method, url }: KeyUse): AuthenticationError {
   });
 }
 
-/** A key function may fail for a moment, because a vault is away. Nothing was sent. `key` is the last one that it gave. */
+/** A key function may fail temporarily, for example if a vault is unavailable. Nothing was sent. `key` is the last key. */
 function keyFailure(thrown: unknown, { method, url }: KeyUse, key: string | undefined): unknown {
   if (GenError.isInstance(thrown)) return thrown;
   const scrub = scrubber(key);

@@ -19,9 +19,9 @@ export interface RefusedCall {
   readonly url: string;
   readonly idempotencyKey: string | undefined;
   readonly attempts: number;
-  /** True if only the service's own JSON can refuse the call: a page then comes from a proxy. */
+  /** If true, the service rejects the call with JSON, so a page comes from a proxy. */
   readonly expectsJson: boolean;
-  /** Kept out of everything that the error shows, should the service echo it. */
+  /** Removed from everything in the error, because a service may echo it. */
   readonly secret: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -34,8 +34,8 @@ const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 const MAX_PLAIN_MESSAGE = 300;
 
 /**
- * The error of a refusal. Its code, message and figures are looked for wherever an envelope may hold them.
- * They are read before the key is taken out, so that a key which is a word of a code does not change the code.
+ * Creates the error of a rejection. Finds its code, message, and figures anywhere in the envelope, before the API key is
+ * removed, because a key that is part of a code must not change the code.
  */
 export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIError {
   const { text } = refusal;
@@ -44,7 +44,7 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
   const body = parseJson(text) ?? storageError(text);
   const places = placesIn(body);
   const found = findCode(places);
-  // An unknown word that holds the key is an echo of it and not a code.
+  // An unknown word that contains the key is its echo, not a code.
   const code = found !== undefined && (isDocumented(found) || clean(found) === found) ? found : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const { status } = refusal;
@@ -75,20 +75,20 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
   return error;
 }
 
-/** The `data` of the body, else the body itself. Markup is left out. */
+/** Returns the `data` of the body, otherwise the body. Omits markup. */
 function dataOf(body: unknown, text: string): unknown {
   if (body === undefined) return isMarkup(text) || text === '' ? undefined : text;
   return (isFields(body) ? body.data : undefined) ?? body;
 }
 
-/** Object storage refuses in XML, and only there says that a signed URL has expired. */
+/** Object storage reports errors, such as an expired signed URL, in XML only. */
 function storageError(text: string): Fields | undefined {
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
   const code = field('Code');
   return code === undefined ? undefined : { code, message: field('Message') };
 }
 
-/** The objects in which an envelope may say something, nearest first. */
+/** Returns the objects of an envelope that may contain the error's fields, most specific first. */
 function placesIn(body: unknown): readonly Fields[] {
   const root = Array.isArray(body) ? body[0] : body;
   if (typeof root === 'string') return [{ error: root }];
@@ -101,7 +101,7 @@ function placesIn(body: unknown): readonly Fields[] {
   return [error, isFields(error) ? error.data : undefined, root, inner, data, named, details].filter(isFields);
 }
 
-/** A documented code wherever it stands, else the first thing that looks like a code. */
+/** Returns a documented code from anywhere, otherwise the first value that looks like a code. */
 function findCode(places: readonly Fields[]): string | undefined {
   const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
   const known = first(places, names, (value) => (typeof value === 'string' && isDocumented(value) ? value : undefined));

@@ -1,4 +1,4 @@
-// What happens to calls and jobs, told to whoever listens: hooks, and the runtime's diagnostics channels.
+// Events of calls and jobs, for hooks and the runtime's diagnostics channels.
 
 import { builtIn } from '../runtime/platform.js';
 import type { JobCall, JobStatus } from '../schemas/job.js';
@@ -11,7 +11,7 @@ export interface EventChannel {
 
 /** A TracingChannel of `node:diagnostics_channel`. */
 export interface TraceChannel {
-  /** Undefined on a runtime that does not say. */
+  /** Undefined if the runtime doesn't provide it. */
   readonly hasSubscribers?: boolean;
   readonly start: EventChannel & { runStores?<T>(message: unknown, run: () => T): T };
   readonly end: EventChannel;
@@ -36,10 +36,10 @@ export interface Channels {
 export interface JobTrace {
   /** The namespace that creates the job. */
   readonly call: JobCall;
-  /** The body of the create. It may hold what must not be shown. */
+  /** The body of the create. May contain private data. */
   readonly params: unknown;
   readonly label?: string | undefined;
-  /** Where the same call also waits for the job: settles when that call is over, whichever way. */
+  /** Settles when the call that also waits for the job ends. */
   readonly waits?: Promise<unknown> | undefined;
   /** Known once the job is accepted. */
   jobId?: string | undefined;
@@ -50,15 +50,15 @@ export interface JobTrace {
 
 /** What the channel `gen-client:request` traces. */
 export interface RequestTrace {
-  /** The same as in the events of the hooks. */
+  /** The same ID as in the events of the hooks. */
   readonly callId: string;
-  /** The method as users call it, for example `videos.create`. */
+  /** The method, for example `videos.create`. */
   readonly name: string;
-  /** The path below the base URL, without its query; undefined for a direct upload. */
+  /** The path relative to the base URL, without its query; undefined for a direct upload. */
   readonly path: string | undefined;
   readonly job?: JobTrace | undefined;
   attempts: number;
-  /** Milliseconds that the call has waited for its rate limit. */
+  /** Time that the call has waited for its rate limit, in milliseconds. */
   limitWaitMs: number;
   error?: unknown;
 }
@@ -74,7 +74,7 @@ interface DiagnosticsChannel {
   tracingChannel(name: string): TraceChannel;
 }
 
-/** The channels, where the runtime has them. */
+/** Opens the channels. Undefined if the runtime has none. */
 export function openChannels(): Channels | undefined {
   const diagnostics = builtIn<DiagnosticsChannel>('diagnostics_channel');
   const traces = (name: string) => diagnostics?.tracingChannel(`gen-client:${name}`);
@@ -82,12 +82,12 @@ export function openChannels(): Channels | undefined {
   return diagnostics && job && request && wait && { events: diagnostics.channel('gen-client:job'), job, request, wait };
 }
 
-/** The channel, where somebody listens to it. */
+/** Returns the channel if it may have subscribers. */
 export function ifSubscribed(channel: TraceChannel | undefined): TraceChannel | undefined {
   return channel?.hasSubscribers === false ? undefined : channel;
 }
 
-/** Does `work`, and tells its start and its end where somebody listens. */
+/** Runs `work`, and publishes its start and its end. */
 export function traced<T>(
   channel: TraceChannel | undefined,
   message: { error?: unknown },
@@ -116,7 +116,7 @@ export function traced<T>(
   );
 }
 
-/** Does `work`, and tells its start, and its end only where it fails: a job ends long after its create. */
+/** Runs `work`, and publishes its start, and its end only if it fails, because a job ends long after its create. */
 export function tracedStart<T>(
   channel: TraceChannel | undefined,
   message: { error?: unknown },
@@ -131,107 +131,107 @@ export function tracedStart<T>(
   });
 }
 
-/** Tells that what a trace is about has failed, which is its end. */
+/** Publishes that the traced work has failed. */
 export function traceFailed(channel: TraceChannel | undefined, message: { error?: unknown }, error: unknown): void {
   message.error = error;
   for (const name of ['error', 'asyncStart', 'asyncEnd'] as const) channel?.[name].publish(message);
 }
 
-/** How much is logged. */
+/** Log level. */
 export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 
-/** Where the client writes what it does: `console`, pino, winston and the like fit. Secrets are never among it. */
+/** A logger, for example `console`, pino, or winston. Secrets are never logged. */
 export interface Logger {
-  /** Takes errors. The client has none to write: what a call fails with is thrown. */
+  /** Logs an error. The client doesn't call it, because its calls throw their errors. */
   error(message: string, fields?: object): void;
-  /** Takes what is doubtful, such as a hook that failed. */
+  /** Logs a possible mistake, such as a hook that failed. */
   warn(message: string, fields?: object): void;
-  /** Takes retries and waits. */
+  /** Logs a retry or a wait. */
   info(message: string, fields?: object): void;
-  /** Takes every attempt. */
+  /** Logs an attempt. */
   debug(message: string, fields?: object): void;
 }
 
-/** One attempt of a call, as the hooks see it. */
+/** An attempt of a call. */
 export interface RequestEvent {
-  /** The same for every attempt, retry and wait of one call. */
+  /** The same for every attempt, retry, and wait of a call. */
   readonly callId: string;
   /** The HTTP method. */
   readonly method: string;
-  /** The path below the base URL, without its query. For a direct upload, its origin and path. */
+  /** The path relative to the base URL, without its query. For a direct upload, its origin and path. */
   readonly path: string;
-  /** The documented rate limit that the call counts against, if any. */
+  /** The documented rate limit of the call, if any. */
   readonly limit: string | undefined;
   /** 1 for the first attempt. */
   readonly attempt: number;
-  /** Milliseconds that the call has waited for its rate limit so far. */
+  /** Time that the call has waited for its rate limit, in milliseconds. */
   readonly limitWaitMs: number;
-  /** The idempotency key of a call that creates something; undefined for any other. */
+  /** The idempotency key of a create; undefined for other calls. */
   readonly idempotencyKey: string | undefined;
 }
 
-/** How an attempt ended. */
+/** The end of an attempt. */
 export interface ResponseEvent extends RequestEvent {
-  /** HTTP status; undefined when no answer came. */
+  /** HTTP status; undefined without a response. */
   readonly status: number | undefined;
-  /** Milliseconds from sending to the end of the answer (of its head, for a stream). */
+  /** Milliseconds from the request to the end of the response, or of its headers for a stream. */
   readonly durationMs: number;
-  /** The service's id for the request, when it sent one. */
+  /** The service's ID for the request, if it sent one. */
   readonly requestId: string | undefined;
-  /** Bytes of the body that was read; undefined where the body is streamed to the caller, or no response came. */
+  /** Bytes of the body; undefined for a stream, or without a response. */
   readonly receivedBytes: number | undefined;
-  /** Tokens that the service quoted, for the response to a create. */
+  /** Tokens that the service quoted for a create. */
   readonly quotedTokens: number | undefined;
-  /** What went wrong, if anything did. */
+  /** The error, if the attempt failed. */
   readonly error: unknown;
 }
 
-/** A failed attempt that will be repeated. */
+/** A failed attempt that will be retried. */
 export interface RetryEvent extends RequestEvent {
   /** Milliseconds until the next attempt. */
   readonly delayMs: number;
-  /** What the attempt failed with. */
+  /** The error of the attempt. */
   readonly error: Error;
 }
 
-/** A call that waits its turn. */
+/** A call that waits. */
 export interface WaitEvent {
-  /** The call that waits. */
+  /** ID of the call. */
   readonly callId: string;
   /** The rate limit that is full or paused; undefined for a call without one. */
   readonly limit: string | undefined;
   /** Estimated wait in milliseconds; 0 for a budget. */
   readonly waitMs: number;
-  /** Calls that wait for it, this one included. */
+  /** Number of queued calls, including this one. */
   readonly queued: number;
   /** `limit`: the limit is reached. `pause`: the service asked to wait. `budget`: other creates reserve what is missing. */
   readonly reason: 'limit' | 'pause' | 'budget';
 }
 
 /**
- * What happened to a job. Each phase of a job is reported once per process, however the SDK learns of it. A process
- * that has not created the job knows only what it has read.
+ * A phase of a job. Each phase is reported once per process, whether a poll or a webhook reports it first. A process that
+ * didn't create the job knows only what it has polled.
  */
 export interface JobEvent {
   /** `accepted` by the service, `final`, or its file `stored` by saveOutput or copyOutput. */
   readonly phase: 'accepted' | 'final' | 'stored';
-  /** The service's job id. */
+  /** The service's job ID. */
   readonly jobId: string;
-  /** The namespace that created the job. Undefined where this process knows only the id, from a webhook. */
+  /** The namespace that created the job. Undefined if this process knows only the ID, from a webhook. */
   readonly call?: JobCall | undefined;
-  /** Model alias that the job runs on. */
+  /** Alias of the job's model. */
   readonly model?: string | undefined;
-  /** The key that the job was created under, where this process created it. */
+  /** The idempotency key of the create, if this process created the job. */
   readonly idempotencyKey?: string | undefined;
-  /** The `label` of the call that created the job, where this process created it. */
+  /** The `label` of the create, if this process created the job. */
   readonly label?: string | undefined;
-  /** Where the job stands. */
+  /** Status of the job. */
   readonly status: JobStatus;
   /** The error code of a failed job. Undefined if this process knows its end only from a webhook. */
   readonly errorCode?: string | undefined;
-  /** Tokens that were quoted and reserved at acceptance. */
+  /** Tokens that were quoted when the job was accepted. */
   readonly quotedTokens?: number | undefined;
-  /** Tokens that were charged: 0 for a failed job. Undefined where the service has not said it yet. */
+  /** Tokens that were charged; 0 for a failed job. Undefined until the service reports it. */
   readonly chargedTokens?: number | undefined;
   /** Tokens left on the account when the job was accepted. */
   readonly balanceTokens?: number | undefined;
@@ -239,19 +239,19 @@ export interface JobEvent {
   readonly createdAt?: string | undefined;
   /** ISO timestamp at which the job ended. */
   readonly endedAt?: string | undefined;
-  /** Milliseconds from the acceptance to this phase, where this process saw both. */
+  /** Milliseconds from the acceptance to this phase, if this process saw both. */
   readonly waitedMs?: number | undefined;
 }
 
-/** Told of every job, attempt, retry and wait. Observing only: what a hook returns or throws changes nothing. */
+/** Functions that are called for every job, attempt, retry, and wait. Returned values and thrown errors have no effect. */
 export interface Hooks {
-  /** Before an attempt. */
+  /** Called before an attempt. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;
-  /** After an attempt, failed or not. */
+  /** Called after an attempt, failed or not. */
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined;
-  /** Before a failed attempt is repeated. */
+  /** Called before a failed attempt is retried. */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined;
-  /** A job was accepted, has ended, or its file is stored. Once per phase, job and process. */
+  /** Called when a job is accepted, has ended, or its file is stored. Once per phase, job, and process. */
   readonly onJob?: ((event: JobEvent) => void) | undefined;
   /** Called when a call waits for a slot of its rate limit, for the end of a 429, or for room in its budget. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;

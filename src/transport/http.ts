@@ -1,4 +1,4 @@
-// Only importer of ky, which sends every request: JSON, streams and bytes.
+// Only importer of ky, which builds and sends every request: JSON, streams, and bytes.
 import ky from 'ky';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
 import { MAX_CAUSES } from '../rules/delivery.js';
@@ -13,12 +13,12 @@ import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import type { Config } from './config.js';
 import type { TransferRequest } from './transport.js';
 
-/** What may be on its way in the buffers below fetch when the last byte of a file has been handed over. */
+/** Bytes that may still be in the buffers below fetch when it has the last byte of a file. */
 const SOCKET_BUFFER_BYTES = 1024 * 1024;
-/** A line slower than this counts as broken. */
+/** A slower connection counts as broken. */
 const SLOWEST_BYTES_PER_MS = 100;
 
-/** ky carries the request; everything else about a call is done by the layers. */
+/** Retries, timeouts, and errors are the layers' own, because they cover the body. */
 const KY_OPTIONS = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 
 export function createHttp({ headers }: Config): Http {
@@ -29,7 +29,7 @@ export function createHttp({ headers }: Config): Http {
   };
 }
 
-/** Caches such as Next.js' keep a GET unless told otherwise. */
+/** Some frameworks, such as Next.js, cache every other GET. */
 function takesNoStore(): boolean {
   try {
     return Boolean(new Request('http://localhost', { cache: 'no-store' }));
@@ -39,10 +39,10 @@ function takesNoStore(): boolean {
 }
 
 interface SentRequest {
-  /** Headers that the response depends on, such as a range. Only these are sent to another origin. */
+  /** Headers that select the response, such as a range. Only these are sent to another origin. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: BodyInit | undefined;
-  /** `error` lets fetch fail for a redirect. @default 'manual' */
+  /** `error` makes fetch fail on a redirect. @default 'manual' */
   readonly redirect?: 'error' | 'manual';
 }
 
@@ -50,8 +50,8 @@ const ACCEPT_JSON = { accept: 'application/json' };
 const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 
 /**
- * Sends the attempt, and follows redirects as far as they are allowed to lead. Where the runtime keeps a copy of a body that
- * could be redirected, a redirect of a file is an error: a file is never held in memory.
+ * Sends the attempt and follows allowed redirects. If the runtime copies each body that could be redirected, a redirect of
+ * a file is an error instead, because a file must not be buffered in memory.
  */
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
@@ -65,7 +65,7 @@ export async function send(attempt: Attempt): Promise<Response> {
   }
 }
 
-/** What the attempt sends. A file is asked for again each time. */
+/** Returns the request of the attempt. A file is opened for each attempt. */
 function requestOf(attempt: Attempt): SentRequest | Promise<SentRequest> {
   const { kind, json } = attempt.call;
   if (kind.type === 'transfer') return transferFile(attempt, kind.request);
@@ -73,10 +73,10 @@ function requestOf(attempt: Attempt): SentRequest | Promise<SentRequest> {
   return json === undefined ? { headers: ACCEPT_JSON } : { headers: SEND_JSON, body: json };
 }
 
-/** One request through ky. Retries, deadlines and errors are the transport's own. */
+/** Sends one request through ky. */
 function sendOnce(
   attempt: Attempt,
-  /** Where a redirect has led; undefined for the call's own address. */
+  /** The URL of a redirect; undefined for the call's own URL. */
   redirected: string | undefined,
   { headers, body, redirect = 'manual' }: SentRequest,
 ): Promise<Response> {
@@ -91,8 +91,8 @@ function sendOnce(
       ? { body: custom && http.keepsBodies ? nodeStream(body) : body, duplex: 'half' }
       : body !== undefined && { body }),
   };
-  // Looked up at each call, so that a fetch which is patched later is seen. A fetch of another library cannot read the
-  // runtime's Request, so it is called as `fetch(url, init)`. Only `init` holds the body, which ky does not see.
+  // Looked up for each request, so that a fetch patched later is used. Another library's fetch can't read the runtime's
+  // Request, so it's called as `fetch(url, init)`. Only `init` contains the body, because ky would copy it.
   const fetch = async (request: unknown) => {
     const { url: address, method, headers: sent } = request as Request;
     const send = custom ?? globalThis.fetch;
@@ -103,7 +103,7 @@ function sendOnce(
   return sent.catch(networkFailure);
 }
 
-/** What ky builds the URL of: the base URL, and the query beside that of the path. */
+/** Returns the parts from which ky builds the URL. */
 function addressOf({ prefix, query }: Call<unknown>) {
   return {
     ...(prefix !== undefined && { prefix }),
@@ -111,13 +111,13 @@ function addressOf({ prefix, query }: Call<unknown>) {
   };
 }
 
-/** A stream as one of Node's, which every fetch for Node sends. node-fetch would send the name of the other kind as text. */
+/** Converts a stream to a Node.js stream, which every fetch for Node.js sends. node-fetch would send a web stream as text. */
 function nodeStream(stream: ReadableStream): BodyInit {
   const node = builtIn<{ readonly Readable: { fromWeb(stream: ReadableStream): BodyInit } }>('stream');
   return node?.Readable.fromWeb(stream) ?? stream;
 }
 
-/** The response of any fetch as one of the runtime's. The body of node-fetch's is a stream of Node's. */
+/** Converts the response of any fetch to the runtime's. The body of node-fetch's is a Node.js stream. */
 function webResponse(response: Response): Response {
   const given: unknown = response;
   const isResponse = typeof given === 'object' && given !== null && 'status' in given && 'headers' in given;
@@ -127,13 +127,13 @@ function webResponse(response: Response): Response {
   return new Response(hasNoBody(status) ? null : streamOf(body), { status, statusText, headers: [...headers] });
 }
 
-/** The fetch of the options gave something that cannot be read. */
+/** The custom fetch returned something other than a Response. */
 class BadFetch extends GenError {}
 
 async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Response> {
   const { call, secret } = attempt;
   let url: string | undefined;
-  // Only the service itself gets the client's own headers, those of the call, and the key.
+  // Only the service gets the client's headers, the call's headers, and the API key.
   const own = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
   const headers: Record<string, string> = { ...own, ...first.headers };
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
@@ -148,15 +148,15 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
     if (redirects >= MAX_REDIRECTS) {
       throw refusedRedirect(call, response.status, `it is the ${MAX_REDIRECTS + 1}th in a row`);
     }
-    // Nothing of the client's is sent to another origin.
+    // Another origin gets none of them.
     if (new URL(next).origin !== new URL(asked).origin) sent = { headers: first.headers };
     url = next;
   }
 }
 
 /**
- * The file of one attempt, and time for it as long as it moves. When its last byte has been handed over, some of it is
- * still in the buffers below. A body that is handed over as a whole shows no movement: it gets time by its size.
+ * Returns the file of an attempt, and restarts the timeout as bytes are sent. After the last byte, some are still in the
+ * buffers below. A body that is passed at once reports no progress, so its timeout depends on its size.
  */
 async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<SentRequest> {
   const { 'content-length': length, ...headers } = request.headers;
@@ -165,7 +165,7 @@ async function transferFile({ call, deadline }: Attempt, request: TransferReques
   const body = await deadline.race(Promise.resolve(request.body(() => restart(buffered))));
   const size = bodySize(body);
   restart(size ?? buffered);
-  // The runtime tells a length that it knows by itself. The Edge runtime would send the header twice.
+  // The runtime sets a length that it knows. The Edge runtime would send the header twice.
   return { body, headers: size === undefined && length !== undefined ? request.headers : headers };
 }
 
@@ -178,18 +178,18 @@ export function dropBody(response: Response): void {
   if (!response.bodyUsed) response.body?.cancel().catch(() => {});
 }
 
-/** Something that fetch or a body threw, in whichever words of a runtime. */
+/** Wraps what fetch or a body threw, whatever the runtime. */
 class NetworkFailure extends Error {}
 
-/** Marks what a promise was rejected with as the network's: a TypeError of fetch is not a mistake in the program. */
+/** Marks a rejection as a network failure, because a TypeError of fetch isn't a mistake in the program. */
 export function networkFailure(thrown: unknown): never {
   if (thrown instanceof BadFetch) throw thrown;
-  // ky wraps what fetch threw. The wrapper says nothing more than its cause.
+  // ky's wrapper adds nothing to its cause.
   const isWrapper = thrown instanceof Error && thrown.name === 'NetworkError' && thrown.cause !== undefined;
   throw new NetworkFailure('', { cause: isWrapper ? thrown.cause : thrown });
 }
 
-/** What an attempt has failed with: a failure of the network as a ConnectionError, or as the end of its deadline. */
+/** Returns the error of an attempt: a ConnectionError for a network failure, or the reason of its timeout or abort. */
 export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attempt, 'responseInfo'>): unknown {
   if (!(error instanceof NetworkFailure)) return error;
   return deadline.signal.aborted ? deadline.signal.reason : connectionError(error.cause, call, secret);
@@ -203,10 +203,10 @@ export function connectionError(thrown: unknown, call: Call<unknown>, secret: st
   return new ConnectionError(message, { ...detailsOf(call), cause });
 }
 
-/** The message that says most: Node's "fetch failed" hides the reason in its cause. */
+/** Returns the most specific message. Node's "fetch failed" has the reason in its cause. */
 function innermostMessage(error: Error, depth = 0): string {
   const { cause, message, name } = error;
-  // Node tries several addresses, and each failed for a reason of its own.
+  // Node.js tries several addresses, and each one fails for its own reason.
   if (error instanceof AggregateError && error.errors.length > 0 && depth < MAX_CAUSES) {
     const messages = error.errors.map((it) => (it instanceof Error ? innermostMessage(it, depth + 1) : reasonOf(it)));
     return [...new Set(messages)].join('; ');
@@ -216,7 +216,7 @@ function innermostMessage(error: Error, depth = 0): string {
 
 const MAX_REDIRECTS = 5;
 
-/** Where a redirect of `asked` leads. Throws the APIError of one that is not followed. */
+/** Returns the target of a redirect from `asked`. Throws an APIError if it must not be followed. */
 function redirectTarget({ status, type, headers }: Response, call: Call<unknown>, asked: string): string {
   if (type === 'opaqueredirect') throw refusedRedirect(call, status, 'a browser does not say where it leads');
   const location = headers.get('location') ?? '';
@@ -225,7 +225,7 @@ function redirectTarget({ status, type, headers }: Response, call: Call<unknown>
   if (to.username + to.password !== '')
     throw refusedRedirect(call, status, 'its location holds a user name or a password');
   const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
-  // Only a file may come from another origin, which is asked without the key.
+  // Only a file may come from another origin, without the API key.
   const stays = from.origin === to.origin || call.kind.type === 'stream';
   if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(call.method)) {
     throw refusedRedirect(call, status, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
@@ -233,7 +233,7 @@ function redirectTarget({ status, type, headers }: Response, call: Call<unknown>
   return to.href;
 }
 
-/** The error of a redirect that is not followed; `why` says where it leads, as far as that is known. */
+/** Creates the error of a redirect that isn't followed. */
 function refusedRedirect(call: Call<unknown>, status: number, why: string): APIError {
   const advice = call.toService
     ? 'Set baseUrl to the address that it leads to, so that the API key is sent nowhere else.'

@@ -5,14 +5,13 @@ import { sha256Of } from '../runtime/sha256.js';
 import { isFields, isText } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 
-/** So many characters of the parts are readable in a key; the rest of them is in its hash. */
+/** Readable characters of the parts in a key. The hash covers the rest. */
 const MAX_READABLE = 128;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 /**
- * The key of one logical call: the option, else the body's own `idempotency_key`, else a fresh
- * UUID. Throws a GenError for a key that a header cannot carry. A key of another type is refused and never left out,
- * because a rerun without it would create and charge a second job.
+ * Returns the key of a call: the option, otherwise the body's `idempotency_key`, otherwise a new UUID. Throws a GenError for
+ * an invalid key, because a repeated call without the key would create and charge a second job.
  */
 export function idempotencyKeyOf(option: unknown, body: unknown, random: Random = systemRandom): string {
   const own = typeof body === 'object' && body !== null && 'idempotency_key' in body ? body.idempotency_key : undefined;
@@ -25,9 +24,9 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
 }
 
 /**
- * Makes a stable idempotency key from your own ids. The same parts give the same key in every process and version, and
- * other parts give another key: `('ab', 'c')` differs from `('a', 'bc')`, and `1` from `'1'`. A key has at most 255
- * characters. Throws a GenError without parts, and for a part that is neither a non-empty string nor a finite number.
+ * Builds a stable idempotency key from your own IDs, at most 255 characters long. The same parts return the same key in every
+ * process and version, and other parts return another: `('ab', 'c')` differs from `('a', 'bc')`, and `1` from `'1'`. Throws
+ * a GenError without parts, or for a part that is neither a non-empty string nor a finite number.
  *
  * @example
  * const key = idempotencyKeyFrom('order', 42, 'intro-video');
@@ -40,15 +39,15 @@ export function idempotencyKeyFrom(...parts: readonly (string | number)[]): stri
   return `${readable.slice(0, MAX_READABLE)}-${sha256Of(exact)}`;
 }
 
-/** Longest key that surely has room for a suffix. */
+/** Longest key to which a suffix can be added. */
 const EXTENSIBLE_KEY = 200;
 
-/** What stands for a key in the keys derived from it where the key itself is too long: a fingerprint of it. */
+/** Returns the prefix for keys derived from a key: the key, or its fingerprint if it's too long. */
 export function shortenKey(key: string): string {
   return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }
 
-/** A short text in the place of a long one, where it only has to be told from others. */
+/** Returns a short fingerprint of a text. */
 export function digestOfKey(text: string): string {
   return sha256Of(text).slice(0, 16);
 }
@@ -61,13 +60,13 @@ function checkPart(part: unknown): string | number {
 }
 
 /**
- * An option of a create, under which the proxy passes what its page has asked for. The key then stands for that, and not for
- * the params: an app may make other params of one ask from one version to the next.
+ * An option of a create, in which the proxy passes the page's input. The key then identifies the input, not the params, which
+ * may differ between versions of an app.
  */
 export const ASKED: unique symbol = Symbol.for('gen-client.asked');
 
 /**
- * A digest of the params, without what may change when a call is repeated: upload IDs, and the URLs that the service notifies.
+ * Returns a digest of the params, without those that may change when a call is repeated: upload IDs and webhook URLs.
  */
 export function digestOf(name: string, params: object): string | undefined {
   const sorted = (_name: string, value: unknown) => {
@@ -80,6 +79,6 @@ export function digestOf(name: string, params: object): string | undefined {
   try {
     return digestOfKey(name + JSON.stringify(params, sorted));
   } catch {
-    return undefined; // The call refuses what cannot be written as JSON, with an error that says so.
+    return undefined; // Not serializable: the call throws a better error.
   }
 }

@@ -1,4 +1,4 @@
-// What this process knows of the jobs of an account, so that each phase of a job is reported once.
+// Remembers the jobs of an account in this process, so that each phase of a job is reported once.
 
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
@@ -6,32 +6,32 @@ import type { JobRecords } from './create-run.js';
 import type { JobEvent, JobTrace, TraceChannel } from './events.js';
 import type { JobSnapshot } from './transport.js';
 
-/** Jobs of all accounts that are remembered. The oldest are evicted first. */
+/** Maximum remembered jobs of all accounts. The oldest are evicted first. */
 const MAX_JOBS = 10_000;
 /** The phases of a job as bits. */
 const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
 
 interface LoggedJob {
-  /** What is known of it, for its next event. */
+  /** Fields of its next event. */
   facts: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
   /** True once the job is known to be final. */
   isEnded?: true;
   expiresMs?: number | undefined;
   acceptedMs?: number | undefined;
-  /** Whether a read or a create has shown it, and not a webhook alone. */
+  /** If true, a poll or a create has returned it, not only a webhook. */
   isRead: boolean;
-  /** The phases that were reported, as a sum of {@link PHASES}. */
+  /** Reported phases, as a sum of {@link PHASES}. */
   reported: number;
   records: readonly JobRecords[];
   trace?: JobTrace | undefined;
-  /** Where the trace is told. */
+  /** The channel of the trace. */
   channel?: TraceChannel | undefined;
-  /** What a ledger knows of its end. */
+  /** The end as a ledger has recorded it. */
   recordedEnd?: string;
 }
 
-/** What a create adds to what its answer shows. */
+/** Data about the create of a job. */
 export interface JobOrigin {
   readonly call: JobCall;
   readonly idempotencyKey: string | undefined;
@@ -40,20 +40,20 @@ export interface JobOrigin {
   readonly trace: JobTrace | undefined;
 }
 
-/** The end of a job that was not reported yet, or that its ledgers do not know yet. */
+/** The end of a job that isn't reported or recorded yet. */
 export interface EndedJob {
   readonly records: readonly JobRecords[];
   readonly status: string;
-  /** Undefined if nobody says it. */
+  /** Undefined if it's unknown. */
   readonly chargedTokens: number | undefined;
   readonly isRead: boolean;
-  /** When the link of the file expires; undefined if nobody says it. */
+  /** When the link of the file expires; undefined if it's unknown. */
   readonly expiresMs: number | undefined;
-  /** Whether this process created the job. */
+  /** If true, this process created the job. */
   readonly isOwn: boolean;
   /** The creates in flight. One of them may have created the job. */
   readonly creates: readonly Promise<unknown>[];
-  /** Call it when a ledger has the end: a webhook may come before the response to the create. */
+  /** Called when a ledger has recorded the end. */
   recorded(): void;
   /** Reports the end once. Only one process reports what was charged. */
   report(withCharge: boolean): void;
@@ -63,7 +63,7 @@ export interface JobListeners {
   readonly now: () => number;
   readonly report: (event: JobEvent) => void;
   readonly channel: TraceChannel | undefined;
-  /** The ledgers of the client, which may have noted the create in another process. */
+  /** The ledgers of the client. The create may be recorded there by another process. */
   readonly records: readonly JobRecords[];
 }
 
@@ -101,9 +101,9 @@ export class JobLog {
     create.then(done, done);
   }
 
-  /** A create or a read has shown the job. Gives the end that its ledgers have to be told. */
+  /** Handles a job from a create or a poll. Returns its end if it must be recorded. */
   seen({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
-    // A read of a job that still runs tells nothing, and most reads are of that kind.
+    // Most polls return a running job, which is nothing new.
     if (!origin && !isFinal(job)) return undefined;
     const logged = this.#open(job.id);
     const quotedTokens = tokensIn(cost.quotedTokens) ?? tokensIn(job.quotedTokenCost);
@@ -123,7 +123,7 @@ export class JobLog {
     return isFinal(job) || logged.isEnded ? this.#ended(job, logged, to) : undefined;
   }
 
-  /** A webhook says that the job has ended. Of the job only its status is known. */
+  /** Handles a webhook about the end of a job, which contains only its status. */
   announced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
     if (!isFinal(job)) return undefined;
@@ -162,7 +162,7 @@ export class JobLog {
     logged.expiresMs = Date.parse(textIn(job.providerOutputExpiresAt) ?? '') || logged.expiresMs;
     const { status, facts, isRead, acceptedMs, expiresMs } = logged;
     const { chargedTokens } = facts;
-    // An end that a webhook announced has no cost. It is recorded again with the cost.
+    // An end from a webhook has no cost. A poll records it again with the cost.
     const end = `${status} ${chargedTokens} ${isRead}`;
     const records = end === logged.recordedEnd ? [] : [...new Set([...logged.records, ...to.records])];
     const recorded = () => {
@@ -211,13 +211,13 @@ function endTrace(logged: LoggedJob): void {
   logged.trace = undefined;
 }
 
-/** What the service has charged; undefined where it does not say. A failed job is not charged. */
+/** Returns the tokens that were charged, or undefined if they are unknown. A failed job isn't charged. */
 export function chargedTokensOf(job: Job): number | undefined {
   if (!isFinal(job)) return undefined;
   return tokensIn(job.finalTokenCost) ?? (job.status === 'failed' ? 0 : undefined);
 }
 
-/** The namespace of a job that another process has created, as far as its kind tells. */
+/** Returns the namespace of a job that another process created, if its media type identifies it. */
 function callOf({ mediaType }: Job): JobCall | undefined {
   return mediaType === 'image' ? 'images' : mediaType === 'video' ? 'videos' : undefined;
 }

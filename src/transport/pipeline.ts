@@ -1,4 +1,4 @@
-// The way of a call, read from top to bottom.
+// The layers of a call, from top to bottom.
 
 import { withKey } from '../errors/gen-error.js';
 import type { RequestOptions } from '../rules/options.js';
@@ -15,8 +15,7 @@ import { ownJobLayer, usedKeysLayer } from './layers/used-keys.js';
 type Optional = Layer | false | undefined;
 
 /**
- * The layers that a call passes through, in this order. Below the last of them is one attempt: authorized and timed, sent
- * through ky, and decoded.
+ * Returns the layers of a call, in order. Below the last one is the attempt, which authorizes, times, sends, and decodes.
  */
 function layersOf({ core, request, limit, options }: Call<unknown>): readonly Optional[] {
   const ledger = request.call && core.ledger(options.budget);
@@ -34,7 +33,7 @@ function layersOf({ core, request, limit, options }: Call<unknown>): readonly Op
   ];
 }
 
-/** Whether a hook, a logger or a diagnostics channel listens, so that a call has to be traced. */
+/** Returns true if a hook, a logger, or a diagnostics channel listens, so that calls must be traced. */
 function isObserved(core: Core): boolean {
   const channels = core.channels();
   return (
@@ -42,13 +41,13 @@ function isObserved(core: Core): boolean {
   );
 }
 
-/** A call on its way, and the key that it has from the start. */
+/** A call in flight, and its idempotency key. */
 export interface StartedCall<T> {
   readonly idempotencyKey?: string | undefined;
   readonly answer: Promise<Answer<T>>;
 }
 
-/** Starts a call: checks its options, and sends it through its layers. A mistake in the options rejects, too. */
+/** Validates the options of a call and sends it through its layers. An invalid option rejects instead of throwing. */
 export function startCall<T>(core: Core, kind: CallRequest<T>, options?: RequestOptions): StartedCall<T> {
   try {
     const call = createCall(core, kind, options);

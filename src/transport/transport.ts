@@ -1,4 +1,4 @@
-// The port that resources see: types only. http.ts stands behind it.
+// The port that resources use: types only.
 
 import type { RateLimitName } from '../rules/limits.js';
 import type { OptionsSchema, RequestOptions } from '../rules/options.js';
@@ -9,120 +9,120 @@ import type { ClientAccount } from '../store/account.js';
 import type { BodyFiles } from '../uploading/body-files.js';
 import type { CreateRun } from './create-run.js';
 
-/** A Promise of the data, with two more ways to get the answer. */
+/** A Promise of the data, with two other ways to get the response. */
 export interface RequestPromise<T> extends Promise<T> {
   /** The Idempotency-Key of a create, known from the start, so also when the call is aborted. Undefined for other calls. */
   readonly idempotencyKey?: string | undefined;
-  /** The data together with the response, the service's request id, the number of attempts and the idempotency key. */
+  /** Resolves with the data, the response, the service's request ID, the number of attempts, and the idempotency key. */
   withResponse(): Promise<{
-    /** What the call gives. */
+    /** The data that the call resolves with. */
     readonly data: T;
-    /** The HTTP response. Its body can be read. */
+    /** The HTTP response. Its body is unread. */
     readonly response: Response;
-    /** The service's id for the request, where it sent one. */
+    /** The service's ID for the request, if it sent one. */
     readonly requestId?: string | undefined;
-    /** How many times the request was sent. */
+    /** Number of requests sent. */
     readonly attempts: number;
-    /** The Idempotency-Key that was sent with a create. */
+    /** The Idempotency-Key of a create. */
     readonly idempotencyKey?: string | undefined;
   }>;
-  /** The plain response, whose body can be read. */
+  /** Resolves with the response, whose body is unread. */
   asResponse(): Promise<Response>;
 }
 
 export type ResponseMeta = Omit<Awaited<ReturnType<RequestPromise<unknown>['withResponse']>>, 'data'>;
 
-/** What a decoder learns about the call beside the body. */
+/** The call of a response, for its decoder. */
 export interface DecodeContext {
   readonly method: string;
   /** Without its query. */
   readonly url: string;
   readonly idempotencyKey?: string | undefined;
-  /** How many times the request was sent. */
+  /** Number of requests sent. */
   readonly attempts: number;
 }
 
-/** Tells of something doubtful that is not refused. It goes to the logger as a warning. */
+/** Logs a warning about something that may be a mistake. */
 export type Warn = (message: string) => void;
 
-/** A path, or a function that makes it when the call begins. The call rejects with whatever that function throws. */
+/** A path, or a function that builds it when the call starts. If the function throws, the call rejects. */
 export type RequestPath = string | (() => string);
 
 interface RequestBase {
   /** The method as users call it, for example `videos.create`. */
   readonly name: string;
-  /** Below the base URL. Ids in it come from the `path` tag. */
+  /** Relative to the base URL. IDs in it come from the `path` tag. */
   readonly path: RequestPath;
-  /** The documented rate limit that it counts against. Undocumented endpoints have none. */
+  /** The documented rate limit of the endpoint, if any. */
   readonly limit?: RateLimitName | undefined;
 }
 
 export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'outline' | 'forget'> {
   done?(): void;
-  /** Awaited before the call rejects with `error`. `wasSent` says whether a request may have reached the service. */
+  /** Awaited before the call rejects with `error`. If `wasSent` is true, a request may have reached the service. */
   failed?(error: unknown, wasSent: boolean): Promise<void>;
 }
 
 export interface JobSnapshot {
   readonly job: Job;
   readonly quotedTokens?: number | undefined;
-  /** Tokens left, in the answer to a create. */
+  /** Tokens left, from the response to a create. */
   readonly balanceTokens?: number | undefined;
   readonly warnings?: readonly string[] | undefined;
 }
 
 type QueryValue = string | number | boolean;
 
-/** The values of a query by their names. A list sends its name several times, undefined leaves it out. */
+/** Query parameters. An array repeats its name; undefined is left out. */
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[] | undefined>>;
 
 export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
   readonly query?: Query | undefined;
   readonly body?: unknown;
-  /** A POST that creates: an empty answer is a failure, because the job may exist. */
+  /** If true, an empty response is a failure, because the job may exist. */
   readonly creates?: boolean;
   readonly call?: JobCall;
-  /** Where the same call also waits for the job: settles when that call is over. */
+  /** Settles when the call that also waits for the job ends. */
   readonly waits?: Promise<unknown> | undefined;
   readonly run?: CreateRun | undefined;
   extractJob?(data: T): JobSnapshot;
-  /** After an attempt whose answer was lost, this status says that it succeeded: a 404 to a deletion, for example. */
+  /** If an earlier response was lost, this status means success: for example, a 404 for a deletion. */
   readonly statusWhenDone?: number;
   readonly isPublic?: boolean;
-  /** Rejects with a RateLimitError where another call would wait for its rate limit. */
+  /** If true, rejects with a RateLimitError instead of waiting for the rate limit. */
   readonly neverWaits?: boolean;
-  /** Preflight: throws a PreflightError for what the documented rules refuse. */
+  /** Throws a PreflightError if the body breaks a documented rule. */
   readonly check?: ((body: unknown, warn: Warn, options?: CheckOptions) => void) | undefined;
-  /** The options of the call, where it takes more than every call does. `checked`: a longer call has checked them. */
+  /** Schema of the options if the call accepts more than other calls. `checked`: they are already validated. */
   readonly options?: OptionsSchema | 'checked' | undefined;
-  /** The files in the body. They are uploaded when the check has passed. */
+  /** The files in the body. They are uploaded after the check. */
   readonly files?: RequestFiles | undefined;
-  /** Turns the body into the result. Throws a ResponseError for an answer that lacks something essential. */
+  /** Decodes the body. Throws a ResponseError if something essential is missing. */
   readonly decode: (body: unknown, context: DecodeContext) => T;
 }
 
-/** A GET or HEAD whose body is streamed to the caller. Redirects to another origin are followed without the key. */
+/** A GET or HEAD whose body is streamed to the caller. Redirects to another origin are followed without the API key. */
 export interface StreamRequest<T> extends RequestBase {
   readonly method: 'GET' | 'HEAD';
-  /** Makes the result of the response, once the call is done. A response that it makes stands in for the one that came. */
+  /** Returns the result of the call. If that is a Response, it replaces the one from the service. */
   readonly read: (response: Response) => T | Promise<T>;
-  /** The options of the call, if it takes more than every call does. */
+  /** Schema of the options if the call accepts more than other calls. */
   readonly options?: OptionsSchema | undefined;
-  /** How long the service may still be publishing the file, in milliseconds. Called after the first refusal. */
+  /** Milliseconds for which the service may still be publishing the file. Called after the first rejection. */
   readonly publishingMs?: () => Promise<number>;
-  /** Made when the call begins, like the path. */
+  /** Called when the call starts. */
   readonly headers?: () => Readonly<Record<string, string>>;
 }
 
-/** Bytes on their way to an absolute URL. The key is sent only to the base URL's own origin. */
+/** A PUT of bytes to an absolute URL. The API key is sent to the base URL's origin only. */
 export interface TransferRequest {
   readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Asked for once per attempt. `moved` is to be called as bytes leave: it starts the attempt's deadline again. */
+  /** Called once per attempt. Must call `moved` as bytes are sent, which restarts the attempt's timeout. */
   readonly body: (moved: () => void) => BodyInit | Promise<BodyInit>;
-  /** Whether `body` can be asked for again with the whole content. */
+  /** If true, `body` can be called again and returns the entire content. */
   readonly repeatable: boolean;
   readonly limit?: RateLimitName | undefined;
 }
@@ -134,19 +134,19 @@ export interface StoringCall {
 }
 
 export interface Transport {
-  /** The service's base URL, without a trailing slash. Throws a GenError where there is none. */
+  /** Returns the service's base URL without a trailing slash. Throws a GenError if none is set. */
   baseUrl(): string;
-  /** Sends JSON and decodes the answer, which is read whole within the deadline. */
+  /** Sends JSON and decodes the response. The timeout covers the entire body. */
   send<T>(request: JsonRequest<T>, options?: RequestOptions): RequestPromise<T>;
-  /** Resolves with the answer's headers; the body streams, with a time limit between two chunks. */
+  /** Resolves with the response's headers. The body is streamed, with a timeout between two chunks. */
   open<T>(request: StreamRequest<T>, options?: RequestOptions): RequestPromise<T>;
-  /** PUTs bytes. Resolves with the answer, whose body has been read. */
+  /** PUTs bytes. Resolves with the response, whose body has been read. */
   transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
-  /** Does work that stores the finished file of a job: traces it, and tells when it is done. */
+  /** Runs `work`, which stores the file of a job. Traces it, and reports when it's done. */
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
   account(): Promise<ClientAccount>;
   readonly random: Random;
   readonly clock: Clock;
-  /** The client's timeout of an attempt, in milliseconds. */
+  /** The client's timeout per attempt, in milliseconds. */
   readonly timeoutMs: number;
 }

@@ -15,7 +15,7 @@ interface Ended extends ResponseInfo {
   error?: unknown;
 }
 
-/** One attempt under its deadline: authorized, sent and decoded. The bottom of the pipeline. */
+/** Authorizes, sends, and decodes one attempt within its timeout. The bottom of the pipeline. */
 export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   const { core, trace, slot } = call;
   const observer = core.observer();
@@ -26,7 +26,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   try {
     if (secret === undefined && call.toService && !call.isPublic) {
       const login = core.credentials.login(call);
-      // A function is asked for it within the deadline.
+      // The timeout covers a key function.
       const { key, account } = 'key' in login ? login : await deadline.race(login);
       secret = key;
       call.sent.account = account;
@@ -55,7 +55,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
   }
 }
 
-/** Asks a key function under a deadline of its own, before it is known whose limits count. */
+/** Calls a key function with its own timeout, because the account is unknown until it returns. */
 export async function askLogin(call: Call<unknown>): Promise<Login> {
   const deadline = newDeadline(call);
   try {

@@ -1,4 +1,4 @@
-// What a call is sent with: its body is checked, copied, and its files are uploaded.
+// Checks and copies the body of a call, and uploads its files.
 import { withAdvice } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
 import { isForgottenUpload } from '../../rules/failure-kind.js';
@@ -14,8 +14,8 @@ import type { RequestFiles } from '../transport.js';
 import { requireRoom } from './rate-limit.js';
 
 /**
- * Refuses a body that the documented rules say the service would refuse, and takes a copy of it: the caller may change its
- * object while the call waits for its rate limit or is sent again.
+ * Rejects a body that breaks a documented rule, and copies it, because the caller may change the object while the call waits
+ * or is retried.
  */
 export const checkLayer: Layer = async (call, next) => {
   const { request, body, core, options } = call;
@@ -31,7 +31,7 @@ export const checkLayer: Layer = async (call, next) => {
   }
 };
 
-/** Checks the body, also with each model that `recover` may replace its model with. */
+/** Checks the body, also with each fallback model of `recover`. */
 function checkBody({ body, core, options, request }: Call<unknown>, extra: Fields): void {
   const { check, run } = request;
   check?.(body, core.warn, { extra });
@@ -63,12 +63,12 @@ function copied<T>(call: Call<T>): Call<T> {
   }
 }
 
-/** Uploads the files of the body, and puts the ids of the uploads in their place. */
+/** Uploads the files in the body, and replaces them with upload IDs. */
 export const filesLayer: Layer = async (call, next) => {
   const { files } = call.request;
   if (!files) return next(call);
   try {
-    // A call that does not wait uploads nothing while its rate limit is full.
+    // A call that doesn't wait uploads nothing if no slot is free.
     if (call.neverWaits) await requireRoom(call);
     const answer = await sendWithFiles(call, next, files);
     files.done?.();
@@ -80,9 +80,9 @@ export const filesLayer: Layer = async (call, next) => {
 };
 
 /**
- * Sends the body with its uploads. Where the service does not know an upload that was made for an earlier call, all such files
- * are uploaded again, once. The same key is sent first, because the service may not count a refusal as its use. A key that
- * is used up repeats its refusal, and then a derived one is sent.
+ * Sends the body with its uploads. If the service no longer has an upload of an earlier call, uploads all such files again,
+ * once. Sends the same key first, because the service may not count a rejection as its use. If the key repeats its
+ * rejection, sends a derived key.
  */
 async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFiles): Promise<Answer<T>> {
   const { options, core, idempotencyKey: key } = call;

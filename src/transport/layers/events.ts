@@ -12,26 +12,26 @@ import {
   tracedStart,
 } from '../events.js';
 
-/** Traces the call: from its start to its end, and the job of a create from the same start. */
+/** Traces the call, and the job of a create from the same start. */
 export const observeLayer: Layer = (call, next) => {
   const { core, kind, name, label } = call;
   const channels = core.channels();
   const { call: creates, body, waits } = call.request;
   const jobs = creates && ifSubscribed(channels?.job);
   const job: JobTrace | undefined = creates && jobs && { call: creates, params: tracedParams(body), label, waits };
-  // The URL of a direct upload is its credential.
+  // The URL of a direct upload is a credential.
   const path = kind.type === 'transfer' ? undefined : call.path;
   const trace: RequestTrace = { callId: core.config.random.uuid(), name, path, job, attempts: 0, limitWaitMs: 0 };
   const send = () => traced(ifSubscribed(channels?.request), trace, () => next({ ...call, trace }));
   return job ? tracedStart(jobs, job, send) : send();
 };
 
-/** The params without their files: a trace lives as long as its job, and must not keep the bytes. */
+/** Returns the params without their files, because a trace lives as long as its job. */
 function tracedParams(body: unknown): unknown {
   return replaceFiles(body, new Map(placedFiles(body).map(({ source }) => [source, {}])));
 }
 
-/** Makes the observer of one client; undefined without a listener, so that nothing is spent on it. */
+/** Creates the observer of a client. Undefined without hooks and a logger. */
 export function createObserver({ hooks, log: setting }: Config): Observer | undefined {
   const { logger, level: threshold } = setting();
   const most = LOG_LEVELS.indexOf(threshold);
@@ -42,7 +42,7 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
       callObserver(() => logger[level](`gen-client: ${message}`, ...(fields === undefined ? [] : [fields])));
   };
   const warn = (message: string) => log('warn', message);
-  const tell = <E>(name: keyof typeof hooks, hook: ((event: E) => unknown) | undefined, event: E) => {
+  const report = <E>(name: keyof typeof hooks, hook: ((event: E) => unknown) | undefined, event: E) => {
     if (hook)
       callObserver(
         () => hook(event),
@@ -51,22 +51,22 @@ export function createObserver({ hooks, log: setting }: Config): Observer | unde
   };
   return {
     onJob(event) {
-      tell('onJob', hooks.onJob, event);
+      report('onJob', hooks.onJob, event);
     },
     onRequest(event) {
-      tell('onRequest', hooks.onRequest, event);
+      report('onRequest', hooks.onRequest, event);
       log('debug', `${event.method} ${event.path}`, event);
     },
     onResponse(event) {
-      tell('onResponse', hooks.onResponse, event);
+      report('onResponse', hooks.onResponse, event);
       log('debug', `${event.method} ${event.path} ${event.status ?? 'failed'}`, plainEvent(event));
     },
     onRetry(event) {
-      tell('onRetry', hooks.onRetry, event);
+      report('onRetry', hooks.onRetry, event);
       log('info', `retrying ${event.method} ${event.path} in ${Math.round(event.delayMs)} ms`, plainEvent(event));
     },
     onWait(event) {
-      tell('onWait', hooks.onWait, event);
+      report('onWait', hooks.onWait, event);
       log('info', `waiting ${Math.round(event.waitMs)} ms (${event.limit ?? 'no limit'}, ${event.reason})`, event);
     },
     warn,

@@ -8,7 +8,7 @@ import { ifSubscribed, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
 import type { JobSnapshot } from '../transport.js';
 
-/** Passes on what the answer shows of a job: its price, and its state for the listeners and the ledger. */
+/** Reports the job in a response: its price, and its state for listeners and the ledger. */
 export const jobEventsLayer: Layer = (call, next) => {
   const answered = passOn(call, next);
   if (call.request.call) call.core.jobs.creating(answered);
@@ -25,14 +25,14 @@ async function passOn<T>(call: Call<T>, next: (call: Call<T>) => Promise<Answer<
   }
   const snapshot = snapshotIn(call, answer);
   if (snapshot) {
-    // Whoever created it: what a wait, a queue or a batch returns has no place for them.
+    // Logged, because the result of a wait, a queue, or a batch doesn't contain them.
     for (const warning of snapshot.warnings ?? []) core.warn(`job ${snapshot.job.id}: ${warning}`);
     await core.jobs.seen(call, snapshot);
   }
   return answer;
 }
 
-/** Copies of the package share the log by this name. The number is the protocol's. */
+/** Copies of the package share the log under this name. The number is the protocol version. */
 const LOG = 'jobs/1';
 const MEMORY = 'job-memory/1';
 
@@ -92,14 +92,14 @@ function listeners(core: ReporterCore): JobListeners {
   };
 }
 
-/** Learns what a create says of its kind: the price, and how long its job takes once that has ended. */
+/** Learns the price of the job's kind, and starts to measure its duration. */
 function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedTokens }: JobSnapshot): void {
   account.learned.durations.created(job.id, priced);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
   if (tokens !== undefined) account.learned.prices.learn(priceClassOf(priced), tokens);
 }
 
-/** Whether somebody wants to know of a job. Nothing is kept where nobody does. */
+/** Returns true if something needs the job's end. Otherwise, nothing is stored about it. */
 function isWatched(core: ReporterCore, jobId: string, account = core.credentials.account()): boolean {
   const { config, channels } = core;
   return (

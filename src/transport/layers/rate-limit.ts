@@ -7,10 +7,10 @@ import { type Call, detachedCall, type Layer, type Slot } from '../call.js';
 import { digestOfKey } from '../idempotency.js';
 import { askLogin } from './attempt.js';
 
-/** How long a 429 that does not say how long pauses its rate limit. */
+/** Pause of the rate limit after a 429 without `Retry-After`. */
 const UNSTATED_PAUSE_MS = 1_000;
 
-/** How long a key that a function gave is used without asking again. */
+/** How long a key from a key function is used before the function is called again. */
 const KEY_FRESH_MS = 1_000;
 
 export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): boolean {
@@ -18,19 +18,19 @@ export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): b
 }
 
 /**
- * Takes a slot of the call's rate limit before the attempt, and releases it when the headers of the response have come: the
- * window of a slot begins there. A 429 pauses the rate limit before its slot is given to the next call.
+ * Takes a slot of the rate limit before the attempt, and releases it when the response's headers arrive, which starts the
+ * slot's window. A 429 pauses the rate limit before the next call gets the slot.
  */
 export const rateLimitLayer: Layer = async (call, next) => {
   const { core } = call;
-  // Whose limits count is not known before a key function has been asked.
+  // The account is unknown until the key function returns.
   const login = core.config.asksAccount ? await askLogin(call) : undefined;
   if (login) call.sent.account = login.account;
   const limits = login ? core.limitsOf(login.account) : core.limits();
   if (!limits) return next(call);
   const askedMs = core.clock.now();
   let release: Release | undefined = call.neverWaits ? await takeSlot(limits, call) : await waitForSlot(limits, call);
-  // After a wait the key may be another one, so it is asked for again.
+  // The key may have changed during the wait.
   const secret = core.clock.now() - askedMs < KEY_FRESH_MS ? login?.key : undefined;
   const slot: Slot = {
     outcome: 'unused',
@@ -49,7 +49,7 @@ export const rateLimitLayer: Layer = async (call, next) => {
   }
 };
 
-/** Throws a RateLimitError where the rate limit of a call that never waits is full. Takes no slot. */
+/** Throws a RateLimitError if no slot is free. Takes no slot. */
 export async function requireRoom(call: Call<unknown>): Promise<void> {
   const { core, limit } = call;
   if (limit === undefined || core.config.rateLimit === 'off') return;
@@ -57,7 +57,7 @@ export async function requireRoom(call: Call<unknown>): Promise<void> {
   if (limits) (await takeSlot(limits, call))('unused');
 }
 
-/** Waits for a slot. The time that it takes is noted for the listeners. */
+/** Waits for a slot, and reports the wait. */
 async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace }: Call<unknown>): Promise<Release> {
   const { warn, clock } = core;
   const startMs = clock.now();
@@ -69,7 +69,7 @@ async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace
   try {
     const release = await limits.acquire(limit, { signal, warn, onWait: trace && onWait });
     if (!signal?.aborted) return release;
-    // The abort came at the very turn in which the slot was granted.
+    // The abort came in the same tick as the slot.
     release('unused');
     throw signal.reason;
   } finally {
@@ -77,14 +77,14 @@ async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace
   }
 }
 
-/** Pauses the rate limit for everyone, unless the 429 asks for more than a call would wait: then each call gets its own. */
+/** Pauses the rate limit for all calls, unless the 429 requests a longer wait than `maxRetryAfterMs`. */
 function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: unknown): void {
   if (limit === undefined || !isRateLimited(error)) return;
   const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
   if (retryAfterMs <= core.config.maxRetryAfterMs) limits.pause(limit, retryAfterMs);
 }
 
-/** Takes a slot that is free now, or throws a RateLimitError that says when one will be free. */
+/** Takes a free slot, or throws a RateLimitError with the time until the next one. */
 async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
   const { core, limit = '', method, url, idempotencyKey, attemptNumber, signal, options } = call;
   const detached = detachedCall(options);
@@ -92,7 +92,7 @@ async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Releas
     detached && idempotencyKey !== undefined
       ? { id: digestOfKey(idempotencyKey), isUrgent: detached.isUrgent ?? false }
       : undefined;
-  // A slot that comes after an abort is given back.
+  // Releases a slot that arrives after an abort.
   const taken = await abortable(limits.tryAcquire(limit, core, run), signal, (late) => {
     if (typeof late === 'function') late('unused');
   });

@@ -1,4 +1,4 @@
-// Idempotency keys that callers chose: the service answers a known key with its first job, whatever the params.
+// Idempotency keys that callers chose. For a known key, the service returns its first job, whatever the params.
 import { PreflightError } from '../../errors/client-errors.js';
 import { canHaveCreated } from '../../rules/preflight.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
@@ -7,7 +7,7 @@ import type { ClientAccount } from '../../store/account.js';
 import { type Call, detachedCall, type Layer, snapshotIn } from '../call.js';
 import { ASKED, digestOf } from '../idempotency.js';
 
-/** Keys of an account that the process remembers. */
+/** Maximum remembered keys per account. */
 const MAX_KEYS = 1_000;
 
 interface UsedKey {
@@ -16,7 +16,7 @@ interface UsedKey {
   readonly jobId?: string;
 }
 
-/** Rejects a key that this process has used with other params: using it again by mistake would go unnoticed. */
+/** Rejects a key that this process has used with other params. Otherwise, the mistake would go unnoticed. */
 export const usedKeysLayer: Layer = async (call, next) => {
   const digest = digestOfCreate(call);
   if (digest === undefined) return next(call);
@@ -36,7 +36,7 @@ export const usedKeysLayer: Layer = async (call, next) => {
   }
 };
 
-/** Rejects the job of another call: the service returns the job that the caller's key created first. */
+/** Rejects a job that the key created in another call. */
 export const ownJobLayer: Layer = async (call, next) => {
   const answer = await next(call);
   const job = snapshotIn(call, answer)?.job;
@@ -50,15 +50,15 @@ function usedKeysOf(account: ClientAccount): Map<string, UsedKey> {
   return account.shared('create keys', () => new Map());
 }
 
-/** A digest of the params if the caller chose the key. A random key is never used again. */
+/** Returns a digest of the params if the caller chose the key. A random key is never reused. */
 export function digestOfCreate({ request, body, options }: Call<unknown>): string | undefined {
   const { run, call: namespace } = request;
   if (!namespace) return undefined;
   const isChosen = run
     ? run.hasOwnKey
     : (options.idempotencyKey ?? (isFields(body) ? body.idempotency_key : undefined));
-  // The key of a page stands for the page's input, not for the params that a proxy builds from it. The key of a detached run
-  // stands for the run: a deploy may change its params, and the run still finds its job.
+  // A page's key identifies the page's input, not the params that a proxy builds from it. A detached run's key identifies the
+  // run, which must find its job even if a deploy changes its params.
   const detached = detachedCall(options);
   const asked = detached ? { queue: detached.queue } : ((options as { readonly [ASKED]?: object })[ASKED] ?? body);
   return isChosen && isFields(asked) ? digestOf(namespace, asked) : undefined;
