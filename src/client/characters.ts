@@ -20,34 +20,33 @@ export interface Characters {
   register(params: RegisterCharacterParams, options?: CreateCallOptions): RequestPromise<Character>;
 
   /**
-   * Starts a one-off character-reference image (prompt mode). Resolves as soon as the service has accepted it. Throws a
-   * PreflightError before the call when the documented rules refuse the params, and an APIError when the service refuses
-   * them.
+   * Starts a one-off character-reference image (prompt mode). Resolves when the service has accepted it. Throws a
+   * PreflightError before the request if the params break a documented rule, and an APIError if the service rejects them.
    */
   create(params: CharacterParams, options?: CreateCallOptions): RequestPromise<CreatedJob>;
 
   /**
-   * Starts a one-off character-reference image and waits until its file is there. Throws what `create` throws, a JobError
-   * when the job does not complete, and a WaitTimeoutError after `timeoutMs`.
+   * Starts a one-off character-reference image and waits for its file. Throws what `create` throws, a JobError if the job
+   * doesn't complete, and a WaitTimeoutError after `timeoutMs`.
    */
   createAndWait<Throws extends boolean = true>(
     params: CharacterParams,
     options?: CreateOptionsOf<Throws>,
   ): Promise<FinalJob<Throws>>;
 
-  /** The account's characters, as the service gives them. */
+  /** Lists the account's characters. */
   list(options?: RequestOptions): RequestPromise<CharacterList>;
 
-  /** One character by id or slug. Throws a NotFoundError for an unknown one. */
+  /** Returns a character by ID or slug. Throws a NotFoundError for an unknown one. */
   get(id: string, options?: RequestOptions): RequestPromise<Character>;
 
-  /** Deletes a character by id or slug. Resolves with what the service answers. Throws a NotFoundError for an unknown one. */
+  /** Deletes a character by ID or slug. Resolves with the service's response. Throws a NotFoundError for an unknown one. */
   delete(id: string, options?: RequestOptions): RequestPromise<Fields>;
 }
 
 const CHARACTERS = '/v1/characters';
 
-/** The character calls of a client. */
+/** Creates the character calls of a client. */
 export function createCharactersResource(jobs: JobCreator): Characters {
   const { transport } = jobs;
   return {

@@ -1,4 +1,4 @@
-// The options of a client, as users give them, and the schema that they are checked by.
+// The options of a client, and their schema.
 import * as z from 'zod/mini';
 import * as option from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
@@ -6,44 +6,44 @@ import { LIMITS, type Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
 import { HOOKS, type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/events.js';
 
-/** How to set up a {@link GenClient}. */
+/** Options of a {@link GenClient}. */
 export interface ClientOptions {
   /**
-   * The bearer key, or a function that gives it. The function is asked before each attempt, so that a rotated key is
-   * picked up. Only calls that need a key ask for it. @default the environment variable GEN_API_KEY
+   * API key, or a function that returns it. Called before each attempt, so you can rotate keys.
+   * @default the environment variable GEN_API_KEY
    */
   readonly apiKey?: string | (() => string | Promise<string>) | undefined;
   /**
-   * Address of the service, for example `https://host/prefix`; the paths begin with `/v1`. There is no default host.
+   * URL of the service, for example `https://host/prefix`, without `/v1`. There is no default host.
    * @default the environment variable GEN_BASE_URL
    */
   readonly baseUrl?: string | URL | undefined;
-  /** Signing secret of the webhooks; several during a rotation. @default the environment variable GEN_WEBHOOK_SECRET */
+  /** Signing secret of webhooks, or several during a rotation. @default the environment variable GEN_WEBHOOK_SECRET */
   readonly webhookSecret?: string | readonly string[] | undefined;
   /**
-   * Milliseconds for one attempt: connecting, headers and the whole JSON body. For a stream, milliseconds between two
-   * chunks. @default 60_000
+   * Timeout of one attempt in milliseconds, including the entire JSON body. For a stream, the timeout between two chunks.
+   * @default 60_000
    */
   readonly timeoutMs?: number | undefined;
-  /** How many failures of a call are retried. Waiting out a 429 is not a failure. @default 3 */
+  /** Maximum retries of a call. Waiting out a 429 doesn't count. @default 3 */
   readonly maxRetries?: number | undefined;
-  /** Longest Retry-After, in milliseconds, that a call waits for. A longer one is thrown at once, with the figure. @default 120_000 */
+  /** Longest `Retry-After` to wait for, in milliseconds. A longer one throws immediately with `retryAfterMs`. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
-  /** Extra headers for every call to the service. They are never sent to another origin. */
+  /** Extra headers for every call to the service. Never sent to another origin. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Replaces the runtime's `fetch`, and is called as `fetch(url, init)`: the fetch of undici, of node-fetch or of a proxy
-   * fits. @default globalThis.fetch
+   * Replaces the runtime's `fetch`, for example with the one of undici or node-fetch. Called as `fetch(url, init)`.
+   * @default globalThis.fetch
    */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /**
-   * Whether a call that breaks a documented rule, or has a field that the call does not document, is refused before anything
-   * is sent. `false` sends everything as it is. @default true
+   * If true, throws before anything is sent if a call breaks a documented rule or has an undocumented field.
+   * @default true
    */
   readonly preflight?: boolean | undefined;
   /**
-   * `wait` queues calls that would exceed a documented limit. `throw` rejects them, and the service's own 429, with a
-   * RateLimitError. `off` sends them at once and waits out a 429. @default 'wait'
+   * `wait` queues calls that would exceed a documented limit. `throw` rejects them, and a 429, with a RateLimitError. `off`
+   * sends them immediately, and waits out a 429. @default 'wait'
    */
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
   /**
@@ -53,27 +53,27 @@ export interface ClientOptions {
    */
   readonly store?: Store | undefined;
   /**
-   * The name of the account in the store and in the process. Clients of one name count together, also with several keys, as
-   * during a rotation. @default a base URL and a key are an account; each key of a key function is one
+   * Account name. Clients with the same name share rate limits, even with different keys.
+   * @default each base URL and key is an account, also each key of a key function
    */
   readonly account?: string | undefined;
   /**
-   * Limits by name, in place of the documented ones: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same to
-   * every process. `limit: Infinity` removes a limit. @default the documented limits
+   * Rate limits by name: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same ones to every process.
+   * `limit: Infinity` removes a limit. @default the documented limits
    */
   readonly limits?: Limits | undefined;
-  /** Where to write what the client does. @default console when a level is set, else nothing is written */
+  /** Logger. @default console if a level is set, otherwise none */
   readonly logger?: Logger | undefined;
-  /** How much to write. @default the environment variable GEN_LOG, else `info` when a logger is given, else `off` */
+  /** Log level. @default the environment variable GEN_LOG, otherwise `info` with a logger, otherwise `off` */
   readonly logLevel?: LogLevel | undefined;
   /**
-   * A limit on what the client's creates may spend, made by `createBudget`. A create that would pass it rejects with a
+   * A limit on what the client's creates may spend, from `createBudget`. A create that would exceed it rejects with a
    * BudgetExceededError before anything is sent.
    */
   readonly budget?: Budget | undefined;
-  /** Functions that are called for every job, attempt, retry and wait. */
+  /** Functions that are called for every job, attempt, retry, and wait. */
   readonly hooks?: Hooks | undefined;
-  /** Allows a client in a browser page, which shows its key to everyone who opens the page. @default false */
+  /** If true, allows a client in a browser page, where everyone can see its API key. @default false */
   readonly dangerouslyAllowBrowser?: boolean | undefined;
 }
 
@@ -82,7 +82,7 @@ const LEVEL = option.oneOf(...LOG_LEVELS);
 const HOOK_OPTIONS = Object.fromEntries(HOOKS.map((name) => [name, option.callback]));
 
 const CLIENT_OPTIONS = z.strictObject({
-  // These three have messages of their own, which never show the value.
+  // Validated elsewhere, with messages that never contain the value.
   apiKey: option.anything,
   baseUrl: option.anything,
   webhookSecret: option.anything,
@@ -103,12 +103,12 @@ const CLIENT_OPTIONS = z.strictObject({
   dangerouslyAllowBrowser: option.flag,
 });
 
-/** Throws a {@link GenError} for an option of the client that does not exist, or that cannot be right. */
+/** Throws a {@link GenError} for an unknown or invalid option. */
 export function checkClientOptions(options: ClientOptions): void {
   option.checkOptions('GenClient', CLIENT_OPTIONS, options);
 }
 
-/** The level that a variable of the environment names. */
+/** Validates the log level from the environment. */
 export function checkLevel(value: string): LogLevel {
   option.checkOptions('The environment', z.strictObject({ GEN_LOG: LEVEL }), { GEN_LOG: value });
   return value as LogLevel;

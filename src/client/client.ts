@@ -49,15 +49,15 @@ export class GenClient {
   readonly characters: Characters;
   /** Video jobs. */
   readonly videos: Videos;
-  /** Transform, restyle or extend a source video. */
+  /** Transforms, restyles, and extends a source video. */
   readonly videoEdits: VideoEdits;
-  /** Files for use as references and sources. */
+  /** Files that are used as references and sources. */
   readonly uploads: Uploads;
   /** Jobs and their finished files. */
   readonly jobs: Jobs;
-  /** What the service's models can do. */
+  /** The service's models. */
   readonly models: Models;
-  /** Voices usable for speech. */
+  /** Voices for speech. */
   readonly voices: Voices;
 
   readonly #options: ClientOptions;
@@ -68,7 +68,7 @@ export class GenClient {
   readonly #creator: JobCreator;
   readonly #clock: Clock;
 
-  /** Calls nothing. Throws a GenError that names the option and the fix. */
+  /** Sends no request. Throws a GenError for an invalid option. */
   constructor(options: ClientOptions = {}) {
     const config = readConfig(options);
     const transport = createTransport(config);
@@ -103,7 +103,7 @@ export class GenClient {
   }
 
   /**
-   * A client with some options changed. It shares limits and waits with this one while the account is the same.
+   * Creates a client with some options changed. If the account is the same, it shares rate limits and waits with this one.
    *
    * @example
    * const patient = client.withOptions({ timeoutMs: 120_000, maxRetries: 6 });
@@ -113,21 +113,21 @@ export class GenClient {
     return new GenClient({ ...this.#options, ...overrides });
   }
 
-  /** The budget of this client under another scope. @internal */
+  /** Returns this client's budget with another scope. @internal */
   budgetOf(scope: string): Budget | undefined {
     return this.#options.budget?.scoped(scope);
   }
 
   /**
-   * Calls an endpoint without a method here; `data` comes unwrapped. Key, retries, deadlines and errors are the same as
-   * everywhere, and a POST carries an Idempotency-Key. The answer is not checked: `T` is the caller's word.
+   * Calls an endpoint that has no method, and resolves with its `data`. Retries, timeouts, and errors work as for other calls,
+   * and a POST has an Idempotency-Key. The response isn't validated against `T`.
    */
   request<T = unknown>(request: RawRequest, options?: RequestOptions): RequestPromise<T> {
     return this.#transport.send(rawRequest<T>(request ?? {}), options);
   }
 
   /**
-   * Waits for a job. Throws a JobError when it does not complete, a WaitTimeoutError after `timeoutMs`.
+   * Waits for a job. Throws a JobError if it doesn't complete, and a WaitTimeoutError after `timeoutMs`.
    *
    * @example
    * const video = await client.waitForJob(job.id, { onUpdate: ({ status }) => console.log(status) });
@@ -139,8 +139,8 @@ export class GenClient {
   }
 
   /**
-   * The job each time that a read shows it, with an estimate of how far it is, and at last the final job. It waits and
-   * throws as `waitForJob` does. Leaving the loop ends the wait, not the job.
+   * Yields the job after each poll, with its estimated progress, and the final job last. Throws what `waitForJob` throws.
+   * Leaving the loop ends the wait, not the job.
    *
    * @example
    * for await (const { job: seen, progress = 0, etaMs } of client.watchJob(job.id)) {
@@ -152,7 +152,7 @@ export class GenClient {
   }
 
   /**
-   * The jobs in the order in which they end. Throws at the end for those that could not be waited for.
+   * Yields the jobs in completion order. If waits fail, throws their errors after the last job.
    *
    * @example
    * for await (const finished of client.waitForJobs([first.id, second.id])) {
@@ -167,13 +167,12 @@ export class GenClient {
   }
 
   /**
-   * The jobs of creates that no living process works on, in the order in which they end: what a crash has left. A create
-   * that was not sent is sent, one that may have been sent is sent again under its own key, and an accepted one is waited
-   * for. A failed job is yielded until the loop asks for the next one, a completed one until its file is stored by
-   * `saveOutput`, `copyOutput` or `markStored`.
+   * Resumes creates that a crashed process left unfinished. Yields their jobs in completion order. An unsent create is sent,
+   * and one that may have been sent is sent again under its key. A failed job is yielded until the loop requests the next
+   * one, a completed job until its file is stored by `saveOutput`, `copyOutput`, or `markStored`.
    *
-   * What cannot be resumed does not stop the others: its error is thrown after the last of them, several as an
-   * AggregateError. Throws a GenError without a store that outlives the process.
+   * If some can't be resumed, the others continue, and the errors are thrown after the last job. Throws a GenError without a
+   * persistent store.
    *
    * @example
    * const client = new GenClient({ apiKey, baseUrl, store: fileStore('gen.store') });
@@ -203,8 +202,8 @@ export class GenClient {
   }
 
   /**
-   * Says that the file of a job is stored, so that `resume` does not yield it again. `saveOutput` and `copyOutput` do this by
-   * themselves. Rejects without a store that outlives the process.
+   * Marks the job's file as stored, so that `resume` doesn't yield it again. `saveOutput` and `copyOutput` do this
+   * automatically. Throws a GenError without a persistent store.
    *
    * @example
    * const client = new GenClient({ apiKey, baseUrl, store: fileStore('gen.store') });
@@ -215,7 +214,7 @@ export class GenClient {
     await this.#transport.jobs.stored(jobIdOf(job));
   }
 
-  /** Identifies the account in stores and queues. It does not contain the key. @internal */
+  /** Identifies the account in stores and queues. Doesn't reveal the key. @internal */
   async accountId(): Promise<string> {
     return (await this.#transport.account()).id;
   }
@@ -227,10 +226,9 @@ export class GenClient {
   }
 
   /**
-   * Notifies the waits on the event's job, in every client of the account in this process and, with `store`, in other
-   * processes. The job is read at once. Where no read is free within two seconds, the event of a completed job ends the
-   * waits itself. Only an event that `verifyWebhook` gave ends a wait; a copy of it, or your
-   * own object, has the job read. Throws a GenError for anything but an object.
+   * Notifies the waits for the event's job in this process and, with a `store`, in other processes. They poll the job
+   * immediately. If no poll is available within two seconds, a verified event of a completed job ends them. A copy of an event,
+   * or your own object, only triggers a poll.
    *
    * @example
    * client.notify(await client.verifyWebhook(request));
@@ -257,14 +255,14 @@ export class GenClient {
     return verifyWebhook(received, { ...options, secret });
   }
 
-  /** How each limit stands, by its name. Empty before a key function was asked for the first time. */
+  /** Returns the state of each rate limit by name. Empty until a key function has returned a key. */
   limits(): ReturnType<RateLimits['snapshot']> {
     return this.#transport.limits()?.snapshot() ?? {};
   }
 
   /**
-   * What a create would cost: the last quote that this process has seen for the same call, model, duration, resolution
-   * and audio. The service tells prices only with a created job, so the first of a kind is unknown. It calls nothing.
+   * Estimates the cost of a create: the last quote in this process for the same call, model, duration, resolution, and audio.
+   * Unknown until the first such job, because the service quotes only created jobs. Sends no request.
    */
   estimate(job: PricedCall): CostEstimate {
     if (!isFields(job)) throw new GenError(mustBe('estimate: job', 'an object such as { call: "videos" }', job));
@@ -278,12 +276,12 @@ export class GenClient {
     return this.#clock;
   }
 
-  /** @internal Where a webhook handler remembers what was handled. */
+  /** @internal Where a webhook handler records handled events. */
   get [STORE](): Store | undefined {
     return this.#options.store;
   }
 
-  /** What may be seen of a client; never its key or its secrets. */
+  /** Returns the client as JSON, without its key and secrets. */
   toJSON(): Record<string, unknown> {
     return { baseUrl: this.#baseUrl(), apiKey: '[redacted]' };
   }

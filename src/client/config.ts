@@ -1,4 +1,4 @@
-// Reads the options of a client, and what the environment gives in their place.
+// Reads the options of a client, and the environment variables that replace them.
 
 import { GenError } from '../errors/index.js';
 import { DEFAULT_TIMEOUT_MS } from '../rules/limits.js';
@@ -7,7 +7,7 @@ import { isBrowser, nodeVersion } from '../runtime/platform.js';
 import { type Config, checkApiKey, readHeaders, readVariable, whyNotRead } from '../transport/config.js';
 import { type ClientOptions, checkClientOptions, checkLevel } from './client-options.js';
 
-/** Whether the program is being developed, so that an answer may say more than a stranger needs. */
+/** Returns true during development, when a response may contain more details. */
 export function isDevelopment(): boolean {
   const { env } =
     (globalThis as { readonly process?: { readonly env?: Readonly<Record<string, string>> } }).process ?? {};
@@ -15,8 +15,8 @@ export function isDevelopment(): boolean {
 }
 
 /**
- * Checks the options. What is wrong throws a {@link GenError} that names the option. What is missing is looked for in
- * the environment when a call first needs it, so that a client can be made where the environment is not set.
+ * Validates the options. Throws a {@link GenError} that names an invalid one. Reads environment variables only when a call
+ * needs them, so that a client can be created before they are set.
  */
 export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
   refuseRuntime(options);
@@ -59,7 +59,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
   });
 }
 
-/** Keeps the first value that is there. A variable that is not set yet is looked for again. */
+/** Caches the first value that isn't undefined, because a variable may be set later. */
 function rememberFirst<T>(read: () => T): () => T {
   let value: T | undefined;
   return () => {
@@ -84,7 +84,7 @@ function refuseRuntime(options: ClientOptions | undefined): void {
   );
 }
 
-/** A variable that is set and not blank, checked. The message of the check names the variable. */
+/** Returns the validated value of a variable, or undefined if it's not set or blank. */
 function fromEnvironment<T>(name: string, check: (value: string, name: string) => T): T | undefined {
   const { value } = readVariable(name);
   return value === undefined ? undefined : check(value, name);

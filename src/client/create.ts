@@ -1,4 +1,4 @@
-// The calls that create jobs: what the four namespaces have in common, and the table of what differs.
+// The namespaces whose calls create jobs.
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { callSite, seenFrom } from '../errors/gen-error.js';
 import { mayHaveCreated } from '../rules/failure-kind.js';
@@ -41,7 +41,7 @@ export function createNamespace(creator: JobCreator, call: JobCall): Creating {
   };
 }
 
-/** Sends a create. Files in its body are uploaded first, and deleted where it is certain that nothing was made of them. */
+/** Sends a create. Uploads the files in its body first, and deletes the uploads if no job was created. */
 export function sendCreate<T>(
   { transport, uploads }: JobCreator,
   request: JsonRequest<T>,
@@ -67,8 +67,8 @@ async function runChecked<Throws extends boolean>(
 /** Image jobs. */
 export interface Images {
   /**
-   * Starts an image job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
-   * documented rules refuse the params, and an APIError when the service refuses them.
+   * Starts an image job. Resolves when the service has accepted it. Throws a PreflightError before the request if
+   * the params break a documented rule, and an APIError if the service rejects them.
    *
    * @example
    * const { job } = await client.images.create({ prompt: 'a fox at dawn', ratio: '16:9' });
@@ -80,9 +80,8 @@ export interface Images {
   ): RequestPromise<CreatedJob>;
 
   /**
-   * Starts an image job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
-   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
-   * and the job is submitted again.
+   * Starts an image job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
+   * WaitTimeoutError after `timeoutMs`. Resubmits a job whose reference or character is still under review.
    *
    * @example
    * const image = await client.images.createAndWait({ prompt: 'a fox at dawn' });
@@ -97,8 +96,8 @@ export interface Images {
 /** Video jobs, and source-video edits by `intent`. */
 export interface Videos {
   /**
-   * Starts a video job. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
-   * documented rules refuse the params, and an APIError when the service refuses them.
+   * Starts a video job. Resolves when the service has accepted it. Throws a PreflightError before the request if
+   * the params break a documented rule, and an APIError if the service rejects them.
    *
    * @example
    * const { job } = await client.videos.create(
@@ -112,9 +111,8 @@ export interface Videos {
   ): RequestPromise<CreatedJob>;
 
   /**
-   * Starts a video job and waits until its file is there. Throws what `create` throws, a JobError when the job does not
-   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
-   * and the job is submitted again.
+   * Starts a video job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
+   * WaitTimeoutError after `timeoutMs`. Resubmits a job whose reference or character is still under review.
    *
    * @example
    * const video = await client.videos.createAndWait(
@@ -130,11 +128,11 @@ export interface Videos {
   >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>>;
 }
 
-/** Transforms, restyles and extensions of an existing video. */
+/** Transforms, restyles, and extends existing videos. */
 export interface VideoEdits {
   /**
-   * Starts an edit. Resolves as soon as the service has accepted it. Throws a PreflightError before the call when the
-   * documented rules refuse the params, and an APIError when the service refuses them.
+   * Starts an edit. Resolves when the service has accepted it. Throws a PreflightError before the request if
+   * the params break a documented rule, and an APIError if the service rejects them.
    */
   create<M extends EditModel | OpenString, P extends VideoEditParams>(
     params: CheckedVideoEditParams<M, P>,
@@ -142,9 +140,8 @@ export interface VideoEdits {
   ): RequestPromise<CreatedJob>;
 
   /**
-   * Starts an edit and waits until its file is there. Throws what `create` throws, a JobError when the job does not
-   * complete, and a WaitTimeoutError after `timeoutMs`. A reference or character that is still under review is waited for,
-   * and the job is submitted again.
+   * Starts an edit and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
+   * WaitTimeoutError after `timeoutMs`. Resubmits a job whose reference or character is still under review.
    *
    * @example
    * const edit = await client.videoEdits.createAndWait({

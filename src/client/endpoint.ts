@@ -11,15 +11,15 @@ import type { UploadSteps } from '../uploading/upload.js';
 import type { JobWaits } from '../waiting/job-waits.js';
 
 /**
- * Tags a path whose values are ids: each is encoded and stays one segment. The path is made when the call begins, so that a
- * wrong id, which could leave its place or is not a string, makes the call reject instead of throwing before it is awaited.
+ * Tags a path whose values are IDs. Each is encoded as one segment. The path is built when the call starts, so that an invalid
+ * ID makes the call reject instead of throw.
  */
 export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
   return () => String.raw({ raw: parts }, ...ids.map(segmentOf));
 }
 
 function segmentOf(id: string): string {
-  // Half of a surrogate pair cannot be encoded.
+  // A lone surrogate can't be encoded.
   if (!isText(id) || id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw badId(id);
   return encodeURIComponent(id);
 }
@@ -35,19 +35,19 @@ function describeSegment(value: unknown): string {
   return value === null ? 'null' : typeof value;
 }
 
-/** The job of an answer: `data.job`, else `data`. */
+/** Returns the job in a response: `data.job`, otherwise `data`. */
 export function decodeJob(body: unknown, context: DecodeContext): Job {
   return decodeAs(['id', 'status'], { value: recordIn(body, 'job'), at: 'data.job' }, context);
 }
 
-/** A character: `data.character`, else `data`. Its `id` stands in for a `character_id` that is missing. */
+/** Returns a character: `data.character`, otherwise `data`. Its `id` replaces a missing `character_id`. */
 export function decodeCharacter(body: unknown, context: DecodeContext): Character {
   const found = recordIn(body, 'character');
   const value = isFields(found) && found.id !== undefined ? { character_id: found.id, ...found } : found;
   return decodeAs(['character_id'], { value, at: 'data.character' }, context);
 }
 
-/** A list that the spec does not show, under the name `noun`, beside what else the answer holds. */
+/** Decodes an undocumented list under the name `noun`, with the response's other fields. */
 export function decodeList<N extends string>(noun: N): (body: unknown) => Fields & Record<N, Fields[]> {
   return (body) => {
     const data = unwrap(body);
@@ -55,21 +55,21 @@ export function decodeList<N extends string>(noun: N): (body: unknown) => Fields
   };
 }
 
-/** An object that the spec does not show, without its envelope; an empty one for an empty body. */
+/** Decodes an undocumented object without its envelope. Returns an empty object for an empty body. */
 export function decodeFields(body: unknown): Fields {
   const data = unwrap(body);
   return isFields(data) ? data : data === undefined || data === null ? {} : { data };
 }
 
-/** What was found in an answer, and the documented place of it. */
+/** A value from a response, and its documented path. */
 export interface Found {
   readonly value: unknown;
   readonly at: string;
 }
 
 /**
- * The record, if it has these texts. Any other field passes as it came: a job that was paid for must not be lost because the
- * service wrote a number as a string. Throws a ResponseError that names the first essential which is missing.
+ * Returns the record if it has these texts. Other fields aren't validated, because a paid job must not be lost if the service
+ * sends a number as a string. Throws a ResponseError that names the first missing field.
  */
 export function decodeAs<T>(essentials: readonly string[], { value, at }: Found, context: DecodeContext): T {
   const missing = isFields(value) ? essentials.find((name) => !isText(value[name])) : '';
@@ -79,22 +79,22 @@ export function decodeAs<T>(essentials: readonly string[], { value, at }: Found,
   throw new ResponseError(`${method} ${url}: the response has no usable "${path}"`, { ...context, path });
 }
 
-/** A call to an endpoint that the SDK has no method for. */
+/** A call to an endpoint that has no method. */
 export interface RawRequest {
   /** The HTTP method. */
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
-  /** Below the base URL, for example `/v1/speech`. Encode ids in it yourself. */
+  /** Path relative to the base URL, for example `/v1/speech`. Encode IDs in it. */
   readonly path: string;
   /**
-   * Added to the query of the path: a plain object of strings, numbers, booleans, and arrays of these. An array repeats its
-   * name, and undefined leaves it out.
+   * Query parameters, added to those of the path: strings, numbers, booleans, and arrays of these. An array repeats its name;
+   * undefined is left out.
    */
   readonly query?: Query | undefined;
   /** Sent as JSON. */
   readonly body?: unknown;
 }
 
-/** A documented endpoint counts against its limit whichever way it is called. */
+/** Documented endpoints, which have their rate limit also in `request`. */
 const LIMIT_OF_PATH: readonly (readonly [RegExp, RateLimitName])[] = [
   [/^POST \/v1\/videos$/, 'videos.create'],
   [/^POST \/v1\/images$/, 'images.create'],
@@ -107,7 +107,7 @@ const LIMIT_OF_PATH: readonly (readonly [RegExp, RateLimitName])[] = [
   [/^DELETE \/v1\/uploads\/[^/]+$/, 'uploads.delete'],
 ];
 
-/** The parts of a request to an endpoint without a method. What is missing or wrong in them is found when it is sent. */
+/** Schema of a {@link RawRequest}. Its parts are validated when it's sent. */
 const RAW_REQUEST = optionsOf({
   method: anything,
   path: anything,
@@ -121,7 +121,7 @@ function isQuery(value: unknown): boolean {
   return Object.values(value).every((one) => one === undefined || [one].flat().every(isScalar));
 }
 
-/** The call as the transport takes it, with the `data` of its answer unwrapped. */
+/** Returns the call for the transport. Its response is unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   const { method, path: given, query, body } = request;
   // Checked with the path, so that the call rejects.
@@ -135,14 +135,14 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   return { name: 'request', method, path, query, body, limit, decode: (answer) => unwrap(answer) as T };
 }
 
-/** What a create needs of the client. */
+/** The client's ports for a create. */
 export interface JobCreator {
   readonly transport: Transport;
   readonly jobWaits: JobWaits;
   readonly uploads: UploadSteps;
 }
 
-/** What differs between the four calls that create jobs. */
+/** The endpoint of a call that creates jobs. */
 interface CreateRoute {
   readonly path: string;
   readonly limit: RateLimitName;
@@ -161,7 +161,7 @@ export function createRequest(call: JobCall, body: unknown): JsonRequest<Created
     const job = decodeJob(answer, context);
     const data = unwrap(answer);
     return {
-      // The job stands in the data, or is the data itself.
+      // The data contains the job, or is the job.
       ...(isFields(data) && isFields(data.job) && data),
       job,
       warnings: warningsIn(answer, job),
@@ -179,7 +179,7 @@ export function filesInBody(uploads: UploadSteps, { name, body }: JsonRequest<un
   return filesIn(uploads, body, name.startsWith('characters.') ? 'character' : undefined);
 }
 
-/** Deletes the uploads of a create that failed. Where a job may use them they stay, and the error lists them. */
+/** Deletes the uploads of a failed create. If a job may use them, they remain, and the error lists them. */
 export async function leaveFiles(files: BodyFiles | undefined, error: unknown, isNeeded: boolean): Promise<void> {
   if (!isNeeded) return files?.remove();
   const ids = files?.ids() ?? [];

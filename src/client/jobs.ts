@@ -23,7 +23,7 @@ import type {
 } from '../transport/transport.js';
 import { decodeJob, path } from './endpoint.js';
 
-/** What `jobs.output` takes beside the job. */
+/** Options of `jobs.output`. */
 export interface OutputOptions extends RequestOptions {
   /** Returns only these bytes of the file. @default all of it */
   readonly range?: OutputRange | undefined;
@@ -40,13 +40,13 @@ export interface OutputOptions extends RequestOptions {
 export class Jobs {
   readonly #transport: Transport;
 
-  /** @internal Made by the client. */
+  /** @internal Created by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * The job as it stands. Throws a NotFoundError for an unknown id, or one of another account.
+   * Returns the current state of a job. Throws a NotFoundError for an unknown ID, or one of another account.
    *
    * @example
    * const { status, errorCode } = await client.jobs.get(job.id);
@@ -55,7 +55,7 @@ export class Jobs {
     return this.#transport.send(readOf(id), options);
   }
 
-  /** @internal For a wait, which makes a read that failed again with all other waits in view. */
+  /** @internal Polls once. The poll scheduler retries. */
   readOnce(id: string, signal: AbortSignal): RequestPromise<Job> {
     return this.#transport.send({ ...readOf(id), options: 'checked' }, { signal, maxRetries: 0 });
   }
@@ -89,7 +89,7 @@ export class Jobs {
     return this.#transport.open({ ...request, headers: () => outputHeaders(undefined), read: outputInfoOf }, options);
   }
 
-  /** @internal For what stores the file: traces it, and tells the hooks when it is done. */
+  /** @internal Traces `work`, which stores the file, and reports when it's done. */
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T> {
     return this.#transport.storing(call, work);
   }
@@ -128,7 +128,7 @@ function readOf(id: string): JsonRequest<Job> {
   };
 }
 
-/** An answer about another job (of a shared cache, say) must not reach the wrong customer. */
+/** A shared cache may return another customer's job. */
 function otherJob({ method, url, attempts }: DecodeContext): ResponseError {
   const message = `${method} ${url}: the response is about another job`;
   return new ResponseError(message, { method, url, attempts, path: 'data.job.id' });
@@ -139,8 +139,8 @@ function outputPath(job: JobRef): RequestPath {
 }
 
 /**
- * The response with a body that resumes after an interruption if the file is still the same. Its Content-Type is that of
- * the first bytes. Throws a DownloadError for a page or JSON.
+ * Returns the response with a body that resumes after an interruption if the file hasn't changed. Detects its Content-Type
+ * from the first bytes. Throws a DownloadError for a page or JSON.
  */
 async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
   const reader = new OutputReader(reading);

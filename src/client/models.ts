@@ -3,29 +3,29 @@ import type { Fields } from '../schemas/envelope.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { decodeFields, decodeList } from './endpoint.js';
 
-/** The service's models, with whatever else it answers. */
+/** The service's models, with the response's other fields. */
 export interface ModelList {
-  /** The records as the service gives them. Names, aliases, prompt limits and media limits. */
+  /** The service's records: names, aliases, prompt limits, and media limits. */
   models: Fields[];
 }
 
-/** The voices usable for speech, with whatever else the service answers. */
+/** The voices for speech, with the response's other fields. */
 export interface VoiceList {
-  /** The records as the service gives them. */
+  /** The service's records. */
   voices: Fields[];
 }
 
-/** What the service offers. */
+/** The service's models. */
 export class Models {
   readonly #transport: Transport;
 
-  /** @internal Made by the client. */
+  /** @internal Created by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Model names, aliases, prompt limits and media limits. Public: needs no key.
+   * Lists model names, aliases, prompt limits, and media limits. Needs no API key.
    *
    * @example
    * const { models } = await client.models.list();
@@ -37,7 +37,7 @@ export class Models {
     );
   }
 
-  /** The service's machine-readable integration data. */
+  /** Returns the service's machine-readable integration data. */
   integrationData(options?: RequestOptions): RequestPromise<Fields> {
     return this.#transport.send(
       {
@@ -51,16 +51,16 @@ export class Models {
   }
 }
 
-/** Voices usable for speech. */
+/** Voices for speech. */
 export class Voices {
   readonly #transport: Transport;
 
-  /** @internal Made by the client. */
+  /** @internal Created by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
-  /** The voices, as the service gives them. */
+  /** Lists the voices. */
   list(options?: RequestOptions): RequestPromise<VoiceList> {
     return this.#transport.send(
       { name: 'voices.list', method: 'GET', path: '/v1/voices', decode: decodeList('voices') },

@@ -12,21 +12,20 @@ import { decodeAs, decodeFields, path } from './endpoint.js';
 
 const UPLOADS = '/v1/uploads';
 
-/** Files held for use as references and source videos. */
+/** Files that are used as references and source videos. */
 export class Uploads {
   readonly #transport: Transport;
   readonly #steps: UploadSteps;
 
-  /** @internal Made by the client. */
+  /** @internal Created by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
     this.#steps = uploadSteps(this, transport);
   }
 
   /**
-   * Uploads a file in all three steps and resolves with its `upload_id`. The file is never held in memory as a whole.
-   * Throws a PreflightError with code `upload_too_large` before any byte is sent, and an UploadError that names the step
-   * that failed. What it leaves behind is deleted.
+   * Uploads a file in all three steps and resolves with its `upload_id`. Streams the file. Throws a PreflightError for a file
+   * that is too large before any byte is sent, and an UploadError that names the failed step.
    *
    * @example
    * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
@@ -38,7 +37,7 @@ export class Uploads {
     return await atCaller(uploadFile(this.#steps, file, options));
   }
 
-  /** Step 1: announces a file. Resolves with the URL that its bytes are sent to, and the headers for it. */
+  /** Step 1: announces a file. Resolves with the URL and the headers for its bytes. */
   create(params: CreateUploadParams, options?: RequestOptions): RequestPromise<CreatedUpload> {
     return this.#transport.send(
       {
@@ -56,8 +55,8 @@ export class Uploads {
   }
 
   /**
-   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers. The API key is sent only to the base URL's
-   * own origin. Resolves with the storage's response, whose body has been read.
+   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers. The API key is sent to the base URL's origin
+   * only. Resolves with the storage's response, whose body has been read.
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     checkOptions('uploads.put', PUT_OPTIONS, options);
@@ -66,7 +65,7 @@ export class Uploads {
     return await atCaller(putSource(this.#steps, { target: upload, source, options }));
   }
 
-  /** Step 3: tells the service that the bytes have arrived. It can be repeated safely. */
+  /** Step 3: completes the upload. Safe to repeat. */
   complete(uploadId: string, options?: RequestOptions): RequestPromise<Upload> {
     return this.#transport.send(
       {
@@ -83,7 +82,7 @@ export class Uploads {
 
   /**
    * Deletes an upload. Throws a ConflictError (`upload_in_use`) while a queued or processing job uses it, and a
-   * NotFoundError for an unknown id. Resolves with what the service answers, which is not documented.
+   * NotFoundError for an unknown ID. Resolves with the service's undocumented response.
    */
   delete(uploadId: string, options?: RequestOptions): RequestPromise<Fields> {
     return this.#transport.send(
@@ -94,7 +93,7 @@ export class Uploads {
         limit: 'uploads.delete',
         statusWhenDone: 404,
         decode: (body) => {
-          // A file that is used again by value is uploaded again.
+          // Uploads the file again if it's passed by value.
           uploadMemory(this.#transport).then((memory) => memory.deleted(uploadId), ignore);
           return decodeFields(body);
         },
@@ -104,7 +103,7 @@ export class Uploads {
   }
 }
 
-/** The steps of `uploads` for those who upload a file on the way to something else. */
+/** Returns the steps of `uploads`, for files in the body of a create. */
 export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps {
   return {
     timeoutMs: transport.timeoutMs,
@@ -124,10 +123,10 @@ async function uploadMemory(transport: Transport): Promise<UploadMemory> {
   return account.shared('uploads', () => new UploadMemory(transport.clock.perRequest !== true));
 }
 
-/** Where step 1's headers may be: the spec says "headers to use" and shows no name. */
+/** Possible names of step 1's headers. The documentation names none. */
 const HEADER_FIELDS = ['headers', 'upload_headers', 'direct_upload_headers', 'required_headers'];
 
-/** Step 1's answer: `data.upload`, `data` or the body itself, whichever carries the id. */
+/** Returns step 1's response: `data.upload`, `data`, or the body. */
 function createdUploadIn(body: unknown): Fields {
   const data = unwrap(body);
   const record = recordIn(body, 'upload');
@@ -138,7 +137,7 @@ function createdUploadIn(body: unknown): Fields {
   return { ...fields, headers: plainHeaders(headers) };
 }
 
-/** Headers as a plain record, also where they are listed as pairs or as name and value. */
+/** Converts headers to a plain object, also from pairs or `{ name, value }` items. */
 function plainHeaders(given: unknown = {}): Record<string, string> {
   const pairs = Array.isArray(given) ? given.map(pairOf) : Object.entries({ ...(given as object) });
   return Object.fromEntries(pairs.map(([name, value]) => [name, String(value)]));
@@ -150,7 +149,7 @@ function pairOf(item: unknown): readonly [string, unknown] {
   return [String(name ?? key), value];
 }
 
-/** Step 3's answer. Its body is not documented: the id that was asked about stands in where the answer names none. */
+/** Returns step 3's undocumented response. The requested ID replaces a missing one. */
 function completedUpload(body: unknown, uploadId: string): Upload {
   const record = recordIn(body, 'upload');
   const fields: Fields = isFields(record) ? record : {};
