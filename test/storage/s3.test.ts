@@ -295,7 +295,7 @@ describe('what the store refuses', () => {
     const fetch = async () => new Response('<p>Sign in</p>', { headers: { 'content-type': 'text/html' } });
     const error = await failure(copy({ fetch }));
     expect(error).toMatchObject({ code: 'not_s3', status: 200 });
-    expect(error.message).toContain('is not an S3 store: it answers HEAD without an ETag. Check endpoint');
+    expect(error.message).toContain('is no S3 store (check endpoint): it answers HEAD without an ETag');
     expect(reads()).toBe(0);
   });
 

@@ -147,7 +147,7 @@ class S3Sender {
     const response = await this.ask('HEAD', {}, signal);
     if (response.ok && response.headers.has('etag')) return response;
     if (response.ok) {
-      const what = 'is not an S3 store: it answers HEAD without an ETag. Check endpoint';
+      const what = 'is no S3 store (check endpoint): it answers HEAD without an ETag';
       throw this.#error('not_s3', what, { status: response.status });
     }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
