@@ -29,63 +29,30 @@ const OPTIONS = option.optionsOf({
 });
 
 /**
- * Keys: the group's own, then the keys that are read or changed. Values: the version, then for each key how long it lives in
- * milliseconds, 0 to delete it, and its value. `read` as version reads. A group with one value is one key, which has the stamp,
- * the end of the value, the length of its name, its name and the value. The version then names it, so that a write can give the
- * key to which the value moves when the group gets a second one.
+ * Keys: the group's version, then the keys to read or change. Arguments: `read`, or the version and for each key its
+ * lifetime in milliseconds (0 to delete it) and its value.
  */
 const SWAP = `
 local time = redis.call('TIME')
-local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
-local state = redis.call('GET', KEYS[1]) or '0 0 0 '
-local stamp, ends, length, rest = string.match(state, '^(%d+) (%d+) (%d+) (.*)$')
-local isOne = stamp ~= nil
-stamp = stamp or state
-local version, only, value = 'v' .. stamp, nil, nil
-if isOne and tonumber(ends) > nowMs then
-  only, value = string.sub(rest, 1, length), string.sub(rest, length + 1)
-  version = version .. ':' .. only
-end
-local function nameOf(at) return string.sub(KEYS[at], #KEYS[1] + 2) end
+local version = redis.call('GET', KEYS[1]) or '0'
 if ARGV[1] == 'read' then
-  local reply = { version, string.format('%.0f', nowMs) }
+  local reply = { 'v' .. version, string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) }
   for at = 2, #KEYS do
-    local found = nil
-    if not isOne then found = redis.call('GET', KEYS[at]) elseif nameOf(at) == only then found = value end
+    local found = redis.call('GET', KEYS[at])
     reply[at + 1] = found and '=' .. found or '-'
   end
   return reply
 end
-if ARGV[1] ~= version then return 0 end
-local last = (#ARGV - 1) / 2 + 1
-local sets, set = 0, nil
-for at = 2, last do
-  if tonumber(ARGV[2 * at - 2]) > 0 then sets, set = sets + 1, at end
-  if nameOf(at) == only then only = nil end
-end
--- The time makes it unlike every version before the group was forgotten.
-stamp = string.format('%.0f', math.max(time[1] * 1000000 + time[2], stamp + 1))
-local longest = 60000
-if only then longest = math.max(longest, ends - nowMs) end
-if isOne and sets + (only and 1 or 0) <= 1 then
-  local text = stamp .. ' 0 0 '
-  if only then text = stamp .. ' ' .. ends .. ' ' .. length .. ' ' .. rest end
-  if set then
-    local ttl, name = tonumber(ARGV[2 * set - 2]), nameOf(set)
-    longest = math.max(longest, ttl)
-    text = stamp .. ' ' .. string.format('%.0f', nowMs + ttl) .. ' ' .. #name .. ' ' .. name .. ARGV[2 * set - 1]
-  end
-  redis.call('SET', KEYS[1], text, 'PX', longest)
-  return 1
-end
-if only then redis.call('SET', KEYS[last + 1], value, 'PX', ends - nowMs) end
-longest = math.max(longest, redis.call('PTTL', KEYS[1]))
-for at = 2, last do
+if ARGV[1] ~= 'v' .. version then return 0 end
+local longest = math.max(60000, redis.call('PTTL', KEYS[1]))
+for at = 2, #KEYS do
   local ttl = tonumber(ARGV[2 * at - 2])
   if ttl > 0 then redis.call('SET', KEYS[at], ARGV[2 * at - 1], 'PX', ttl) else redis.call('DEL', KEYS[at]) end
   longest = math.max(longest, ttl)
 end
-redis.call('SET', KEYS[1], stamp, 'PX', longest)
+-- Based on the time, so that an expired group never repeats a version.
+version = string.format('%.0f', math.max(time[1] * 1000000 + time[2], version + 1))
+redis.call('SET', KEYS[1], version, 'PX', longest)
 return 1`;
 
 /**
@@ -107,7 +74,7 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
   const ask = (keys: string[], values: string[]) =>
     swap(keys, values).catch((error: unknown) => {
       failed(error);
-      throw redisRefusal(error, prefix) ?? error;
+      throw redisMisconfiguration(error, prefix) ?? error;
     });
   const keysOf = (group: string, keys: readonly string[]) => {
     // One hash tag: a cluster keeps the keys of a group together.
@@ -129,9 +96,7 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
       const values = Object.values(changes).flatMap((change) =>
         change === null ? ['0', ''] : [String(Math.max(1, Math.ceil(change.ttlMs))), change.value],
       );
-      const [, only] = /^v\d+:(.*)$/s.exec(version) ?? [];
-      const keys = only === undefined ? Object.keys(changes) : [...Object.keys(changes), only];
-      return Number(await ask(keysOf(group, keys), [version, ...values])) === 1;
+      return Number(await ask(keysOf(group, Object.keys(changes)), [version, ...values])) === 1;
     },
     ...(isPubSubClient(redis) ? notifications(redis, { prefix, failed }) : { close: async () => {} }),
   });
@@ -155,20 +120,20 @@ function notifications(
     publish: async (topic: string, message: string) => {
       await client.publish(`${prefix}${topic}`, message).catch((error: unknown) => {
         failed(error);
-        throw redisRefusal(error, prefix) ?? error;
+        throw redisMisconfiguration(error, prefix) ?? error;
       });
     },
     subscribe(topic: string, listener: (message: string) => void): () => void {
       const channel = `${prefix}${topic}`;
       const own = listeners.get(channel) ?? new Set();
       listeners.set(channel, own);
-      // A function of its own, so that the same listener may be given twice.
-      const heard = (message: string) => listener(message);
-      own.add(heard);
+      // Wrapped, so that a listener that subscribes twice is called twice.
+      const wrapped = (message: string) => listener(message);
+      own.add(wrapped);
       subscriber ??= openSubscriber(client, { wanted: listeners, received, failed });
       subscriber.subscribe(channel);
       return () => {
-        if (!own.delete(heard) || own.size > 0 || listeners.get(channel) !== own) return;
+        if (!own.delete(wrapped) || own.size > 0 || listeners.get(channel) !== own) return;
         listeners.delete(channel);
         if (listeners.size === 0) void close();
         else subscriber?.unsubscribe(channel);
@@ -178,43 +143,43 @@ function notifications(
   };
 }
 
-/** What Redis refuses for good: the code of it, how Redis or the client says it, and what to do. */
-const REFUSALS: readonly { readonly code: string; readonly said: RegExp; fix(prefix: string): string }[] = [
+/** Errors that retrying can't fix: the code, the pattern of the message, and what to do. */
+const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; fix(prefix: string): string }[] = [
   {
     code: 'NOPERM',
-    // A command that is denied inside a script has no code of its own.
-    said: /\bNOPERM\b|user executing the script can't |ACL failure in script/,
+    // Inside a script, a denied command has no code of its own.
+    message: /\bNOPERM\b|user executing the script can't |ACL failure in script/,
     fix: (prefix) =>
       `Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels ${prefix}*.`,
   },
   {
     code: 'WRONGPASS',
-    said: /\bWRONGPASS\b/,
-    fix: () => 'Correct the user name and the password of the Redis client.',
+    message: /\bWRONGPASS\b/,
+    fix: () => 'Correct the user name and password of the Redis client.',
   },
-  { code: 'NOAUTH', said: /\bNOAUTH\b/, fix: () => 'Pass the password to the Redis client.' },
-  { code: 'CROSSSLOT', said: /\bCROSSSLOT\b/, fix: () => 'Choose a prefix without braces.' },
+  { code: 'NOAUTH', message: /\bNOAUTH\b/, fix: () => 'Pass the password to the Redis client.' },
+  { code: 'CROSSSLOT', message: /\bCROSSSLOT\b/, fix: () => 'Choose a prefix without braces.' },
 ];
 
-/** What node-redis says of a client on which nobody has called `connect`, or that was closed. Away, it reconnects by itself. */
+/** The message of node-redis if its client was never connected, or was closed. After a lost connection, it reconnects. */
 const NOT_CONNECTED = /^The client is closed$/;
 
-/** The error for what can never work; undefined for an outage. Upstash puts words before the code. */
-function redisRefusal(error: unknown, prefix: string): GenError | undefined {
+/** Returns the error for a wrong setup, or undefined for an outage. Upstash adds text before the code. */
+function redisMisconfiguration(error: unknown, prefix: string): GenError | undefined {
   const message = error instanceof Error ? error.message : String(error);
   if (NOT_CONNECTED.test(message)) {
     return setupError('The client of redisStore is not connected: await its connect() before the first call.', error);
   }
-  // After a failover, the server that a client still reaches is a replica until it connects anew.
+  // After a failover, a client may be connected to a replica until it reconnects.
   if (/\bREADONLY\b/.test(message)) {
     const fix = 'a replica is read-only, so connect the Redis client to the primary';
     return new ConnectionError(`Redis rejected gen-client (READONLY): ${fix}`, { cause: error });
   }
-  const refusal = REFUSALS.find(({ said }) => said.test(message));
-  return refusal && setupError(`Redis rejected gen-client (${refusal.code}). ${refusal.fix(prefix)}`, error);
+  const known = SETUP_ERRORS.find((it) => it.message.test(message));
+  return known && setupError(`Redis rejected gen-client (${known.code}). ${known.fix(prefix)}`, error);
 }
 
-// The Redis clients that people use, as one: their scripts and subscriptions. None is imported.
+// The common interface of the Redis clients: scripts and subscriptions. None is imported.
 
 /** The methods of an `ioredis` client that the store uses. */
 export interface IoRedisClient {
@@ -244,9 +209,8 @@ export interface UpstashRedisClient {
 export type RedisClient = IoRedisClient | NodeRedisClient | UpstashRedisClient;
 
 /**
- * Makes a Lua script, which Redis runs as one step, of `source`. It is on its way to Redis when the call returns, so that
- * nothing asked of the client later (the end of the connection, say) passes it. Throws a {@link GenError} for a client of no
- * known shape.
+ * Returns a function that runs the Lua script, which Redis executes atomically. It's sent before the function returns, so that
+ * a later `quit` can't overtake it. Throws a GenError for an unknown client.
  */
 function redisScript(client: RedisClient, source: string): (keys: string[], args: string[]) => Promise<unknown> {
   if (isNodeRedis(client)) return async (keys, args) => client.eval(source, { keys, arguments: args });
@@ -255,7 +219,7 @@ function redisScript(client: RedisClient, source: string): (keys: string[], args
   throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis or redis (node-redis)', client));
 }
 
-// By their methods and not by `in`: some clients are proxies that make a method when it is asked for.
+// By reading the methods, because some clients are proxies that create a method on access.
 const isNodeRedis = (client: RedisClient): client is NodeRedisClient => clientHas(client, 'evalSha');
 const isIoRedis = (client: RedisClient): client is IoRedisClient => clientHas(client, 'eval', 'defineCommand');
 const isUpstash = (client: RedisClient): client is UpstashRedisClient => clientHas(client, 'eval', 'evalsha');
@@ -268,27 +232,27 @@ function clientHas(client: unknown, ...names: readonly string[]): boolean {
   );
 }
 
-/** A client that publishes, and from which a connection of its own can be made for subscribing. */
+/** A client that can publish, and that can open a second connection for subscriptions. */
 interface PubSubClient {
   publish(channel: string, message: string): Promise<unknown>;
   duplicate(): unknown;
 }
 
-/** Whether the client can publish and subscribe: those over HTTP cannot. */
+/** If true, the client can publish and subscribe. Clients over HTTP can't. */
 function isPubSubClient(client: unknown): client is PubSubClient {
   return clientHas(client, 'publish', 'duplicate');
 }
 
-/** What is used of a connection of both clients. */
+/** The methods of a connection that both clients have. */
 interface PubSubConnection {
   /** Of ioredis. */
   readonly status?: string;
   on(event: string, listener: (...values: never[]) => void): unknown;
   connect(): Promise<unknown>;
-  /** node-redis alone takes a listener. */
+  /** Only node-redis accepts a listener. */
   subscribe(channel: string, listener?: (message: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
-  /** Of node-redis, where it is version 5 or later. */
+  /** Of node-redis 5 and later. */
   destroy?(): unknown;
   disconnect(): unknown;
 }
@@ -300,8 +264,8 @@ interface SubscriberOptions {
 }
 
 /**
- * Opens one more connection: one that subscribes can do nothing else. Whenever it is ready, also after a break, it subscribes
- * to all channels that are wanted. Nothing here throws.
+ * Opens a second connection, because one that subscribes can't do anything else. Subscribes to all wanted channels whenever
+ * the connection is ready, also after a reconnect. Never throws.
  */
 function openSubscriber(client: PubSubClient, { wanted, received, failed }: SubscriberOptions) {
   const connection = client.duplicate() as PubSubConnection;
@@ -310,16 +274,16 @@ function openSubscriber(client: PubSubClient, { wanted, received, failed }: Subs
   const report = (error: unknown) => {
     if (state !== 'closed') failed(error);
   };
-  // One function for all: node-redis calls each that it was given, and keeps them over a break.
-  const heard = isIoRedis ? undefined : (message: string, channel: string) => received(channel, message);
+  // One function for all channels: node-redis calls every listener that it was passed, also after a reconnect.
+  const listener = isIoRedis ? undefined : (message: string, channel: string) => received(channel, message);
   const subscribe = (channel: string) => {
     if (state !== 'ready') return;
-    (heard ? connection.subscribe(channel, heard) : connection.subscribe(channel)).catch(report);
+    (listener ? connection.subscribe(channel, listener) : connection.subscribe(channel)).catch(report);
   };
-  const end = async () => (heard && connection.destroy ? connection.destroy() : connection.disconnect());
+  const end = async () => (listener && connection.destroy ? connection.destroy() : connection.disconnect());
   const close = () => {
     state = 'closed';
-    // Where it was not connected, there is nothing to end.
+    // Fails if it was never connected.
     end().catch(() => {});
   };
   const ready = () => {
@@ -330,8 +294,8 @@ function openSubscriber(client: PubSubClient, { wanted, received, failed }: Subs
   connection.on('error', report);
   connection.on('ready', ready);
   if (isIoRedis) connection.on('message', received);
-  // ioredis connects by itself, unless it is lazy.
-  if (heard || connection.status === 'wait') connection.connect().then(ready, report);
+  // ioredis connects automatically, unless it's lazy.
+  if (listener || connection.status === 'wait') connection.connect().then(ready, report);
   return {
     subscribe,
     unsubscribe(channel: string) {
