@@ -63,11 +63,11 @@ export interface WaitStep {
   readonly leftMs: number | null;
   readonly next: CreateStep | ReadStep | StoreStep;
   /** What follows when the time limit has passed meanwhile; null where the limit does not matter. */
-  readonly late: LastStep | null;
+  readonly onTimeout: LastStep | null;
 }
 
-/** Ends the run. `again` is where it goes on when an operator has it tried again; null where there is nothing left to do. */
-export type LastStep = { readonly again: CreateStep | ReadStep | null } & (
+/** Ends the run. `resumeStep` is where it goes on when an operator has it tried again; null where there is nothing left to do. */
+export type LastStep = { readonly resumeStep: CreateStep | ReadStep | null } & (
   | {
       /** With a final job, completed or not. */
       readonly type: 'end';
@@ -142,7 +142,7 @@ export interface JobRunState {
   /** Milliseconds since the service's first answer; null before it. */
   readonly elapsedMs: number | null;
   /** Calls in a row that got no usable answer. */
-  readonly misses: number;
+  readonly failedCalls: number;
   /** Polls in a row that a page answered. */
   readonly pages: number;
   /** Milliseconds of the run at which the job was first completed without a file; null if it was not. */
@@ -176,7 +176,7 @@ export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
     recovered: {},
     model: null,
     elapsedMs: null,
-    misses: 0,
+    failedCalls: 0,
     pages: 0,
     filelessMs: null,
     wakes: 0,
@@ -191,16 +191,16 @@ export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
  */
 export function resumeRun(run: JobRunState): JobRunState {
   const { step, rules, key, shortKey, tries, failed, failedJobs, refusedKeys, refusal } = run;
-  if ((step.type !== 'end' && step.type !== 'fail') || step.again === null) return run;
+  if ((step.type !== 'end' && step.type !== 'fail') || step.resumeStep === null) return run;
   const known = { tries, failedJobs, refusedKeys, refusal, ...(failed && { failed }) };
-  return { ...startRun({ key, shortKey, rules }), ...known, step: step.again };
+  return { ...startRun({ key, shortKey, rules }), ...known, step: step.resumeStep };
 }
 
 /** A refused fallback must not hide why the job before it failed: the run ends with that job. */
 export function withoutHiding(run: JobRunState): JobRunState {
   const { step, failed } = run;
   if (step.type !== 'fail' || step.reason !== 'refused' || failed === undefined) return run;
-  return { ...run, step: { type: 'end', ...failed, again: step.again, refusal: step.error } };
+  return { ...run, step: { type: 'end', ...failed, resumeStep: step.resumeStep, refusal: step.error } };
 }
 
 export const LONGEST_KEY = 255;

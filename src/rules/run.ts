@@ -47,16 +47,16 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   switch (step.type) {
     case 'create':
       if (event.type === 'job') return accepted(run, step, event);
-      return event.type === 'failed' ? withoutHiding(notCreated(run, step, event.failure)) : run;
+      return event.type === 'failed' ? withoutHiding(afterCreateFailed(run, step, event.failure)) : run;
     case 'read':
-      if (event.type === 'job') return event.job.id === step.jobId ? followed(run, event) : readAgain(run, step.jobId);
-      return event.type === 'failed' ? notRead(run, step, event.failure) : run;
+      if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : readAgain(run, step.jobId);
+      return event.type === 'failed' ? afterPollFailed(run, step, event.failure) : run;
     case 'wait':
       // A driver may wait for the job itself; then what it saw is the job.
-      if (event.type === 'job') return event.job.id === step.jobId ? followed(run, event) : run;
+      if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : run;
       return event.type === 'waited' ? waited(run, event) : run;
     case 'store':
-      if (event.type === 'stored') return { ...run, step: { type: 'end', job: step.job, error: null, again: null } };
+      if (event.type === 'stored') return withStep(run, { type: 'end', job: step.job, error: null, resumeStep: null });
       return event.type === 'failed' ? notStored(run, step, event.failure) : run;
     default:
       return run;
@@ -65,49 +65,39 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
 
 function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
   const made: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
-  return followed(
-    {
-      ...run,
-      tries: [...run.tries, made],
-      refusedKeys: 0,
-      refusal: null,
-      misses: 0,
-      isAnnounced: false,
-      filelessMs: null,
-    },
-    event,
-  );
+  const fresh = { refusedKeys: 0, refusal: null, failedCalls: 0, isAnnounced: false, filelessMs: null };
+  return afterJob({ ...run, ...fresh, tries: [...run.tries, made] }, event);
 }
 
-function followed(before: JobRunState, event: JobRunEvent): JobRunState {
+function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
   const filelessMs = job.status === 'completed' ? (before.filelessMs ?? before.elapsedMs) : null;
-  const run = { ...before, tries: withJob(before.tries, job), misses: 0, pages: 0, filelessMs };
+  const run = { ...before, tries: withJob(before.tries, job), failedCalls: 0, pages: 0, filelessMs };
   if (!isSettled(job)) {
     const step: ReadStep = { type: 'read', jobId: job.id };
     if (filelessMs !== null && Number(run.elapsedMs) - filelessMs >= MAX_WITHOUT_FILE_MS) {
-      return { ...run, step: { type: 'fail', reason: 'lost', error: errorJson(missingFileError(job)), again: step } };
+      return withStep(run, { type: 'fail', reason: 'lost', error: errorJson(missingFileError(job)), resumeStep: step });
     }
     return { ...readAgain(run, job.id), isAnnounced: false };
   }
   if (job.status !== 'completed') return afterFailure({ ...run, failedJobs: run.failedJobs + 1 }, event);
-  return { ...run, step: run.rules.stores ? { type: 'store', job } : { type: 'end', job, error: null, again: null } };
+  return withStep(run, run.rules.stores ? { type: 'store', job } : { type: 'end', job, error: null, resumeStep: null });
 }
 
 /** A job has ended without a file, and that is certain: the only place from which another one is created. */
 function afterFailure(before: JobRunState, { job, error }: JobRunEvent): JobRunState {
   const run: JobRunState = { ...before, failed: { job, error: error ?? null } };
-  const end: LastStep = { type: 'end', job, error: error ?? null, again: createStep({ ...run, model: null }) };
+  const end: LastStep = { type: 'end', job, error: error ?? null, resumeStep: createStep({ ...run, model: null }) };
   const seconds = Number(job.errorData?.retry_after);
   const askedMs = seconds > 0 ? seconds * 1000 : null;
   if (job.status === 'failed' && job.errorCode === 'reference_asset_pending') {
-    return resubmit(run, { waitMs: askedMs ?? UNSAID_REVIEW_MS, late: end });
+    return resubmit(run, { waitMs: askedMs ?? UNSAID_REVIEW_MS, onTimeout: end });
   }
   const recovery = job.status === 'failed' ? recover(run, job) : undefined;
   if (recovery === undefined) return { ...run, step: end };
   const isUnavailable = job.errorCode === 'generation_unavailable' && recovery.model === run.model;
   const ms = askedMs ?? (isUnavailable ? UNSAID_REVIEW_MS : 0);
-  return pauseBefore(recovery, { ms, next: createStep(recovery), late: end });
+  return pauseBefore(recovery, { ms, next: createStep(recovery), onTimeout: end });
 }
 
 /** The run with one more recovery used, or undefined where its rules allow none. */
@@ -124,27 +114,28 @@ function recover(run: JobRunState, { errorCode }: Job): JobRunState | undefined 
 }
 
 /** A create did not lead to a job, or it is not known whether it did. */
-function notCreated(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
+function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
-  const late: LastStep = { type: 'fail', reason, error, again: step };
+  const onTimeout: LastStep = { type: 'fail', reason, error, resumeStep: step };
   if (reason === 'review') return refusedForReview(run, step, failure);
   if (reason === 'refused') {
     // An earlier answer under this key may have been lost. The service has not looked at the key, so it stays the same.
-    if (failure.keyIsUnused) return { ...run, step: late };
+    if (failure.keyIsUnused) return { ...run, step: onTimeout };
     return refusedForGood(run, step, failure);
   }
   if (reason === 'throttled' && run.refusal !== null && step.isSecondKey && !run.rules.persistent) {
     // Nothing may be waited for between the two keys, so the next round begins with the own key again. A persistent run may
     // have sent the second key before, with an answer that was lost or never recorded: it settles that key first.
-    return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, late: { ...late, again: createStep(run) } });
+    const withNewKey = { ...onTimeout, resumeStep: createStep(run) };
+    return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, onTimeout: withNewKey });
   }
   // Another attempt may succeed without a connection, slot, or budget now, or after another process has let go of the create.
   const mayPass = error.name === 'ConnectionError' || PASSING.includes(error.recovery ?? '');
   const isFinal = reason === 'unsent' && !mayPass;
-  if (!run.rules.persistent || isFinal) return { ...run, step: late };
-  if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next: step, late });
-  const missed = { ...run, misses: run.misses + 1 };
-  return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, late });
+  if (!run.rules.persistent || isFinal) return { ...run, step: onTimeout };
+  if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next: step, onTimeout });
+  const missed = { ...run, failedCalls: run.failedCalls + 1 };
+  return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, onTimeout });
 }
 
 /**
@@ -158,7 +149,7 @@ function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure
     : { ...run, refusal: refusalOf(failure) };
   if (!step.isSecondKey && isRepeated(run, failure))
     return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
-  return { ...refused, step: { type: 'fail', reason: kind, error, again: createStep(refused) } };
+  return { ...refused, step: { type: 'fail', reason: kind, error, resumeStep: createStep(refused) } };
 }
 
 /**
@@ -168,14 +159,14 @@ function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure
  */
 function refusedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, retryAfterMs, error } = failure;
-  const late: LastStep = { type: 'fail', reason: kind, error, again: createStep(run) };
+  const onTimeout: LastStep = { type: 'fail', reason: kind, error, resumeStep: createStep(run) };
   const waitMs = retryAfterMs ?? UNSAID_REVIEW_MS;
-  if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, late });
-  const refused: JobRunState = { ...run, refusal: refusalOf(failure), misses: 0 };
+  if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, onTimeout });
+  const refused: JobRunState = { ...run, refusal: refusalOf(failure), failedCalls: 0 };
   if (isRepeated(run, failure) && run.rules.resubmitPending) {
     return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
   }
-  return resubmit(refused, { waitMs, late });
+  return resubmit(refused, { waitMs, onTimeout });
 }
 
 function refusalOf({ kind, retryAfterMs, error }: CallFailure): NonNullable<JobRunState['refusal']> {
@@ -191,33 +182,34 @@ function isRepeated({ refusal }: JobRunState, failure: CallFailure): boolean {
 /** Sends what waits for a review again when its time has come, as often as the rules allow. */
 function resubmit(
   run: JobRunState,
-  { waitMs, late }: { readonly waitMs: number; readonly late: LastStep },
+  { waitMs, onTimeout }: { readonly waitMs: number; readonly onTimeout: LastStep },
 ): JobRunState {
-  if (!run.rules.resubmitPending || run.resubmissions >= RESUBMISSIONS) return { ...run, step: late };
+  if (!run.rules.resubmitPending || run.resubmissions >= RESUBMISSIONS) return { ...run, step: onTimeout };
   const next = { ...run, resubmissions: run.resubmissions + 1 };
-  return pauseBefore(next, { ms: Math.max(waitMs, SHORTEST_WAIT_MS), next: createStep(next), late });
+  return pauseBefore(next, { ms: Math.max(waitMs, SHORTEST_WAIT_MS), next: createStep(next), onTimeout });
 }
 
-function notRead(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
+function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
   const pages = failure.isStrayPage ? run.pages + 1 : 0;
   if (reason === 'refused' || reason === 'unsent' || pages >= MAX_PAGES) {
-    return { ...run, step: { type: 'fail', reason, error, again: step } };
+    return { ...run, step: { type: 'fail', reason, error, resumeStep: step } };
   }
   if (reason === 'throttled') return readAgain(run, step.jobId, slotMs(failure));
   // A longer pause would leave the run blind for a job that is paid.
-  return readAgain({ ...run, pages, misses: run.misses + 1 }, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
+  const failed = { ...run, pages, failedCalls: run.failedCalls + 1 };
+  return readAgain(failed, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
 }
 
 function notStored(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {
-  const again: ReadStep = { type: 'read', jobId: step.job.id };
-  if (reason !== 'lost' || run.misses >= STORE_RETRIES) {
-    return { ...run, step: { type: 'fail', reason, error, again } };
+  const resumeStep: ReadStep = { type: 'read', jobId: step.job.id };
+  if (reason !== 'lost' || run.failedCalls >= STORE_RETRIES) {
+    return { ...run, step: { type: 'fail', reason, error, resumeStep } };
   }
-  const missed = { ...run, misses: run.misses + 1 };
+  const missed = { ...run, failedCalls: run.failedCalls + 1 };
   // The job is paid, so the time limit does not count any more.
   const ms = retryMs(missed);
-  return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, late: null } };
+  return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
 }
 
 function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRunState {
@@ -226,7 +218,7 @@ function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRu
   if (step.jobId !== null) return { ...run, isAnnounced: run.isAnnounced || woken, step: step.next };
   // Nobody can announce the end of a review, so a wake is a mistake and the wait goes on.
   if (woken && run.wakes <= FREE_WAKES) return { ...run, step: { ...step, leftMs: leftMs(run) } };
-  return { ...run, step: step.late !== null && leftMs(run) === 0 ? step.late : step.next };
+  return { ...run, step: step.onTimeout !== null && leftMs(run) === 0 ? step.onTimeout : step.next };
 }
 
 /** Waits until the job is read again; not beyond the time limit, when it is read for the last time. */
@@ -235,27 +227,31 @@ function readAgain(run: JobRunState, jobId: string, leastMs = 0): JobRunState {
   const next: ReadStep = { type: 'read', jobId };
   if (left === 0) return { ...run, step: timeout(run, next) };
   // What a webhook has announced is not left until the next read is due by itself.
-  const isMissed = run.isAnnounced && run.misses > 0;
+  const isMissed = run.isAnnounced && run.failedCalls > 0;
   const ms = Math.max(isMissed ? Math.min(retryMs(run), readMs(run)) : readMs(run), leastMs);
   const within = Math.max(1, Math.ceil(left === null ? ms : Math.min(ms, left)));
-  return { ...run, step: { type: 'wait', jobId, ms: within, leftMs: left, next, late: null } };
+  return { ...run, step: { type: 'wait', jobId, ms: within, leftMs: left, next, onTimeout: null } };
 }
 
-/** Waits before `next`; ends with `late` at once where the time limit does not allow it. */
+/** Waits before `next`; ends with `onTimeout` at once where the time limit does not allow it. */
 function pauseBefore(
   run: JobRunState,
-  { ms, next, late }: { readonly ms: number; readonly next: CreateStep | StoreStep; readonly late: LastStep },
+  { ms, next, onTimeout }: { readonly ms: number; readonly next: CreateStep | StoreStep; readonly onTimeout: LastStep },
 ): JobRunState {
   const left = leftMs(run);
-  if (left !== null && ms >= left) return { ...run, step: late };
+  if (left !== null && ms >= left) return { ...run, step: onTimeout };
   if (ms === 0) return { ...run, step: next };
-  return { ...run, step: { type: 'wait', jobId: null, ms: Math.ceil(ms), leftMs: left, next, late } };
+  return { ...run, step: { type: 'wait', jobId: null, ms: Math.ceil(ms), leftMs: left, next, onTimeout } };
 }
 
-function timeout({ rules }: JobRunState, again: ReadStep): LastStep {
-  const { jobId } = again;
+function withStep(run: JobRunState, step: JobRunState['step']): JobRunState {
+  return { ...run, step };
+}
+
+function timeout({ rules }: JobRunState, resumeStep: ReadStep): LastStep {
+  const { jobId } = resumeStep;
   const message = `Job ${jobId} did not end within ${rules.timeoutMs} ms (timeoutMs). It continues: wait again, or raise timeoutMs.`;
-  return { type: 'fail', reason: 'timeout', error: { name: 'WaitTimeoutError', message, jobId }, again };
+  return { type: 'fail', reason: 'timeout', error: { name: 'WaitTimeoutError', message, jobId }, resumeStep };
 }
 
 function createStep(run: JobRunState, secondKey?: number): CreateStep {
@@ -273,7 +269,7 @@ function readMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
 /** Milliseconds until a call that got no answer is sent again; doubles with each. */
 function retryMs(run: JobRunState): number {
   const { retryMs: longest } = run.rules;
-  return longest === null ? readMs(run) : Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.misses - 1, 20));
+  return longest === null ? readMs(run) : Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
 }
 
 /** Milliseconds until the rate limit has a free slot. */

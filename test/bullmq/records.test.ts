@@ -22,7 +22,10 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
     ['at an unknown step', { call, run: { version: 1, step: { type: 'review' } } }],
     [
       'that waits for an unknown step',
-      { call, run: { version: 1, step: { type: 'wait', jobId: null, ms: 1, late: null, next: { type: 'review' } } } },
+      {
+        call,
+        run: { version: 1, step: { type: 'wait', jobId: null, ms: 1, onTimeout: null, next: { type: 'review' } } },
+      },
     ],
   ])('%s is left for another worker without a request, and is reported', async (_, newer) => {
     const { sandbox, queue, work, asleep, failures } = open();

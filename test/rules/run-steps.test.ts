@@ -45,7 +45,7 @@ const stepOf = (state: JobRunState, ...events: readonly RunEvent[]) => proceed(s
 
 const create = { type: 'create', key: 'k', model: null, isSecondKey: false };
 const read = { type: 'read', jobId: ID };
-const waitsForJob = { type: 'wait', jobId: ID, next: read, late: null };
+const waitsForJob = { type: 'wait', jobId: ID, next: read, onTimeout: null };
 
 describe('the next step of a run', () => {
   const waiting = () => proceed(start(), job('processing'));
@@ -61,7 +61,7 @@ describe('the next step of a run', () => {
 
   it.each<[string, string, RunEvent, object]>([
     ['create', 'a job that runs', job('processing'), waitsForJob],
-    ['create', 'a job that is done', job('completed'), { type: 'end', error: null, again: null }],
+    ['create', 'a job that is done', job('completed'), { type: 'end', error: null, resumeStep: null }],
     ['create', 'no answer', failed('lost'), { type: 'wait', jobId: null, ms: 10_000, next: create }],
     ['read', 'its job', job('completed'), { type: 'end', job: { id: ID } }],
     ['read', 'another job', job('completed', { id: 'job_2' }), waitsForJob],
@@ -69,9 +69,9 @@ describe('the next step of a run', () => {
     ['wait', 'its job', job('completed'), { type: 'end', job: { id: ID } }],
     ['wait', 'the end of its time', passed, read],
     ['wait', 'a webhook', woken, read],
-    ['store', 'the stored file', stored, { type: 'end', job: { id: ID }, error: null, again: null }],
-    ['store', 'a store that is away', failed('lost'), { type: 'wait', jobId: null, leftMs: null, late: null }],
-    ['store', 'a store that refuses', failed('refused'), { type: 'fail', reason: 'refused', again: read }],
+    ['store', 'the stored file', stored, { type: 'end', job: { id: ID }, error: null, resumeStep: null }],
+    ['store', 'a store that is away', failed('lost'), { type: 'wait', jobId: null, leftMs: null, onTimeout: null }],
+    ['store', 'a store that refuses', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
   ])('%s, after %s', (state, _, event, step) => {
     expect(stepOf((states[state] as () => JobRunState)(), event)).toMatchObject(step);
   });
@@ -92,7 +92,7 @@ describe('the next step of a run', () => {
 describe('a create that failed', () => {
   it.each<[string, Partial<RunRules>, RunEvent, object]>([
     ['without a connection', {}, failed('unsent', null, 'ConnectionError'), { type: 'wait', next: create }],
-    ['as a wrong call', {}, failed('unsent'), { type: 'fail', reason: 'unsent', again: create }],
+    ['as a wrong call', {}, failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: create }],
     [
       'without a connection, in a run that leaves repeating to its calls',
       { persistent: false },
@@ -104,11 +104,11 @@ describe('a create that failed', () => {
     ['at a limit that says when', {}, failed('throttled', 40_000), { type: 'wait', ms: 40_000 }],
     ['without an answer, and is asked to wait', {}, failed('lost', 5_000), { type: 'wait', ms: 5_000 }],
     ['without an answer, and is asked to hurry', {}, failed('lost', 100), { type: 'wait', ms: 1_000 }],
-    ['as refused', {}, failed('refused'), { type: 'fail', again: { key: 'k', isSecondKey: false } }],
-    ['before its key was seen', {}, failed('refused', null, 'GenError', true), { type: 'fail', again: create }],
+    ['as refused', {}, failed('refused'), { type: 'fail', resumeStep: { key: 'k', isSecondKey: false } }],
+    ['before its key was seen', {}, failed('refused', null, 'GenError', true), { type: 'fail', resumeStep: create }],
     ['for a review', {}, failed('review'), { type: 'wait', ms: 15_000, jobId: null, next: create }],
     ['for a review that is short', {}, failed('review', 10), { type: 'wait', ms: 1_000 }],
-    ['for a review, where none is waited for', { resubmitPending: false }, failed('review'), { again: create }],
+    ['for a review, where none is waited for', { resubmitPending: false }, failed('review'), { resumeStep: create }],
   ])('%s', (_, rules, event, step) => {
     expect(stepOf(start(rules), event)).toMatchObject(step);
   });
@@ -123,7 +123,7 @@ describe('a create that failed', () => {
   it('for a review and then for good was not refused twice for one thing, so no other key goes out', () => {
     // With a second key it could be paid twice: whoever begins the order anew finds nothing under its own key, and makes a job.
     const run = proceed(start(), failed('review'), passed, failed('refused'));
-    expect(run.step).toMatchObject({ type: 'fail', reason: 'refused', again: create });
+    expect(run.step).toMatchObject({ type: 'fail', reason: 'refused', resumeStep: create });
     const again = proceed(resumeRun(run), failed('review'));
     expect(again.step).toMatchObject({ type: 'wait', next: create });
     expect(stepOf(again, passed, failed('review'))).toEqual({ ...create, key: 'k:w1', isSecondKey: true });
@@ -157,8 +157,8 @@ describe('a read', () => {
     ['finds it full for a moment', failed('throttled', 1), { ...waitsForJob, ms: 10_000 }],
     ['gets no answer', failed('lost'), { ...waitsForJob, ms: 10_000 }],
     ['gets no answer and is asked to wait', failed('lost', 20_000), { ...waitsForJob, ms: 20_000 }],
-    ['is refused', failed('refused'), { type: 'fail', reason: 'refused', again: read }],
-    ['cannot be sent', failed('unsent'), { type: 'fail', reason: 'unsent', again: read }],
+    ['is refused', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
+    ['cannot be sent', failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: read }],
   ])('that %s', (_, event, step) => {
     expect(stepOf(reading(), event)).toMatchObject(step);
   });
@@ -193,7 +193,7 @@ describe('a failed job', () => {
     ['what may be tried again', endedFor('generation_failed'), { type: 'create', key: 'k:r2', model: null }],
     ['what may be tried again later', endedFor('generation_failed', 5), { type: 'wait', ms: 5_000 }],
     ['a model that has a substitute', endedFor('generation_unavailable'), { type: 'create', key: 'k:r2', model: 'm' }],
-    ['what no rule is for', endedFor('generation_timeout'), { type: 'end', again: { key: 'k:r2' } }],
+    ['what no rule is for', endedFor('generation_timeout'), { type: 'end', resumeStep: { key: 'k:r2' } }],
   ])('because of %s', (_, step, expected) => {
     expect(step).toMatchObject(expected);
   });

@@ -94,8 +94,8 @@ export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobDat
 function isKnownStep(step: RunStep | null | undefined): boolean {
   if (!step) return true;
   if (!STEPS.includes(step.type)) return false;
-  if (step.type === 'wait') return isKnownStep(step.next) && isKnownStep(step.late);
-  return (step.type !== 'end' && step.type !== 'fail') || isKnownStep(step.again);
+  if (step.type === 'wait') return isKnownStep(step.next) && isKnownStep(step.onTimeout);
+  return (step.type !== 'end' && step.type !== 'fail') || isKnownStep(step.resumeStep);
 }
 
 /** The state of a call, from its record and the worker's rules. An operator has restarted a call whose record has a failure. */
@@ -122,5 +122,5 @@ export function recordOf(data: GenJobData, { rules: _rules, ...run }: JobRunStat
 function liveJobOf({ step }: Pick<JobRunState, 'step'>): string | undefined {
   if (step.type === 'wait' || step.type === 'read') return step.jobId ?? undefined;
   if (step.type === 'end') return step.job.id;
-  return step.type === 'fail' && step.again?.type === 'read' ? step.again.jobId : undefined;
+  return step.type === 'fail' && step.resumeStep?.type === 'read' ? step.resumeStep.jobId : undefined;
 }
