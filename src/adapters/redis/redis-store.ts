@@ -155,7 +155,7 @@ const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; 
   {
     code: 'WRONGPASS',
     message: /\bWRONGPASS\b/,
-    fix: () => 'Correct the user name and password of the Redis client.',
+    fix: () => 'Correct the user name and the password of the Redis client.',
   },
   { code: 'NOAUTH', message: /\bNOAUTH\b/, fix: () => 'Pass the password to the Redis client.' },
   { code: 'CROSSSLOT', message: /\bCROSSSLOT\b/, fix: () => 'Choose a prefix without braces.' },
