@@ -38,6 +38,7 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
   const { text } = await readWhole(attempt, response);
   attempt.deadline.end();
   if (call.toService && isPageBody(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
+  if (call.toService && isRefusalBody(parseJson(text))) throw apiRefusal(attempt, { response, text });
   const whole = withText(response, text);
   return { ...meta, response: whole, decoded: { data: kind.read(whole) } };
 }

@@ -132,6 +132,16 @@ describe('a refusal under 200', () => {
     expect(await client.jobs.get('job_1')).toMatchObject({ id: 'job_1' });
   });
 
+  it('in the place of a response to the PUT of an upload is an error with its code', async () => {
+    const sandbox = createSandbox();
+    const body = { data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } };
+    const fetch = async (input: string, init?: RequestInit) =>
+      init?.method === 'PUT' ? Response.json(body) : sandbox.fetch(new Request(input, init));
+    const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch });
+    const upload = client.uploads.upload(new Blob([new Uint8Array(64)], { type: 'image/png' }));
+    expect(await rejection(upload)).toMatchObject({ step: 'put', cause: { code: 'dispatch_disabled' } });
+  });
+
   it('without an error is a body that lacks the job', async () => {
     expect(await pollError(200, '{"data":{}}', {})).toBeInstanceOf(ResponseError);
   });
