@@ -1,38 +1,38 @@
 import { REQUEST_ERRORS, type RequestErrorCode, rowOf } from './codes.js';
 import { type Details, GenError } from './gen-error.js';
 
-/** What is known of a refused request. */
+/** Details of a rejected request. */
 export type APIErrorDetails = Details<
   InsufficientBalanceError,
   'status' | 'code' | 'recovery' | 'method' | 'url',
   'data' | 'headers' | 'requestId' | 'retryAfterMs' | 'idempotencyKey' | 'attempts' | 'topUpUrl'
 >;
 
-/** The service answered and refused. */
+/** The service rejected the call. */
 export class APIError extends GenError {
   protected static override get family(): string {
     return 'GenError/APIError';
   }
 
-  /** HTTP status of the answer. */
+  /** HTTP status of the response. */
   declare readonly status: number;
-  /** The service's code; `http_<status>` where the answer names none. */
+  /** The service's code, or `http_<status>` if the response contains none. */
   declare readonly code: RequestErrorCode;
   /** The HTTP method of the request. */
   declare readonly method: string;
   /** The URL of the request, without its query. */
   declare readonly url: string;
-  /** The `data` of the answer's body, else the body itself, as far as it could be read. */
+  /** The `data` of the response body, otherwise the body itself, if it could be read. */
   declare readonly data: unknown;
-  /** The service's id for this request, when it sent one. */
+  /** The service's ID of this request, if it sent one. */
   declare readonly requestId: string | undefined;
-  /** How long the service asks to wait, in milliseconds, from the Retry-After header or the body. */
+  /** Time to wait before the next call, in milliseconds, from the Retry-After header or the body. */
   declare readonly retryAfterMs: number | undefined;
-  /** The Idempotency-Key that was sent: calling again with it never makes a second job. */
+  /** The Idempotency-Key that was sent. Calling again with it never creates a second job. */
   declare readonly idempotencyKey: string | undefined;
-  /** How many times the request was sent. */
+  /** Number of attempts. */
   declare readonly attempts: number;
-  /** The answer's headers. Not part of the JSON form. */
+  /** Response headers. `toJSON` omits them. */
   declare readonly headers: Headers;
 
   constructor(message: string, { headers = new Headers(), ...details }: APIErrorDetails) {
@@ -48,13 +48,13 @@ export class BadRequestError extends APIError {
   }
 }
 
-/** 401: the key is missing, wrong or revoked. */
+/** 401: the key is missing, wrong, or revoked. */
 export class AuthenticationError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/AuthenticationError';
   }
 
-  /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
+  /** 502, for frameworks that respond with it, because the key is the app's own. */
   get statusCode(): number {
     return 502;
   }
@@ -76,13 +76,13 @@ export class PermissionDeniedError extends APIError {
     return 'GenError/APIError/PermissionDeniedError';
   }
 
-  /** 502, for frameworks that answer with it: the key is the app's own, and its user has done nothing wrong. */
+  /** 502, for frameworks that respond with it, because the key is the app's own. */
   get statusCode(): number {
     return 502;
   }
 }
 
-/** 404: no such job, character or upload in this account. */
+/** 404: no such job, character, or upload in this account. */
 export class NotFoundError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/NotFoundError';
@@ -110,21 +110,21 @@ export class UnprocessableEntityError extends APIError {
   }
 }
 
-/** 429: too many requests, or a full rate limit under `rateLimit: 'throw'`; `retryAfterMs` says how long to wait. */
+/** 429: too many requests, or a full rate limit with `rateLimit: 'throw'`. Wait `retryAfterMs`. */
 export class RateLimitError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/RateLimitError';
   }
 }
 
-/** 5xx: a failure on the service's side. */
+/** 5xx: the service failed. */
 export class ServerError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/ServerError';
   }
 }
 
-/** The status of a refusal, or the one that the spec gives its code where the answer said 200 and `success: false`. */
+/** The status of a rejection, or the documented status of its code if the response was 200 with `success: false`. */
 export function documentedStatus({
   status,
   code = '',

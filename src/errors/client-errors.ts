@@ -2,17 +2,17 @@ import type { Job } from '../schemas/job.js';
 import { JOB_ERRORS, type JobErrorCode, type Recovery, type RequestErrorCode, rowOf } from './codes.js';
 import { type Details, GenError } from './gen-error.js';
 
-/** Refused before any call: the documented rules say that the service would refuse it. */
+/** Thrown before a request that the documented rules forbid. Nothing was sent. */
 export class PreflightError extends GenError {
   protected static override get family() {
     return 'GenError/PreflightError';
   }
 
-  /** The code that the service itself would give. */
+  /** The code that the service would return. */
   declare readonly code: RequestErrorCode;
-  /** The parameter at fault. */
+  /** The invalid parameter. */
   declare readonly param: string;
-  /** The HTTP status to answer the sender of the params with. */
+  /** HTTP status for the sender of the params. */
   declare readonly status: 400;
 
   constructor(message: string, details: Details<PreflightError, 'code' | 'param'>) {
@@ -26,15 +26,15 @@ type CallDetails = Details<CallError, never, 'method' | 'url' | 'idempotencyKey'
   readonly job?: Job | undefined;
 };
 
-/** A call that got no usable answer: what was sent, how often, and under which key. */
+/** A call without a usable response. */
 class CallError extends GenError {
   /** The HTTP method of the request. */
   declare readonly method: string | undefined;
   /** The URL of the request, without its query. */
   declare readonly url: string | undefined;
-  /** The Idempotency-Key that was sent: a create without an answer may have made its job, so repeat it under this key. */
+  /** The Idempotency-Key that was sent. The job may exist, so retry with this key. */
   declare readonly idempotencyKey: string | undefined;
-  /** How many times the request was sent. */
+  /** Number of attempts. */
   declare readonly attempts: number;
 
   constructor(message: string, details: CallDetails = {}) {
@@ -42,36 +42,36 @@ class CallError extends GenError {
   }
 }
 
-/** The service could not be reached, or the connection broke before the answer was whole. */
+/** The connection failed before the response was complete. */
 export class ConnectionError extends CallError {
   protected static override get family() {
     return 'GenError/ConnectionError';
   }
 }
 
-/** No whole answer within `timeoutMs`. */
+/** No complete response arrived within `timeoutMs`. */
 export class TimeoutError extends CallError {
   protected static override get family() {
     return 'GenError/TimeoutError';
   }
 
-  /** The limit that was passed, in milliseconds. */
+  /** The timeout that expired, in milliseconds. */
   declare readonly timeoutMs: number | undefined;
 }
 
-/** The service answered with success, but not in the documented shape. */
+/** A successful response does not have the documented shape. */
 export class ResponseError extends CallError {
   protected static override get family() {
     return 'GenError/ResponseError';
   }
 
-  /** Where in the body the essential is missing or mistyped, for example `data.job.id`. */
+  /** Path of the missing or mistyped value in the body, for example `data.job.id`. */
   declare readonly path: string | undefined;
-  /** The job, if it stayed completed without a file. */
+  /** The job, if it remained completed without a file. */
   declare readonly job?: Job | undefined;
 }
 
-/** A create would pass a budget, so it was not sent. */
+/** A create would exceed a budget, so it was not sent. */
 export class BudgetExceededError extends GenError {
   protected static override get family() {
     return 'GenError/BudgetExceededError';
@@ -79,16 +79,16 @@ export class BudgetExceededError extends GenError {
 
   /** Always `budget_exceeded`. */
   readonly code = 'budget_exceeded';
-  /** Tokens that the create would cost; undefined where the price is unknown. */
+  /** Estimated cost of the create in tokens. Undefined if the price is unknown. */
   declare readonly estimateTokens: number | undefined;
-  /** Tokens that are left of the budget. */
+  /** Remaining tokens of the budget. */
   declare readonly leftTokens: number;
   /** ISO timestamp at which the next period begins; null for a budget without periods. */
   declare readonly resetsAt: string | null;
-  /** The name of the budget. */
+  /** Scope of the budget. */
   declare readonly scope: string;
   /**
-   * `spent`: there is no room in this period. `unresolved`: creates without an answer or a price hold the rest, so ask again
+   * `spent`: the budget is used up until the next period. `unresolved`: tokens may come back from jobs in flight, so call again
    * soon.
    */
   declare readonly reason: 'spent' | 'unresolved';
@@ -103,13 +103,13 @@ export class BudgetExceededError extends GenError {
 
 const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 
-/** A job ended otherwise than completed, or was not waited for to its end. The job is on the error. */
+/** A job that did not complete. See `job`. */
 export class JobError extends GenError {
   protected static override get family(): string {
     return 'GenError/JobError';
   }
 
-  /** The job as it was last read. */
+  /** The job from the last poll. */
   declare readonly job: Job;
   /** The job's `errorCode`. */
   declare readonly code: JobErrorCode | undefined;
@@ -123,7 +123,7 @@ export class JobError extends GenError {
   }
 }
 
-/** The job failed; nothing was charged. */
+/** The job failed and was not charged. */
 export class JobFailedError extends JobError {
   protected static override get family() {
     return 'GenError/JobError/JobFailedError';
@@ -144,17 +144,17 @@ export class JobBlockedError extends JobError {
   }
 }
 
-/** The wait's own `timeoutMs` passed. The job goes on, and waiting can be taken up again with its id. */
+/** A wait exceeded its `timeoutMs`. The job continues: wait again with its ID. */
 export class WaitTimeoutError extends GenError {
   protected static override get family() {
     return 'GenError/WaitTimeoutError';
   }
 
-  /** The job as it was last read; undefined when no read succeeded. */
+  /** The job from the last poll. Undefined if no poll succeeded. */
   declare readonly job: Job | undefined;
-  /** The id that was waited for. */
+  /** ID of the job. */
   declare readonly jobId: string;
-  /** The limit that passed, in milliseconds. */
+  /** The timeout that expired, in milliseconds. */
   declare readonly timeoutMs: number;
 
   constructor(message: string, details: Details<WaitTimeoutError, 'jobId' | 'timeoutMs', 'job'>) {

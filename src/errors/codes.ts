@@ -1,12 +1,12 @@
 /** What to do about an error, as a value that a program can switch on. */
 export type Recovery =
-  /** Make the same call again, under the same idempotency key. */
+  /** Call again with the same idempotency key. */
   | 'retry'
-  /** Make the same call again later. */
+  /** Call again later. */
   | 'retry_later'
-  /** Wait for the time that the error names, then make the call again. */
+  /** Wait `retryAfterMs`, then call again. */
   | 'wait_and_retry'
-  /** Make the call again under a new idempotency key. */
+  /** Call again with a new idempotency key. */
   | 'retry_with_new_key'
   /** Change the params. */
   | 'change_request'
@@ -16,13 +16,13 @@ export type Recovery =
   | 'top_up'
   /** Use a valid API key with the scope that the call needs. */
   | 'fix_credentials'
-  /** Change an option, the configuration or this machine. */
+  /** Change an option, the configuration, or this machine. */
   | 'fix_setup'
   /** The job continues: wait for it again. */
   | 'wait_again'
   /** Only the service's support can help. */
   | 'contact_support'
-  /** Nothing helps. */
+  /** The error can't be resolved automatically. */
   | 'none';
 
 /** Request errors: HTTP status and recovery. */
@@ -69,12 +69,12 @@ export const JOB_ERRORS = {
   generation_failed: 'retry_with_new_key',
 } as const satisfies Readonly<Record<string, Recovery>>;
 
-/** The row of a table, and not what every object inherits: a code is whatever the service sends, `toString` too. */
+/** The own row of a table. The service can send any code, including `toString`. */
 export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | undefined {
   return Object.hasOwn(table, code) ? table[code] : undefined;
 }
 
-/** A code of a refused request; open, because the service may add more. */
+/** A code of a rejected request. Open, because the service can add codes. */
 export type RequestErrorCode = keyof typeof REQUEST_ERRORS | (string & {});
-/** The `errorCode` of a failed job; open, because the service may add more. */
+/** The `errorCode` of a failed job. Open, because the service can add codes. */
 export type JobErrorCode = keyof typeof JOB_ERRORS | (string & {});

@@ -3,13 +3,13 @@ import { type Details, GenError } from './gen-error.js';
 
 type UploadDetails = Details<UploadError, 'step', 'uploadId'>;
 
-/** What went wrong underneath says best what to do. A file that cannot be read is a fault of this machine. */
+/** The cause determines the recovery. A file that can't be read is a problem of this machine. */
 function uploadRecovery({ step, cause }: UploadDetails): Recovery {
   if (GenError.isInstance(cause)) return cause.recovery;
   return step === 'prepare' ? 'change_reference' : 'retry';
 }
 
-/** An upload step failed. The message names the step. */
+/** An upload failed at `step`. */
 export class UploadError extends GenError {
   protected static override get family() {
     return 'GenError/UploadError';
@@ -17,7 +17,7 @@ export class UploadError extends GenError {
 
   /** The step that failed. */
   declare readonly step: 'prepare' | 'create' | 'put' | 'complete';
-  /** The upload's id, once the service had given one. */
+  /** ID of the upload, if the service returned one. */
   declare readonly uploadId: string | undefined;
 
   constructor(message: string, details: UploadDetails) {
@@ -25,7 +25,7 @@ export class UploadError extends GenError {
   }
 }
 
-/** Why a finished file could not be fetched or written. */
+/** Code of a failed download. */
 export type DownloadErrorCode =
   | 'output_expired'
   | 'job_not_finished'
@@ -37,7 +37,7 @@ export type DownloadErrorCode =
   | 'cannot_write'
   | (string & {});
 
-/** Faults of this machine, and those that another try cannot change. */
+/** Problems of this machine, and those that a retry can\'t resolve. */
 const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
   output_expired: 'none',
   job_without_output: 'none',
@@ -46,19 +46,19 @@ const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
   cannot_write: 'fix_setup',
 };
 
-/** A finished file could not be fetched or written whole. */
+/** The file of a job could not be downloaded or written completely. */
 export class DownloadError extends GenError {
   protected static override get family() {
     return 'GenError/DownloadError';
   }
 
-  /** Why, as a value that a program can switch on. */
+  /** Code to switch on. */
   declare readonly code: DownloadErrorCode;
-  /** The job whose file it is. */
+  /** ID of the file\'s job. */
   declare readonly jobId: string;
-  /** The key that the job was created under, where this call has created it. */
+  /** Idempotency key of the job, if this call created it. */
   declare readonly idempotencyKey: string | undefined;
-  /** When the link expired (ISO 8601), where that is the reason and the service tells it. */
+  /** Expiry of the link (ISO 8601), if it expired and the service reports the time. */
   declare readonly expiredAt: string | undefined;
 
   constructor(message: string, details: Details<DownloadError, 'jobId' | 'code', 'idempotencyKey' | 'expiredAt'>) {
@@ -67,8 +67,8 @@ export class DownloadError extends GenError {
 }
 
 /**
- * What went wrong at a store. Beside these stands the store's own code, such as `SlowDown` or `SignatureDoesNotMatch`, and
- * `http_<status>` where it gives none.
+ * Code of a failed copy: one of these, the store's own, such as `SlowDown` or `SignatureDoesNotMatch`, or
+ * `http_<status>` if it sends none.
  */
 export type StorageErrorCode =
   | 'object_exists'
@@ -88,17 +88,17 @@ function storageRecovery({ code, status }: StorageDetails): Recovery {
   return status === 401 || status === 403 ? 'fix_credentials' : 'retry';
 }
 
-/** A store did not take an object, or could not tell about one. Nothing partial is visible there. */
+/** A store rejected an object or could not confirm it. The store contains no partial object. */
 export class StorageError extends GenError {
   protected static override get family() {
     return 'GenError/StorageError';
   }
 
-  /** What went wrong: the store's own code, or one of this package. */
+  /** The store's own code, or one of this package. */
   declare readonly code: StorageErrorCode;
-  /** The HTTP status of the store's answer, where there is one. */
+  /** HTTP status of the store's response, if any. */
   declare readonly status: number | undefined;
-  /** The store: `s3`, `r2`, or the `store` of a destination of your own. */
+  /** The store: `s3`, `r2`, or the `store` of your own destination. */
   declare readonly store: string;
 
   constructor(message: string, details: StorageDetails) {

@@ -3,25 +3,25 @@ import type { Recovery } from './codes.js';
 /** Marks an error of this family across every copy of the package in the process, ESM and CommonJS alike. */
 const FAMILY = Symbol.for('gen-client.error-family');
 
-/** What an error is made with: the fields that it must have, and those that it may have. */
+/** Constructor details of an error: its required and its optional fields. */
 export type Details<E, Must extends keyof E, May extends keyof E = never> = Pick<E, Must> &
   Partial<Pick<E, May>> & { readonly cause?: unknown };
 
-/** The root of every error that this package throws. An abort is not one of them: it rejects with the signal's own reason. */
+/** Base class of every error of this package. An abort rejects with the signal's own reason instead. */
 export class GenError extends Error {
   // A getter, because the CommonJS build renames a class that has a static field, and the name is what Node prints.
-  /** The line of descent, so that {@link GenError.isInstance} needs no shared class object. */
+  /** The class hierarchy, so that {@link GenError.isInstance} needs no shared class object. */
   protected static get family(): string {
     return 'GenError';
   }
 
-  /** What to do about it. An option, a key or the configuration is wrong where no subclass says otherwise. */
+  /** What to do, as a value to switch on. @default 'fix_setup' */
   readonly recovery: Recovery;
 
-  /** The key of the create that failed. Calling again with it never makes a second job. */
+  /** The key of the create that failed. Calling again with it never creates a second job. */
   declare readonly idempotencyKey?: string | undefined;
 
-  /** After a failed create that may have made a job: the uploads of its files, which that job may use. */
+  /** Uploads of a failed create that may have created a job, which can still use them. */
   declare uploadIds?: readonly string[];
 
   /** Other details become fields. */
@@ -39,14 +39,14 @@ export class GenError extends Error {
     Object.defineProperty(this, FAMILY, { value: family });
   }
 
-  /** Whether `value` is an error of this class or below, whichever copy of the package made it. */
+  /** Returns true if `value` is an error of this class or a subclass, from any copy of the package. */
   static isInstance<T extends typeof GenError>(this: T, value: unknown): value is InstanceType<T> {
     if (typeof value !== 'object' || value === null || !(FAMILY in value)) return false;
     // biome-ignore lint/complexity/noThisInStatic: each class asks for its own family.
     return `${value[FAMILY]}/`.startsWith(`${this.family}/`);
   }
 
-  /** The error as plain data, fit for a log: no secret, no stack. */
+  /** Returns the error as plain data for a log, without secrets and stack. */
   toJSON(): Record<string, unknown> {
     const { name, message, cause } = this;
     const plain: Record<string, unknown> = { name, message };
@@ -56,7 +56,7 @@ export class GenError extends Error {
   }
 }
 
-/** Notes the key of the create in its error, unless the error names one. */
+/** Sets the key of the create on its error, unless the error has one. */
 export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
   if (idempotencyKey !== undefined && GenError.isInstance(error) && error.idempotencyKey === undefined) {
     const value = idempotencyKey;
@@ -76,7 +76,7 @@ export function withAdvice<E extends Error>(error: E, advice: string): E {
 const MAY_HAVE_ARRIVED = Symbol.for('gen-client.may-have-arrived');
 /** A page of a proxy stood in for the response of the service. */
 const IS_PAGE = Symbol.for('gen-client.is-page');
-/** What went wrong may be over the next time, though the error is about the setup: a key function that failed. */
+/** The cause may be temporary, although the error reports the setup: a key function that failed. */
 const MAY_PASS = Symbol.for('gen-client.may-pass');
 
 const mark = (error: Error, symbol: symbol): void => {
@@ -86,7 +86,7 @@ const mark = (error: Error, symbol: symbol): void => {
 /** Marks the error of a call of which an earlier attempt may have reached the service. */
 export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED);
 
-/** Whether an earlier attempt of the call may have reached the service, so that the error does not say what became of it. */
+/** True if an earlier attempt may have reached the service, so the error doesn't prove the outcome of the call. */
 export const mayHaveArrived = (error: Error): boolean => MAY_HAVE_ARRIVED in error;
 
 /** Marks the error of a response that was a page, for example of a proxy, and not JSON of the service. */
@@ -96,7 +96,7 @@ export const isPage = (error: Error): boolean => IS_PAGE in error;
 
 export const markPassing = (error: Error): void => mark(error, MAY_PASS);
 
-/** Whether another try may not meet the error. */
+/** True if a retry can succeed. */
 export const isPassing = (error: Error): boolean => MAY_PASS in error;
 
 /**

@@ -11,28 +11,28 @@ import { DownloadError, StorageError, UploadError } from './file-errors.js';
 import { GenError } from './gen-error.js';
 import { WebhookVerificationError } from './webhook-error.js';
 
-/** What to answer the user of your own app. */
+/** The response for the user of your own app. */
 export interface HttpAnswer {
   /** The HTTP status. */
   readonly status: HttpStatus;
-  /** What happened, as a value that your frontend can switch on. */
+  /** Error code that your frontend can switch on. */
   readonly code: string;
-  /** What happened, in words. It never holds a key, another secret or an internal URL. */
+  /** Error message, without a key, another secret, or an internal URL. */
   readonly message: string;
   /**
-   * Whom the error concerns: the `caller` who sent the request, your `app` (a key, an option, the balance), or the `service`.
-   * Log every error whose fault is not the caller's: the message for the user leaves out what you need to know.
+   * Cause of the error: the `caller` who sent the request, your `app` (a key, an option, the balance), or the `service`.
+   * Log every error that is not the caller's, because the message for the user omits details.
    */
   readonly fault: 'caller' | 'app' | 'service';
 }
 
-/** The statuses that {@link toHttp} answers with. */
+/** Statuses that {@link toHttp} returns. */
 export type HttpStatus = 400 | 402 | 404 | 409 | 413 | 422 | 429 | 500 | 502 | 504;
 
-/** Refusals that concern what your user sent, or what they can do something about. */
+/** Rejections that your user caused or can resolve. */
 const UNCHANGED = [400, 402, 404, 409, 413, 422, 429] as const;
 
-/** Used in place of messages that are written for the developer, or that may contain an internal URL. */
+/** Replacements for messages that address the developer or may contain an internal URL. */
 const PLAIN: Readonly<Record<number, string>> = {
   402: 'The budget for generation is used up.',
   404: 'This does not exist.',
@@ -43,20 +43,20 @@ const PLAIN: Readonly<Record<number, string>> = {
   502: 'The generation service is not available. Try again later.',
   504: 'The request timed out. Try again later.',
 };
-/** Statuses whose message is always the plain one, because the error's own is for you. */
+/** Statuses that always get the plain message, because the error's own addresses the developer. */
 const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
 
 /**
- * What to answer your own user when a call has failed:
+ * Converts an error to a response for your own user:
  *
- * - 400 for their input; 402, 404, 409, 413, 422 and 429 unchanged; 402 for a budget;
+ * - 400 for their input; 402, 404, 409, 413, 422, and 429 unchanged; 402 for a budget;
  * - 422 for a job that failed because of their prompt or file;
- * - 502 for other failed jobs, for the service and for your own API key;
+ * - 502 for other failed jobs, the service, and your own API key;
  * - 504 for timeouts;
- * - 500 for a wrong option or configuration, and for errors that do not come from this package.
+ * - 500 for an invalid option or configuration, and for errors of other packages.
  *
- * Frameworks such as Express answer with `error.status`, which is the status of the service's response: 401 when your own
- * key is wrong. Answer with this one, and log every error whose `fault` is not `caller`.
+ * Frameworks such as Express respond with `error.status`, the status of the service's response: 401 if your own
+ * key is wrong. Use this one instead, and log every error whose `fault` is not `caller`.
  *
  * @example
  * app.use((error, request, response, next) => {
@@ -109,12 +109,12 @@ function ofRefusal({ status, code }: APIError): HttpOutcome {
   const same = UNCHANGED.find((one) => one === status);
   if (same === 402) return [same, code, 'app'];
   if (same !== undefined) return [same, code, same === 429 ? 'service' : 'caller'];
-  // 401 and 403 concern the key of the app, and not its user.
+  // 401 and 403 concern the app's key, not its user.
   return status >= 500 ? [502, code, 'service'] : [502, 'service_error', 'app'];
 }
 
 function ofWebhook({ reason, recovery }: WebhookVerificationError): HttpOutcome {
-  // The receiver's own mistake, and not the sender's.
+  // The receiver's own mistake, not the sender's.
   if (recovery === 'fix_setup') return [500, 'internal_error', 'app'];
   return [reason === 'body_too_large' ? 413 : 400, reason, 'caller'];
 }

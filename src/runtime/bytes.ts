@@ -13,21 +13,21 @@ export function hexOf(bytes: ArrayBuffer): string {
 }
 
 const MIN_PIECE_BYTES = 65_536;
-/** Larger pieces need more memory and are no faster. */
+/** Larger pieces need more memory but are not faster. */
 const MAX_PIECE_BYTES = 1_048_576;
 
-/** Size of the pieces in which a file is read: small enough that a small file shows progress, large enough for throughput. */
+/** Size of the pieces to read of a file: small enough for progress, large enough for throughput. */
 export function pieceBytes(sizeBytes: number): number {
   const pieces = Math.ceil(sizeBytes / 32 / MIN_PIECE_BYTES);
   return Math.min(MAX_PIECE_BYTES, Math.max(1, pieces) * MIN_PIECE_BYTES);
 }
 
-/** How the reading of a body has ended: with all of it, at its bound, or because it took too long. */
+/** Result of reading a body: complete, too large, or too slow. */
 type BodyEnd = 'whole' | 'too_large' | 'late';
 
 /**
- * The bytes of a body, up to a bound and no further. `after` sets a timer and returns how to end it; when it fires, the body is
- * given up.
+ * Reads a body up to a maximum size. `after` sets a timer and returns a function that cancels it. When it fires, the body is
+ * abandoned.
  */
 export async function readUpTo(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
@@ -38,7 +38,7 @@ export async function readUpTo(
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   let end: BodyEnd = 'whole';
-  // Not awaited: the sender may take its time to notice.
+  // Not awaited, because the sender may be slow to notice.
   const stop = (why: BodyEnd) => {
     end = why;
     reader?.cancel().catch(() => {});
@@ -54,30 +54,30 @@ export async function readUpTo(
   } finally {
     stopTimer();
   }
-  // Written so that a bound which is no number refuses.
+  // Written so that a NaN bound rejects.
   if (!(size <= maxBytes)) stop('too_large');
   return { bytes: joinBytes(chunks).subarray(0, maxBytes), end };
 }
 
-/** The codings that runtimes decode. Servers also send other words, such as `UTF-8`, with bytes that are not encoded. */
+/** Codings that runtimes decode. Servers also send other words, such as `UTF-8`, with unencoded bytes. */
 const CODING = /\b(gzip|x-gzip|deflate|br|zstd)\b/i;
 
-/** If the body is encoded on the wire, so that its bytes have another length and other ranges. */
+/** True if the body is encoded on the wire, so its length and ranges differ. */
 export function isEncoded(headers: Headers): boolean {
   return CODING.test(headers.get('content-encoding') ?? '');
 }
 
-/** The size of a body after decoding, if its headers say it. */
+/** The size of a body after decoding, if its headers contain it. */
 export function bodyLength(headers: Headers): number | undefined {
   const length = headers.get('content-length') ?? '';
   return /^\d+$/.test(length) && !isEncoded(headers) ? Number(length) : undefined;
 }
 
-/** What Cloudflare Workers have: a stream whose length the runtime knows. */
+/** A stream of known length, on Cloudflare Workers. */
 type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
 
 /**
- * The same bytes as a stream of known length, where the runtime has a way to say it. On Cloudflare Workers only such a stream
+ * The same bytes as a stream of known length, if the runtime supports it. On Cloudflare Workers, only such a stream
  * can be put into R2, or sent with a Content-Length.
  */
 export function withKnownLength(
@@ -87,12 +87,12 @@ export function withKnownLength(
   const { FixedLengthStream }: { FixedLengthStream?: FixedLength } = globalThis as { FixedLengthStream?: FixedLength };
   if (FixedLengthStream === undefined || sizeBytes === undefined) return stream;
   const { readable, writable } = new FixedLengthStream(sizeBytes);
-  // What ends the one side ends the other, with the same reason.
+  // Either side ends the other with the same reason.
   stream.pipeTo(writable).catch(() => undefined);
   return readable;
 }
 
-/** The response with another body for its bytes. Keeps status, URL, and the headers that are true of decoded bytes. */
+/** The response with another body. Retains status, URL, and the headers that apply to decoded bytes. */
 export function withBody(
   { status, statusText, headers: own, url }: Response,
   body: ReadableStream<Uint8Array<ArrayBuffer>> | string | null,
@@ -103,21 +103,21 @@ export function withBody(
   return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
 }
 
-/** The runtime decodes a body and leaves the headers of the encoded one, which break a response that is passed on. */
+/** The runtime decodes a body but retains the headers of the encoded one, which break a forwarded response. */
 function decodedHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   headers.delete('content-encoding');
   if (!isEncoded(given)) return headers;
   for (const name of ['content-length', 'content-range', 'accept-ranges']) headers.delete(name);
-  // The entity tag is that of the encoded bytes, so no range of the decoded ones belongs to it.
+  // The entity tag belongs to the encoded bytes, so it can\'t validate a range of the decoded ones.
   const etag = headers.get('etag');
   if (etag?.startsWith('"')) headers.set('etag', `W/${etag}`);
   return headers;
 }
 
 /**
- * A request body that is sent with its length, as object storage requires it. Where the runtime has no way to send the length
- * of a stream (Deno, browsers), it is a Blob: the given one of the same content, or else one that the bytes are gathered in.
+ * A request body with a Content-Length, as object storage requires. If the runtime can't send the length
+ * of a stream (Deno, browsers), it is a Blob: the given one of the same content, otherwise one that collects the bytes.
  */
 export async function bodyOfLength(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -131,7 +131,7 @@ export async function bodyOfLength(
   return blob.slice(0, sizeBytes, '');
 }
 
-/** The chunks of an async iterable, such as a stream of Node's, as a stream. */
+/** Converts an async iterable, such as a Node stream, to a web stream. */
 export function streamOf(chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(

@@ -1,4 +1,4 @@
-// How the functions that a caller hands over are called: in the caller's own async context, and never to the harm of others.
+// Calls the caller's functions in the caller's async context, and isolates their errors.
 
 import { builtIn } from './platform.js';
 import { withoutQueries } from './scrub.js';
@@ -7,8 +7,8 @@ import { withoutQueries } from './scrub.js';
 export type RunInContext = <T>(run: () => T) => T;
 
 /**
- * Captures the caller's async context (AsyncLocalStorage), so that a callback which is called later still sees the
- * caller's request, tenant or trace. Where the runtime has no async context, functions simply run.
+ * Captures the caller's async context (AsyncLocalStorage), so that a later callback still sees the
+ * caller's request, tenant, or trace. Without an async context, functions simply run.
  */
 export function callerContext(): RunInContext {
   const hooks = builtIn<{ readonly AsyncLocalStorage: { snapshot(): RunInContext } }>('async_hooks');
@@ -16,7 +16,7 @@ export function callerContext(): RunInContext {
 }
 
 /**
- * Calls something of the caller's that only observes: whatever it throws, or rejects with later, changes nothing. It goes
+ * Calls an observer of the caller. Errors that it throws or rejects with have no effect. They are passed
  * to `failed`, in words.
  */
 export function callObserver(act: () => unknown, failed: (reason: string) => void = () => {}): void {
@@ -29,7 +29,7 @@ export function callObserver(act: () => unknown, failed: (reason: string) => voi
   }
 }
 
-/** What was thrown, in words. Anything can be thrown, also what has no text form. */
+/** The message of anything that was thrown. */
 export function reasonOf(thrown: unknown): string {
   try {
     return withoutQueries(thrown instanceof Error ? thrown.message || thrown.name : String(thrown));

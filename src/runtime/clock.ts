@@ -1,12 +1,12 @@
-// The only reader of time, maker of timers and source of chance in the client. A test holds its own Clock, and a simulation
-// seeds its chance.
+// The client\'s only source of time, timers, and randomness. A test controls its own Clock, and a simulation
+// seeds its randomness.
 
-/** Where the client gets its time from. */
+/** The client\'s source of time. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   /**
-   * Runs `fire` once after `ms` milliseconds, never early; gives the function that calls it off. A timer that `isIdle` does
+   * Runs `fire` once after `ms` milliseconds, never early. Returns a function that cancels it. An `isIdle` timer does
    * not keep the process alive.
    */
   after(ms: number, fire: () => void, options?: { readonly isIdle?: boolean }): () => void;
@@ -16,31 +16,31 @@ export interface Clock {
    */
   elapsed?(): number;
   /**
-   * Whether timers and promises belong to the request that made them and end with it, as on Cloudflare Workers. A call
+   * If true, timers and promises belong to the request that created them and end with it, as on Cloudflare Workers. A call
    * must then not wait for anything that another call does.
    */
   readonly perRequest?: boolean;
-  /** Where those who take their time here take their chance. A simulation's clock has one with a seed. @default the runtime's */
+  /** Source of randomness. A simulation's clock has one with a seed. @default the runtime's */
   readonly random?: Random;
 }
 
-/** The name under which a client takes, and tells, the clock that it waits by: a sandbox passes its own. */
+/** Option and property of a client\'s clock. A sandbox passes its own. */
 export const CLOCK: unique symbol = Symbol.for('gen-client.clock');
 
-/** The clock of a client or a store that has one, so that what is done for it follows a sandbox's time; else the runtime's. */
+/** The clock of a client or a store, so that its work follows a sandbox's time. Falls back to the runtime's. */
 export function clockOf(client: object): Clock {
   return (client as { readonly [CLOCK]?: Clock })[CLOCK] ?? systemClock;
 }
 
-/** Where those who take their time from a clock take their chance. */
+/** The randomness that belongs to a clock. */
 export function randomOf(clock: Clock): Random {
   return clock.random ?? systemRandom;
 }
 
-/** Longest wait in one timer: one whose delay does not fit into 31 bits would fire at once. */
+/** Longest delay of one timer. A delay over 31 bits would fire immediately. */
 const LONGEST_TIMER_MS = 2_147_483_646;
 
-/** Runs `fire` once after less than {@link LONGEST_TIMER_MS}. Gives the function that calls it off. */
+/** Runs `fire` once after less than {@link LONGEST_TIMER_MS}. Returns a function that cancels it. */
 export function shortTimer(ms: number, fire: () => void, isIdle = false): () => void {
   // A timer may fire up to 0.8 ms early, so round up and add one.
   const timer = setTimeout(fire, Math.ceil(ms) + 1);
@@ -48,7 +48,7 @@ export function shortTimer(ms: number, fire: () => void, isIdle = false): () => 
   return () => clearTimeout(timer);
 }
 
-/** The runtime's own clock. Timers are looked up at each call, so a test's fake timers are seen. */
+/** The runtime's own clock. It looks up timers at each call, so fake timers work. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
@@ -66,13 +66,13 @@ export const systemClock: Clock = {
 };
 
 export interface SteadyClock extends Clock {
-  /** The clock underneath: its time is the wall's, and it is the same object for all who were given it. */
+  /** The underlying clock, which shows the wall time. All users of one clock share the object. */
   readonly wall: Clock;
 }
 
 /**
- * The same clock, made safe against a machine whose time is set: `now` counts what has really passed where the clock knows
- * it, never runs backwards, and when a timer fires its time has passed. Good for differences only.
+ * The same clock, protected against changes of the system time: `now` counts the time that has really passed if the clock knows
+ * it, never runs backward, and never shows less than a timer's delay when it fires. Use it for differences only.
  */
 export function steady(clock: Clock | SteadyClock): SteadyClock {
   if ('wall' in clock) return clock;
@@ -109,15 +109,15 @@ export function wallOf(clock: Clock | SteadyClock): Clock {
   return 'wall' in clock ? clock.wall : clock;
 }
 
-/** Where chance comes from. */
+/** A source of randomness. */
 export interface Random {
-  /** A number from 0 up to, and without, 1. */
+  /** A number in the range [0, 1). */
   next(): number;
-  /** A random id in the form of a UUID. */
+  /** A random UUID. */
   uuid(): string;
 }
 
-/** Bytes that nobody can guess, for a cipher: not chance that a simulation may choose. */
+/** Unpredictable bytes for a cipher, which a simulation can\'t seed. */
 export const secretBytes = (size: number): Uint8Array<ArrayBuffer> => crypto.getRandomValues(new Uint8Array(size));
 
 export const systemRandom: Random = {
@@ -125,14 +125,14 @@ export const systemRandom: Random = {
   uuid: () => crypto.randomUUID(),
 };
 
-// Looked up when the module loads, so that a test's fake timers do not hold it.
+// Looked up when the module loads, so that fake timers don't affect it.
 const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
 
-/** Resolves in a later turn of the event loop, when all that is due now has run. */
+/** Resolves in a later turn of the event loop, after everything that is due now. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     if (immediate !== undefined) return void immediate(resolve);
-    // The Edge runtime has neither.
+    // The Edge runtime supports neither.
     if (typeof MessageChannel === 'undefined') return void setTimeout(resolve, 0);
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {

@@ -1,18 +1,18 @@
 import type { Clock } from './clock.js';
 
-/** Who is to be called when a signal aborts. */
+/** Callbacks by signal. */
 interface Listeners {
   readonly fires: Set<() => void>;
   readonly listener: () => void;
 }
 
 /**
- * Each signal has one listener, whoever waits for its abort. Thousands of calls under one signal are ordinary here, and a
- * runtime removes a listener by a search through all of them.
+ * Each signal has one listener in total. Thousands of calls can share one signal, and a
+ * runtime searches all listeners to remove one.
  */
 const LISTENERS = new WeakMap<AbortSignal, Listeners>();
 
-/** Calls `fire` once when `signal` aborts, at once if it has. Gives the function that calls it off. */
+/** Calls `fire` once when `signal` aborts, immediately if it already has. Returns a function that cancels it. */
 export function onAbort(signal: AbortSignal | undefined, fire: () => void): () => void {
   if (signal === undefined) return () => {};
   if (signal.aborted) {
@@ -20,7 +20,7 @@ export function onAbort(signal: AbortSignal | undefined, fire: () => void): () =
     return () => {};
   }
   const known = LISTENERS.get(signal) ?? startListening(signal);
-  // A function of its own, so that the same `fire` may be given twice.
+  // A separate function, so that the same `fire` can be passed twice.
   const entry = () => fire();
   known.fires.add(entry);
   return () => {
@@ -44,8 +44,8 @@ function startListening(signal: AbortSignal): Listeners {
 }
 
 /**
- * The outcome of `work`, or at once the abort's own reason, even when the work never ends. A value that comes after the
- * abort goes to `drop`.
+ * Settles like `work`, or rejects immediately with the abort's reason, even if the work never ends. A value that arrives after the
+ * abort is passed to `drop`.
  */
 export function abortable<T>(
   work: PromiseLike<T>,
@@ -68,7 +68,7 @@ export function abortable<T>(
   });
 }
 
-/** Resolves after `ms` milliseconds. An abort rejects at once with the signal's own reason, and takes the timer away. */
+/** Resolves after `ms` milliseconds. An abort rejects immediately with the signal's reason and cancels the timer. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -88,32 +88,32 @@ export interface DeadlineOptions {
   /** Milliseconds from now; `Infinity` for no limit. */
   readonly ms: number;
   readonly signal: AbortSignal | undefined;
-  /** Makes the error with which the time ends; `ms` is how long it was when it was last started. */
+  /** Creates the error of an expired deadline. `ms` is its latest duration. */
   readonly late: (ms: number) => Error;
 }
 
-/** A time limit joined with the caller's abort: whichever comes first ends the work. */
+/** A deadline combined with the caller's signal. Whichever comes first ends the work. */
 export interface Deadline {
-  /** Aborted when the time is over, with the error of that, or by the caller, with the caller's reason. */
+  /** Aborts with the timeout's error or with the caller's reason. */
   readonly signal: AbortSignal;
   /**
-   * The outcome of `work`, or at once the reason of the end, even when the work never ends. A value that comes after the
-   * end goes to `drop`.
+   * Settles like `work`, or rejects immediately when the deadline ends, even if the work never does. A value that arrives after the
+   * end is passed to `drop`.
    */
   race<T>(work: PromiseLike<T>, drop?: (late: T) => void): Promise<T>;
-  /** Starts the time again, with `ms` from now. */
+  /** Restarts the deadline at `ms` from now. */
   restart(ms: number): void;
-  /** Stops the time and still listens to the caller's signal. */
+  /** Stops the timer but still follows the caller's signal. */
   pause(): void;
-  /** Takes timer and listener away. Call it when the work is done. */
+  /** Removes timer and listener. Call it when the work is done. */
   end(): void;
 }
 
-/** Starts a deadline. It costs one timer and one listener, however many things are raced against it. */
+/** Starts a deadline. It uses one timer and one listener for any number of races. */
 export function startDeadline({ clock, ms, signal: caller, late }: DeadlineOptions): Deadline {
   const controller = new AbortController();
   const { signal } = controller;
-  /** Of whatever is raced now. */
+  /** Rejections of the current races. */
   const rejections = new Set<(reason: unknown) => void>();
   let stopTimer: (() => void) | undefined;
   const fail = (reason: unknown) => {

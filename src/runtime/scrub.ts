@@ -1,26 +1,26 @@
-// Keeps keys and signatures out of what errors, hooks and logs show.
+// Removes keys and signatures from errors, hooks, and logs.
 
-/** How deep the causes of an error are followed. */
+/** Maximum depth of an error's causes. */
 const DEEPEST_CAUSE = 6;
 const HIDDEN = '[redacted]';
-/** Shorter keys are words that stand in texts for other reasons. Real keys are longer. */
+/** Shorter keys can be ordinary words. Real keys are longer. */
 const SHORTEST_KEY = 8;
 
-/** The text without the key, as it is or as it would stand in JSON. */
+/** The text without the key, plain or JSON-encoded. */
 export function scrubText(text: string, key: string | undefined): string {
   if (key === undefined || key.length < SHORTEST_KEY) return text;
   return text.replaceAll(key, HIDDEN).replaceAll(JSON.stringify(key).slice(1, -1), HIDDEN);
 }
 
-/** The text without the queries of the URLs in it: a query may hold a signature. Some runtimes put the URL into a message. */
+/** The text without the queries of its URLs, because a query can contain a signature. Some runtimes put the URL into a message. */
 export function withoutQueries(text: string): string {
   return text.replace(/\bhttps?:\/\/[^\s"'<>()]+/gi, (url) => url.replace(/[?#].*/, ''));
 }
 
-/** Takes out of a text what must not be shown. */
+/** Removes secrets from a text. */
 type Scrub = (text: string) => string;
 
-/** What a runtime may say of a failed request: without the key, and without the queries of URLs. `added` joins the target's. */
+/** Creates a function that removes the key, and the queries of URLs, from messages. `added` is appended to the target's query. */
 export function scrubber(key: string | undefined, target?: string, added = ''): Scrub {
   const queries = [/\?[^#]*/.exec(target ?? '')?.[0] ?? '', added].filter((query) => query !== '');
   return (said) => {
@@ -29,7 +29,7 @@ export function scrubber(key: string | undefined, target?: string, added = ''): 
   };
 }
 
-/** A JSON value without what must not be shown, in whichever of its texts and names it stands. */
+/** A JSON value without secrets in its strings and names. */
 export function scrubValue(value: unknown, scrub: Scrub): unknown {
   if (typeof value === 'string') return scrub(value);
   if (Array.isArray(value)) return value.map((item) => scrubValue(item, scrub));
@@ -37,14 +37,14 @@ export function scrubValue(value: unknown, scrub: Scrub): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [scrub(name), scrubValue(inner, scrub)]));
 }
 
-/** The headers without the key: a service may echo it. */
+/** The headers without the key, which a service can echo. */
 export function scrubHeaders(headers: Headers, key: string | undefined): Headers {
   const clean = new Headers();
   for (const [name, value] of headers) clean.append(name, scrubText(value, key));
   return clean;
 }
 
-/** The cause, or, where it holds at any depth what must not be shown, a copy without that and without nested values. */
+/** The cause, or, if it contains a secret at any depth, a copy without the secret and without nested values. */
 export function scrubCause(cause: unknown, scrub: Scrub, depth = 0): unknown {
   if (!holdsHidden(cause, scrub)) return cause;
   if (typeof cause !== 'object' || cause === null) return scrubValue(cause, scrub);
@@ -66,13 +66,13 @@ export function scrubCause(cause: unknown, scrub: Scrub, depth = 0): unknown {
   return clean;
 }
 
-/** Values of a cause that are searched. A larger cause is treated as one that holds it. */
+/** Maximum number of values to search. A larger cause counts as one that contains a secret. */
 const MOST_SEARCHED = 10_000;
-/** Objects that show what they hold, and do not have it as their own properties. */
+/** Objects whose content is not in their own properties. */
 const COLLECTION = /^\[object (Headers|Map|Set)\]$/;
 
 function holdsHidden(root: unknown, scrub: Scrub): boolean {
-  // A set also visits what is added on the way, and each value once.
+  // A set also visits values that are added during the loop, each once.
   const values = new Set([root]);
   for (const value of values) {
     if (values.size > MOST_SEARCHED) return true;
@@ -89,7 +89,7 @@ function partsOf(value: unknown): readonly unknown[] {
   return [...Reflect.ownKeys(value), 'headers', 'url', 'href'].flatMap((name) => [name, propertyOf(value, name)]);
 }
 
-/** A property of an object that may be anything: reading it may throw. */
+/** Reads a property of any object. A getter can throw. */
 function propertyOf(value: object, name: string | symbol): unknown {
   try {
     return Reflect.get(value, name);

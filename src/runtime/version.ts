@@ -1,2 +1,2 @@
-/** The version of this package, as published; sent in the `User-Agent` where the runtime lets a client set it. */
+/** Version of this package. Sent in the `User-Agent` if the runtime allows it. */
 export const VERSION = '0.2.0';

@@ -51,7 +51,7 @@ export interface JobCompletedEvent extends JobWebhookEvent<CompletedEventJob> {
   type: 'job.completed';
 }
 
-/** The job failed; nothing was charged. */
+/** The job failed and was not charged. */
 export interface JobFailedEvent extends JobWebhookEvent {
   /** What happened. */
   type: 'job.failed';
