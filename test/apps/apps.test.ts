@@ -159,11 +159,11 @@ test('the page of recipes names every app', () => {
   for (const name of readdirSync(APPS)) expect(page).toContain(`(../examples/apps/${name})`);
 });
 
-test('the gallery is an app of at most 80 lines', () => {
+test('the gallery is an app of at most 100 lines', () => {
   const files = globSync('examples/gallery/**/*.{ts,tsx}', { cwd: ROOT }).filter(
     (path) => !path.includes('node_modules'),
   );
   const lines = files.flatMap((path) => readFileSync(join(ROOT, path), 'utf8').split('\n'));
   expect(files).toHaveLength(5);
-  expect(lines.filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(80);
+  expect(lines.filter((line) => line.trim() !== '').length).toBeLessThanOrEqual(100);
 });

@@ -1,3 +1,7 @@
+import './gallery.css';
+
+export const metadata = { title: 'Gallery' };
+
 export default function Layout({ children }: { children: React.ReactNode }) {
   return (
     <html lang="en">

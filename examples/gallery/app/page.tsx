@@ -9,7 +9,7 @@ const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
 
 export default function Gallery() {
   const [runs, setRuns] = useState<Run[]>([]);
-  useEffect(() => setRuns(gen.resume()), []); // after a reload: the same jobs
+  useEffect(() => setRuns(gen.resume().reverse()), []); // after a reload: the same jobs
   const create = (form: FormData) => {
     const image = form.get('image') as File;
     const run = gen.videos.create({
@@ -18,28 +18,49 @@ export default function Gallery() {
     });
     setRuns([...new Set([run, ...runs])]); // a double click: the same run
   };
+  const remove = (run: Run) => {
+    run.forget();
+    setRuns(runs.filter((one) => one !== run));
+  };
   return (
     <main>
       <h1>Gallery</h1>
       <form action={create}>
-        <input name="prompt" required placeholder="A fox at dawn" aria-label="Prompt" />{' '}
-        <input name="image" type="file" accept="image/*" aria-label="First frame" />{' '}
-        <button type="submit">Make it</button>
+        <textarea name="prompt" required rows={2} placeholder="A fox at dawn" aria-label="Prompt" />
+        <input name="image" type="file" accept="image/*" aria-label="First frame" />
+        <button type="submit">Create video</button>
       </form>
-      {runs.map((run) => (
-        <Video key={run.id} run={run} />
-      ))}
+      <ul>
+        {runs.map((run) => (
+          <Video key={run.id} run={run} onRemove={() => remove(run)} />
+        ))}
+      </ul>
+      {runs.length === 0 && <p className="empty">Your videos appear here.</p>}
     </main>
   );
 }
 
-function Video({ run }: { run: Run }) {
-  const { phase, uploaded, progress, url, error } = useRun(run);
-  if (phase === 'done') return <video src={url} controls muted style={{ width: '100%' }} />;
-  if (error) return <p role="alert">{error.message}</p>;
+const LABELS = {
+  uploading: 'Uploading…',
+  creating: 'Starting…',
+  waiting: 'Generating…',
+  done: 'Ready',
+  failed: 'Failed',
+};
+
+function Video({ run, onRemove }: { run: Run; onRemove: () => void }) {
+  const { phase, uploaded, progress, tokens, url, error, isCancelable } = useRun(run);
+  const isBusy = !url && !error;
   return (
-    <p aria-live="polite">
-      {phase} <progress value={phase === 'uploading' ? uploaded : progress} />
-    </p>
+    <li className={phase} aria-live="polite">
+      {url ? <video src={url} controls muted playsInline /> : <p>{error?.message ?? LABELS[phase]}</p>}
+      {isBusy && <progress aria-label={LABELS[phase]} value={phase === 'uploading' ? uploaded : progress} />}
+      <footer>
+        {LABELS[phase]} {tokens !== undefined && `· ${tokens} tokens`}
+        <button type="button" onClick={onRemove}>
+          {isCancelable ? 'Cancel' : 'Remove'}
+        </button>
+      </footer>
+    </li>
   );
 }
