@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Sandbox, SandboxOptions } from 'gen-client/sandbox';
-import { launch, type Page } from '../sandbox-doors/browser.js';
+import { type Browser, launch } from '../sandbox-doors/browser.js';
 import { freePort } from '../support/free-port.js';
 import { type Context, execute, judge, type Step, type Suite } from './suite.js';
 
@@ -144,11 +144,39 @@ async function whileServed({ app, port, env }: Served, use: (url: string) => Pro
   }
 }
 
-/** The gallery, as a person uses it in Chromium: an upload of 20 MB, a video, reloads, the player; and one job in the end. */
+/** A page that renders `gen.watch(ticket)` on the server, and a route that returns what the server has of it. */
+const WATCHED = {
+  'watched/page.tsx': `'use client';
+    import { createGenPage } from 'gen-client/page';
+    import { useRun } from 'gen-client/react';
+    import { useMemo } from 'react';
+    import type { proxy } from '../../lib/gen';
+    const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
+    export default function Watched() {
+      return <p>{useRun(useMemo(() => gen.watch(String(Math.random())), [])).phase}</p>;
+    }`,
+  'watched/layout.tsx': `export const dynamic = 'force-dynamic';
+    export default ({ children }: { children: React.ReactNode }) => children;`,
+  'api/server/route.ts': `import { setFlagsFromString } from 'node:v8';
+    import { runInNewContext } from 'node:vm';
+    export const dynamic = 'force-dynamic';
+    export function GET() {
+      setFlagsFromString('--expose-gc');
+      for (let times = 0; times < 3; times++) runInNewContext('gc')();
+      const timers = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+      return Response.json({ timers, heapBytes: process.memoryUsage().heapUsed });
+    }`,
+};
+
+/** The gallery as a person uses it in Chromium, over HTTP/1.1, and what its server retains. */
 async function theGallery({ project }: Context): Promise<void> {
   const app = join(project, 'next-gallery');
   cpSync(GALLERY, app, { recursive: true });
   copyPackages(project, app);
+  for (const [name, text] of Object.entries(WATCHED)) {
+    mkdirSync(dirname(join(app, 'app', name)), { recursive: true });
+    writeFileSync(join(app, 'app', name), text);
+  }
   await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
   const sandbox = await sandboxOf(project, { jobDurationMs: 4_000, storage: 'other-origin' });
   const api = await sandbox.listen({ port: 0 });
@@ -156,20 +184,10 @@ async function theGallery({ project }: Context): Promise<void> {
   try {
     const env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: api.url };
     await whileServed({ app, port: await freePort(), env }, async (url) => {
-      const page = await (await browser.newContext({})).newPage();
-      const asked: string[] = [];
-      page.on('request', (request) => asked.push(request.url()));
-      await page.goto(url);
-      await page.goto(url);
-      await page.evaluate(FILL_FORM);
-      await page.click('button');
-      await page.evaluate(UNTIL_KEPT);
-      for (let reload = 0; reload < 12; reload++) await page.goto(url);
-      await page.evaluate(UNTIL_SOUGHT);
-      equal('the jobs', sandbox.jobs.length, 1);
-      equal('the pages that saw the key', asked.filter((one) => one.includes(sandbox.apiKey)).length, 0);
-      const { PICTURE } = process.env;
-      if (PICTURE) await takePicture(page, PICTURE);
+      await uploadOverReloads(browser, url, sandbox);
+      await sixRuns(browser, url, sandbox);
+      await serverAfterRenders(url);
+      if (process.env.PICTURES) await takePictures(browser, url, { sandbox, folder: process.env.PICTURES });
     });
   } finally {
     await browser.close();
@@ -177,16 +195,113 @@ async function theGallery({ project }: Context): Promise<void> {
   }
 }
 
-/** The picture of the guide: a video, and another that is being made. `PICTURE=docs/gallery.png npm run test:runtimes gallery` */
-async function takePicture(page: Page, path: string): Promise<void> {
-  await page.setViewportSize({ width: 720, height: 640 });
-  await page.fill('[name=prompt]', 'A lighthouse in a storm');
+/** An upload of 20 MB, a video, reloads, the player; and one job in the end. */
+async function uploadOverReloads(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
+  const context = await browser.newContext({});
+  const page = await context.newPage();
+  const requests: string[] = [];
+  page.on('request', (request) => requests.push(request.url()));
+  await page.goto(url);
+  await page.goto(url);
+  await page.evaluate(FILL_FORM);
   await page.click('button');
-  await page.evaluate(
-    "(async () => { while (!document.body.textContent.includes('waiting')) await new Promise((resolve) => setTimeout(resolve, 20)); })()",
-  );
-  await page.screenshot?.({ path });
+  await page.evaluate(UNTIL_KEPT);
+  for (let reload = 0; reload < 12; reload++) await page.goto(url);
+  await page.evaluate(UNTIL_SOUGHT);
+  equal('the jobs', sandbox.jobs.length, 1);
+  equal('the requests with the key', requests.filter((one) => one.includes(sandbox.apiKey)).length, 0);
+  await context.clearCookies();
+  await page.fill('[name=prompt]', 'signed out');
+  await page.click('button');
+  await page.evaluate(untilText('Sign in first.'));
+  equal('the jobs after a click without the session', sandbox.jobs.length, 1);
+  await context.close();
 }
+
+/** Six runs of another visitor in two tabs: another request takes less than a second. */
+async function sixRuns(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
+  const before = sandbox.jobs.length;
+  const context = await browser.newContext({});
+  const tabs = [await context.newPage(), await context.newPage()];
+  await tabs[0]?.goto(url);
+  for (const tab of tabs) {
+    await tab.goto(url);
+    for (let at = 1; at <= 3; at++) {
+      await tab.fill('[name=prompt]', `a fox [stall] ${at}`);
+      await tab.click('button');
+      await tab.evaluate(
+        `new Promise((resolve) => { const look = () => document.querySelectorAll('li.waiting').length === ${at} ? resolve() : setTimeout(look, 20); look(); })`,
+      );
+    }
+  }
+  for (const tab of tabs) {
+    const ms = await tab.evaluate<number>(
+      `(async () => { const start = performance.now(); await (await fetch('/watched')).text(); return performance.now() - start; })()`,
+    );
+    if (ms >= 1_000) throw new Error(`another request took ${ms} ms while six runs wait`);
+  }
+  equal('the jobs of six clicks', sandbox.jobs.length - before, 6);
+  await context.close();
+}
+
+/** 1,000 renders of a watched ticket leave no timer, and little memory. */
+async function serverAfterRenders(url: string): Promise<void> {
+  const server = async () => (await (await fetch(`${url}/api/server`)).json()) as { timers: number; heapBytes: number };
+  const render = async (times: number) => {
+    for (let at = 0; at < times; at++) {
+      const page = await (await fetch(`${url}/watched`)).text();
+      if (!page.includes('<p>waiting</p>')) throw new Error('the page shows no phase');
+    }
+  };
+  await render(200);
+  const before = await server();
+  await render(1_000);
+  const after = await server();
+  const grownMB = (after.heapBytes - before.heapBytes) / 1e6;
+  console.log(`  1,000 renders: ${after.timers - before.timers} more timers, ${grownMB.toFixed(1)} MB more heap`);
+  if (after.timers > before.timers + 5) throw new Error(`${after.timers - before.timers} timers after 1,000 renders`);
+  if (grownMB > 20) throw new Error(`${grownMB} MB after 1,000 renders`);
+}
+
+/**
+ * The picture of the guide, and in another folder than `docs` the gallery at two widths and in two color schemes:
+ * `PICTURES=docs npm run test:runtimes gallery`.
+ */
+async function takePictures(
+  browser: Browser,
+  url: string,
+  { sandbox, folder }: { readonly sandbox: Sandbox; readonly folder: string },
+): Promise<void> {
+  const views = [1280, 390].flatMap((width) =>
+    ['light', 'dark'].map((colorScheme) => ({ name: `gallery-${width}-${colorScheme}`, width, colorScheme })),
+  );
+  const guide = [{ name: 'gallery', width: 960, colorScheme: 'light' }];
+  for (const { name, width, colorScheme } of folder === 'docs' ? guide : views) {
+    const context = await browser.newContext({ viewport: { width, height: 640 }, colorScheme });
+    const page = await context.newPage();
+    await page.goto(url);
+    await page.goto(url);
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+    for (const [prompt, last] of [
+      ['A crow that steals the crown', 'Change the prompt'],
+      ['A fox at dawn', 'Ready'],
+      ['A lighthouse in a storm [slow:60s]', 'Generating…'],
+    ] as const) {
+      await page.fill('[name=prompt]', prompt);
+      await page.click('button');
+      await page.evaluate(untilText(last));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await page.screenshot?.({ path: join(folder, `${name}.png`) });
+    await context.close();
+  }
+}
+
+/** Expression that resolves when the page shows a text. */
+const untilText = (text: string) => `new Promise((resolve) => {
+  const look = () => document.body.innerText.includes(${JSON.stringify(text)}) ? resolve() : setTimeout(look, 20);
+  look();
+})`;
 
 /** Writes a prompt and chooses a picture of 20 MB. */
 const FILL_FORM = `(async () => {
