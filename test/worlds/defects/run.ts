@@ -75,7 +75,10 @@ function isFound(name: string): boolean {
     }
     symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
     const applied = spawnSync('git', ['apply', join(HERE, `${name}.patch`)], { cwd: copy, encoding: 'utf8' });
-    if (applied.status !== 0) throw new Error(`${name}.patch does not apply: ${applied.stderr}`);
+    if (applied.status !== 0) {
+      process.stdout.write(`${name}: DOES NOT APPLY ${applied.stderr}`);
+      return false;
+    }
     const startMs = performance.now();
     const { status, stdout, stderr } = spawnSync(process.execPath, [...(FINDERS[name] ?? WORLDS)], {
       cwd: copy,
