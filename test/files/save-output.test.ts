@@ -316,7 +316,7 @@ describe('every error is one of this package', () => {
       () => saveOutput(makeClient(service), { job: { id: 'job_1' } } as never, target),
       'created.job',
     ],
-    ['no job', () => saveOutput(makeClient(service), undefined as never, target), 'Pass a job or its id'],
+    ['no job', () => saveOutput(makeClient(service), undefined as never, target), 'Pass a job or its ID'],
     ['no path', () => saveOutput(makeClient(service), 'job_1', undefined as never), 'path must be a non-empty string'],
     ['an unknown option', () => save(target, { overwite: true } as never), 'Did you mean "overwrite"?'],
   ])('%s is told with the fix', async (_, call, message) => {
