@@ -152,7 +152,7 @@ function adviseHttps(params: Fields, warn: (message: string) => void): void {
 const LOOPBACK = /^https:\/\/(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])([:/?#]|$)/i;
 
 /** Whether the service cannot call a URL, as far as its text tells. */
-export function isOutOfReach(url: unknown): boolean {
+function isOutOfReach(url: unknown): boolean {
   return typeof url === 'string' && (!/^https:/i.test(url) || LOOPBACK.test(url));
 }
 

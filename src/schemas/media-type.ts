@@ -116,7 +116,7 @@ const MAX_EXTENSION = 16;
 const NAME_TAIL = 1_000;
 
 /** If Windows reserves the name for a device, so that no file can have it. */
-export function isDeviceName(name: string): boolean {
+function isDeviceName(name: string): boolean {
   return /^(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)/i.test(name);
 }
 

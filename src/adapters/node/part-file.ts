@@ -64,7 +64,7 @@ export async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
  * Creates a directory and its parents. Not with `recursive: true`, which never ends if the file system denies that a parent
  * exists, as /proc does.
  */
-export async function makeDirectories(path: string): Promise<void> {
+async function makeDirectories(path: string): Promise<void> {
   const isDirectory = async () => (await ifThere(stat(path)))?.isDirectory() === true;
   if (await isDirectory()) return;
   const parent = dirname(path);
