@@ -59,7 +59,7 @@ describe('a message names the fix', () => {
     [file('https://a.test/fox.png'), 'this is a URL. Pass it as first_frame_url.'],
     ['a fox', 'params: must be an object such as { prompt: "a fox" }, not "a fox".'],
     [[PROMPT], 'params: must be an object such as { prompt: "a fox at dawn" }, not an array.'],
-    [new FormData(), 'params: must be an object such as { prompt: "a fox at dawn" }, not an object.'],
+    [new FormData(), 'params: must be an object such as { prompt: "a fox at dawn" }, not a FormData.'],
     // P7: the quickstart's own line without APP_URL.
     [{ ...PROMPT, webhook_url: 'undefined/api/webhooks' }, 'webhook_url: must be an absolute URL'],
     [{ ...PROMPT, webhook_url: 'https://' }, 'webhook_url: must be an absolute URL'],
