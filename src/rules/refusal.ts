@@ -4,10 +4,16 @@ import { isFields, isText, parseJson } from '../schemas/envelope.js';
 
 /** Returns true if the response is a page, for example from a proxy. Its status says nothing about the request. */
 export function isPageBody(text: string, contentType: string | null): boolean {
-  if (/\b(html|xml)\b/i.test(contentType ?? '') && parseJson(text) === undefined) return true;
+  if (isMarkup(text, contentType)) return true;
   if (text.trim() === '' || parseJson(text) !== undefined) return false;
   // Truncated JSON still comes from the service.
-  return text.trimStart().startsWith('<') || !/json/i.test(contentType ?? '');
+  return !/json/i.test(contentType ?? '');
+}
+
+/** Returns true if the body is HTML or XML. For a PUT, whose response the service doesn't document, only this is a page. */
+export function isMarkup(text: string, contentType: string | null): boolean {
+  if (parseJson(text) !== undefined) return false;
+  return /\b(html|xml)\b/i.test(contentType ?? '') || text.trimStart().startsWith('<');
 }
 
 /** Returns true if a body with a success status is a rejection: it says so, or contains an error instead of data. */

@@ -2,7 +2,7 @@
 import { markPage } from '../errors/gen-error.js';
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/failure-kind.js';
-import { hasError, isPageBody, isRefusalBody } from '../rules/refusal.js';
+import { hasError, isMarkup, isPageBody, isRefusalBody } from '../rules/refusal.js';
 import { bodyLength, readUpTo, withBody } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
@@ -37,7 +37,7 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
   }
   const { text } = await readWhole(attempt, response);
   attempt.deadline.end();
-  if (call.toService && isPageBody(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
+  if (call.toService && isMarkup(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
   if (call.toService && isRefusalBody(parseJson(text))) throw apiRefusal(attempt, { response, text });
   const whole = withText(response, text);
   return { ...meta, response: whole, decoded: { data: kind.read(whole) } };

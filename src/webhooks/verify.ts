@@ -1,4 +1,5 @@
 import { refusal } from '../errors/webhook-error.js';
+import { noSuchOption } from '../schemas/spelling.js';
 import { type EventJob, flawOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import {
   type RawBody,
@@ -36,6 +37,8 @@ export interface VerifyWebhookOptions {
   readonly now?: (() => number) | undefined;
 }
 
+const OPTIONS = ['secret', 'toleranceSeconds', 'maxBodyBytes', 'now'];
+
 const SIGNATURE_HEADER = 'x-service-signature';
 
 /** A timestamp and 16 signatures. A longer header is rejected without more work. */
@@ -52,13 +55,10 @@ export async function verifyWebhook(
   options: VerifyWebhookOptions,
 ): Promise<WebhookEvent> {
   const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...others } = options ?? {};
-  // A string in place of the options has its indices as keys.
+  if (typeof options === 'string')
+    throw refusal('options_invalid', 'verifyWebhook: options must be an object, not a string. Pass { secret }.');
   const [unknown] = Object.keys(others);
-  if (unknown)
-    throw refusal(
-      'options_invalid',
-      `verifyWebhook: options must be { secret, toleranceSeconds, maxBodyBytes, now }, not ${typeof options === 'string' ? 'a string' : unknown}.`,
-    );
+  if (unknown) throw refusal('options_invalid', noSuchOption('verifyWebhook', unknown, OPTIONS));
   const secrets = secretsOf(secret);
   const { timestamp, signatures } = signatureIn(received?.headers);
   checkAge(now() / 1000 - Number(timestamp), toleranceSeconds);

@@ -121,7 +121,7 @@ describe('an id in a path', () => {
   });
 
   it.each(['', '.', '..', 'a\ud800', null, undefined, 5])('%j is refused', (id) => {
-    expect(path`/v1/jobs/${id as string}`).toThrow(/id/);
+    expect(path`/v1/jobs/${id as string}`).toThrow(/\bID\b/);
   });
 
   it('makes the call reject, and never throw, when it is refused', async () => {
@@ -140,7 +140,7 @@ describe('an id in a path', () => {
       () => client.request({ method: 'GET', path: '/v1/../x' }),
       () => client.request(nothing as { method: 'GET'; path: string }),
     ];
-    for (const call of calls) await expect(call()).rejects.toThrow(/ id|range|path|method/);
+    for (const call of calls) await expect(call()).rejects.toThrow(/\bID\b|range|path|method/);
     expect(seen).toEqual([]);
   });
 
