@@ -118,7 +118,7 @@ const RAW_REQUEST = optionsOf({
 function isQuery(value: unknown): boolean {
   if (!isFields(value) || ![Object.prototype, null].includes(Object.getPrototypeOf(value))) return false;
   const isScalar = (one: unknown) => ['string', 'boolean'].includes(typeof one) || Number.isFinite(one);
-  return Object.values(value).every((one) => one == null || [one].flat().every(isScalar));
+  return Object.values(value).every((one) => one === undefined || [one].flat().every(isScalar));
 }
 
 /** Returns the call for the transport. Its response is unwrapped. */
