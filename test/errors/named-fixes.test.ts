@@ -105,17 +105,17 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
   [
     'a secret in place of the options',
     () => verify({ body: '', headers: {} }, 'whsec'),
-    'WebhookVerificationError: verifyWebhook: options must be { secret, toleranceSeconds, maxBodyBytes, now }, not a string.',
+    'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
   ],
   [
     'the argument order of Stripe',
     () => verify('{}', 't=1,v1=00', 'whsec'),
-    'WebhookVerificationError: verifyWebhook: options must be { secret, toleranceSeconds, maxBodyBytes, now }, not a string.',
+    'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
   ],
   [
     'the argument order of Stripe, on a client',
     () => clientVerify('{}', 't=1,v1=00', 'whsec'),
-    'WebhookVerificationError: verifyWebhook: options must be { secret, toleranceSeconds, maxBodyBytes, now }, not a string.',
+    'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
   ],
   [
     'a client without a webhook secret',
