@@ -29,3 +29,13 @@ export function builtIn<T>(name: string): T | undefined {
     return undefined;
   }
 }
+
+/** Returns true for a web Response, also after a framework replaced the global class, as `@hono/node-server` does. */
+export function isResponse(value: unknown): value is Response {
+  return Object.prototype.toString.call(value) === '[object Response]';
+}
+
+/** Returns true for a web Request, also after a framework replaced the global class. */
+export function isRequest(value: unknown): value is Request {
+  return Object.prototype.toString.call(value) === '[object Request]';
+}

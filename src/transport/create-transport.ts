@@ -1,6 +1,7 @@
 import { atCaller } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
 import { startDeadline } from '../runtime/deadline.js';
+import { isResponse } from '../runtime/platform.js';
 import type { ClientAccount } from '../store/account.js';
 import { withText } from './answer.js';
 import type { Answer, Core, JobReporter } from './call.js';
@@ -119,7 +120,7 @@ function requestPromise<T>({ answer, idempotencyKey }: StartedCall<T>): RequestP
 async function opened<T>(answer: Promise<Answer<Response>>, read: StreamRequest<T>['read']): Promise<Answer<T>> {
   const { response, ...meta } = await answer;
   const data = await read(response);
-  return { ...meta, response: data instanceof Response ? data : response, decoded: { data } };
+  return { ...meta, response: isResponse(data) ? data : response, decoded: { data } };
 }
 
 function withResponse<T>(answer: Answer<T>): ResponseMeta & { readonly data: T } {

@@ -79,6 +79,11 @@ describe('an answer of another shape', () => {
     const own = new Response('mine');
     const replaced = await transport.open({ ...request, read: () => own }).withResponse();
     expect([replaced.data, replaced.response]).toEqual([own, own]);
+    // @hono/node-server replaces the global class, and fetch still returns instances of the old one.
+    vi.stubGlobal('Response', class extends Response {});
+    const after = await transport.open({ ...request, read: () => own }).withResponse();
+    vi.unstubAllGlobals();
+    expect(after.response).toBe(own);
   });
 });
 

@@ -69,7 +69,12 @@ test('a webhook that the sandbox delivers ends the wait in the same process long
     client,
     on: { 'job.completed': (event) => handled.push(event) },
   });
-  const server = serve({ fetch: (request) => handler(request), port: 0, hostname: '127.0.0.1' });
+  const server = serve({
+    fetch: (request) => handler(request),
+    port: 0,
+    hostname: '127.0.0.1',
+    overrideGlobalObjects: false,
+  });
   await vi.waitFor(() => expect(server.listening).toBe(true), PATIENCE_MS);
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : 0;

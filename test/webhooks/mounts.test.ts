@@ -84,7 +84,7 @@ const inHono =
   async () => {
     const app = new Hono();
     prepare(app);
-    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' });
+    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false });
     await new Promise((ready) => server.once('listening', ready));
     const { port } = server.address() as AddressInfo;
     const close = async () => void server.close();

@@ -348,7 +348,9 @@ describe('the options', () => {
     // @ts-expect-error the option is called toleranceSeconds
     const error = await refusalOf(verifyWebhook(signed, { secret, now, tolerance: 600 }));
     expect(error.reason).toBe('options_invalid');
-    expect(error.message).toBe('verifyWebhook has no option "tolerance". Use one of secret, toleranceSeconds, maxBodyBytes, now.');
+    expect(error.message).toBe(
+      'verifyWebhook has no option "tolerance". Use one of secret, toleranceSeconds, maxBodyBytes, now.',
+    );
   });
 });
 

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { APIError, AuthenticationError, type GenClient, GenError, NotFoundError, RateLimitError } from '../../index.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
+import { isResponse } from '../../runtime/platform.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { type OpenSession, runCommand, withExamples } from '../command.js';
 import { EXIT, messageOf, UsageError } from '../errors.js';
@@ -156,13 +157,13 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
     }
   };
   const signed = await send({ secret, timestamp });
-  if (!(signed instanceof Response)) return says('failed', `${url} does not respond: ${messageOf(signed)}`);
+  if (!isResponse(signed)) return says('failed', `${url} does not respond: ${messageOf(signed)}`);
   const { status: httpStatus } = signed;
   const facts = { url, httpStatus, durationMs: Math.round(systemClock.now() - startMs) };
   if (!signed.ok) {
     return says('failed', `It answered a signed event with ${httpStatus}. Check that it has the same secret.`, facts);
   }
-  const isAccepted = (response: unknown) => response instanceof Response && response.ok;
+  const isAccepted = (response: unknown) => isResponse(response) && response.ok;
   const accepted = [
     isAccepted(await send({ secret: `not ${secret}`, timestamp })) ? ['a forged event'] : [],
     isAccepted(await send({ secret, timestamp: timestamp - OLD_S })) ? [`an event that is ${OLD_S} s old`] : [],

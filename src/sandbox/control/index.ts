@@ -1,5 +1,6 @@
 import { GenError } from '../../errors/index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
+import { isResponse } from '../../runtime/platform.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { readPostBody, servedFile, serveFile } from '../http/exchange.js';
 import { limitsOf, MAIN_ACCOUNT } from '../service/accounts.js';
@@ -137,7 +138,7 @@ export function createControl(world: World, sandbox: SandboxService) {
       if (run === undefined) throw new Refusal('not_found', why);
       const body = await bodyOf(request);
       const answer = (await run({ world, sandbox, request, body, id: id ?? '' })) ?? { ok: true };
-      return answer instanceof Response ? answer : Response.json(answer);
+      return isResponse(answer) ? answer : Response.json(answer);
     } catch (error) {
       return controlRefusal(error instanceof Refusal ? error.status : 400, reasonOf(error));
     }

@@ -1,4 +1,5 @@
 import { abortable, onAbort } from '../../runtime/deadline.js';
+import { isRequest } from '../../runtime/platform.js';
 import type { Activity } from '../world/timeline.js';
 
 // What a fault does to a request. For a server, reset and commitThenDrop reject with a ConnectionDropped, truncate fails the body
@@ -47,7 +48,7 @@ export async function spoilBody(response: Response, how: 'truncate' | 'stall'): 
 /** Makes a `fetch` of a handler, with aborts and dropped connections as a client sees them. */
 export function createFetch(handle: Handle, activity: Activity, onSandboxClock: boolean): typeof fetch {
   return async (input, init) => {
-    const given = input instanceof Request ? input : undefined;
+    const given = isRequest(input) ? input : undefined;
     const signal = init?.signal ?? given?.signal;
     // The signal stays outside, because a Request would leave a listener on it.
     const request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
