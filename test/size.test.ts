@@ -19,7 +19,7 @@ const WEBHOOK_BYTES = 2_920;
  */
 const CLIENT_BYTES = 76_500;
 /** What a page adds to every visit. The smallest uploader of a peer alone costs 8 kB. */
-const PAGE_BYTES = 2_700;
+const PAGE_BYTES = 2_780;
 
 test.each([
   [
@@ -53,7 +53,7 @@ test('a program that creates and waits fits in 76.5 kB, gzipped', async () => {
   expect(size).toBeLessThanOrEqual(CLIENT_BYTES);
 });
 
-test('the page part fits in 2.7 kB, gzipped: every visitor pays for it', async () => {
+test('the page part fits in 2.8 kB, gzipped: every visitor pays for it', async () => {
   const size = await bundleSize({ code: OWN_PROGRAMS.page, from: ROOT });
   expect(size).toBeGreaterThan(1_000);
   expect(size).toBeLessThanOrEqual(PAGE_BYTES);

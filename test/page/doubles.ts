@@ -81,6 +81,23 @@ class Sending {
   }
 }
 
+/** Sends JSON to the proxy, as the browser's `fetch` does. */
+function fetched(url: string, { method = 'GET', headers, credentials, body, signal }: RequestInit): Promise<Response> {
+  const request = new Sending();
+  request.open(method, url);
+  Object.assign(request.headers, headers);
+  request.withCredentials = credentials === 'include';
+  return new Promise((resolve, reject) => {
+    request.onloadend = () => {
+      const { status, response } = request;
+      if (status === 0) reject(signal?.reason ?? new TypeError('Failed to fetch'));
+      else resolve(new Response(status === 204 ? null : JSON.stringify(response), { status }));
+    };
+    signal?.addEventListener('abort', () => request.abort());
+    request.send(String(body));
+  });
+}
+
 /** What the page has sent, and the responses of each path in order, the last one again and again. */
 export const browser = {
   asked: [] as Asked[],
@@ -114,7 +131,9 @@ export function openBrowser(): void {
     bytesStatus: {},
     bytesReply: null,
   });
+  vi.stubGlobal('location', new URL('https://app.test/'));
   vi.stubGlobal('XMLHttpRequest', Sending);
+  vi.stubGlobal('fetch', fetched);
   vi.stubGlobal('sessionStorage', {
     getItem: (name: string) => browser.stored.get(name) ?? null,
     setItem: (name: string, value: string) => browser.stored.set(name, value),

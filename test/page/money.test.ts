@@ -103,17 +103,22 @@ it('of two hundred tickets each request carries a hundred, until all have been a
   expect(paths()).toEqual(['watch', 'watch']);
 });
 
-it.each(['/api/gen', 'https://app.test/api/gen'])(
-  'on a server %s leads to no request, no timer, and no registered run',
-  async (url) => {
-    Reflect.deleteProperty(globalThis, 'XMLHttpRequest');
-    const page = open(url);
-    const runs = [page.watch('t1'), page.watch('t1'), page.videos.create(PROMPT)];
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(runs.map((run) => run.get().phase)).toEqual(['waiting', 'waiting', 'creating']);
-    expect([runs[0] === runs[1], browser.asked, browser.sessions, vi.getTimerCount()]).toEqual([false, [], 0, 0]);
-  },
-);
+it('on a server leads to no request, no timer, and no registered run', async () => {
+  Reflect.deleteProperty(globalThis, 'location');
+  const page = open();
+  const runs = [page.watch('t1'), page.watch('t1'), page.videos.create(PROMPT)];
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(runs.map((run) => run.get().phase)).toEqual(['waiting', 'waiting', 'creating']);
+  expect([runs[0] === runs[1], browser.asked, browser.sessions, vi.getTimerCount()]).toEqual([false, [], 0, 0]);
+});
+
+it('outside of a browser works by fetch with an absolute URL', async () => {
+  Reflect.deleteProperty(globalThis, 'location');
+  Reflect.deleteProperty(globalThis, 'XMLHttpRequest');
+  browser.answers = { 'https://app.test/session': [{ ticket: 's1' }], 'https://app.test/videos': [DONE] };
+  const run = open('https://app.test').videos.create(PROMPT);
+  expect(await endOf(run)).toMatchObject({ phase: 'done' });
+});
 
 it('needs nothing of a secure context', async () => {
   const { getRandomValues } = crypto;

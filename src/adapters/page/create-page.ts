@@ -49,7 +49,7 @@ export interface PageOptions {
 
 /**
  * The jobs of a page, created and followed through the proxy of the page's own server. It has no key and no dependency. On a
- * server, runs stay in their first phase.
+ * server with a relative `url`, runs stay in their first phase.
  *
  * @example
  * const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -60,7 +60,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   if (url === undefined) throw new TypeError('createGenPage: url is missing. Pass { url }.');
   const base = url.replace(/\/$/, '');
   // A server has no location. Its pages live as long as the process, so that it must not even register a run.
-  const runs = openRuns(`gen-page:${base}`, 'XMLHttpRequest' in globalThis);
+  const runs = openRuns(`gen-page:${base}`, /^http/.test(url) || 'location' in globalThis);
   const follow = createWatch(base, runs);
   const sessionTicket = createSession(base);
   const continueRun = createSender(base, runs, follow);

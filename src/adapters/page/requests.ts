@@ -1,4 +1,4 @@
-// Requests of a page, by XMLHttpRequest because fetch reports no upload progress.
+// Requests of a page: JSON by fetch, files by XMLHttpRequest, because fetch reports no upload progress.
 import type { PageError } from './run.js';
 
 const PAGE_HEADERS = { 'x-gen-page': '1' };
@@ -13,16 +13,22 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Sends one request. Resolves when it is over: with status 0 if the connection failed or the signal aborted it. */
-function send(
+/** The response to one request: with status 0 if the connection failed or the signal aborted it. */
+interface Reply {
+  readonly status: number;
+  readonly response?: Record<string, unknown> | null;
+}
+
+/** Sends a file. Only XMLHttpRequest reports the progress of an upload. */
+function sendFile(
   [method, url]: readonly [method: string, url: string],
   headers: Readonly<Record<string, string>>,
-  body: Blob | string,
-  signal?: AbortSignal | null,
-  progress: ((event: ProgressEvent) => void) | null = null,
-): Promise<XMLHttpRequest> {
+  file: Blob,
+  signal: AbortSignal,
+  progress: (event: ProgressEvent) => void,
+): Promise<Reply> {
   return new Promise((resolve) => {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const request = new XMLHttpRequest();
     request.open(method, url);
     request.responseType = 'json';
@@ -31,21 +37,21 @@ function send(
     for (const name in headers) request.setRequestHeader(name, headers[name] as string);
     request.upload.onprogress = progress;
     request.onloadend = () => resolve(request);
-    signal?.addEventListener('abort', () => request.abort());
-    request.send(body);
+    signal.addEventListener('abort', () => request.abort());
+    request.send(file);
   });
 }
 
-const isAccepted = ({ status }: XMLHttpRequest) => /^2/.test(`${status}`);
+const isAccepted = ({ status }: Reply) => /^2/.test(`${status}`);
 
 /** The error of a response of the proxy, or of a server in front of it. With a status below 400 the connection failed. */
-function errorOf({ status, response, responseURL }: XMLHttpRequest): PageError {
+function errorOf(url: string, { status, response }: Reply): PageError {
   const isResponse = status > 399;
   return {
     code: isResponse ? 'service_error' : 'network',
-    message: isResponse ? `${responseURL} returned ${status}.` : 'The connection failed. Try again.',
+    message: isResponse ? `${url} returned ${status}.` : 'The connection failed. Try again.',
     retry: !/^4(?!29)/.test(`${status}`),
-    ...(response?.code && response),
+    ...(response?.code ? response : null),
     status,
   };
 }
@@ -56,21 +62,32 @@ function errorOf({ status, response, responseURL }: XMLHttpRequest): PageError {
  * failed connection. The signal ends the attempts and, except for a create, aborts the one in flight. With 0 attempts, it retries
  * until then.
  */
-export async function post<Reply>(
+export async function post<Body>(
   url: string,
   body: object,
-  has: keyof Reply,
+  has: keyof Body,
   signal?: AbortSignal,
   attempts = MAX_ATTEMPTS,
-): Promise<Reply> {
+): Promise<Body> {
   for (let failures = 0; ; ) {
     signal?.throwIfAborted();
     // A server in front may cut requests that are held.
     const text = JSON.stringify(failures ? { ...body, hold: false } : body);
-    const headers = { ...PAGE_HEADERS, 'content-type': 'application/json' };
-    const request = await send(['POST', url], headers, text, 'key' in body ? null : signal);
-    if (request.response?.[has]) return request.response;
-    const error = errorOf(request);
+    let status = 0;
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { ...PAGE_HEADERS, 'content-type': 'application/json' },
+      credentials: 'include',
+      body: text,
+      signal: ('key' in body ? null : signal) ?? null,
+    })
+      .then((reply) => {
+        ({ status } = reply);
+        return reply.json();
+      })
+      .catch(() => {});
+    if (response?.[has]) return response;
+    const error = errorOf(url, { status, response });
     if (!error.retry || ++failures === attempts) throw error;
     signal?.throwIfAborted();
     await pause(Math.min(500 * 2 ** failures, 30_000), signal);
@@ -86,15 +103,11 @@ export async function upload(
 ): Promise<string> {
   const { name, type, size } = file as Partial<File>;
   const { put, direct } = await post<BegunUpload>(`${base}/upload`, { name, type, size }, 'put', signal);
-  if (!direct || !isAccepted(await send(['PUT', direct.url], direct.headers, file, signal, progress))) {
-    const request = await send(
-      ['POST', `${base}/bytes`],
-      { ...PAGE_HEADERS, 'x-gen-ticket': put },
-      file,
-      signal,
-      progress,
-    );
-    if (!isAccepted(request)) throw errorOf(request);
+  if (!direct || !isAccepted(await sendFile(['PUT', direct.url], direct.headers, file, signal, progress))) {
+    const url = `${base}/bytes`;
+    const headers = { ...PAGE_HEADERS, 'x-gen-ticket': put };
+    const reply = await sendFile(['POST', url], headers, file, signal, progress);
+    if (!isAccepted(reply)) throw errorOf(url, reply);
   }
   return (await post<{ readonly upload: string }>(`${base}/uploaded`, { put }, 'upload', signal)).upload;
 }
