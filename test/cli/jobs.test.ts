@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fileStore } from '../../src/adapters/node/index.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
+import { runCli } from './run-cli.js';
 
 const place = cliOnSandbox();
 const { sandbox, cli } = place;
@@ -21,7 +22,7 @@ async function crash(): Promise<void> {
 describe('jobs', () => {
   it('lists what is not done, without a key and a service', async () => {
     await crash();
-    const { code, stdout } = await cli('jobs', 'gen.store');
+    const { code, stdout } = await runCli(['jobs', 'gen.store'], { env: {}, cwd: place.folder });
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /^\S+Z {2}lost {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,

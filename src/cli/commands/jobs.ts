@@ -2,6 +2,9 @@ import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { type FileStore, fileStore } from '../../adapters/node/index.js';
 import { APIError, type GenClient, GenError, isCompleted, type Job, type UnfinishedCreate } from '../../index.js';
+import { ledgerOf } from '../../ledger/ledger.js';
+import { unfinishedCreatesIn } from '../../ledger/resume.js';
+import { systemClock } from '../../runtime/clock.js';
 import { addSaveFlags, addWaitFlags, type JobFlags, type OpenSession, runCommand, withExamples } from '../command.js';
 import { asStoreUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
@@ -114,14 +117,15 @@ interface StoreFlags extends WaitFlags {
 
 export function jobsCommand(open: OpenSession): Command {
   const command = new Command('jobs')
-    .description("List the account's unfinished creates in the store of a program that uses fileStore, or of a batch.")
-    .argument('<file>', 'the file of the store')
-    .option(...ACCOUNT);
+    .description(
+      'List the unfinished creates in the store of a program that uses fileStore, or of a batch. Needs no key.',
+    )
+    .argument('<file>', 'the file of the store');
   withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
-  return runCommand<StoreFlags>(command, open, async (session, [path = ''], { account }) => {
+  return runCommand(command, open, async (session, [path = '']) => {
     const jobs: UnfinishedCreate[] = [];
-    const store = await existingStore(path);
-    for await (const create of session.client({ store, account }).unfinishedCreates()) jobs.push(create);
+    const ledger = ledgerOf(await existingStore(path), systemClock);
+    for await (const create of unfinishedCreatesIn(ledger)) jobs.push(create);
     const width = Math.max(0, ...jobs.map(({ phase }) => phase.length));
     session.terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : jobs.map((job) => createLine(job, width)));
   });
