@@ -38,7 +38,7 @@ describe('names what is wrong', () => {
   it.each([
     [-302, 'failed', ' s ahead of the service'],
     [302, 'failed', ' s behind the service'],
-    [-60, 'failed', ' s ahead of the service'],
+    [-60, 'warning', ' s ahead of the service'],
     [4, 'ok', ' s behind the service'],
   ])('a service whose clock is %i s off: %s', async (offS, wanted, message) => {
     const shifted = async (...given: Parameters<typeof sandbox.fetch>) => {
@@ -49,6 +49,11 @@ describe('names what is wrong', () => {
     const clock = await check('clock', {}, shifted as typeof globalThis.fetch);
     expect(clock).toMatchObject({ status: wanted, message: expect.stringContaining(message) });
     expect(Math.abs(clock.skewS + offS)).toBeLessThanOrEqual(1);
+  });
+
+  it('a key that may not read jobs', async () => {
+    const key = sandbox.createKey({ scopes: ['images:create'] });
+    expect(await check('key', { GEN_API_KEY: key })).toMatchObject({ status: 'warning', code: 'scope_missing' });
   });
 
   it('a base URL that leads elsewhere', async () => {

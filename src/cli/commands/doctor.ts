@@ -75,8 +75,8 @@ const about =
     ...facts,
   });
 
-/** Receivers compare the time of an event with theirs. */
-const MAX_SKEW_S = 30;
+/** Receivers compare the time of an event with theirs, and reject it from {@link OLD_S} on. */
+const NOTED_SKEW_S = 30;
 
 /** Calls GET /v1/models, which needs no key, and compares this machine's clock with the Date header. */
 async function checkService(client: GenClient, signal: AbortSignal): Promise<Check[]> {
@@ -102,8 +102,10 @@ function clockCheck(header: string | null, now: number): Check {
   // The header has whole seconds.
   const skewS = Math.round((now - date - 500) / 1000);
   const message = `This machine is ${Math.abs(skewS)} s ${skewS < 0 ? 'behind' : 'ahead of'} the service.`;
-  if (Math.abs(skewS) < MAX_SKEW_S) return says('ok', message, { skewS });
-  return says('failed', `${message} Set the clock: webhooks are rejected if their time is wrong.`, { skewS });
+  const offS = Math.abs(skewS);
+  if (offS < NOTED_SKEW_S) return says('ok', message, { skewS });
+  const fix = `${message} Set the clock: webhooks are rejected if their time is wrong.`;
+  return says(offS < OLD_S - 1 ? 'warning' : 'failed', fix, { skewS });
 }
 
 /** A valid key gets "not found" for an unknown job. */
@@ -116,6 +118,7 @@ async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check> 
     signal.throwIfAborted();
     const code = APIError.isInstance(error) ? error.code : undefined;
     if (NotFoundError.isInstance(error)) return says('ok', 'The key is valid.');
+    if (code === 'scope_missing') return says('warning', 'The key is valid, but lacks the scope jobs:read.', { code });
     if (AuthenticationError.isInstance(error)) return says('failed', 'The key is wrong or revoked.', { code });
     return says('failed', rateLimitIn(error) ?? messageOf(error), { code });
   }
