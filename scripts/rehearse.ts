@@ -33,7 +33,9 @@ async function rehearse(tarball: string): Promise<void> {
   const project = makeFolder('project');
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }');
   // The command as the README has it.
-  const [command = ''] = blockOf((block) => block.heading === 'Install' && block.language === 'sh').split('\n');
+  const [command = ''] = blockOf(({ language, code }) => language === 'sh' && code.startsWith('npm install')).split(
+    '\n',
+  );
   demand(run(project, ['sh', '-c', command]), command);
   const installed = run(project, [process.execPath, '-p', 'require("gen-client/package.json").version']);
   demand(installed, 'the project has the version that was published', (output) => output.trim() === version);
@@ -76,7 +78,7 @@ async function makeVideos(project: string): Promise<void> {
   const written = start(project, ['sh', '-c', `exec ${command} --port 0`]);
   const settings = await until(command, written, async () => /^export (GEN_.*)$/m.exec(written())?.[1]);
   env = { ...env, ...Object.fromEntries(settings.split(' ').map((pair) => pair.split(/=(.*)/s))) };
-  const esm = blockOf((block) => block.heading === 'Your first video' && block.language === 'js');
+  const esm = blockOf((block) => block.language === 'js');
   const required = esm.replace(/^import (\{.*\}) from ('.*');$/gm, 'const $1 = require($2);');
   const [imports = '', ...rest] = required.split('\n\n');
   const cjs = `${imports}\n\n(async () => {\n${rest.join('\n\n')}\n})();\n`;
