@@ -87,7 +87,7 @@ describe('the body', () => {
 
 describe('the arguments', () => {
   test.each([
-    ["Stripe's argument order: the secret in the place of the options", secret, 'options_invalid', /must be \{ secret/],
+    ["Stripe's argument order: the secret in the place of the options", secret, 'options_invalid', /Pass \{ secret \}/],
     ['no options', undefined, 'secret_missing', /GEN_WEBHOOK_SECRET/],
     ['a variable that is not set', { secret: undefined }, 'secret_missing', /GEN_WEBHOOK_SECRET/],
     ['an option of another package', { secret, tolerance: 300 }, 'options_invalid', /tolerance/],

@@ -10,7 +10,7 @@ import {
 } from './simulation/chance.js';
 
 /** One request in so many meets a fault of its own. */
-const RARE = 40;
+const RARE = 25;
 const RARE_FAULTS: readonly Fault[] = [
   ...PAGES.flatMap((status) => [true, false].map((isHandled) => ({ kind: 'page' as const, isHandled, status }))),
   ...LOST_ROUTES.map((code) => ({ kind: 'lostAnswer' as const, isHandled: true, code })),
