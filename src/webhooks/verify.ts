@@ -1,5 +1,4 @@
 import { refusal } from '../errors/webhook-error.js';
-import { noSuchOption } from '../schemas/spelling.js';
 import { type EventJob, flawOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import {
   type RawBody,
@@ -37,8 +36,6 @@ export interface VerifyWebhookOptions {
   readonly now?: (() => number) | undefined;
 }
 
-const OPTIONS = ['secret', 'toleranceSeconds', 'maxBodyBytes', 'now'];
-
 const SIGNATURE_HEADER = 'x-service-signature';
 
 /** A timestamp and 16 signatures. A longer header is rejected without more work. */
@@ -58,7 +55,11 @@ export async function verifyWebhook(
   if (typeof options === 'string')
     throw refusal('options_invalid', 'verifyWebhook: options must be an object, not a string. Pass { secret }.');
   const [unknown] = Object.keys(others);
-  if (unknown) throw refusal('options_invalid', noSuchOption('verifyWebhook', unknown, OPTIONS));
+  if (unknown)
+    throw refusal(
+      'options_invalid',
+      `verifyWebhook has no option "${unknown}". Use secret, toleranceSeconds, maxBodyBytes, now.`,
+    );
   const secrets = secretsOf(secret);
   const { timestamp, signatures } = signatureIn(received?.headers);
   checkAge(now() / 1000 - Number(timestamp), toleranceSeconds);
