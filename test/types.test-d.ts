@@ -56,10 +56,7 @@ test('a job is narrowed by isCompleted', () => {
 
 test('the videos of a client can be faked with the functions of a test runner', async () => {
   const fake: Pick<GenClient, 'videos'> = {
-    videos: {
-      create: vi.fn<Videos['create']>().mockResolvedValue(created),
-      createAndWait: vi.fn(async () => completed),
-    },
+    videos: { create: vi.fn(async () => created), createAndWait: vi.fn(async () => completed) },
   };
   const bare: Videos = { create: vi.fn().mockResolvedValue(created), createAndWait: vi.fn() };
   expectTypeOf(fake.videos.create({ prompt: 'x' })).toEqualTypeOf<RequestPromise<CreatedJob>>();

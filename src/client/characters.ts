@@ -3,7 +3,7 @@ import { checkRegistration } from '../rules/preflight.js';
 import type { Character, CharacterList, CharacterParams, RegisterCharacterParams } from '../schemas/character.js';
 import type { Fields } from '../schemas/envelope.js';
 import type { CreatedJob } from '../schemas/job.js';
-import type { RequestPromise } from '../transport/transport.js';
+import type { CallResult } from '../transport/transport.js';
 import { createNamespace, sendCreate } from './create.js';
 import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create-options.js';
 import { decodeCharacter, decodeFields, decodeList, type JobCreator, path } from './endpoint.js';
@@ -17,13 +17,13 @@ export interface Characters {
    * @example
    * const ann = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });
    */
-  register(params: RegisterCharacterParams, options?: CreateCallOptions): RequestPromise<Character>;
+  register<Call>(params: RegisterCharacterParams, options?: CreateCallOptions): CallResult<Character, Call>;
 
   /**
    * Starts a one-off character-reference image (prompt mode). Resolves when the service has accepted it. Throws a
    * PreflightError before the request if the params break a documented rule, and an APIError if the service rejects them.
    */
-  create(params: CharacterParams, options?: CreateCallOptions): RequestPromise<CreatedJob>;
+  create<Call>(params: CharacterParams, options?: CreateCallOptions): CallResult<CreatedJob, Call>;
 
   /**
    * Starts a one-off character-reference image and waits for its file. Throws what `create` throws, a JobError if the job
@@ -35,13 +35,13 @@ export interface Characters {
   ): Promise<FinalJob<Throws>>;
 
   /** Lists the account's characters. */
-  list(options?: RequestOptions): RequestPromise<CharacterList>;
+  list<Call>(options?: RequestOptions): CallResult<CharacterList, Call>;
 
   /** Returns a character by ID or slug. Throws a NotFoundError for an unknown one. */
-  get(id: string, options?: RequestOptions): RequestPromise<Character>;
+  get<Call>(id: string, options?: RequestOptions): CallResult<Character, Call>;
 
   /** Deletes a character by ID or slug. Resolves with the service's response. Throws a NotFoundError for an unknown one. */
-  delete(id: string, options?: RequestOptions): RequestPromise<Fields>;
+  delete<Call>(id: string, options?: RequestOptions): CallResult<Fields, Call>;
 }
 
 const CHARACTERS = '/v1/characters';

@@ -11,7 +11,7 @@ import type {
   VideoEditParams,
   VideoParams,
 } from '../schemas/video-params.js';
-import type { JsonRequest, RequestPromise } from '../transport/transport.js';
+import type { CallResult, JsonRequest, RequestPromise } from '../transport/transport.js';
 import { CREATE_CALL_OPTIONS, type CreateCallOptions, type CreateOptionsOf, type FinalJob } from './create-options.js';
 import { createRequest, filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
 import { runJob } from './run-job.js';
@@ -77,7 +77,7 @@ export interface Images {
   create<M extends ImageModel | OpenString, P extends ImageParams>(
     params: CheckedImageParams<M, P>,
     options?: CreateCallOptions,
-  ): RequestPromise<CreatedJob>;
+  ): CallResult<CreatedJob, P>;
 
   /**
    * Starts an image job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
@@ -108,7 +108,7 @@ export interface Videos {
   create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
     params: CheckedVideoParams<M, P>,
     options?: CreateCallOptions,
-  ): RequestPromise<CreatedJob>;
+  ): CallResult<CreatedJob, P>;
 
   /**
    * Starts a video job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
@@ -137,7 +137,7 @@ export interface VideoEdits {
   create<M extends EditModel | OpenString, P extends VideoEditParams>(
     params: CheckedVideoEditParams<M, P>,
     options?: CreateCallOptions,
-  ): RequestPromise<CreatedJob>;
+  ): CallResult<CreatedJob, P>;
 
   /**
    * Starts an edit and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a

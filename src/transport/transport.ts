@@ -32,6 +32,16 @@ export interface RequestPromise<T> extends Promise<T> {
 
 export type ResponseMeta = Omit<Awaited<ReturnType<RequestPromise<unknown>['withResponse']>>, 'data'>;
 
+/**
+ * What a call returns: a {@link RequestPromise}. In a test, a function that returns a plain Promise may stand in for the
+ * call, because a fake has no response to give. `Call` is any type parameter of the method. The compiler resolves the
+ * condition to a RequestPromise for each call. Where it compares a function with the method, `Call` is still open, and
+ * of the two types only the Promise is compared.
+ */
+export type CallResult<T, Call> = [[Call] extends [never] ? 'open' : never] extends [never]
+  ? RequestPromise<T>
+  : Promise<T>;
+
 /** The call of a response, for its decoder. */
 export interface DecodeContext {
   readonly method: string;
