@@ -28,7 +28,7 @@ async function makeVideo(worker: Worker): Promise<void> {
   await call('/_sandbox/advance', { ms: 60_000 });
   const file = new Uint8Array(await (await call(`/v1/jobs/${created.data.job.id}/output`)).arrayBuffer());
   expect('an MP4', new TextDecoder().decode(file.subarray(4, 8)), 'ftyp');
-  expect('the page', (await (await call('/')).text()).includes('<h1>gen-client sandbox</h1>'), true);
+  expect('the page', (await (await call('/')).text()).includes('<title>gen-client sandbox</title>'), true);
   const { jobs } = (await (await call('/_sandbox/jobs')).json()) as { jobs: { status: string }[] };
   expect('the job', jobs[0]?.status, 'completed');
 }
