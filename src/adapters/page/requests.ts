@@ -13,12 +13,6 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** The response to one request: with status 0 if the connection failed or the signal aborted it. */
-interface Reply {
-  readonly status: number;
-  readonly response?: Record<string, unknown> | null;
-}
-
 /** Sends a file. Only XMLHttpRequest reports the progress of an upload. */
 function sendFile(
   [method, url]: readonly [method: string, url: string],
@@ -26,7 +20,7 @@ function sendFile(
   file: Blob,
   signal: AbortSignal,
   progress: (event: ProgressEvent) => void,
-): Promise<Reply> {
+): Promise<XMLHttpRequest> {
   return new Promise((resolve) => {
     signal.throwIfAborted();
     const request = new XMLHttpRequest();
@@ -42,16 +36,16 @@ function sendFile(
   });
 }
 
-const isAccepted = ({ status }: Reply) => /^2/.test(`${status}`);
+const isAccepted = ({ status }: XMLHttpRequest) => /^2/.test(`${status}`);
 
 /** The error of a response of the proxy, or of a server in front of it. With a status below 400 the connection failed. */
-function errorOf(url: string, { status, response }: Reply): PageError {
+function errorOf(url: string, status = 0, reply?: Partial<PageError> | null): PageError {
   const isResponse = status > 399;
   return {
     code: isResponse ? 'service_error' : 'network',
     message: isResponse ? `${url} returned ${status}.` : 'The connection failed. Try again.',
     retry: !/^4(?!29)/.test(`${status}`),
-    ...(response?.code ? response : null),
+    ...(reply?.code ? reply : null),
     status,
   };
 }
@@ -73,21 +67,16 @@ export async function post<Body>(
     signal?.throwIfAborted();
     // A server in front may cut requests that are held.
     const text = JSON.stringify(failures ? { ...body, hold: false } : body);
-    let status = 0;
     const response = await fetch(url, {
       method: 'POST',
       headers: { ...PAGE_HEADERS, 'content-type': 'application/json' },
       credentials: 'include',
       body: text,
       signal: ('key' in body ? null : signal) ?? null,
-    })
-      .then((reply) => {
-        ({ status } = reply);
-        return reply.json();
-      })
-      .catch(() => {});
-    if (response?.[has]) return response;
-    const error = errorOf(url, { status, response });
+    }).catch(() => null);
+    const reply = await response?.json().catch(() => null);
+    if (reply?.[has]) return reply;
+    const error = errorOf(url, response?.status, reply);
     if (!error.retry || ++failures === attempts) throw error;
     signal?.throwIfAborted();
     await pause(Math.min(500 * 2 ** failures, 30_000), signal);
@@ -106,8 +95,8 @@ export async function upload(
   if (!direct || !isAccepted(await sendFile(['PUT', direct.url], direct.headers, file, signal, progress))) {
     const url = `${base}/bytes`;
     const headers = { ...PAGE_HEADERS, 'x-gen-ticket': put };
-    const reply = await sendFile(['POST', url], headers, file, signal, progress);
-    if (!isAccepted(reply)) throw errorOf(url, reply);
+    const request = await sendFile(['POST', url], headers, file, signal, progress);
+    if (!isAccepted(request)) throw errorOf(url, request.status, request.response);
   }
   return (await post<{ readonly upload: string }>(`${base}/uploaded`, { put }, 'upload', signal)).upload;
 }
