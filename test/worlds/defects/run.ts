@@ -39,6 +39,8 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'c12-limits-with-numbers-count-alone': testOf('test/limits/counting-service.test.ts'),
   'c13-tokens-as-floating-point': testOf('test/rules/ledger.test.ts'),
   'f1-nothing-proves-unsent': testOf('test/field/calls/socket-errors.test.ts'),
+  // In the worlds, a job that completes has its file.
+  'f10-missing-file-never-ends-a-wait': testOf('test/waiting/last-poll.test.ts'),
   'f5-refusal-under-200-is-success': testOf('test/field/calls/responses.test.ts'),
   'h1-lapsed-process-spends-its-share': testOf('test/budget/outages.test.ts'),
   'n4-running-jobs-count-as-spent': testOf('test/rules/ledger.test.ts'),
