@@ -173,20 +173,29 @@ export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');
 /** The name under which stores carry what processes share through them: rate limits, and notifications of waits. */
 export const SHARING: unique symbol = Symbol.for('gen-client.sharing');
 
+const isStore = (value: unknown) => isObject(value) && LEDGER in value && SHARING in value;
+const isBudget = (value: unknown) => isObject(value) && LEDGER in value && !(SHARING in value);
+
 export const store = z.optional(
-  requiredObject<object>(
-    'what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns',
-    (value) => isObject(value) && LEDGER in value && SHARING in value,
-  ),
+  z.custom<object>(isStore, {
+    error: 'what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns',
+    params: {
+      hides: 'texts',
+      fix: (value: unknown) => isBudget(value) && 'Pass the budget as budget.',
+    },
+  }),
 );
 
 /** A number in the place of a budget is meant as its tokens. */
 export const budget = z.optional(
-  z.custom<Budget>((value) => isObject(value) && LEDGER in value, {
+  z.custom<Budget>(isBudget, {
     error: 'what createBudget({ maxTokens }) returns',
     params: {
       hides: 'texts',
-      fix: (value: unknown) => typeof value === 'number' && `Pass createBudget({ maxTokens: ${value} }).`,
+      fix: (value: unknown) =>
+        isStore(value)
+          ? 'Pass the store as store.'
+          : typeof value === 'number' && `Pass createBudget({ maxTokens: ${value} }).`,
     },
   }),
 );

@@ -2,11 +2,12 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   BudgetExceededError,
   type BudgetOptions,
+  createBudget,
   GenClient,
   GenError,
   InsufficientBalanceError,
 } from '../../src/index.js';
-import { createStore } from '../../src/ledger/stores.js';
+import { createStore, memoryStore } from '../../src/ledger/stores.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { ownBudget } from '../support/own-budget.js';
 import { PATIENCE_MS } from '../support/patience.js';
@@ -316,6 +317,15 @@ describe('createBudget', () => {
     expect(() => new GenClient({ budget: {} as never })).toThrow(
       'budget must be what createBudget({ maxTokens }) returns, not an object.',
     );
+  });
+
+  test('names the option that a store or a budget belongs to', () => {
+    const [store, budget] = [memoryStore(), createBudget({ maxTokens: 1 })];
+    const toStore = /^store must be what fileStore.* returns, not an object\. Pass the budget as budget\.$/;
+    const toBudget = 'budget must be what createBudget({ maxTokens }) returns, not an object. Pass the store as store.';
+    expect(() => new GenClient({ store: budget as never })).toThrow(toStore);
+    expect(() => createBudget({ maxTokens: 1, store: budget as never })).toThrow(toStore);
+    expect(() => new GenClient({ budget: store as never })).toThrow(toBudget);
   });
 
   test('tells once when the balance of the account falls under a limit, and again after it was above', async () => {
