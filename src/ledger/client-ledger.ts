@@ -1,4 +1,4 @@
-// The ledger of a client: what its stores and budgets bring.
+// A client's ledger. Its store and its budgets bring it, so a client without them bundles none of this code.
 import { LEDGER, SHARING } from '../rules/options.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { openSharedLimits } from '../store/shared-limits.js';
@@ -12,12 +12,12 @@ import { acknowledgeJob, ownJob, recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 import { resumeCreates, unfinishedCreatesIn } from './resume.js';
 
-/** Attaches the ledger to a budget, so that a client with the budget has one. */
+/** Attaches the ledger to a budget. */
 export function withLedger<T extends object>(budget: T): T & { readonly [LEDGER]: OpenLedger } {
   return Object.assign(budget, { [LEDGER]: openLedger });
 }
 
-/** Attaches what a client takes from its store: the ledger, and what processes share through the store. */
+/** Attaches the ledger, shared rate limits, and notifications to a store. */
 export function clientStore<T extends Store>(store: T): T {
   return Object.assign(withLedger(store), { [SHARING]: { openLimits: openSharedLimits, openNotifications } });
 }
@@ -61,7 +61,7 @@ function otherAccounts(creates: number): string {
   return `the store has ${what} of other accounts. An account is a base URL and a key: set the account option, so that it stays the same when you rotate the key.`;
 }
 
-/** Returns the ledgers of the client's store and of its budget. */
+/** Returns the ledgers of the client's store and budget, without duplicates. */
 function ledgersOf(core: LedgerCore): readonly Ledger[] {
   const { budget, clock } = core.config;
   const own = storeLedgerOf(core);

@@ -1,4 +1,4 @@
-// A budget, as the calls of a client use it.
+// The internal interface of a budget.
 import { BudgetExceededError } from '../errors/client-errors.js';
 import type { BudgetSnapshot, BudgetTerms } from '../rules/budget.js';
 import type { NoRoom } from '../rules/ledger.js';
@@ -8,7 +8,7 @@ import type { Budget, PricedCall } from '../schemas/budget.js';
 import type { Store } from '../store/store.js';
 import type { Ledger } from './ledger.js';
 
-/** The name under which a budget shows its terms, whichever copy of the package created it. */
+/** The property of a budget that contains its terms. Shared by copies of the package. */
 export const TERMS: unique symbol = Symbol.for('gen-client.budget');
 
 export interface ClientHome {
@@ -19,7 +19,9 @@ export interface ClientHome {
 export interface CountingBudget extends Budget {
   readonly [TERMS]: {
     readonly rejectsUnknown: boolean;
-    /** Returns the store that counts a client's creates: the budget's own, or that of the client, or that of the process. */
+    /**
+     * Returns the store that counts a client's creates: the budget's, otherwise the client's, otherwise the process's.
+     */
     countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
     /** Returns the user's estimate; null without one. */
     estimate(job: PricedCall): number | null;
@@ -38,7 +40,7 @@ export async function unresolvedKeys(ledger: Ledger, terms: BudgetTerms, { lost 
   return entries.filter((it) => countsIn(it, terms) && isEntryUnresolved(it, terms, at)).map(({ sentKey }) => sentKey);
 }
 
-/** Returns when the period of a budget ends, as an ISO timestamp. */
+/** Returns when the budget's period ends, as an ISO timestamp, or null if it doesn't end. */
 export function resetOf({ endMs }: BudgetSnapshot): string | null {
   return endMs === null ? null : new Date(endMs).toISOString();
 }
@@ -62,7 +64,7 @@ export async function noRoomError(ledger: Ledger, noRoom: NoRoom): Promise<Budge
   const keys = await unresolvedKeys(ledger, budget, snapshot).catch(() => []);
   const unresolved = { ...details, reason: 'unresolved' } as const;
   if (keys.length === 0) {
-    const why = `${state} while jobs are running whose tokens may come back, so ${cost} was not sent`;
+    const why = `${state} while running jobs may still release tokens, so ${cost} was not sent`;
     return new BudgetExceededError(`${why}. Call again when they have ended.`, unresolved);
   }
   const list = keys.slice(0, 3).join(', ') + (keys.length > 3 ? ` and ${keys.length - 3} more` : '');

@@ -14,7 +14,7 @@ import { withLedger } from './client-ledger.js';
 import { type ClientHome, type CountingBudget, resetOf, TERMS, unresolvedKeys } from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
-/** Options of {@link createBudget}. */
+/** Options for {@link createBudget}. */
 export interface BudgetOptions {
   /** Tokens that may be spent in each period. 1 token is 0.05 USD. */
   readonly maxTokens: number;
@@ -24,28 +24,28 @@ export interface BudgetOptions {
    */
   readonly per?: BudgetPeriod | undefined;
   /**
-   * Name of the budget, such as a tenant. Budgets of one scope and period in one store share their tokens.
+   * Name of the budget, for example a tenant. In one store, budgets with the same scope and period share their tokens.
    * @default 'default'
    */
   readonly scope?: string | undefined;
   /**
-   * Where the budget is stored: `redisStore(redis)` for many processes, `durableObjectStore(env.ACCOUNT, 'main')` for
+   * Store of the budget: `redisStore(redis)` for several processes, `durableObjectStore(env.ACCOUNT, 'main')` for
    * Workers, or your own store.
    * @default the `store` of the client that uses the budget, otherwise the memory of this process
    */
   readonly store?: Store | undefined;
   /**
-   * What happens to a create whose price is not known. `one-at-a-time`: it is sent alone, and others wait for its response,
-   * which has the price. `refuse`: it is rejected. A function returns an estimate in tokens, or undefined for none. A learned
-   * price counts more than an estimate.
+   * Handles creates of unknown price: `one-at-a-time` makes other creates wait for the price in the response, `refuse`
+   * rejects them. A function returns an estimate in tokens, or undefined for none. A learned price overrides the
+   * estimate.
    * @default 'one-at-a-time'
    */
   readonly unknownPrice?: 'one-at-a-time' | 'refuse' | ((job: PricedCall) => number | undefined) | undefined;
-  /** Balance of the account, in tokens, below which `onLow` is called. @default never */
+  /** Account balance, in tokens, below which `onLow` is called. @default never */
   readonly lowBalanceTokens?: number | undefined;
   /**
-   * Called when a create leaves less than `lowBalanceTokens` on the account: once, until the balance has been higher again.
-   * What it throws changes nothing.
+   * Called when a create leaves less than `lowBalanceTokens` in the account. Called again only after the balance has
+   * recovered. Errors that it throws are ignored.
    */
   readonly onLow?: ((low: { readonly balanceTokens: number }) => unknown) | undefined;
 }
@@ -73,13 +73,8 @@ const BUDGET_OPTIONS = z.strictObject({
 
 /**
  * Creates a limit on what creates may spend, for a client (`new GenClient({ budget })`), for one call
- * (`videos.create(params, { budget })`), or both. Its scope and its period identify it. Throws a GenError for an invalid
- * option.
- *
- * The price of a create is reserved before it is sent, settled at the service's quote, and released when the create is
- * rejected or the job ends uncharged. A create whose response was lost stays reserved until its key is answered, until
- * `release`, or until the end of the next period (a day for `'total'`). The spending exceeds the limit by at most one job:
- * one whose price was unknown, or the first one after a price has risen.
+ * (`videos.create(params, { budget })`), or both. Spending exceeds the limit by at most one job: one of unknown price,
+ * or the first one after a price increase. Throws a GenError for an invalid option.
  *
  * @example
  * const budget = createBudget({ maxTokens: 2_000, per: 'day' });
@@ -93,7 +88,7 @@ export function createBudget(options: BudgetOptions): Budget {
     store: store ?? ofClient ?? processStore(clock),
     terms,
   });
-  /** That of the client that used the budget last. */
+  /** The client that last used the budget. */
   let home: ClientHome = { store, clock: store ? clockOf(store) : systemClock };
   const ledger = () => ledgerOf(countIn(home).store, home.clock);
   const budget: CountingBudget = {
@@ -142,7 +137,7 @@ function estimateOf(estimate: (job: PricedCall) => number | undefined, job: Pric
   throw new GenError(mustBe('unknownPrice()', 'a number of tokens, 0 or more, or undefined', tokens));
 }
 
-/** Reports once that the balance is below the limit, and again after it was above. */
+/** Reports a low balance once, and again only after the balance has recovered. */
 function lowBalance({ lowBalanceTokens = 0, onLow }: BudgetOptions): (balanceTokens: number | undefined) => void {
   let isLow = false;
   return (balanceTokens) => {

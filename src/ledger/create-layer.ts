@@ -30,7 +30,7 @@ import { type ClientHome, countingOf, noRoomError } from './counting-budget.js';
 import { recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
-/** A create that has an entry. */
+/** A create with an entry in the ledger. */
 interface RecordedCreate {
   readonly ledger: Ledger;
   readonly id: string;
@@ -39,15 +39,15 @@ interface RecordedCreate {
 }
 
 /**
- * Records a create in the ledger before anything is uploaded or sent, and its outcome afterwards. Rejects a create that a
- * budget can't cover, and a key that was used with other params.
+ * Records a create in the ledger before anything is uploaded or sent, and its outcome afterwards. Throws if a budget
+ * can't cover the create, or if its key was used with different params.
  */
 export const ledgerLayer: Layer = async (call, next) => {
   const { run, call: namespace } = call.request;
   if (!namespace) return next(call);
   const targets = targetsOf(call);
   if (targets.length === 0) return next(call);
-  // A key function may return the key of another account for each call.
+  // A key function may return a different account's key for each call.
   const account = await call.core.account();
   const origin = { account, namespace, digest: digestOfCreate(call) };
   const creates = await reserveAll(call, targets, origin);
@@ -61,7 +61,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   try {
     const answer = await next({ ...call, record });
     const { decoded } = answer;
-    // Not the documented shape: a job may have been created.
+    // Without the documented shape, a job may exist.
     const snapshot = snapshotIn(call, answer);
     if (snapshot) await recordAccepted(call, { creates, sentKey: record.sentKey }, snapshot);
     else await failed('failure' in decoded ? decoded.failure : undefined);
@@ -74,13 +74,16 @@ export const ledgerLayer: Layer = async (call, next) => {
   }
 };
 
-/** Records that the request goes out now, so that it counts until its key is answered. The last layer above the attempt. */
+/**
+ * Records the request just before it is sent, so that it counts until its outcome is known. The last layer above the
+ * attempt.
+ */
 export const recordSentLayer: Layer = async (call, next) => {
   await call.record?.sending(call);
   return next(call);
 };
 
-/** What the layers below the ledger's report about a create. `sentKey` is the key that the ledger knows to be sent. */
+/** Lets the layers below report on a create. `sentKey` is the last key recorded as sent. */
 function createRecord(creates: readonly RecordedCreate[]): CreateRecord & { readonly sentKey: string | undefined } {
   let sentKey: string | undefined;
   return {
@@ -94,14 +97,14 @@ function createRecord(creates: readonly RecordedCreate[]): CreateRecord & { read
         .map(({ ledger, id, asked }) =>
           ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, asked) }),
         );
-      // If it fails, the record of the request itself reports it.
+      // A failure also fails `sending`, which reports it.
       await Promise.allSettled(writes);
     },
     async sending(call) {
       const { idempotencyKey: key, json } = call;
       if (key === undefined || key === sentKey) return;
       const params = json === undefined ? null : paramsOf(call);
-      // In order: a create that one ledger refuses is not sent in the other.
+      // One at a time: if one ledger rejects the create, the next must not record it as sent.
       for (const it of creates) await markSent(call, it, { params, sentKey: key });
       sentKey = key;
     },
@@ -115,7 +118,7 @@ function createRecord(creates: readonly RecordedCreate[]): CreateRecord & { read
   };
 }
 
-/** The entry of a create, for the code that runs the create. */
+/** Returns a create's entry for the code that runs the create. */
 export function ledgerCreate({ ledger, id, owner, asked }: ClaimedEntry, isResumed = false): LedgerCreate {
   return {
     records: recordsOf(ledger),
@@ -144,7 +147,7 @@ export interface ClaimedEntry extends Omit<RecordedCreate, 'asked'> {
   readonly asked: CreateEntry;
 }
 
-/** The ledger of the client's store, or undefined without a store. */
+/** Returns the ledger of the client's store, or undefined if it has none. */
 export function storeLedgerOf({ config }: Pick<Core, 'config'>): Ledger | undefined {
   return config.store && ledgerOf(config.store, config.clock.wall);
 }
@@ -158,7 +161,7 @@ interface Target {
   readonly budgets: readonly Budget[];
 }
 
-/** Returns where a create is recorded: in the store of its budgets first, then in that of its client. */
+/** Returns the ledgers that record a create: the one of its budgets' store, then the one of its client's store. */
 function targetsOf({ core, options }: Call<unknown>): Target[] {
   const { store, budget, clock } = core.config;
   const budgets = [...new Set([budget, options.budget].filter((it) => it !== undefined))];
@@ -211,7 +214,7 @@ async function reserveIn(
   const asked = {
     ...fields,
     owners: [owner],
-    // The record of a detached run has its outcome.
+    // A detached run stores the outcome itself.
     retainUntilStored:
       ledger.isPersistent && ledger === storeLedgerOf(call.core) && detachedCall(call.options) === undefined,
   };
@@ -227,9 +230,9 @@ async function reserveIn(
     if (run && !known) run.opened.push(ledgerCreate(recorded, run.isResumed));
     return recorded;
   } catch (cause) {
-    // It may be recorded after all: an abort does not wait for the store.
+    // The create may have been recorded, because an abort doesn't wait for the store.
     void recordFailure(create, { outcome: 'unsent', isResumed: run?.isResumed }).catch(() => {});
-    // A run that does not know of it yet cannot close it.
+    // The run doesn't know this entry yet, so it can't close it.
     if (run && !known)
       void ledgerCreate(create, run.isResumed)
         .end(false)
@@ -239,14 +242,14 @@ async function reserveIn(
   }
 }
 
-/** Reports a wait for a budget. */
+/** Returns a function that reports a wait for a budget. */
 function reportWait({ core, trace, limit }: Call<unknown>): ((before: number) => void) | undefined {
   if (!trace) return undefined;
   const { callId } = trace;
   return (before) => core.observer()?.onWait({ callId, limit, waitMs: 0, queued: before + 1, reason: 'budget' });
 }
 
-/** The entry of a create, before anything is uploaded. */
+/** Returns a create's entry before anything is uploaded. */
 function entryOf(call: Call<unknown>, budgets: readonly Budget[], origin: CreateOrigin): OpenCreate {
   const { account, namespace, digest } = origin;
   const { core, body, label, idempotencyKey: sentKey = '' } = call;
@@ -290,7 +293,7 @@ async function markSent(
   { ledger, id, owner, asked }: RecordedCreate,
   sent: { readonly params: OpenCreate['params']; readonly sentKey: string },
 ): Promise<void> {
-  // A process that crashes takes a ledger in its memory with it: only its budgets need to know.
+  // A ledger in memory doesn't survive a crash, so without budgets nothing needs to be recorded.
   const { budgets } = asked;
   if (!ledger.isPersistent && budgets.length === 0) return;
   const request = { id, owner, ...sent, keys: keysOf(id, asked), budgets };

@@ -1,4 +1,4 @@
-// How the jobs of creates end, as the transport reports it to a ledger.
+// Records in a ledger how jobs end.
 import { endCreate } from '../rules/ledger.js';
 import { acknowledge, setJobOwner } from '../rules/ledger-owners.js';
 import type { LedgerTransaction } from '../rules/ledger-transaction.js';
@@ -15,7 +15,7 @@ export function recordsOf(ledger: Ledger): JobRecords {
   return records;
 }
 
-/** Settles the budgets of the job at what was charged. */
+/** Records a job's final state, and settles its budgets at the charge. */
 async function recordEnd(
   ledger: Ledger,
   jobId: string,
@@ -33,22 +33,22 @@ async function recordEnd(
   await ledger.awaitBriefly(reported);
 }
 
-/** Records that the program has a job's outcome, or that its file is stored. Rejects if that can't be recorded. */
+/** Records that the program has a job's outcome, or that its file is stored. Rejects if the write fails. */
 export async function acknowledgeJob(ledger: Ledger, jobId: string, what: 'outcome' | 'file'): Promise<void> {
   await recordOfJob(ledger, jobId, (tx, id) => acknowledge(tx, id, what));
 }
 
-/** Makes `resume()` leave the job alone until the returned function is called. */
+/** Makes `resume()` skip the job until the returned function is called. */
 export function ownJob(ledger: Ledger, jobId: string): () => void {
   const owner = ledger.startCall();
   const record = (isOwner: boolean) =>
     recordOfJob(ledger, jobId, (tx, id) => setJobOwner(tx, id, owner, isOwner)).catch(() => {});
-  // If it can't be recorded, the job may be resumed beside the call.
+  // If this fails, another process may resume the job at the same time.
   void record(true);
   return () => void record(false).then(() => ledger.endCall(owner));
 }
 
-/** Records something about the entry of a job. Resolves with undefined if the ledger has none. */
+/** Applies a rule to a job's entry. Resolves with undefined if the ledger has no entry for the job. */
 function recordOfJob<T>(
   ledger: Ledger,
   jobId: string,

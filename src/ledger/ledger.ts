@@ -1,4 +1,4 @@
-// The ledger of one store, as the calls of this process use it.
+// This process's access to a store's ledger.
 import { type CreateEntry, processOf } from '../rules/create-entry.js';
 import {
   type ReserveRequest,
@@ -27,7 +27,7 @@ import { isInProcess, type Store, storeClock } from '../store/store.js';
 import { createRoomQueue, type RoomQueue, type RoomRequest } from './room-queue.js';
 import { LedgerSteps, type Rule, type StepOptions } from './steps.js';
 
-/** Creates that the memory of a process retains for its budgets and its callers' keys. The oldest are evicted. */
+/** Maximum creates that a ledger in memory retains for budgets and callers' keys. The oldest are evicted. */
 const MAX_CREATES = 10_000;
 
 interface Entries {
@@ -37,7 +37,6 @@ interface Entries {
 }
 
 export class Ledger {
-  /** True if the store outlives the process. */
   readonly isPersistent: boolean;
   readonly clock: Clock;
   readonly #store: Store;
@@ -48,7 +47,7 @@ export class Ledger {
   readonly #sends: RoomQueue<SendRequest & RoomRequest, SendResult>;
   /** Calls in flight, with the time of their last lease renewal. */
   readonly #activeCalls = new Map<string, number>();
-  /** IDs of creates that have a job, the oldest first, if they are in the memory of the process. */
+  /** IDs of creates with a job, oldest first. Only for a ledger in memory. */
   readonly #creates = new Map<string, string>();
   #reading: Promise<Entries> | undefined;
   #calls = 0;
@@ -89,11 +88,11 @@ export class Ledger {
   /** Registers a call as in flight. It owns its entry until {@link endCall}. */
   startCall(): string {
     this.#calls += 1;
-    // A program that only reads the ledger needs no lease.
+    // Not in the constructor, because a program that only reads the ledger needs no lease.
     this.#lease = leasesOf(this.#store)?.own();
     const { id } = this.#process;
     const { perRequest } = this.clock;
-    // On Workers, a request can end without cleanup while its isolate lives on.
+    // On Workers, a request can end without cleanup while its isolate keeps running.
     const owner = perRequest ? `${id}.${this.#calls}#1` : `${id}#${this.#calls}`;
     const nowMs = this.clock.now();
     if (perRequest)
@@ -110,50 +109,50 @@ export class Ledger {
     this.#stopRenewal = undefined;
   }
 
-  /** Returns true for a call in flight of this process, and for any call of another process. */
+  /** Returns true for this process's calls in flight, and for all calls of other processes. */
   isInFlight = (owner: string): boolean => !owner.includes(this.#uuid) || this.#activeCalls.has(owner);
 
-  /** Reserves the price of a create, after the creates that wait for the same budgets. An abort ends the wait. */
+  /** Reserves a create's price. Queues behind creates that wait for the same budgets, until an abort. */
   async reserve(request: ReserveRequest, call: QueuedCall): Promise<ReserveResult> {
     const { id, entry, isAgain } = request;
     const { signal } = call;
     const keys = keysOf(id, entry);
     if (entry.budgets.length === 0) return this.transact((tx) => reserveCreate(tx, request), { keys, signal });
-    // Those before it may wait for what this one settles.
+    // Bypasses the queue, because creates in it may wait for what this one settles.
     const known = isAgain && (await this.transact((tx) => reuseCreate(tx, request), { keys: [createKey(id)], signal }));
     return known || this.#reservations.add({ ...request, keys, budgets: entry.budgets }, call);
   }
 
-  /** Records that a request goes out now, once its budgets have room for it. An abort ends the wait. */
+  /** Records that a request is about to be sent. Waits until its budgets can cover it, or until an abort. */
   async send(request: SendRequest & RoomRequest, call: QueuedCall): Promise<SendResult> {
     const { keys, budgets } = request;
     if (budgets.length === 0) return this.transact((tx) => recordSent(tx, request), { keys, signal: call.signal });
     return this.#sends.add(request, call);
   }
 
-  /** Makes a step. Rejects if the store does not respond. */
+  /** Runs a rule in a transaction. Rejects if the store doesn't respond. */
   transact<T>(rule: Rule<T>, options?: StepOptions): Promise<T> {
     return this.#steps.transact(rule, options);
   }
 
-  /** Makes a step that must not be lost. Retries it while the store is unavailable, and rejects if that takes too long. */
+  /** Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. */
   record<T>(rule: Rule<T>, keys?: readonly string[]): Promise<T> {
     return this.#steps.record(rule, keys);
   }
 
-  /** Retains what is known of a create that has a job. The memory of a process evicts the oldest. */
+  /** Retains a create that has a job. A ledger in memory evicts the oldest. */
   retain(id: string): void {
     if (this.isPersistent) return;
     const evicted = setAndEvict(this.#creates, id, id, MAX_CREATES);
     if (evicted !== undefined) void this.record((tx) => evictCreate(tx, evicted), [createKey(evicted)]).catch(() => {});
   }
 
-  /** Waits at most two seconds in total for the writes that follow a response. Does not wait after an abort. */
+  /** Waits at most two seconds in total for the writes that follow a response, or until an abort. */
   awaitBriefly(work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
     return this.#steps.awaitBriefly(work, signal);
   }
 
-  /** Returns all entries. Calls of the same moment share one read. */
+  /** Returns all entries. Concurrent calls share one read. */
   recentEntries(): Promise<Entries> {
     if (this.clock.perRequest) return this.entries();
     this.#reading ??= this.entries().finally(() => {
@@ -162,7 +161,7 @@ export class Ledger {
     return this.#reading;
   }
 
-  /** Reads the index, and returns all entries, the oldest first. */
+  /** Reads all entries, oldest first. */
   async entries(): Promise<Entries> {
     const index = await this.#steps.read(INDEX_KEYS);
     const ids = new LedgerTransaction(new Set(INDEX_KEYS), index, this.#process).ids();
@@ -173,7 +172,7 @@ export class Ledger {
     return { entries: entries.sort((a, b) => a.atMs - b.atMs), nowMs, isAlive };
   }
 
-  /** Renews the lease while a call is in flight, unless the store or its process needs none. */
+  /** Renews the lease while a call is in flight. A store in memory or with operating-system leases needs none. */
   #renewLeaseOf(owner: string): void {
     const { perRequest } = this.clock;
     const needsNone = !this.isPersistent || this.#lease !== undefined;
@@ -192,7 +191,7 @@ export class Ledger {
 
 const LEDGERS = new WeakMap<Store, WeakMap<Clock, Ledger>>();
 
-/** Returns the ledger of a store. */
+/** Returns the store's ledger. Always returns the same object for the same store and clock. */
 export function ledgerOf(store: Store, clock: Clock): Ledger {
   const time = storeClock(store, clock);
   const ledgers = LEDGERS.get(store) ?? new WeakMap<Clock, Ledger>();

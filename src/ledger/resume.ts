@@ -1,4 +1,4 @@
-// Resumes what a crash has left: the creates of the store that no call works on.
+// Resumes the creates that crashed processes left in a store.
 import { withKey } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
 import { type CreateEntry, entryId, entryJobId } from '../rules/create-entry.js';
@@ -14,7 +14,10 @@ import { inCompletionOrder } from '../waiting/job-iterables.js';
 import { type ClaimedEntry, ledgerCreate } from './create-layer.js';
 import type { Ledger } from './ledger.js';
 
-/** Yields the entries of an account, or of all accounts. `onOthers` gets the number of creates of other accounts. */
+/**
+ * Yields an account's unfinished creates, or those of all accounts. Calls `onOthers` with the number of other accounts'
+ * creates.
+ */
 export async function* unfinishedCreatesIn(
   ledger: Ledger,
   account?: string,
@@ -51,8 +54,8 @@ interface Claimed {
 }
 
 /**
- * Yields the jobs of the creates that no living process works on, in completion order. A create that can't be resumed does
- * not stop the others: its error is thrown after the last of them, several as an AggregateError.
+ * Yields the jobs of creates without a live owner, in completion order. A create that can't be resumed doesn't stop the
+ * others: its error is thrown at the end, or an AggregateError if there are several.
  */
 export async function* resumeCreates(
   ledger: Ledger,
@@ -78,11 +81,11 @@ export async function* resumeCreates(
   try {
     for await (const { create, ...job } of inCompletionOrder(claimed, resumed, signal, 'could not be resumed')) {
       yield job;
-      // The program has asked for the next one, so it has handled this one. A file is over when it is stored, or expires.
+      // The program asked for the next job, so it has handled this one. A completed job stays until its file is stored.
       if (job.job.status !== 'completed') await record(create, (tx) => acknowledge(tx, create.id, 'outcome'));
     }
   } catch (error) {
-    // A program that leaves the loop gets the failures from the next resume(). One that ends with the error has them.
+    // If the program leaves the loop early, the next resume() reports the failures again.
     const isDelivered = !signal?.aborted;
     for (const { create, isUnknown } of isDelivered ? failed : []) {
       await record(create, (tx) => discardCreate(tx, create.id, isUnknown));
@@ -91,7 +94,7 @@ export async function* resumeCreates(
   }
 }
 
-/** Claims what has no live owner. Releases it again if that fails, or takes too long. */
+/** Claims the creates without a live owner. If one claim fails or times out, releases them all. */
 async function claimAll(
   ledger: Ledger,
   account: string,
@@ -116,7 +119,7 @@ async function claimAll(
       ledger.endCall(owner);
       return [];
     } catch (error) {
-      // It may be claimed after all: an abort does not wait for the store.
+      // The create may have been claimed, because an abort doesn't wait for the store.
       void ledgerCreate(create, true).end(false);
       throw error;
     }

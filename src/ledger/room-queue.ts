@@ -1,15 +1,15 @@
-// Creates that wait for room in a budget: first come, first served.
+// The queue of creates that wait for a budget: first come, first served.
 import { type BudgetTerms, budgetName } from '../rules/budget.js';
 import type { LedgerTransaction } from '../rules/ledger-transaction.js';
 import type { Clock } from '../runtime/clock.js';
 import { CallQueue, type QueuedCall, type TurnOutcome } from '../store/call-queue.js';
 
-/** How often a budget that other processes use is checked while creates wait for it. */
+/** How often a budget shared with other processes is checked while creates wait for it. */
 const POLL_MS = 500;
 const MAX_PER_TURN = 64;
 
 export interface RoomRequest {
-  /** The values that decide about the request. */
+  /** Keys of the stored values that the decision depends on. */
   readonly keys: readonly string[];
   readonly budgets: readonly BudgetTerms[];
 }
@@ -18,7 +18,7 @@ export type RoomResult = { readonly outcome: string; readonly budget?: BudgetTer
 
 interface RoomQueuePorts<Request, Result> {
   readonly transact: <T>(rule: (tx: LedgerTransaction) => T, keys: readonly string[]) => Promise<T>;
-  /** The rule of the ledger. Its outcome is `busy` while the request has to wait. */
+  /** The ledger's rule. Returns the outcome `busy` while the request must wait. */
   readonly decide: (tx: LedgerTransaction, request: Request) => Result;
   readonly clock: Clock;
   /** True if other processes use the same budgets. */
@@ -28,9 +28,9 @@ interface RoomQueuePorts<Request, Result> {
 type Settled<Result> = { readonly result: Result } | { readonly error: unknown };
 
 export interface RoomQueue<Request, Result> {
-  /** Resolves with the first result that is not `busy`. An abort removes the request from the queue. */
+  /** Resolves with the first result other than `busy`. An abort removes the request from the queue. */
   add(request: Request, call: QueuedCall): Promise<Result>;
-  /** Checks again, because there may be room. */
+  /** Checks the queue again after the budgets have changed. */
   wake(): void;
 }
 
@@ -40,7 +40,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
   clock,
   isShared,
 }: RoomQueuePorts<Request, Result>): RoomQueue<Request, Result> {
-  /** How many requests may find room: what decides about them is read at once. */
+  /** How many requests the next turn will probably decide. Their keys are read together. */
   let likely = MAX_PER_TURN;
   const turn = async (requests: Iterable<Request>): Promise<TurnOutcome<Request, Settled<Result>>> => {
     const waiting = [...requests];
@@ -56,7 +56,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
       const results = waiting.length > 0 ? await transact(decideAll, [...keys]) : [];
       for (const [it, result] of results) if (result.outcome !== 'busy') settled.set(it, { result });
     } catch (error) {
-      // Only the requests of this turn fail. The others get a turn of their own.
+      // Only this turn's requests fail. The others get the next turn.
       for (const it of decided) settled.set(it, { error });
     }
     likely = settled.size > 0 ? MAX_PER_TURN : 1;
@@ -75,10 +75,10 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
   return {
     async add(request, call) {
       likely = MAX_PER_TURN;
-      // On Workers, a call must not wait for another request.
+      // On Workers, a call can't wait for another request's promise.
       const own = clock.perRequest ? newQueue() : queue;
       const added = own.acquire(request, call);
-      // It may need another budget than those before it.
+      // It may use a different budget than the requests ahead of it.
       own.serveSoon();
       const outcome = await added;
       if ('error' in outcome) throw outcome.error;
@@ -90,7 +90,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
   };
 }
 
-/** Decides about as many requests as share one step. One that waits for a budget lets none behind it have that budget first. */
+/** Decides up to {@link MAX_PER_TURN} requests. A request never overtakes one that waits for the same budget. */
 function resultsOf<Request extends RoomRequest, Result extends RoomResult>(
   waiting: readonly Request[],
   decide: (request: Request) => Result,

@@ -1,4 +1,5 @@
-// Makes the steps of this process on the ledger of one store: one after the other, each for the calls that have come meanwhile.
+// Runs this process's transactions on a store's ledger, one at a time. Each step batches all calls that arrived
+// meanwhile.
 import { backoff } from '../rules/backoff.js';
 import { type LedgerProcess, LedgerTransaction, MissingKeys, STEP_KEYS } from '../rules/ledger-transaction.js';
 import { type Clock, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
@@ -6,27 +7,27 @@ import { abortable, onAbort } from '../runtime/deadline.js';
 import { boundedStore, isSetupError, type Store, type StoredValues, updateGroup } from '../store/store.js';
 
 const GROUP = 'ledger';
-/** Calls that share one step. More of them would block the event loop for too long. */
+/** Maximum calls per step. More would block the event loop for too long. */
 const MAX_PER_STEP = 64;
 const TIMEOUT_MS = 2_000;
-/** The pause after a failed read or swap. It doubles with each further one. */
+/** Pause after a failed read or swap. Doubles with each consecutive failure. */
 const RETRY_MS = 50;
-/** How long a call waits for the writes that follow a response. The writes continue without it. */
+/** How long a call waits for the writes that follow a response. The writes continue afterwards. */
 const BRIEFLY_MS = 2_000;
-/** How long the caller of a failed write waits for it. It is retried until the store has it, after these pauses. */
+/** How long a caller waits for a failed write. The write itself is retried, after these pauses, until it succeeds. */
 const RECORD_MS = 60_000;
 const RECORD_PAUSE = { firstMs: 250, mostMs: 8_000 } as const;
 
-/** A step on the ledger. It may run several times. */
+/** Reads and changes the ledger. May run several times. */
 export type Rule<T> = (tx: LedgerTransaction) => T;
 
 interface Pending {
-  /** The values that it is known to read. */
+  /** Keys that the rule is known to read. */
   readonly keys: readonly string[];
   readonly run: (tx: LedgerTransaction) => void;
   readonly settle: () => void;
   readonly fail: (error: unknown) => void;
-  /** For a write that must not be lost: until when its caller waits. */
+  /** For a write that must not be lost: when its caller stops waiting. */
   readonly untilMs: number | undefined;
 }
 
@@ -41,15 +42,15 @@ export class LedgerSteps {
   readonly #process: () => LedgerProcess;
   readonly #recorded: () => void;
   readonly #queue: Pending[] = [];
-  /** Writes that the store does not have yet. The next step begins with them. The calls in flight bound their number. */
+  /** Writes that failed. The next step repeats them first. Limited by the number of calls in flight. */
   #failedWrites: Pending[] = [];
   #failures = 0;
-  /** When the oldest step began that the store does not have. Real time, because a response waits for it. */
+  /** When the oldest pending step was added. Real time, because a response waits for it. */
   #pendingSince: number | undefined;
   #retry: (() => void) | undefined;
   #isRunning = false;
 
-  /** `recorded` is called after each write. */
+  /** Calls `recorded` after each write. */
   constructor(store: Store, clock: Clock, process: () => LedgerProcess, recorded: () => void) {
     this.#store = store;
     this.#clock = clock;
@@ -57,29 +58,29 @@ export class LedgerSteps {
     this.#recorded = recorded;
   }
 
-  /** Makes a step. Rejects if the store does not respond. */
+  /** Runs a rule in a transaction. Rejects if the store doesn't respond. */
   transact<T>(rule: Rule<T>, { signal, keys = [] }: StepOptions = {}): Promise<T> {
-    const made = this.#add(rule, keys, undefined);
-    return signal ? abortable(made, signal) : made;
+    const result = this.#add(rule, keys, undefined);
+    return signal ? abortable(result, signal) : result;
   }
 
-  /** Makes a step that must not be lost. Retries it while the store is unavailable, and rejects if that takes too long. */
+  /** Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. */
   async record<T>(rule: Rule<T>, keys: readonly string[] = []): Promise<T> {
     const result = await this.#add(rule, keys, this.#clock.now() + RECORD_MS);
     this.#recorded();
     return result;
   }
 
-  /** Waits at most two seconds in total for the writes that follow a response. Does not wait after an abort. */
+  /** Waits at most two seconds in total for the writes that follow a response, or until an abort. */
   async awaitBriefly(work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
     const sinceMs = this.#pendingSince ?? systemClock.now();
     let stop = () => {};
     const late = new Promise<void>((resolve) => {
       const stopTimer = systemClock.after(Math.max(0, sinceMs + BRIEFLY_MS - systemClock.now()), resolve);
-      const forget = onAbort(signal, resolve);
+      const removeListener = onAbort(signal, resolve);
       stop = () => {
         stopTimer();
-        forget();
+        removeListener();
       };
       if (signal?.aborted) resolve();
     });
@@ -100,7 +101,7 @@ export class LedgerSteps {
       const pending = { keys, run, settle, fail: reject, untilMs };
       this.#pendingSince ??= systemClock.now();
       if (this.#clock.perRequest) {
-        // On Workers, a call must not wait for another request.
+        // On Workers, a call can't wait for another request's promise.
         if (untilMs !== undefined) this.#failedWrites.push(pending);
         void this.#step([pending]);
         return;
@@ -110,11 +111,11 @@ export class LedgerSteps {
     });
   }
 
-  /** One step after the other, each for the calls that have come meanwhile. */
+  /** Runs steps until the queue is empty. */
   async #run(): Promise<void> {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    // The calls of one moment share a step.
+    // Calls made in the same tick share a step.
     await Promise.resolve();
     while (this.#queue.length > 0) {
       await this.#step([...this.#failedWrites.splice(0), ...this.#queue.splice(0, MAX_PER_STEP)]);
@@ -124,11 +125,11 @@ export class LedgerSteps {
   }
 
   async #step(pending: readonly Pending[]): Promise<void> {
-    // On Workers, a request can end before its writes. The next requests make them.
+    // On Workers, a request can end before its writes complete. Later requests repeat them.
     const others = this.#clock.perRequest ? this.#failedWrites.filter((it) => !pending.includes(it)) : [];
     const all = [...others, ...pending];
     try {
-      // A finished program exits, whatever its store does not have: a write that nobody waits for is lost with it.
+      // A finished program exits even if the store is unavailable. It then loses writes that no call waits for.
       const isIdle = all.every(({ untilMs }) => untilMs !== undefined);
       await this.#persistently(() => this.#write(all), isIdle);
       this.#failures = 0;
@@ -141,7 +142,7 @@ export class LedgerSteps {
     }
   }
 
-  /** Questions fail. Writes are retried with the next step, or after a pause. */
+  /** Rejects reads. Retries writes with the next step, or after a pause. */
   #failed(pending: readonly Pending[], error: unknown): void {
     const nowMs = this.#clock.now();
     const writes = isSetupError(error) ? [] : pending.filter(({ untilMs }) => untilMs !== undefined);
@@ -157,14 +158,14 @@ export class LedgerSteps {
     if (this.#clock.perRequest) return void this.#clock.after(pauseMs, () => this.#writeAgain(writes), idle);
     const again = () => {
       this.#retry = undefined;
-      // In order: the end of a job means nothing before its create.
+      // First, to retain the order: a job's end means nothing before its create.
       this.#queue.unshift(...this.#failedWrites.splice(0));
       void this.#run();
     };
     this.#retry ??= this.#clock.after(pauseMs, again, idle);
   }
 
-  /** On Workers, a request retries its own writes, unless another one has made them meanwhile. */
+  /** On Workers, a request retries its own writes, unless another request has completed them. */
   #writeAgain(writes: readonly Pending[]): void {
     const own = writes.filter((it) => this.#failedWrites.includes(it));
     for (const it of writes) if (!own.includes(it)) it.settle();

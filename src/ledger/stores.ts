@@ -1,4 +1,4 @@
-// The stores of `gen-client` itself. Those of the other entry points bring the ledger in the same way.
+// The stores of the main entry point.
 import * as option from '../rules/options.js';
 import { systemClock } from '../runtime/clock.js';
 import { memoryStoreOn, type Store } from '../store/store.js';
@@ -18,8 +18,8 @@ export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscri
 }
 
 /**
- * Creates a {@link Store} on a database of your own. `checkStore` of `gen-client/sandbox` tests one. Throws a GenError for an
- * invalid function or option.
+ * Creates a {@link Store} on your own database. Test it with `checkStore` from `gen-client/sandbox`. Throws a GenError
+ * for an invalid function or option.
  *
  * @example
  * const store = createStore({

@@ -25,7 +25,9 @@ export interface StoreGroup {
 /** Maximum delay after the first lost swap. It doubles with each further loss, up to the second number. */
 const LOST_SWAP_MS = 32;
 const MAX_LOST_SWAP_MS = 250;
-/** Lost swaps after which the store counts as unavailable: about a minute. In honest use, another process soon pauses. */
+/**
+ * Lost swaps after which the store counts as unavailable: about a minute. In honest use, another process soon pauses.
+ */
 const MAX_LOST_SWAPS = 400;
 
 /**

@@ -45,7 +45,7 @@ describe('a budget', () => {
     expect(GenError.isInstance(error)).toBe(true);
     expect(error).toMatchObject({
       name: 'BudgetExceededError',
-      message: expect.stringMatching(/has 5 of 35 tokens left while jobs are running whose tokens may come back, so/),
+      message: expect.stringMatching(/has 5 of 35 tokens left while running jobs may still release tokens, so/),
       reason: 'unresolved',
       code: 'budget_exceeded',
       estimateTokens: 10,
