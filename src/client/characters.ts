@@ -5,7 +5,7 @@ import type { Fields } from '../schemas/envelope.js';
 import type { CreatedJob } from '../schemas/job.js';
 import type { CallResult } from '../transport/transport.js';
 import { createNamespace, sendCreate } from './create.js';
-import type { CreateCallOptions, CreateOptionsOf, FinalJob } from './create-options.js';
+import type { CreateCallOptions, CreateOptionsOf, FinalJobPromise } from './create-options.js';
 import { decodeCharacter, decodeFields, decodeList, type JobCreator, path } from './endpoint.js';
 
 /** Reusable characters, and one-off character-reference images. */
@@ -32,7 +32,7 @@ export interface Characters {
   createAndWait<Throws extends boolean = true>(
     params: CharacterParams,
     options?: CreateOptionsOf<Throws>,
-  ): Promise<FinalJob<Throws>>;
+  ): FinalJobPromise<Throws>;
 
   /** Lists the account's characters. */
   list<Call>(options?: RequestOptions): CallResult<CharacterList, Call>;

@@ -74,5 +74,11 @@ export const CREATE_AND_WAIT_OPTIONS = z.extend(CREATE_CALL_OPTIONS, {
 /** Result of a wait: a completed job, or any final one if `throwOnFailure` is false. */
 export type FinalJob<Throws extends boolean> = Throws extends false ? Job : CompletedJob;
 
+/** What `createAndWait` returns. A plain promise may stand in for it in a test. */
+export type FinalJobPromise<Throws extends boolean> = Promise<FinalJob<Throws>> & {
+  /** The key of the first create, known from the start. The same call with this key resumes an aborted one. */
+  readonly idempotencyKey?: string | undefined;
+};
+
 /** The options of `createAndWait`, with the value of `throwOnFailure` as a type. */
 export type CreateOptionsOf<Throws extends boolean> = CreateOptions & { readonly throwOnFailure?: Throws | undefined };

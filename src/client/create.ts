@@ -2,7 +2,6 @@
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { callSite, seenFrom } from '../errors/gen-error.js';
 import { mayHaveCreated } from '../rules/failure-kind.js';
-import * as option from '../rules/options.js';
 import type { CreatedJob, JobCall } from '../schemas/job.js';
 import type { CheckedImageParams, ImageParams } from '../schemas/params.js';
 import type {
@@ -12,9 +11,15 @@ import type {
   VideoParams,
 } from '../schemas/video-params.js';
 import type { CallResult, JsonRequest, RequestPromise } from '../transport/transport.js';
-import { CREATE_CALL_OPTIONS, type CreateCallOptions, type CreateOptionsOf, type FinalJob } from './create-options.js';
+import {
+  CREATE_CALL_OPTIONS,
+  type CreateCallOptions,
+  type CreateOptionsOf,
+  type FinalJob,
+  type FinalJobPromise,
+} from './create-options.js';
 import { createRequest, filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
-import { runJob } from './run-job.js';
+import { startJobRun } from './run-job.js';
 
 /** `create` and `createAndWait` of one namespace. Its interface types the params by model. */
 export interface Creating {
@@ -22,18 +27,19 @@ export interface Creating {
   createAndWait<Throws extends boolean = true>(
     params: object,
     options?: CreateOptionsOf<Throws>,
-  ): Promise<FinalJob<Throws>>;
+  ): FinalJobPromise<Throws>;
 }
 
 export function createNamespace(creator: JobCreator, call: JobCall): Creating {
-  const createAndWait: Creating['createAndWait'] = (body, options) => {
+  const createAndWait = <Throws extends boolean = true>(body: object, options?: CreateOptionsOf<Throws>) => {
     const site = callSite(createAndWait);
-    const job = runChecked(creator, createRequest(call, body), options).catch((error) => {
+    const { job, idempotencyKey } = startJobRun(creator, createRequest(call, body), options);
+    const seen = job.catch((error) => {
       throw seenFrom(error, site);
     });
     // Programs start many jobs at once and await them in order. One that fails first must not end the process.
-    job.catch(() => {});
-    return job;
+    seen.catch(() => {});
+    return Object.assign(seen as Promise<FinalJob<Throws>>, { idempotencyKey });
   };
   return {
     create: (body, options) => sendCreate(creator, createRequest(call, body), options),
@@ -53,15 +59,6 @@ export function sendCreate<T>(
     { ...request, options: CREATE_CALL_OPTIONS, files: files && { ...files, done: files.keep, failed } },
     options,
   );
-}
-
-async function runChecked<Throws extends boolean>(
-  creator: JobCreator,
-  request: JsonRequest<CreatedJob>,
-  options: CreateOptionsOf<Throws> | undefined,
-): Promise<FinalJob<Throws>> {
-  if (options === null) option.checkOptions(request.name, CREATE_CALL_OPTIONS, options);
-  return (await runJob(creator, request, options ?? {})) as FinalJob<Throws>;
 }
 
 /** Image jobs. */
@@ -90,7 +87,7 @@ export interface Images {
   createAndWait<M extends ImageModel | OpenString, P extends ImageParams, Throws extends boolean = true>(
     params: CheckedImageParams<M, P>,
     options?: CreateOptionsOf<Throws>,
-  ): Promise<FinalJob<Throws>>;
+  ): FinalJobPromise<Throws>;
 }
 
 /** Video jobs, and source-video edits by `intent`. */
@@ -125,7 +122,7 @@ export interface Videos {
     M extends VideoModel | OpenString = DefaultVideoModel,
     P extends VideoParams = VideoParams,
     Throws extends boolean = true,
-  >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): Promise<FinalJob<Throws>>;
+  >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): FinalJobPromise<Throws>;
 }
 
 /** Transforms, restyles, and extends existing videos. */
@@ -153,5 +150,5 @@ export interface VideoEdits {
   createAndWait<M extends EditModel | OpenString, P extends VideoEditParams, Throws extends boolean = true>(
     params: CheckedVideoEditParams<M, P>,
     options?: CreateOptionsOf<Throws>,
-  ): Promise<FinalJob<Throws>>;
+  ): FinalJobPromise<Throws>;
 }

@@ -13,20 +13,35 @@ import { type ClaimedCreate, type CreateRun, endRun } from '../transport/create-
 import { idempotencyKeyOf, shortenKey } from '../transport/idempotency.js';
 import type { JsonRequest } from '../transport/transport.js';
 import { recoverRules } from '../waiting/wait-options.js';
-import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from './create-options.js';
+import { CREATE_AND_WAIT_OPTIONS, CREATE_CALL_OPTIONS, type CreateOptions } from './create-options.js';
 import { createRequest, filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
 import { executeRun } from './execute-run.js';
 
-/** Creates a job and waits for it. The keys of the run replace a key in the body. */
-export async function runJob(
+/** Creates a job and waits for it. The key is known before the job, so also when the call is aborted. */
+export function startJobRun(
   creator: JobCreator,
   request: JsonRequest<CreatedJob>,
+  options: CreateOptions = {},
+): { readonly idempotencyKey?: string; readonly job: Promise<Job> } {
+  try {
+    if (options === null) checkOptions(request.name, CREATE_CALL_OPTIONS, options);
+    requireParams(request.body);
+    // Throws for an invalid key. Without the key, a repeated call would create and charge another job.
+    const key = idempotencyKeyOf(options.idempotencyKey, request.body, creator.transport.random);
+    return { idempotencyKey: key, job: runJob(creator, request, key, options) };
+  } catch (error) {
+    return { job: Promise.reject(error) };
+  }
+}
+
+/** The keys of the run replace a key in the body. */
+async function runJob(
+  creator: JobCreator,
+  request: JsonRequest<CreatedJob>,
+  key: string,
   options: CreateOptions,
 ): Promise<Job> {
-  requireParams(request.body);
   const { idempotency_key: ownKey, ...body } = isFields(request.body) ? request.body : {};
-  // Throws for an invalid key. Without the key, a repeated call would create and charge another job.
-  const key = idempotencyKeyOf(options.idempotencyKey, request.body, creator.transport.random);
   const rules = runRulesOf(options);
   const run: CreateRun = { key, rules, hasOwnKey: (options.idempotencyKey ?? ownKey) !== undefined, opened: [] };
   const state = startRun({ key, shortKey: shortenKey(key), rules });

@@ -112,6 +112,24 @@ describe('the idempotency key', () => {
     await rejection(own);
   });
 
+  it('of createAndWait is known from the start, and the same call under it resumes an aborted one', async () => {
+    const controller = new AbortController();
+    const keys: unknown[] = [];
+    const { client } = stubbed(({ method, headers }) => {
+      if (method === 'POST') keys.push(headers['idempotency-key']);
+      if (keys.length === 1) controller.abort();
+      return json({ data: { job: { id: 'job_1', status: 'completed', providerOutputUrl: 'https://x.example/file' } } });
+    });
+    const call = client.videos.createAndWait(PROMPT, { signal: controller.signal });
+    expect(await rejection(call)).toMatchObject({ name: 'AbortError' });
+    const job = await client.videos.createAndWait(PROMPT, { idempotencyKey: call.idempotencyKey });
+    expect(job.id).toBe('job_1');
+    expect(keys).toEqual([call.idempotencyKey, call.idempotencyKey]);
+    const refused = client.videos.createAndWait(PROMPT, { idempotencyKey: '' });
+    expect(refused.idempotencyKey).toBeUndefined();
+    expect(await rejection(refused)).toMatchObject({ message: expect.stringMatching(/^idempotencyKey must be /) });
+  });
+
   it('of another call is undefined', async () => {
     const { client } = stubbed(() => json({ success: true, data: { job: { id: 'job_1', status: 'queued' } } }));
     const call = client.jobs.get('job_1');
