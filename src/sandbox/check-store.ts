@@ -27,52 +27,53 @@ export async function checkStore(make: () => Store | Promise<Store>, options: Ch
   const store = await make();
   const run = systemRandom.uuid();
   let groups = 0;
-  for (const [says, attempt] of SENTENCES) {
-    const trial: Trial = {
+  for (const [rule, check] of RULES) {
+    const context: CheckContext = {
       store,
       isReal: advance === undefined,
       group: () => `check ${run} ${++groups}`,
-      pass: async (ms) => void (await (advance ?? realPause)(ms)),
-      holds(condition, seen) {
-        if (!condition) throw new GenError(`The store breaks its contract: ${says}. Seen: ${seen}.`);
+      advance: async (ms) => void (await (advance ?? realPause)(ms)),
+      assert(condition, observed) {
+        if (!condition) throw new GenError(`The store violates its contract: ${rule}. Observed: ${observed}.`);
       },
     };
-    await attempt(trial).catch((cause: unknown) => {
+    await check(context).catch((cause: unknown) => {
       if (GenError.isInstance(cause)) throw cause;
-      throw new GenError(`The store failed where it must not: ${says}. ${String(cause)}`, { cause });
+      throw new GenError(`checkStore: the store threw an error while checking that ${rule}. ${String(cause)}`, {
+        cause,
+      });
     });
   }
 }
 
-interface Trial {
+interface CheckContext {
   readonly store: Store;
   /** Returns a unique group name. */
   group(): string;
   /** If true, the store uses real time. */
   readonly isReal: boolean;
   /** Advances the store's clock. */
-  pass(ms: number): Promise<void>;
-  /** Throws the current sentence if the condition is false. */
-  holds(condition: boolean, seen: string): void;
+  advance(ms: number): Promise<void>;
+  /** Throws an error with the current rule if the condition is false. */
+  assert(condition: boolean, observed: string): void;
 }
 
-/** A promise of the contract, and its test. */
-type Sentence = readonly [says: string, attempt: (trial: Trial) => Promise<void>];
+type Rule = readonly [rule: string, check: (context: CheckContext) => Promise<void>];
 
 /** After this time, every store has deleted its expired values. */
-const FORGOTTEN_MS = 30 * 86_400_000;
+const DELETED_AFTER_MS = 30 * 86_400_000;
 /** A TTL longer than the check takes. */
 const HOUR_MS = 3_600_000;
-/** Times below and above whole seconds. */
+/** TTLs that aren't full seconds. */
 const TIMES_MS = [300, 1_300, 1_700];
 /** Tolerance, because a value may expire between a read and its response. */
 const SLACK_MS = 100;
-const LOOK_MS = 50;
-const MOST_LOOKS = 200;
+const POLL_MS = 50;
+const MAX_POLLS = 200;
 const WRITERS = 12;
 const WRITES_EACH = 4;
 /** After this many conflicts in a row, a writer counts as starved. */
-const MOST_LOST = 2_000;
+const MAX_CONFLICTS = 2_000;
 /** Number of writes to other groups that triggers a store's cleanup. */
 const OTHER_WRITES = 260;
 
@@ -84,100 +85,106 @@ async function put(store: Store, group: string, changes: StoreChanges): Promise<
   return store.write(group, version, changes);
 }
 
-const SENTENCES: readonly Sentence[] = [
+const RULES: readonly Rule[] = [
   [
-    'read returns { version, nowMs, values }: a text, the time in milliseconds, and the values of the keys that exist',
-    async ({ store, group, isReal, holds }) => {
+    'read returns { version, nowMs, values }: a string, the time in milliseconds, and the values of the keys that exist',
+    async ({ store, group, isReal, assert }) => {
       const { version, nowMs, values } = await store.read(group(), ['a', 'b']);
-      holds(typeof version === 'string', `version is a ${typeof version}`);
+      assert(typeof version === 'string', `version is a ${typeof version}`);
       // Catches a clock in seconds: as milliseconds, it would be in the 1970s.
-      holds(Number.isFinite(nowMs) && !(isReal && nowMs < 1e11), `nowMs is ${String(nowMs)}`);
-      holds(typeof values === 'object' && Object.keys(values).length === 0, 'an empty group has values');
+      assert(Number.isFinite(nowMs) && !(isReal && nowMs < 1e11), `nowMs is ${String(nowMs)}`);
+      assert(typeof values === 'object' && Object.keys(values).length === 0, 'an empty group has values');
     },
   ],
   [
-    'read returns a value unchanged, under exactly its group and key',
-    async ({ store, group, holds }) => {
+    'read returns a value unchanged, under its exact group and key',
+    async ({ store, group, assert }) => {
       const texts = ['', '0', 'null', '{"a":[1]}', ' ünïcode 🦊 ', 'a\nb\'"\\%_', 'x'.repeat(20_000)];
       const [name, other] = [`${group()} {weird} ü%'`, group()];
       const changes = Object.fromEntries(texts.map((text, at) => [`{ü} %' ${at}`, set(text)]));
       const [first = ''] = Object.keys(changes);
-      holds(await put(store, name, changes), 'the first write of a group was refused');
-      await put(store, other, { [first]: set('of another group') });
+      assert(await put(store, name, changes), 'the first write of a group was rejected');
+      await put(store, other, { [first]: set('another group') });
       const { values } = await store.read(name, [...Object.keys(changes), 'other']);
-      for (const [key, { value }] of Object.entries(changes)) holds(values[key] === value, `another value of "${key}"`);
-      holds(!('other' in values), 'a value of a key that was never written');
+      for (const [key, { value }] of Object.entries(changes))
+        assert(values[key] === value, `a different value of "${key}"`);
+      assert(!('other' in values), 'a value for a key that was never written');
     },
   ],
   [
-    'a write under a version that is no longer the present one resolves with false and writes nothing',
-    async ({ store, group, holds }) => {
+    'a write with an outdated version resolves to false and writes nothing',
+    async ({ store, group, assert }) => {
       const name = group();
       const { version: first } = await store.read(name, []);
-      holds(await store.write(name, first, { a: set('1') }), 'a write under the present version was refused');
+      assert(await store.write(name, first, { a: set('1') }), 'a write with the current version was rejected');
       const { version: second } = await store.read(name, ['a']);
-      holds(second !== first, 'a write has not changed the version');
-      holds(!(await store.write(name, first, { a: set('late'), b: set('late') })), 'a late write was accepted');
-      holds(await store.write(name, second, { a: set('2') }), 'a write under the present version was refused');
-      holds(!(await store.write(name, second, { b: set('late') })), 'a second write under one version was accepted');
+      assert(second !== first, "a write didn't change the version");
+      assert(!(await store.write(name, first, { a: set('late'), b: set('late') })), 'an outdated write was accepted');
+      assert(await store.write(name, second, { a: set('2') }), 'a write with the current version was rejected');
+      assert(
+        !(await store.write(name, second, { b: set('late') })),
+        'a second write with the same version was accepted',
+      );
       const { values } = await store.read(name, ['a', 'b']);
-      holds(values.a === '2' && !('b' in values), 'a refused write has written something');
+      assert(values.a === '2' && !('b' in values), 'a rejected write changed a value');
     },
   ],
   [
-    'a deletion takes the value away and changes the version',
-    async ({ store, group, holds }) => {
-      // One key, one key beside a new value, and all keys.
+    'a deletion removes the value and changes the version',
+    async ({ store, group, assert }) => {
+      // One key, one key together with a new value, and all keys.
       const deletions: readonly StoreChanges[] = [{ a: null }, { b: null, a: set('2') }, { a: null, b: null }];
       for (const changes of deletions) {
         const name = group();
         await put(store, name, { a: set('1'), b: set('1') });
         const { version } = await store.read(name, ['a', 'b']);
-        holds(await store.write(name, version, changes), 'a deletion was refused');
-        holds(!(await store.write(name, version, { c: set('late') })), 'a late write after a deletion was accepted');
+        assert(await store.write(name, version, changes), 'a deletion was rejected');
+        assert(!(await store.write(name, version, { c: set('late') })), 'a write with the version before was accepted');
         const { values } = await store.read(name, Object.keys(changes));
         for (const [key, change] of Object.entries(changes))
-          holds(values[key] === change?.value, 'a deleted key has its value, or its neighbour has another one');
+          assert(values[key] === change?.value, 'a deleted key still has a value, or another key lost its own');
       }
     },
   ],
   [
-    'a read returns all of a write or none of it, with its version',
-    async ({ store, group, holds }) => {
+    'a read returns all of a write or none of it, with the matching version',
+    async ({ store, group, assert }) => {
       const name = group();
       const keys = ['a', 'b', 'c', 'd', 'e', 'f'];
-      const ofVersion = new Map<string, string | undefined>();
+      const valueByVersion = new Map<string, string | undefined>();
       let isWriting = true;
-      const look = async () => {
+      const reader = async () => {
         while (isWriting) {
           const { version, values } = await store.read(name, keys);
           const found = new Set(keys.map((key) => values[key]));
-          holds(found.size === 1, 'a read has values of two writes');
+          assert(found.size === 1, 'a read returned values of two writes');
           const [value] = found;
-          if (ofVersion.has(version)) holds(ofVersion.get(version) === value, 'two reads of one version differ');
-          ofVersion.set(version, value);
+          if (valueByVersion.has(version)) {
+            assert(valueByVersion.get(version) === value, 'two reads of the same version differ');
+          }
+          valueByVersion.set(version, value);
           await nextTurn();
         }
       };
-      const write = async () => {
+      const writer = async () => {
         for (let at = 0; at < 30; at++) {
           await put(store, name, Object.fromEntries(keys.map((key) => [key, set(String(at))])));
           await nextTurn();
         }
       };
-      const written = write().finally(() => {
+      const written = writer().finally(() => {
         isWriting = false;
       });
-      await Promise.all([look(), look(), look(), written]);
+      await Promise.all([reader(), reader(), reader(), written]);
     },
   ],
   [
-    `of ${WRITERS} concurrent writers, each update counts`,
-    async ({ store, group, holds }) => {
+    `${WRITERS} concurrent writers lose no update`,
+    async ({ store, group, assert }) => {
       const name = group();
       const add = async () => {
         for (let lost = 0; ; lost++) {
-          holds(lost < MOST_LOST, 'a writer never wins');
+          assert(lost < MAX_CONFLICTS, 'a writer never succeeded');
           const { version, values } = await store.read(name, ['n']);
           if (await store.write(name, version, { n: set(String(Number(values.n ?? 0) + 1)) })) return;
           await nextTurn();
@@ -187,47 +194,47 @@ const SENTENCES: readonly Sentence[] = [
         for (let at = 0; at < WRITES_EACH; at++) await add();
       };
       await Promise.all(Array.from({ length: WRITERS }, writer));
-      const [found, made] = [await valueIn(store, name, 'n'), String(WRITERS * WRITES_EACH)];
-      holds(found === made, `${made} updates were accepted, and ${found} are there`);
+      const [found, accepted] = [await valueIn(store, name, 'n'), String(WRITERS * WRITES_EACH)];
+      assert(found === accepted, `${accepted} updates were accepted, but only ${found} are stored`);
     },
   ],
   [
-    'a new value has its own time to live, not that of the previous value',
-    async ({ store, group, pass, holds }) => {
+    'a new value has its own TTL, not that of the previous value',
+    async ({ store, group, advance, assert }) => {
       const [longer, shorter] = [group(), group()];
       await put(store, longer, { a: set('1', 600), b: set('1') });
       await put(store, shorter, { a: set('1'), b: set('1') });
       await put(store, longer, { a: set('2') });
       await put(store, shorter, { a: set('2', 600) });
-      await pass(1_500);
-      holds((await valueIn(store, longer, 'a')) === '2', 'a value for an hour ended with the time of the one before');
-      holds((await valueIn(store, shorter, 'a')) === undefined, 'a value for 600 ms has the time of the one before');
+      await advance(1_500);
+      assert((await valueIn(store, longer, 'a')) === '2', 'a value kept the previous, shorter TTL');
+      assert((await valueIn(store, shorter, 'a')) === undefined, 'a value kept the previous, longer TTL');
     },
   ],
   [
-    'a value lives for its ttlMs, to the millisecond and not in whole seconds',
-    async (trial) => {
-      await Promise.all(TIMES_MS.map((ttlMs) => livesFor(trial, ttlMs)));
+    "a value expires after its ttlMs, which isn't rounded to seconds",
+    async (context) => {
+      await Promise.all(TIMES_MS.map((ttlMs) => checkTtl(context, ttlMs)));
     },
   ],
   [
-    'a version is never reused, even after everything in the group has expired and was removed',
-    async ({ store, group, isReal, pass, holds }) => {
-      // The first expires, the second is deleted.
+    'a version is never reused, even after the entire group has expired and was deleted',
+    async ({ store, group, isReal, advance, assert }) => {
+      // The first group expires, the second is deleted.
       const seen = [group(), group()].map((name) => ({ name, versions: new Set<string>() }));
       for (let round = 0; round < 2; round++) {
         for (const { name, versions } of seen) {
           for (let write = 0; write < 3; write++) {
             await put(store, name, { a: set(`${round}/${write}`, 400) });
             const { version } = await store.read(name, ['a']);
-            holds(!versions.has(version), `version ${version} came again`);
+            assert(!versions.has(version), `version ${version} was reused`);
             for (const old of versions)
-              holds(!(await store.write(name, old, { a: set('late') })), 'a late write was accepted');
+              assert(!(await store.write(name, old, { a: set('late') })), 'an outdated write was accepted');
             versions.add(version);
           }
         }
         await put(store, seen[1]?.name ?? '', { a: null });
-        await pass(isReal ? 800 : FORGOTTEN_MS);
+        await advance(isReal ? 800 : DELETED_AFTER_MS);
         const others = Array.from({ length: 20 }, async () => {
           for (let at = 0; at < OTHER_WRITES / 20; at++) await put(store, group(), { a: set('1', 50) });
         });
@@ -236,43 +243,42 @@ const SENTENCES: readonly Sentence[] = [
     },
   ],
   [
-    'publish and subscribe are both present, and a message reaches each listener of its topic until it stops',
-    async ({ store, group, holds }) => {
-      holds((store.publish === undefined) === (store.subscribe === undefined), 'only one of the two is there');
+    'publish and subscribe are both present, and a message reaches every listener of its topic until it unsubscribes',
+    async ({ store, group, assert }) => {
+      assert((store.publish === undefined) === (store.subscribe === undefined), 'only one of the two is present');
       if (!store.publish || !store.subscribe) return;
       const [topic, other] = [group(), group()];
-      let [heard, strange] = [0, 0];
-      const stop = store.subscribe(topic, (message) => (message === 'm' ? heard++ : strange++));
-      const stopOther = store.subscribe(other, () => strange++);
+      let [received, unexpected] = [0, 0];
+      const stop = store.subscribe(topic, (message) => (message === 'm' ? received++ : unexpected++));
+      const stopOther = store.subscribe(other, () => unexpected++);
       // The store may need a moment to open a separate connection.
-      for (let tries = 0; heard === 0; tries++) {
-        holds(tries < MOST_LOOKS / 4, 'no message came');
+      for (let polls = 0; received === 0; polls++) {
+        assert(polls < MAX_POLLS / 4, 'no message arrived');
         await store.publish(topic, 'm');
-        await realPause(LOOK_MS);
+        await realPause(POLL_MS);
       }
       stop();
       stopOther();
-      holds(strange === 0, 'a message of another topic, or another message');
-      const before = heard;
+      assert(unexpected === 0, 'a message of another topic, or a changed message');
+      const before = received;
       await store.publish(topic, 'm');
-      await realPause(LOOK_MS);
-      holds(heard === before, 'a message after the listener has stopped');
+      await realPause(POLL_MS);
+      assert(received === before, 'a message after the listener unsubscribed');
     },
   ],
 ];
 
-/** Polls a value until it has expired. */
-async function livesFor({ store, group, pass, holds }: Trial, ttlMs: number): Promise<void> {
+async function checkTtl({ store, group, advance, assert }: CheckContext, ttlMs: number): Promise<void> {
   const name = group();
   const { nowMs: before, version } = await store.read(name, []);
   await store.write(name, version, { a: set('1', ttlMs) });
   let { nowMs, values } = await store.read(name, ['a']);
   const after = nowMs;
-  for (let looks = 0; nowMs <= after + ttlMs + SLACK_MS; looks++) {
-    holds(looks < MOST_LOOKS, 'nowMs does not go on');
-    if (nowMs < before + ttlMs - SLACK_MS) holds('a' in values, `a value for ${ttlMs} ms ended before its time`);
-    await pass(LOOK_MS);
+  for (let polls = 0; nowMs <= after + ttlMs + SLACK_MS; polls++) {
+    assert(polls < MAX_POLLS, "nowMs doesn't advance");
+    if (nowMs < before + ttlMs - SLACK_MS) assert('a' in values, `a value with a TTL of ${ttlMs} ms expired early`);
+    await advance(POLL_MS);
     ({ nowMs, values } = await store.read(name, ['a']));
   }
-  holds(!('a' in values), `a value for ${ttlMs} ms was there after its time`);
+  assert(!('a' in values), `a value with a TTL of ${ttlMs} ms didn't expire`);
 }

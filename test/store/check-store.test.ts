@@ -77,13 +77,13 @@ function flawed(flaw: string, now: () => number): Store {
 
 const FLAWS = [
   ['starts again', 'a version is never reused'],
-  ['old time', 'a new value has its own time to live'],
-  ['silent deletion', 'a deletion takes the value away and changes the version'],
-  ['whole seconds', 'to the millisecond and not in whole seconds'],
+  ['old time', 'a new value has its own TTL'],
+  ['silent deletion', 'a deletion removes the value and changes the version'],
+  ['whole seconds', "isn't rounded to seconds"],
   ['torn read', 'a read returns all of a write or none of it'],
-  ['old version', 'a write under a version that is no longer the present one'],
-  ['lost update', 'of 12 concurrent writers, each update counts'],
-  ['version after the values', 'of 12 concurrent writers, each update counts'],
+  ['old version', 'a write with an outdated version'],
+  ['lost update', '12 concurrent writers lose no update'],
+  ['version after the values', '12 concurrent writers lose no update'],
 ] as const;
 
 describe('a broken store', () => {
