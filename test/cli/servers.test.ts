@@ -40,7 +40,7 @@ describe('sandbox', () => {
     expect(await runCli(['sandbox', '--port', port])).toEqual({
       code: 2,
       stdout: '',
-      stderr: `Error: Port ${port} on 127.0.0.1 is in use. Choose another, or port 0 for any free one.\n`,
+      stderr: `Error: Port ${port} on 127.0.0.1 is in use. Pass another port, or 0 for any free port.\n`,
     });
     await server.close();
     expect(await runCli(['sandbox', '--speed', '0'])).toMatchObject({

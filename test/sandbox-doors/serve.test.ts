@@ -36,7 +36,7 @@ it('answers, resets, survives a mistake, says that a port is taken, and drains o
   const bug = { error: { code: 'internal_error', message: 'a mistake' } };
   expect(await (await fetch(`${url}/bug`)).json()).toEqual(bug);
   const { port } = new URL(url);
-  const taken = new GenError(`Port ${port} on 127.0.0.1 is in use. Choose another, or port 0 for any free one.`);
+  const taken = new GenError(`Port ${port} on 127.0.0.1 is in use. Pass another port, or 0 for any free port.`);
   await expect(serve(answer, { port: Number(port) })).rejects.toThrow(taken);
   const slow = fetch(`${url}/slow`, { method: 'POST', body: 'drained' });
   await began;

@@ -90,7 +90,7 @@ describe('step 3', () => {
       message: expect.stringContaining('no bytes'),
     });
     await put(client, url, { headers, body: new Uint8Array(11) });
-    expect((await complete()).body.error.message).toContain('has received 11 bytes, and file_size is 10.');
+    expect((await complete()).body.error.message).toContain('has received 11 bytes, but file_size is 10.');
     await put(client, url, { headers, body: bytes });
     expect((await complete()).status).toBe(200);
     expect((await complete()).status).toBe(200);

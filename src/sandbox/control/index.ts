@@ -4,7 +4,7 @@ import { isResponse } from '../../runtime/platform.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { readPostBody, servedFile, serveFile } from '../http/exchange.js';
 import { limitsOf, MAIN_ACCOUNT } from '../service/accounts.js';
-import { Refusal } from '../service/request.js';
+import { ServiceError } from '../service/request.js';
 import type { ArmedFault } from '../world/faults-and-outcomes.js';
 import { type StoredJob, viewSandboxJob } from '../world/state.js';
 import type { World } from '../world/world.js';
@@ -16,16 +16,16 @@ interface ControlCall {
   readonly world: World;
   readonly sandbox: SandboxService;
   readonly request: Request;
-  /** The JSON object of its body. A method of the sandbox checks what it is given. */
+  /** The JSON body. The sandbox's methods validate it. */
   readonly body: Fields;
-  /** The `{id}` of its path. */
+  /** The `{id}` in the path. */
   readonly id: string;
 }
 
 /** Returns the JSON of a call, or undefined for `{ ok: true }`. */
 type Answer = (call: ControlCall) => unknown;
 
-/** The control surface: the methods and properties of a sandbox, by method and path below `/_sandbox/`. */
+/** The sandbox's methods and properties, by HTTP method and path below `/_sandbox/`. */
 const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
   'GET clock': ({ sandbox }) => clockOf(sandbox),
   'POST advance': async ({ sandbox, body }) => {
@@ -59,14 +59,14 @@ const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
     const { account = MAIN_ACCOUNT } = world.state.keys.get(key) ?? {};
     return { key, webhookSecret: world.state.accounts.get(account)?.webhookSecret };
   },
-  'DELETE keys/{id}': ({ sandbox, id }) => foundOr404(sandbox.revokeKey(id), 'such key'),
+  'DELETE keys/{id}': ({ sandbox, id }) => foundOr404(sandbox.revokeKey(id), 'key with this value'),
 
   'GET jobs': ({ sandbox }) => ({ jobs: sandbox.jobs }),
   'GET jobs/{id}': (call) => ({ job: viewSandboxJob(jobOf(call)) }),
   'GET jobs/{id}/output': (call) => {
     const job = jobOf(call);
     if (job.status === 'completed') return serveFile(call.request, servedFile(call.world, job));
-    throw new Refusal('output_not_ready', `The job is ${job.status} and has no file.`);
+    throw new ServiceError('output_not_ready', `The job is ${job.status} and has no file.`);
   },
   'POST jobs/{id}/finish': (call) => {
     const job = jobOf(call);
@@ -81,24 +81,24 @@ function jobOf({ world, id }: ControlCall): StoredJob {
   world.timeline.catchUp();
   const job = world.state.jobs.get(id);
   if (job !== undefined) return job;
-  throw new Refusal('job_not_found', `There is no job "${id}".`);
+  throw new ServiceError('job_not_found', `There is no job "${id}".`);
 }
 
 function foundOr404(isFound: boolean, what: string): void {
-  if (!isFound) throw new Refusal('not_found', `There is no ${what}.`);
+  if (!isFound) throw new ServiceError('not_found', `There is no ${what}.`);
 }
 
-/** How many of each the state shows. The other calls return everything. */
-const SHOWN_ITEMS = 100;
+/** Maximum length of each list in the state. The other calls return everything. */
+const LISTED_ITEMS = 100;
 
-/** The sandbox as its page shows it, the newest of each list first. */
+/** Returns the state for the sandbox's page, newest first. */
 function stateOf({ world, sandbox }: ControlCall): Fields {
   const { entries, ...money } = sandbox.ledger();
-  const newest = <T>(log: Iterable<T>) => [...log].slice(-SHOWN_ITEMS).reverse();
+  const newest = <T>(log: Iterable<T>) => [...log].slice(-LISTED_ITEMS).reverse();
   return {
     now: sandbox.now(),
     money,
-    entries: entries.slice(-SHOWN_ITEMS),
+    entries: entries.slice(-LISTED_ITEMS),
     jobs: newest(world.state.jobs.values()).map(viewSandboxJob),
     deliveries: newest(sandbox.deliveries),
     requests: newest(sandbox.requests),
@@ -109,7 +109,7 @@ function stateOf({ world, sandbox }: ControlCall): Fields {
   };
 }
 
-/** A fault that still applies, in one line. */
+/** Describes a fault in one line. Returns an empty list if it no longer applies. */
 function viewFault({ id, rule, struck }: Readonly<ArmedFault>): readonly { id: string; label: string; left: number }[] {
   const left = (rule.times ?? (rule.probability === undefined ? 1 : Number.POSITIVE_INFINITY)) - struck;
   const { match, times: _, probability: __, ...effect } = rule;
@@ -118,14 +118,14 @@ function viewFault({ id, rule, struck }: Readonly<ArmedFault>): readonly { id: s
 }
 
 /**
- * Creates the page at `/` and the control surface below `/_sandbox/`, which gives any language the controls of a sandbox. Returns
- * undefined for a request to the service.
+ * Creates the handler of the page at `/` and of the control API below `/_sandbox/`, for clients in any language. The handler
+ * returns undefined for a request to the service.
  */
 export function createControl(world: World, sandbox: SandboxService) {
   const { hostname } = new URL(sandbox.baseUrl);
   const answer = async (request: Request): Promise<Response> => {
-    const refusal = hostRefusal(request, hostname);
-    if (refusal !== undefined) return controlRefusal(403, refusal);
+    const refusal = hostProblem(request, hostname);
+    if (refusal !== undefined) return controlError(403, refusal);
     const { pathname } = new URL(request.url);
     if (pathname === '/') return renderPage();
     const [name = '', id, verb] = pathname.slice('/_sandbox/'.length).split('/').map(decodeURIComponent);
@@ -134,13 +134,13 @@ export function createControl(world: World, sandbox: SandboxService) {
     const call = `${method} ${path}`;
     try {
       const run = Object.hasOwn(CONTROL_CALLS, call) ? CONTROL_CALLS[call] : undefined;
-      const why = `There is no ${method} ${pathname}. GET /_sandbox/state shows the whole sandbox.`;
-      if (run === undefined) throw new Refusal('not_found', why);
+      const why = `There is no ${method} ${pathname}. GET /_sandbox/state returns the sandbox's state.`;
+      if (run === undefined) throw new ServiceError('not_found', why);
       const body = await bodyOf(request);
       const answer = (await run({ world, sandbox, request, body, id: id ?? '' })) ?? { ok: true };
       return isResponse(answer) ? answer : Response.json(answer);
     } catch (error) {
-      return controlRefusal(error instanceof Refusal ? error.status : 400, reasonOf(error));
+      return controlError(error instanceof ServiceError ? error.status : 400, reasonOf(error));
     }
   };
   return (request: Request): Promise<Response> | undefined => {
@@ -150,33 +150,33 @@ export function createControl(world: World, sandbox: SandboxService) {
   };
 }
 
-function controlRefusal(status: number, message: string): Response {
+function controlError(status: number, message: string): Response {
   return Response.json({ error: { code: status === 403 ? 'control_refused' : 'control_failed', message } }, { status });
 }
 
 async function bodyOf(request: Request): Promise<Fields> {
-  const given = await readPostBody(request);
-  if (typeof given !== 'string') throw given;
-  const value: unknown = given.trim() === '' ? {} : JSON.parse(given);
+  const text = await readPostBody(request);
+  if (typeof text !== 'string') throw text;
+  const value: unknown = text.trim() === '' ? {} : JSON.parse(text);
   if (isFields(value)) return value;
   throw new GenError('The body must be a JSON object.');
 }
 
-// The control surface has no key, so that any tool can use it. Two checks keep others out: it answers only to host names that no
-// attacker can own, and it changes nothing for a page of another site.
+// The control API needs no key, so that any tool can use it. Two checks protect it: it serves only host names that an attacker
+// can't own, and it rejects changes from pages of other sites.
 
-/** Suffixes of local, private, and test names. No public domain has them. */
+/** Suffixes that no public domain has. */
 const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', 'invalid', 'home.arpa'];
 const READING = ['GET', 'HEAD'];
 
 /**
- * Returns why a request to the control surface is rejected, or undefined. Rejects a public host name that points here (DNS
- * rebinding), and a request with the Origin of another site (CSRF).
+ * Returns why the control API rejects a request, or undefined. Rejects a public host name that points here (DNS rebinding), and
+ * a request with the Origin of another site (CSRF).
  */
-function hostRefusal(request: Request, configuredHost: string): string | undefined {
+function hostProblem(request: Request, configuredHost: string): string | undefined {
   const url = new URL(request.url);
   if (!isPrivate(url.hostname) && url.hostname !== configuredHost) {
-    return `The control API does not serve the host name "${url.hostname}". Use localhost, an IP address or the sandbox's baseUrl.`;
+    return `The control API does not serve the host name "${url.hostname}". Use localhost, an IP address, or the sandbox's baseUrl.`;
   }
   if (READING.includes(request.method)) return undefined;
   const origin = request.headers.get('origin');

@@ -1,10 +1,10 @@
-/** The script of the sandbox's page: it polls `/_sandbox/state`, and builds every node from text, never from markup. */
+/** Script of the sandbox's page. Polls `/_sandbox/state`, and never parses markup. */
 export const SCRIPT = `
 "use strict";
 const by = (id) => document.getElementById(id);
 const el = (tag, props, ...children) => { const node = Object.assign(document.createElement(tag), props); node.append(...children); return node; };
 
-/* A row that did not change keeps its node, so that a video continues to play. */
+/* Unchanged rows keep their nodes, so that videos continue to play. */
 function list(id, rows, render, none) {
   const known = new Map([...by(id).children].map((node) => [node.dataset.text, node]));
   by(id).replaceChildren(...rows.map((row) => {
@@ -56,7 +56,7 @@ function limitRow({ name, used, limit, windowMs }) {
 }
 const faultChip = ({ id, label, left }) => el("li", {}, el("button", { type: "button", title: "Remove this fault", onclick: () => send("DELETE", "faults/" + id) }, label + (left > 1 ? " × " + left : "") + " ✕"));
 
-/* Steps of the balance, from the ledger's newest entries. The labels say which range the plot shows. */
+/* Plots the balance as steps, from the ledger's newest entries. */
 function plot(entries) {
   const times = entries.map((one) => Date.parse(one.at)), balances = entries.map((one) => one.balanceTokens);
   const low = Math.min(...balances), high = Math.max(...balances), span = Math.max(1, times.at(-1) - times[0]);

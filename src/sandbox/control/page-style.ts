@@ -1,4 +1,4 @@
-/** The style of the sandbox's page. It follows the system's color scheme and fits a screen of 390 px. */
+/** Style of the sandbox's page, for both color schemes and screens from 390 px. */
 export const STYLE = `
 :root {
   color-scheme: light dark;

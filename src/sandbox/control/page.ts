@@ -3,8 +3,8 @@ import { SCRIPT } from './page-script.js';
 import { STYLE } from './page-style.js';
 
 /**
- * The page at `/`: jobs, requests, webhooks, tokens, and rate limits, with buttons for time, outcomes, and faults. It needs no
- * network but the control surface. Its policy allows only its own script and style, and no frame.
+ * Renders the page at `/`: jobs, requests, webhooks, tokens, and rate limits, with buttons for time, outcomes, and faults. Its
+ * content security policy allows only its own script and style, and no frames.
  */
 export function renderPage(): Response {
   const nonce = systemRandom.uuid();

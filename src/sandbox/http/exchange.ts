@@ -4,20 +4,20 @@ import { readUpTo } from '../../runtime/bytes.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { dimensionsFor, renderMedia } from '../media/index.js';
 import { authenticate, type Caller, countRequest } from '../service/accounts.js';
-import { Refusal, type RefusalDetails, type RequestFields, readFields } from '../service/request.js';
+import { type ErrorDetails, type RequestFields, readFields, ServiceError } from '../service/request.js';
 import { MAX_BODY_BYTES, type Scope } from '../world/assumptions.js';
 import { hashOf } from '../world/random.js';
 import type { StoredJob } from '../world/state.js';
 import type { ServedFile, World } from '../world/world.js';
 
 export interface RequestEnv {
-  /** The body of a POST as text; empty for other methods. */
+  /** Body of a POST as text. Empty for other methods. */
   readonly body: string;
-  /** Whether the caller takes its time from the sandbox's clock. */
+  /** True if the caller uses the sandbox's clock. */
   readonly onSandboxClock: boolean;
-  /** Called when a part of the body has come. */
+  /** Called when a chunk of the body arrives. */
   readonly onChunk: () => void;
-  /** The code of a refusal, for the log. */
+  /** Error code, for the log. */
   code: string | null;
 }
 
@@ -25,23 +25,22 @@ export function envOf(context: Context): RequestEnv {
   return context.env;
 }
 
-/** The fields of a POST's JSON body. Throws `invalid_request` for what is not a JSON object. */
+/** Returns the fields of a JSON body. Throws `invalid_request` if it isn't a JSON object. */
 export function fieldsIn(context: Context): RequestFields {
   return readFields(envOf(context).body);
 }
 
 export interface Access {
   readonly scope?: Scope;
-  /** The documented limit that it counts against. */
+  /** Documented rate limit of the call. */
   readonly limit?: RateLimitName;
 }
 
-/** Admits a caller: key, account, scope, then the limit of the account. */
+/** Checks a caller's key, account, and scope, then counts the request against the account's rate limit. */
 export function admit(world: World, context: Context, { scope, limit }: Access): Caller {
   const { isManual, speed } = world.settings;
   const caller = {
     account: authenticate(world, context.req.header('authorization'), scope),
-    // The origin by which the request came, and the path prefix that the sandbox has.
     baseUrl: new URL(context.req.url).origin + prefixOf(world.settings.baseUrl),
     speed: isManual || envOf(context).onSandboxClock ? 1 : speed,
   };
@@ -50,20 +49,20 @@ export function admit(world: World, context: Context, { scope, limit }: Access):
 }
 
 /**
- * Creates something once for each key: a repeated key gives what the first call created, whatever its body says (spec:
- * Authentication, rule 6). A refusal uses up no key, and the key of something that was deleted is free again.
+ * Creates one item per idempotency key. A repeated key returns the first item, even with a different body (documentation:
+ * Authentication, rule 6). An error doesn't use up the key, and deleting the item frees it.
  */
 export function createOnce<T extends { readonly id: string }>(
   { state }: World,
   context: Context,
-  // Each kind has keys of its own.
+  // Each kind has its own keys.
   kind: 'job' | 'character' | 'upload',
   { account, known, create }: { account: string; known: ReadonlyMap<string, T>; create: (fields: RequestFields) => T },
 ): { item: T; headers: Record<string, string> } {
   const fields = fieldsIn(context);
   const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
   const name = `${account} ${kind} ${key}`;
-  // Nothing here awaits, so two requests at once cannot both pass.
+  // No await in this function, so concurrent requests can't both create an item.
   const earlier = key ? known.get(state.idempotency.get(name) ?? '') : undefined;
   if (earlier !== undefined) return { item: earlier, headers: { 'idempotency-replayed': 'true' } };
   const item = create(fields);
@@ -71,49 +70,49 @@ export function createOnce<T extends { readonly id: string }>(
   return { item, headers: {} };
 }
 
-/** The path prefix of a base URL: empty, or a path without a slash at its end. */
+/** Returns the path prefix of a base URL, without a trailing slash. */
 export function prefixOf(baseUrl: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, '');
 }
 
-/**
- * The body of a POST, read once: routes get it as text, because a copy of the request would cost more than its answer. Gives a
- * refusal for a body that is too large, which is not read to its end.
- */
-export async function readPostBody(request: Request): Promise<string | Refusal> {
+/** Reads the body of a POST, once for the log and the route. Stops and returns an error if it is too large. */
+export async function readPostBody(request: Request): Promise<string | ServiceError> {
   if (request.method !== 'POST') return '';
   const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES);
   if (end === 'whole') return new TextDecoder().decode(bytes);
-  return new Refusal('request_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes. Send files as uploads.`);
+  return new ServiceError(
+    'request_too_large',
+    `The body is larger than ${MAX_BODY_BYTES} bytes. Send files as uploads.`,
+  );
 }
 
 export function succeed(data: Record<string, unknown>, headers: Record<string, string> = {}): Response {
   return Response.json({ success: true, data }, { headers });
 }
 
-/** An error answer. The document does not show its form. */
+/** Builds an error response. Its format isn't documented. */
 export function errorResponse(
   status: number,
   code: string,
   message: string,
-  { data, retryAfterS }: RefusalDetails = {},
+  { data, retryAfterS }: ErrorDetails = {},
 ): Response {
   const headers = retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) };
   return Response.json({ success: false, error: { code, message }, ...(data && { data }) }, { status, headers });
 }
 
-/** The answer to whatever was thrown: a refusal as it is, anything else as `internal_error`. */
-export function answerTo(error: unknown): { response: Response; code: string } {
-  const isRefusal = error instanceof Refusal;
-  const code = isRefusal ? error.code : 'internal_error';
-  const message = isRefusal ? error.message : `The sandbox failed: ${reasonOf(error)}`;
+/** Builds the response for an error: any other than a {@link ServiceError} is an `internal_error`. */
+export function toErrorResponse(error: unknown): { response: Response; code: string } {
+  const isServiceError = error instanceof ServiceError;
+  const code = isServiceError ? error.code : 'internal_error';
+  const message = isServiceError ? error.message : `The sandbox failed: ${reasonOf(error)}`;
   return {
-    response: errorResponse(isRefusal ? error.status : 500, code, message, isRefusal ? error.details : {}),
+    response: errorResponse(isServiceError ? error.status : 500, code, message, isServiceError ? error.details : {}),
     code,
   };
 }
 
-/** The file of a job, made when it is first asked for. */
+/** Returns the file of a job. Renders it on the first call. */
 export function servedFile({ files }: World, job: StoredJob): ServedFile {
   const known = files.get(job);
   if (known) return known;
@@ -125,7 +124,7 @@ export function servedFile({ files }: World, job: StoredJob): ServedFile {
   return file;
 }
 
-/** Answers GET and HEAD for a file: 200, 206 or 416, by Range and If-Range (RFC 9110). */
+/** Responds to GET and HEAD for a file with 200, 206, or 416, according to Range and If-Range (RFC 9110). */
 export function serveFile(request: Request, file: ServedFile): Response {
   const { bytes } = file;
   const headers = new Headers({
@@ -134,7 +133,7 @@ export function serveFile(request: Request, file: ServedFile): Response {
     etag: file.etag,
     'cache-control': 'private, no-store',
   });
-  // A range counts only for GET, and only while the file is the one that the client started with.
+  // Ranges apply only to GET, and only to the version that the client has already started to download.
   const isSame = (request.headers.get('if-range') ?? file.etag) === file.etag;
   const part = request.method === 'GET' && isSame ? rangeOf(request.headers.get('range'), bytes.length) : undefined;
   if (part === 'unsatisfiable') {
@@ -149,7 +148,7 @@ export function serveFile(request: Request, file: ServedFile): Response {
   return new Response(body, { status: part ? 206 : 200, headers });
 }
 
-/** The start and end of a single range, such as `bytes=0-99`, `bytes=100-`, or `bytes=-3`. Any other form is ignored. */
+/** Parses a single range, such as `bytes=0-99`, `bytes=100-`, or `bytes=-3`. Ignores any other form. */
 function rangeOf(
   range: string | null,
   size: number,

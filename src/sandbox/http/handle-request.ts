@@ -1,11 +1,11 @@
 import { Hono } from 'hono';
 import { accountOfKey } from '../service/accounts.js';
-import { codeForStatus, Refusal } from '../service/request.js';
+import { codeForStatus, ServiceError } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults-and-outcomes.js';
-import { keepLatest, type RequestRecord } from '../world/state.js';
+import { appendToLog, type RequestRecord } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { answerTo, envOf, errorResponse, prefixOf, type RequestEnv, readPostBody } from './exchange.js';
-import { ConnectionDropped, type Handle, spoilBody } from './network.js';
+import { envOf, errorResponse, prefixOf, type RequestEnv, readPostBody, toErrorResponse } from './exchange.js';
+import { breakBody, ConnectionDropped, type Handle } from './network.js';
 import {
   catalogRoutes,
   characterRoutes,
@@ -22,52 +22,52 @@ const LOGGED_CHARS = 2000;
 const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-storage-token)$/i;
 const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
 
-/** Handles requests as a server does: runs what is due, applies faults, keeps the log. */
+/** Creates the request handler, which runs due events, applies faults, and logs requests. */
 export function createHandler(world: World, app: Hono): Handle {
   const { timeline, activity } = world;
   return async (request, { signal, onSandboxClock = false } = {}) => {
     timeline.catchUp();
     const record = openRecord(world, request);
-    let underway = activity.begin('work');
-    // A request that waits as a fault says does not count as busy: it waits for time to pass.
+    let work = activity.begin('work');
+    // A request that a fault delays doesn't count as busy, because it waits for the clock.
     const sleep = async (ms: number) => {
-      underway.end();
+      work.end();
       await timeline.sleep(ms, { signal, inRealTime: !onSandboxClock });
-      underway = activity.begin('work');
+      work = activity.begin('work');
     };
     try {
       const fault = faultFor(world.state.faults, world.random, record);
-      // Counted from the moment of arrival, so that the body is read meanwhile.
+      // The delay starts on arrival, so the body is read in the meantime.
       const late = fault?.latencyMs === undefined ? undefined : sleep(fault.latencyMs);
       const [body] = await Promise.all([readPostBody(request), late]);
       if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
       const answer = async (): Promise<Response> => {
         if (typeof body !== 'string') {
-          const { response, code } = answerTo(body);
+          const { response, code } = toErrorResponse(body);
           record.code = code;
           return response;
         }
-        const env: RequestEnv = { body, onSandboxClock, onChunk: () => underway.touch(), code: null };
+        const env: RequestEnv = { body, onSandboxClock, onChunk: () => work.touch(), code: null };
         const response = await app.fetch(request, env);
         record.code = env.code;
         return response;
       };
-      const response = await strike(record, fault, answer);
+      const response = await applyFault(record, fault, answer);
       timeline.catchUp();
       record.status = response.status;
       response.headers.set('x-request-id', record.id);
       if (record.path.startsWith('/storage/')) {
         for (const [name, value] of Object.entries(corsHeaders(request))) response.headers.set(name, value);
       }
-      return fault?.truncate || fault?.stall ? spoilBody(response, fault.truncate ? 'truncate' : 'stall') : response;
+      return fault?.truncate || fault?.stall ? breakBody(response, fault.truncate ? 'truncate' : 'stall') : response;
     } finally {
-      underway.end();
+      work.end();
     }
   };
 }
 
-/** What a request gets: its answer, or what a fault makes of it. */
-async function strike(
+/** Returns the response to a request, after applying the fault. */
+async function applyFault(
   record: MutableRecord,
   fault: FaultRule | undefined,
   answer: () => Promise<Response>,
@@ -91,7 +91,7 @@ async function strike(
 function openRecord(world: World, request: Request): MutableRecord {
   const { pathname, search } = new URL(request.url);
   const prefix = prefixOf(world.settings.baseUrl);
-  // Counted and not drawn from the seed: reads must not change the id of the next job.
+  // A counter instead of the seed, because polls must not change the next job's ID.
   world.state.requestCount += 1;
   const record: MutableRecord = {
     id: `req_${String(world.state.requestCount).padStart(6, '0')}`,
@@ -107,7 +107,7 @@ function openRecord(world: World, request: Request): MutableRecord {
     code: null,
     fault: null,
   };
-  keepLatest(world.state.requests, record);
+  appendToLog(world.state.requests, record);
   return record;
 }
 
@@ -123,7 +123,7 @@ function redacted(headers: Headers): Record<string, string> {
   return shown;
 }
 
-/** The documented service as one function from Request to Response, below the path prefix of the base URL. */
+/** Creates the documented service, below the path prefix of the base URL. */
 export function createApp(world: World): Hono {
   const api = new Hono();
   for (const routes of [createRoutes, characterRoutes, jobRoutes, uploadRoutes, catalogRoutes, storageRoutes]) {
@@ -132,11 +132,11 @@ export function createApp(world: World): Hono {
   const app = new Hono();
   app.route(new URL(world.settings.baseUrl).pathname, api);
   app.notFound(({ req }) => {
-    const advice = req.path.includes('/v1/v1/') ? ' Leave /v1 off the base URL.' : '';
-    throw new Refusal('not_found', `There is no ${req.method} ${req.path}.${advice}`);
+    const advice = req.path.includes('/v1/v1/') ? ' Remove /v1 from the base URL.' : '';
+    throw new ServiceError('not_found', `There is no ${req.method} ${req.path}.${advice}`);
   });
   app.onError((error, context) => {
-    const { response, code } = answerTo(error);
+    const { response, code } = toErrorResponse(error);
     envOf(context).code = code;
     return response;
   });

@@ -2,18 +2,16 @@ import { abortable, onAbort } from '../../runtime/deadline.js';
 import { isRequest } from '../../runtime/platform.js';
 import type { Activity } from '../world/timeline.js';
 
-// What a fault does to a request. For a server, reset and commitThenDrop reject with a ConnectionDropped, truncate fails the body
-// with one half-way, and stall never ends it. `sandbox.fetch` makes of it the TypeError with which a real fetch rejects.
+// Connection faults. For a server, `reset` and `commitThenDrop` throw a ConnectionDropped, `truncate` fails the body with one
+// halfway, and `stall` never ends the body. `sandbox.fetch` converts the error to the TypeError of a real fetch.
 
-/** How a request came. */
 export interface RequestArrival {
-  /** Aborts when the caller has gone. */
+  /** Aborts when the caller disconnects. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether the caller takes its time from the sandbox's clock. @default false */
+  /** True if the caller uses the sandbox's clock. @default false */
   readonly onSandboxClock?: boolean;
 }
 
-/** The handler of a server. */
 export type Handle = (request: Request, arrival?: RequestArrival) => Promise<Response>;
 
 /** Thrown if the server should close the connection without a response. */
@@ -25,8 +23,8 @@ export class ConnectionDropped extends Error {
   }
 }
 
-/** The same answer with a body that fails, or never ends, after half of its bytes. An answer without a body stays as it is. */
-export async function spoilBody(response: Response, how: 'truncate' | 'stall'): Promise<Response> {
+/** Returns the response with a body that fails or stalls after half of its bytes. */
+export async function breakBody(response: Response, how: 'truncate' | 'stall'): Promise<Response> {
   if (response.body === null) return response;
   const bytes = new Uint8Array(await response.arrayBuffer());
   const headers = new Headers(response.headers);
@@ -43,38 +41,36 @@ export async function spoilBody(response: Response, how: 'truncate' | 'stall'): 
   return new Response(body, { status: response.status, headers });
 }
 
-// The network between an in-process client and the sandbox: what a real fetch adds to the answer of a server.
-
-/** Makes a `fetch` of a handler, with aborts and dropped connections as a client sees them. */
+/** Converts a handler to a `fetch` for in-process clients, with its aborts and network errors. */
 export function createFetch(handle: Handle, activity: Activity, onSandboxClock: boolean): typeof fetch {
   return async (input, init) => {
     const given = isRequest(input) ? input : undefined;
     const signal = init?.signal ?? given?.signal;
-    // The signal stays outside, because a Request would leave a listener on it.
+    // Not passed to the Request, which would add a listener and never remove it.
     const request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
     signal?.throwIfAborted();
     const response = await abortable(handle(request, { signal, onSandboxClock }), signal).catch((error: unknown) => {
       throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;
     });
-    return Object.defineProperty(cutBody(response, activity, signal), 'url', { value: request.url });
+    return Object.defineProperty(withNetworkErrors(response, activity, signal), 'url', { value: request.url });
   };
 }
 
-/** The body as it arrives: cut where the connection is cut, ended at once by an abort. */
-function cutBody(response: Response, activity: Activity, signal: AbortSignal | undefined): Response {
+/** Wraps the response, so that its body fails on an abort or a dropped connection. */
+function withNetworkErrors(response: Response, activity: Activity, signal: AbortSignal | undefined): Response {
   if (response.body === null) return response;
   const reader = response.body.getReader();
-  const underway = activity.begin('body');
-  let forget = () => {};
+  const work = activity.begin('body');
+  let removeListener = () => {};
   const settle = () => {
-    forget();
-    underway.end();
+    removeListener();
+    work.end();
   };
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        forget = onAbort(signal, () => {
-          underway.end();
+        removeListener = onAbort(signal, () => {
+          work.end();
           controller.error(signal?.reason);
           reader.cancel().catch(() => {});
         });
@@ -83,7 +79,7 @@ function cutBody(response: Response, activity: Activity, signal: AbortSignal | u
         try {
           const { done, value } = await reader.read();
           if (signal?.aborted) return;
-          underway.touch();
+          work.touch();
           if (!done) return controller.enqueue(value);
           settle();
           controller.close();

@@ -10,14 +10,14 @@ import {
   viewCharacter,
 } from '../service/characters.js';
 import {
-  type Order,
-  readCharacterOrder,
-  readEditOrder,
-  readImageOrder,
-  readVideoOrder,
+  type JobSpec,
+  parseCharacterCreate,
+  parseEditCreate,
+  parseImageCreate,
+  parseVideoCreate,
 } from '../service/create-request.js';
 import { startJob } from '../service/engine.js';
-import { checkUploads, Refusal, type RequestFields } from '../service/request.js';
+import { checkUploads, type RequestFields, ServiceError } from '../service/request.js';
 import {
   completeUpload,
   createUpload,
@@ -35,9 +35,13 @@ import { type Access, admit, createOnce, envOf, fieldsIn, servedFile, serveFile,
 
 export function createRoutes(world: World): Hono {
   const creates: Readonly<Record<string, Create>> = {
-    '/v1/images': { scope: 'images:create', limit: 'images.create', read: readImageOrder },
-    '/v1/videos': { scope: 'videos:create', limit: 'videos.create', read: readVideoOrder },
-    '/v1/video-edits': { scope: 'video_edits:create', limit: 'videoEdits.create', read: (body) => readEditOrder(body) },
+    '/v1/images': { scope: 'images:create', limit: 'images.create', read: parseImageCreate },
+    '/v1/videos': { scope: 'videos:create', limit: 'videos.create', read: parseVideoCreate },
+    '/v1/video-edits': {
+      scope: 'video_edits:create',
+      limit: 'videoEdits.create',
+      read: (body) => parseEditCreate(body),
+    },
   };
   const app = new Hono();
   for (const [path, create] of Object.entries(creates)) app.post(path, (context) => createJob(world, context, create));
@@ -49,7 +53,7 @@ export function characterRoutes(world: World): Hono {
   return new Hono()
     .post('/v1/characters', (context) => {
       if (modeOf(context) !== 'register') {
-        return createJob(world, context, { ...access, limit: 'characters.create', read: readCharacterOrder });
+        return createJob(world, context, { ...access, limit: 'characters.create', read: parseCharacterCreate });
       }
       const caller = admit(world, context, access);
       const account = caller.account.id;
@@ -77,7 +81,7 @@ export function characterRoutes(world: World): Hono {
     });
 }
 
-/** The mode that a body names. What cannot be read is refused by the endpoint, after the key was checked. */
+/** Returns the body's `mode`. Ignores an invalid body, because the endpoint must check the key first. */
 function modeOf(context: Context): unknown {
   try {
     return fieldsIn(context).raw('mode');
@@ -100,11 +104,11 @@ function output(world: World, context: Context, id: string): Response {
   const { account } = admit(world, context, { scope: 'jobs:read', limit: 'jobs.output' });
   const job = findJob(world, account.id, id);
   if (job.status !== 'completed' || job.outputExpiresAt === null) {
-    throw new Refusal('output_not_ready', `The job is ${job.status} and has no file.`);
+    throw new ServiceError('output_not_ready', `The job is ${job.status} and has no file.`);
   }
   if (world.timeline.now() >= job.outputExpiresAt) {
     const when = new Date(job.outputExpiresAt).toISOString();
-    throw new Refusal('output_expired', `The output link expired at ${when}.`, { data: { expired_at: when } });
+    throw new ServiceError('output_expired', `The output link expired at ${when}.`, { data: { expired_at: when } });
   }
   return serveFile(context.req.raw, servedFile(world, job));
 }
@@ -112,13 +116,10 @@ function output(world: World, context: Context, id: string): Response {
 function findJob({ state }: World, account: string, id: string): StoredJob {
   const job = state.jobs.get(id);
   if (job?.account === account) return job;
-  throw new Refusal('job_not_found', `This account has no job ${id}.`);
+  throw new ServiceError('job_not_found', `This account has no job ${id}.`);
 }
 
-/**
- * GET /v1/models, GET /v1/voices and the integration data. The document names what they tell and does not show how: the fields
- * of their records are the sandbox's choice.
- */
+/** GET /v1/models, GET /v1/voices, and the integration data. The fields of their records aren't documented. */
 export function catalogRoutes(world: World): Hono {
   return new Hono()
     .get('/v1/models', () => succeed({ models: listModels() }))
@@ -151,18 +152,17 @@ function listModels(): Record<string, unknown>[] {
 }
 
 interface Create extends Access {
-  readonly read: (fields: RequestFields) => Order;
+  readonly read: (fields: RequestFields) => JobSpec;
 }
 
-/** Handles a create: admits the caller, checks the order, creates the job once, answers. */
 function createJob(world: World, context: Context, { read, ...access }: Create): Response {
   const caller = admit(world, context, access);
   const account = caller.account.id;
   const create = (fields: RequestFields): StoredJob => {
-    const order = read(fields);
-    checkUploads(world, account, order.references);
+    const spec = read(fields);
+    checkUploads(world, account, spec.references);
     checkCharacters(world, caller, fields.texts('character_ids'));
-    return startJob(world, caller, order);
+    return startJob(world, caller, spec);
   };
   const { item: job, headers } = createOnce(world, context, 'job', { account, known: world.state.jobs, create });
   const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
@@ -211,27 +211,24 @@ export function uploadRoutes(world: World): Hono {
     });
 }
 
-/** Where direct upload URLs lead: signed links that work without a key. */
+/** Targets of direct upload URLs: signed links that need no key. */
 export function storageRoutes(world: World): Hono {
   const app = new Hono().options('/storage/*', () => new Response(null, { status: 204 }));
   return app.put('/storage/uploads/:id', async (context) => {
     const id = context.req.param('id');
     await checkLink(world, context, id);
     const upload = world.state.uploads.get(id);
-    if (upload === undefined) throw new Refusal('storage_denied', 'This upload was deleted.');
+    if (upload === undefined) throw new ServiceError('storage_denied', 'This upload was deleted.');
     for (const [name, value] of Object.entries(requiredHeaders(upload))) {
       if (context.req.header(name) === value) continue;
-      throw new Refusal('storage_denied', `The header ${name} must be exactly "${value}".`);
+      throw new ServiceError('storage_denied', `The header ${name} must be exactly "${value}".`);
     }
     await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
     return new Response(null, { status: 200, headers: { etag: `"${id}"` } });
   });
 }
 
-/**
- * The headers with which storage lets the pages of any origin in, as a bucket for browser uploads does. The links themselves
- * are the permission.
- */
+/** Returns the headers that allow uploads from pages of any origin, as for a bucket. The signed links are the permission. */
 export function corsHeaders({ method, headers }: Request): Record<string, string> {
   const shared = {
     'access-control-allow-origin': '*',
@@ -248,21 +245,22 @@ export function corsHeaders({ method, headers }: Request): Record<string, string
   };
 }
 
-/** Checks the link by which a request came. Throws `storage_denied` or `storage_url_expired`. */
+/** Validates a signed link. Throws `storage_denied` or `storage_url_expired`. */
 async function checkLink(world: World, { req }: Context, id: string): Promise<void> {
   const expiresAt = Number(req.query('expires'));
   if (req.query('signature') !== (await sign(world, id, expiresAt))) {
-    throw new Refusal('storage_denied', 'The signature of this storage link does not match.');
+    throw new ServiceError('storage_denied', 'The signature of this storage link does not match.');
   }
-  if (world.timeline.now() >= expiresAt) throw new Refusal('storage_url_expired', 'This storage link has expired.');
-  // Object storage takes a bearer key for a second way to sign in, and refuses it.
+  if (world.timeline.now() >= expiresAt)
+    throw new ServiceError('storage_url_expired', 'This storage link has expired.');
+  // Object storage rejects a request with two forms of authentication.
   if (world.settings.hasOwnStorage && req.header('authorization') !== undefined) {
-    const message = 'A signed link takes no Authorization header. Send the API key to the API only.';
-    throw new Refusal('storage_denied', message);
+    const message = 'A signed link accepts no Authorization header. Send the API key only to the API.';
+    throw new ServiceError('storage_denied', message);
   }
 }
 
-/** The API's own origin, or another one as object storage has it: `localhost` for 127.0.0.1, else `storage.<host>`. */
+/** Returns the API's origin or, for `other-origin`, `localhost` instead of 127.0.0.1, or `storage.<host>`. */
 function storageRoot({ settings }: World, baseUrl: string): string {
   if (!settings.hasOwnStorage) return baseUrl;
   const url = new URL(baseUrl);

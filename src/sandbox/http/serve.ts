@@ -7,24 +7,23 @@ import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, text } from '../../rules/options.js';
 import { systemClock } from '../../runtime/clock.js';
-import { whole } from '../world/options.js';
+import { integerBetween } from '../world/options.js';
 import { ConnectionDropped } from './network.js';
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
-/** Milliseconds that requests under way may take once `close` was called. */
+/** Milliseconds that `close` waits for requests in flight. */
 const DRAIN_MS = 2000;
-/** Milliseconds between two looks at connections that have become idle. */
+/** Interval at which `close` closes idle connections. */
 const DRAIN_CHECK_MS = 20;
-/** Milliseconds between two looks at a head that is not sent yet. */
-const HEAD_CHECK_MS = 1;
-/** Tells the adapter that nothing is left to answer. */
-const ANSWERED = { headers: { 'x-hono-already-sent': '1' } };
+/** Interval at which a failed body checks whether the response headers were sent. */
+const HEADERS_CHECK_MS = 1;
+/** Header by which the adapter knows that the response was already sent. */
+const ALREADY_SENT = { headers: { 'x-hono-already-sent': '1' } };
 
 /**
- * Serves a fetch function on Node, Bun and Deno alike: with `node:http`, because only there a fault can reset the socket. A
- * `ConnectionDropped` from `fetch` resets the connection, a body that fails closes it. Rejects with a GenError when the port
- * is taken or not allowed. Port 0 takes any free one, and `prefix` is the path below which the service is.
+ * Serves a fetch function on Node, Bun, or Deno through `node:http`, the only API that can reset a socket. A `ConnectionDropped`
+ * from `fetch` resets the connection, and a failing body closes it. Throws a GenError if it can't listen on the port.
  */
 export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = ''): Promise<Listening> {
   checkOptions('listen', serveSchema, options);
@@ -32,16 +31,16 @@ export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = 
   const answer = async (request: Request, call: { incoming: unknown; outgoing: unknown }) => {
     const { socket } = call.incoming as IncomingMessage;
     try {
-      return cuttable(await fetch(request), socket, call.outgoing as ServerResponse);
+      return closeOnFailure(await fetch(request), socket, call.outgoing as ServerResponse);
     } catch (error) {
       if (!(error instanceof ConnectionDropped)) return errorAnswer(error);
-      // Runtimes with an imitation of node:http may lack the reset.
+      // Not every runtime's node:http implements the reset.
       (socket.resetAndDestroy ?? socket.destroy).call(socket);
-      return new Response(null, ANSWERED);
+      return new Response(null, ALREADY_SENT);
     }
   };
   const server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
-  // Longer than any client keeps a connection, so that none is closed while a request is being sent on it.
+  // Longer than clients keep connections alive, so that none is closed while a request is being sent.
   server.keepAliveTimeout = 65_000;
   await listening(server, port, host);
   const address = server.address();
@@ -58,12 +57,12 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
   const isTaken = cause.code === 'EADDRINUSE';
-  const taken = `Port ${port} on ${host} is in use. Choose another, or port 0 for any free one.`;
+  const taken = `Port ${port} on ${host} is in use. Pass another port, or 0 for any free port.`;
   return new GenError(isTaken ? taken : `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
 }
 
-/** The same answer, except that a body which fails closes the socket: what was sent before arrives, the rest does not. */
-function cuttable(response: Response, socket: Socket, outgoing: ServerResponse): Response {
+/** Wraps the response, so that a failing body closes the socket after the bytes before it were sent. */
+function closeOnFailure(response: Response, socket: Socket, outgoing: ServerResponse): Response {
   const reader = response.body?.getReader();
   if (!reader) return response;
   const body = new ReadableStream<Uint8Array>({
@@ -73,9 +72,9 @@ function cuttable(response: Response, socket: Socket, outgoing: ServerResponse):
         if (done) controller.close();
         else controller.enqueue(value);
       } catch {
-        // The adapter sends the head, and what was read before, only while it waits for a read.
+        // The adapter sends the headers and the bytes so far only while a read is pending.
         while (!outgoing.headersSent && !socket.destroyed) {
-          await new Promise<void>((resolve) => systemClock.after(HEAD_CHECK_MS, resolve));
+          await new Promise<void>((resolve) => systemClock.after(HEADERS_CHECK_MS, resolve));
         }
         socket.destroySoon();
       }
@@ -129,7 +128,7 @@ export interface Listening {
 
 const serveSchema = z.strictObject(
   {
-    port: whole('a whole number from 0 to 65535', 0, 65_535),
+    port: integerBetween('a whole number from 0 to 65535', 0, 65_535),
     host: text,
   },
   'an object',

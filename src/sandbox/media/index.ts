@@ -2,35 +2,34 @@ import { encode } from 'fast-png';
 
 export interface MediaSpec {
   readonly kind: 'image' | 'video';
-  /** Pixels; even for video. */
+  /** In pixels. Even for video, like `height`. */
   readonly width: number;
-  /** Pixels; even for video. */
   readonly height: number;
   readonly durationS?: number;
   readonly seed: number;
-  /** Written into the file with the prompt: the job's model. */
+  /** The job's model, which the file contains together with the prompt. */
   readonly label: string;
   readonly prompt: string;
 }
 
 /**
- * A PNG, or an MP4 (H.264, the same key frame twice a second, without sound). The seed picks the one colour of the picture, and
- * the file contains the model and the prompt as text. The same spec gives the same bytes.
+ * Renders a PNG, or an MP4 without sound (H.264, two identical key frames per second). The seed determines the color. The same
+ * spec always returns the same bytes.
  */
 export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   const { kind, width, height, durationS = 5, label, prompt } = spec;
-  // By the golden ratio, neighbouring seeds have hues far apart.
+  // With the golden ratio, the hues of consecutive seeds are far apart.
   const hue = 2 * Math.PI * ((spec.seed * 0.618_033_988_749_895) % 1);
   const color = { y: 115, cb: Math.round(128 + 50 * Math.cos(hue)), cr: Math.round(128 + 50 * Math.sin(hue)) };
   const comment = `${label}\n${prompt}`;
   if (kind === 'video') return writeMp4({ width, height, seconds: durationS, color, comment });
   const data = new Uint8Array(width * height);
-  // The text of a PNG is Latin-1.
+  // Text in a PNG is Latin-1.
   const text = { Comment: comment.replace(/[^\n\x20-\x7e]/gu, '?') };
   return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette: [toRgb(color)], text }));
 }
 
-/** The same colour as red, green and blue (BT.709, video range). */
+/** Converts from BT.709, video range. */
 function toRgb({ y, cb, cr }: Color): [number, number, number] {
   const luma = (y - 16) / 219;
   const blue = (cb - 128) / 112;
@@ -39,14 +38,14 @@ function toRgb({ y, cb, cr }: Color): [number, number, number] {
   return [part(luma + 0.7874 * red), part(luma - 0.0937 * blue - 0.2341 * red), part(luma + 0.9278 * blue)];
 }
 
-/** Short side in pixels by video resolution. */
+/** Short side of a video in pixels, by resolution. */
 const SHORT_SIDES: Readonly<Record<string, number>> = { '480p': 480, '720p': 720, '1080p': 1080, '4k': 2160 };
-/** The longest side that every player decodes. */
-const LONGEST_SIDE = 4096;
-/** The side of a square image. Other ratios have the same area. */
+/** Longest side that every player decodes. */
+const MAX_SIDE = 4096;
+/** Side of a square image in pixels, by resolution. Other ratios have the same area. */
 const IMAGE_SIDES: Readonly<Record<string, number>> = { standard: 1024, high: 2048 };
 
-/** Width and height in pixels of what the sandbox makes; both even for video. A ratio that is none is the usual one. */
+/** Returns the size of a job's file in pixels. Uses the default for a ratio without numbers, such as `adaptive`. */
 export function dimensionsFor({
   kind,
   aspectRatio = '',
@@ -56,10 +55,10 @@ export function dimensionsFor({
   const [across = 1, down = 1] = (/^\d+:\d+$/.test(aspectRatio) ? aspectRatio : usual).split(':').map(Number);
   if (kind === 'video') {
     const short = SHORT_SIDES[resolution] ?? 480;
-    const unit = Math.min(short / Math.min(across, down), LONGEST_SIDE / Math.max(across, down));
+    const unit = Math.min(short / Math.min(across, down), MAX_SIDE / Math.max(across, down));
     return { width: even(across * unit), height: even(down * unit) };
   }
-  // A whole number of units keeps the ratio exact.
+  // An integer unit keeps the ratio exact.
   const unit = Math.round((IMAGE_SIDES[resolution] ?? 1024) / Math.sqrt(across * down));
   return { width: across * unit, height: down * unit };
 }
@@ -68,15 +67,14 @@ function even(length: number): number {
   return 2 * Math.round(length / 2);
 }
 
-// The MP4 is written by hand, because the file must be the same bytes each time: muxers stamp it with the time of day.
+// Written without a muxer, because muxers add the current time, and the bytes must be reproducible.
 
-/** A video of one colour. */
+/** A video of a single color. */
 interface Still {
   readonly width: number;
   readonly height: number;
   readonly seconds: number;
   readonly color: Color;
-  /** Kept in the file beside the picture. */
   readonly comment: string;
 }
 
@@ -84,13 +82,13 @@ type Part = Uint8Array | readonly number[];
 
 /** Ticks per second, of the movie and of its track. */
 const TIME_SCALE = 12_288;
-/** Frames per second. A player that seeks finds one at every half second. */
+/** Frames per second. All are key frames, so players can seek to any of them. */
 const RATE = 2;
 const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap(u32);
 
-/** A whole MP4 file (H.264, without sound). The index comes before the frame, so that the file plays while it loads. */
+/** Writes an MP4. The index comes first, so that the file plays while it loads. */
 function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
-  // One picture, written under two numbers: two key frames in a row must differ in theirs.
+  // The same picture with two IDs, because consecutive key frames must have different ones.
   const frames = [1, 2].map((id) => keyFrame(still, id));
   const size = (frames[0]?.length ?? 0) + 4;
   const type = box('ftyp', ascii('isom'), u32(512), ascii('isomiso2avc1mp41'));
@@ -137,7 +135,7 @@ function samples(
   { size, at }: FramePlace,
   { count, ticks }: { readonly count: number; readonly ticks: number },
 ): Uint8Array {
-  // Each frame is a chunk of its own, so that all of them lie at one of two places.
+  // One chunk per frame, so all of them can point to the same two offsets.
   const places = Array.from({ length: count }, (_, index) => u32(at + (index % 2) * size)).flat();
   const sequence = sequenceParameters(width, height);
   const parameters = pictureParameters();
@@ -170,13 +168,13 @@ function box(name: string, ...parts: readonly Part[]): Uint8Array<ArrayBuffer> {
 }
 
 function joinParts(parts: readonly Part[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    whole.set(part, at);
+    bytes.set(part, at);
     at += part.length;
   }
-  return whole;
+  return bytes;
 }
 
 function u32(value: number): number[] {
@@ -195,17 +193,17 @@ function ascii(text: string): number[] {
   return [...text].map((char) => char.charCodeAt(0));
 }
 
-// One H.264 key frame of one colour. The first macroblock is raw pixels, and each other has the mean of its neighbours: what was
-// drawn is exactly what is decoded, and no transform or code table is needed.
+// An H.264 key frame of a single color. The first macroblock has raw pixels, and the others are predicted as the mean of their
+// neighbors, so the decoded color is exact without transforms or code tables.
 
-/** A colour in BT.709, video range. */
+/** A color in BT.709, video range. */
 interface Color {
   readonly y: number;
   readonly cb: number;
   readonly cr: number;
 }
 
-/** A level's number, its largest frame in macroblocks (H.264, Table A-1). */
+/** Level and its maximum frame size in macroblocks (H.264, Table A-1). */
 const LEVELS = [
   [30, 1620],
   [31, 3600],
@@ -216,7 +214,7 @@ const LEVELS = [
 const HIGHEST_LEVEL = 60;
 const UNIT = { sequence: 0x67, picture: 0x68, key: 0x65 } as const;
 
-/** The sequence parameter set: constrained baseline, cropped to the size. */
+/** Sequence parameter set: constrained baseline, cropped to the size. */
 function sequenceParameters(width: number, height: number): Uint8Array {
   const bits = new Bits();
   const across = Math.ceil(width / 16);
@@ -229,7 +227,7 @@ function sequenceParameters(width: number, height: number): Uint8Array {
   bits.ue(down - 1);
   bits.put(0b111, 3);
   for (const side of [0, (across * 16 - width) / 2, 0, (down * 16 - height) / 2]) bits.ue(side);
-  // Usability: BT.709 in video range.
+  // Color space: BT.709, video range.
   bits.put(0b1_00_1_101_0_1, 9);
   for (const value of [1, 1, 1]) bits.put(value, 8);
   bits.put(0b0_0_0_0_0_0, 6);
@@ -243,11 +241,11 @@ function pictureParameters(): Uint8Array {
   for (const value of [0, 0, 0]) bits.ue(value);
   bits.put(0b000, 3);
   for (const value of [0, 0, 0]) bits.ue(value);
-  bits.put(0b100, 3); // The slice switches the deblocking filter off.
+  bits.put(0b100, 3); // The slice disables the deblocking filter.
   return bits.unit(UNIT.picture);
 }
 
-/** A frame of one colour. Two frames in a row differ in `id`, which is 1 or 2. */
+/** Writes a frame. Consecutive frames must have a different `id`. */
 function keyFrame({ width, height, color: { y, cb, cr } }: Still, id: number): Uint8Array {
   const bits = new Bits();
   for (const value of [0, 7, 0]) bits.ue(value);
@@ -256,19 +254,19 @@ function keyFrame({ width, height, color: { y, cb, cr } }: Still, id: number): U
   bits.put(0, 2);
   for (const value of [0, 1]) bits.ue(value);
   const across = Math.ceil(width / 16);
-  // The pixels of a macroblock: 16 x 16 of luma, 8 x 8 of each chroma.
+  // Raw macroblock: 16 x 16 pixels of luma, 8 x 8 of each chroma.
   bits.ue(25);
   bits.raw([...new Array(256).fill(y), ...new Array(64).fill(cb), ...new Array(64).fill(cr)]);
   for (let at = 1; at < across * Math.ceil(height / 16); at++) {
     for (const value of [3, 0, 0]) bits.ue(value);
-    // "No coefficients", in the code that follows from the neighbours: a raw macroblock counts as full (9.2.1).
+    // Coded as "no coefficients". The code depends on the neighbors, and a raw macroblock counts as full (9.2.1).
     if (at === 1 || at === across) bits.put(0b000011, 6);
     else bits.put(1, 1);
   }
   return bits.unit(UNIT.key);
 }
 
-/** Writes bits, the most significant first. */
+/** Writes bits, most significant first. */
 class Bits {
   readonly #bytes: number[] = [];
   #pending = 0;
@@ -291,13 +289,13 @@ class Bits {
     this.put(value + 1, length);
   }
 
-  /** Fills up with zeros to the next byte and writes whole bytes. */
+  /** Pads with zeros to the next byte, then writes bytes. */
   raw(bytes: readonly number[]): void {
     while (this.#count > 0) this.put(0, 1);
     for (const byte of bytes) this.#bytes.push(byte);
   }
 
-  /** Closes with the stop bit, and gives the unit: no three bytes in it look like a start code. */
+  /** Appends the stop bit and returns the unit, escaped so that it contains no start code. */
   unit(type: number): Uint8Array {
     this.put(1, 1);
     while (this.#count > 0) this.put(0, 1);

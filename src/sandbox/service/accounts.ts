@@ -2,11 +2,11 @@ import * as z from 'zod/mini';
 import { type RateLimitName, USD_PER_TOKEN } from '../../rules/limits.js';
 import { checkOptions, flag, required, text } from '../../rules/options.js';
 import { SCOPES, type Scope } from '../world/assumptions.js';
-import { isFrom, MOST_TOKENS } from '../world/options.js';
+import { isBetween, MAX_TOKENS } from '../world/options.js';
 import { secretText } from '../world/random.js';
 import type { Account, LedgerEntry } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { Refusal } from './request.js';
+import { ServiceError } from './request.js';
 
 export const MAIN_ACCOUNT = 'main';
 
@@ -31,7 +31,7 @@ const keySchema = z.strictObject(
 
 export interface Caller {
   readonly account: Account;
-  /** The URL by which the request came, without the path of the endpoint. */
+  /** URL of the request, without the path of the endpoint. */
   readonly baseUrl: string;
   /** Sandbox milliseconds per millisecond of the caller's own clock. */
   readonly speed: number;
@@ -63,7 +63,7 @@ export function addKey(world: World, options: KeyOptions, key = secretText('sk_s
   return key;
 }
 
-/** The account of a request. Throws `invalid_api_key`, `account_not_active` or `scope_missing`. */
+/** Returns the account of a request. Throws `invalid_api_key`, `account_not_active`, or `scope_missing`. */
 export function authenticate(
   world: World,
   authorization: string | null | undefined,
@@ -73,24 +73,24 @@ export function authenticate(
   const key = token === undefined ? undefined : world.state.keys.get(token);
   const account = key && !key.isRevoked ? world.state.accounts.get(key.account) : undefined;
   if (key === undefined || account === undefined) {
-    const problem = token === undefined ? 'missing. Send Authorization: Bearer <API_KEY>' : 'wrong or revoked';
-    throw new Refusal('invalid_api_key', `The API key is ${problem}.`);
+    const problem = token === undefined ? 'missing. Send Authorization: Bearer <API_KEY>' : 'invalid or revoked';
+    throw new ServiceError('invalid_api_key', `The API key is ${problem}.`);
   }
   if (key.isSuspended) {
-    throw new Refusal('account_not_active', 'The developer account is suspended. Contact support.');
+    throw new ServiceError('account_not_active', 'The developer account is suspended. Contact support.');
   }
   if (scope !== undefined && !key.scopes.includes(scope)) {
-    throw new Refusal('scope_missing', `The API key lacks the scope ${scope}.`, { data: { scope } });
+    throw new ServiceError('scope_missing', `The API key lacks the scope ${scope}.`, { data: { scope } });
   }
   return account;
 }
 
-/** The account that a key belongs to, for the log; null for an unknown key. */
+/** Returns the account of a key, for the log. Null for an unknown key. */
 export function accountOfKey(world: World, authorization: string | null): string | null {
   return world.state.keys.get(tokenIn(authorization) ?? '')?.account ?? null;
 }
 
-/** How much of each rate limit an account has used in the current window. */
+/** Returns an account's usage of each rate limit in the current window. */
 export function limitsOf(world: World, account: string) {
   return Object.entries(world.settings.limits).flatMap(([name, rule]) => {
     if (rule === undefined || !Number.isFinite(rule.limit)) return [];
@@ -99,7 +99,7 @@ export function limitsOf(world: World, account: string) {
   });
 }
 
-/** The times of the requests that count now. */
+/** Returns the times of the requests in the current window. */
 function countedIn(world: World, name: string, windowMs: number): number[] {
   const stamps = world.state.windows.get(name) ?? [];
   const from = world.timeline.now() - windowMs + 1;
@@ -116,8 +116,8 @@ export function countRequest(world: World, caller: Caller, limit: RateLimitName)
   const stamps = countedIn(world, name, rule.windowMs);
   if (stamps.length >= rule.limit) {
     const retryAfterS = secondsFor(caller, (stamps[0] ?? now) + rule.windowMs - now);
-    const message = `The limit of ${rule.limit} requests in ${rule.windowMs / 1000} s is reached. Wait ${retryAfterS} s.`;
-    throw new Refusal('rate_limited', message, { retryAfterS, data: { retry_after: retryAfterS } });
+    const message = `The rate limit of ${rule.limit} requests in ${rule.windowMs / 1000} s is reached. Wait ${retryAfterS} s.`;
+    throw new ServiceError('rate_limited', message, { retryAfterS, data: { retry_after: retryAfterS } });
   }
   stamps.push(now);
   world.state.windows.set(name, stamps);
@@ -127,14 +127,14 @@ function tokenIn(authorization: string | null | undefined): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
 }
 
-const LEAST_TOP_UP_USD = 20;
+const MIN_TOP_UP_USD = 20;
 const topUpSchema = z.strictObject({
-  usd: required(`a number of dollars, ${LEAST_TOP_UP_USD} or more`, (value) =>
-    isFrom(value, LEAST_TOP_UP_USD, MOST_TOKENS * USD_PER_TOKEN),
+  usd: required(`a number of dollars, ${MIN_TOP_UP_USD} or more`, (value) =>
+    isBetween(value, MIN_TOP_UP_USD, MAX_TOKENS * USD_PER_TOKEN),
   ),
 });
 
-export interface Movement {
+export interface Reservation {
   readonly at: number;
   readonly jobId: string;
   readonly quoted: number;
@@ -143,45 +143,45 @@ export interface Movement {
 export function credit(account: Account, at: number, { type, tokens }: Pick<LedgerEntry, 'type' | 'tokens'>): void {
   account.paidTokens = exact(account.paidTokens + tokens);
   account.freeTokens = exact(account.freeTokens + tokens);
-  noteMovement(account, { at, jobId: null }, { type, tokens });
+  addEntry(account, { at, jobId: null }, { type, tokens });
 }
 
-/** The whole tokens that `usd` dollars buy. Throws a GenError below 20 dollars. */
+/** Converts dollars to tokens. Throws a GenError below 20 dollars. */
 export function tokensFor(usd: number): number {
   checkOptions('topUp', topUpSchema, { usd });
   return Math.floor(Math.round(usd * 100) / (USD_PER_TOKEN * 100));
 }
 
 /** Reserves the quote of a job. Throws `insufficient_balance`, with a link to the billing page. */
-export function reserve(account: Account, movement: Movement, baseUrl: string): void {
-  const tokens = movement.quoted;
+export function reserve(account: Account, reservation: Reservation, baseUrl: string): void {
+  const tokens = reservation.quoted;
   if (account.freeTokens < tokens) {
     const message = `The job costs ${tokens} tokens, and the balance is ${account.freeTokens}. Top up at data.top_up_url.`;
     const top_up_url = `${baseUrl}/development?section=billing`;
-    throw new Refusal('insufficient_balance', message, { data: { top_up_url } });
+    throw new ServiceError('insufficient_balance', message, { data: { top_up_url } });
   }
   account.freeTokens = exact(account.freeTokens - tokens);
   account.reservedTokens = exact(account.reservedTokens + tokens);
-  noteMovement(account, movement, { type: 'reserve', tokens });
+  addEntry(account, reservation, { type: 'reserve', tokens });
 }
 
 /** Ends a reservation: spends `charged` tokens and releases the rest. */
-export function settle(account: Account, movement: Movement, charged: number): void {
-  const reserved = movement.quoted;
+export function settle(account: Account, reservation: Reservation, charged: number): void {
+  const reserved = reservation.quoted;
   const released = exact(reserved - charged);
   account.reservedTokens = exact(account.reservedTokens - reserved);
   account.spentTokens = exact(account.spentTokens + charged);
-  if (charged > 0) noteMovement(account, movement, { type: 'charge', tokens: charged });
+  if (charged > 0) addEntry(account, reservation, { type: 'charge', tokens: charged });
   account.freeTokens = exact(account.freeTokens + released);
-  if (released > 0) noteMovement(account, movement, { type: 'release', tokens: released });
+  if (released > 0) addEntry(account, reservation, { type: 'release', tokens: released });
 }
 
-/** To a millionth: prices may have decimals, and sums of those are not exact in binary. */
+/** Rounds to a millionth, because sums of decimal prices aren't exact in binary. */
 function exact(tokens: number): number {
   return Math.round(tokens * 1e6) / 1e6;
 }
 
-function noteMovement(
+function addEntry(
   account: Account,
   { at, jobId }: { at: number; jobId: string | null },
   entry: Pick<LedgerEntry, 'type' | 'tokens'>,

@@ -5,17 +5,17 @@ import { randomId } from '../world/random.js';
 import type { StoredCharacter } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type Caller, secondsFor } from './accounts.js';
-import { isWideEnough, Refusal, type RequestFields } from './request.js';
+import { isWideEnough, type RequestFields, ServiceError } from './request.js';
 import { findUpload } from './uploads.js';
 
 /** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */
 export function registerCharacter(world: World, account: string, fields: RequestFields): StoredCharacter {
   const name = fields.text('name')?.trim();
-  if (!name) throw new Refusal('invalid_request', 'name must be a non-empty string.');
+  if (!name) throw new ServiceError('invalid_request', 'name must be a non-empty string.');
   const uploadId = fields.text('upload_id');
-  if (!uploadId) throw new Refusal('invalid_request', 'upload_id must be the id of an owned image upload.');
+  if (!uploadId) throw new ServiceError('invalid_request', 'upload_id must be the ID of one of your image uploads.');
   const upload = findUpload(world, account, uploadId);
-  if (upload.readyAt === null) throw new Refusal('upload_not_found', `The upload ${uploadId} is not complete.`);
+  if (upload.readyAt === null) throw new ServiceError('upload_not_found', `The upload ${uploadId} is not complete.`);
   if (upload.uploadType !== 'IMAGE' || !isWideEnough(upload.head)) {
     throw failedReview(`The image must be of a supported format and at least ${CHARACTER_WIDTH} px wide.`);
   }
@@ -30,15 +30,15 @@ export function registerCharacter(world: World, account: string, fields: Request
   return character;
 }
 
-/** The account's own character by id or slug. Throws `character_not_found`. */
+/** Returns the account's character with this ID or slug. Throws `character_not_found`. */
 export function findCharacter({ state }: World, account: string, idOrSlug: string): StoredCharacter {
   const found = charactersOf(state, account).find(({ id, slug }) => id === idOrSlug || slug === idOrSlug);
   if (found) return found;
   const message = `This account has no character ${show(idOrSlug)}. GET /v1/characters lists them.`;
-  throw new Refusal('character_not_found', message);
+  throw new ServiceError('character_not_found', message);
 }
 
-/** Refuses characters that are unknown, under review or declined. Nothing is reserved then. */
+/** Throws for characters that are unknown, under review, or declined, before any tokens are reserved. */
 export function checkCharacters(world: World, caller: Caller, ids: readonly string[]): void {
   for (const id of ids) {
     const character = findCharacter(world, caller.account.id, id);
@@ -46,7 +46,7 @@ export function checkCharacters(world: World, caller: Caller, ids: readonly stri
     if (leftMs > 0) {
       const retry_after = secondsFor(caller, leftMs);
       const message = `${character.id} is still under review. Try again in ${retry_after} s.`;
-      throw new Refusal('character_pending', message, { data: { retry_after }, retryAfterS: retry_after });
+      throw new ServiceError('character_pending', message, { data: { retry_after }, retryAfterS: retry_after });
     }
     if (!character.passes) throw failedReview('The image was declined.');
   }
@@ -56,7 +56,7 @@ export function charactersOf({ characters }: World['state'], account: string): S
   return [...characters.values()].filter((character) => character.account === account);
 }
 
-/** A character's record. The fields beyond `character_id` are the sandbox's choice. */
+/** Returns a character's record. Only `character_id` is documented. */
 export function viewCharacter(world: World, caller: Caller, character: StoredCharacter): Record<string, unknown> {
   const leftMs = character.reviewedAt - world.timeline.now();
   const status = leftMs > 0 ? 'pending' : character.passes ? 'ready' : 'failed';
@@ -85,6 +85,6 @@ function freeSlug({ state }: World, account: string, name: string): string {
   return slug;
 }
 
-function failedReview(why: string): Refusal {
-  return new Refusal('character_registration_failed', `${why} Register again with another image.`);
+function failedReview(why: string): ServiceError {
+  return new ServiceError('character_registration_failed', `${why} Register again with another image.`);
 }

@@ -1,4 +1,4 @@
-// A create that passes the checks of its endpoint becomes an order, and an order becomes a job.
+// Validates creates. The engine turns the resulting specs into jobs.
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities, ratiosOf } from '../../catalog.js';
 import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
 import { show } from '../../schemas/show.js';
@@ -11,30 +11,30 @@ import {
   contentText,
   isPrivateHost,
   type Reference,
-  Refusal,
   RequestFields,
   referenceItems,
   referencesIn,
+  ServiceError,
 } from './request.js';
 
-/** A create that passed the checks and has not been paid for. */
-export interface Order {
+/** A valid create, before tokens are reserved. */
+export interface JobSpec {
   readonly call: PricedJob['call'];
   readonly modelId: string;
   readonly prompt: string;
   readonly media: Omit<JobMedia, 'seed'>;
-  /** Whether sound was asked for. @default false */
+  /** True if the video has sound. @default false */
   readonly audio?: boolean;
   readonly seed?: number | undefined;
   readonly references: readonly Reference[];
-  /** Whether a clip is never left out. @default false */
+  /** True if the job fails instead of omitting clips. @default false */
   readonly isStrict?: boolean;
   readonly webhookUrl: string | null;
-  /** An end that the wording of the request causes. */
+  /** End that the wording of the prompt causes. */
   readonly end?: PlannedEnd | undefined;
 }
 
-interface Basis {
+interface ModelAndPrompt {
   readonly alias: string;
   readonly row: ModelCapabilities;
   readonly prompt: string;
@@ -44,7 +44,7 @@ const IMAGES = ['reference_upload_ids', 'reference_image_urls', 'referenceImageU
 const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
 const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
 const VIDEO_FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
-/** Fields of which the document gives the values. */
+/** Fields with documented values. */
 const DOCUMENTED_VALUES: Readonly<Record<string, readonly string[]>> = {
   response_format: ['url'],
   intent: ['video_edit'],
@@ -52,36 +52,37 @@ const DOCUMENTED_VALUES: Readonly<Record<string, readonly string[]>> = {
   edit_mode: ['transform', 'restyle', 'extend'],
 };
 
-/** Checks POST /v1/images. Throws the code of the first rule that is broken, as the other readers do. */
-export function readImageOrder(fields: RequestFields): Order {
+/** Validates POST /v1/images. Like the other parsers, throws the code of the first violated rule. */
+export function parseImageCreate(fields: RequestFields): JobSpec {
   checkPlainFields(fields, ['watermark', 'safety_identifier', 'response_format']);
   const model = readModel(fields, 'image', DEFAULTS.imageModel);
   const prompt = readPrompt(fields, 'image');
   const references = [...referencesIn(fields, 'image', IMAGES), ...referenceItems(fields)];
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
-  const order = imageOrder(fields, { ...model, prompt }, 'ratio');
-  return { ...order, call: 'images', references, end: personMatchEnd(prompt, hasReferences) };
+  const spec = imageSpec(fields, { ...model, prompt }, 'ratio');
+  return { ...spec, call: 'images', references, end: personMatchOutcome(prompt, hasReferences) };
 }
 
-export function readCharacterOrder(fields: RequestFields): Order {
+export function parseCharacterCreate(fields: RequestFields): JobSpec {
   checkPlainFields(fields, []);
   const mode = fields.text('mode') ?? 'prompt';
-  if (mode !== 'prompt') throw new Refusal('invalid_request', `mode must be register or prompt, not ${show(mode)}.`);
-  if (!fields.text('name')?.trim()) throw new Refusal('invalid_request', 'name must be a non-empty string.');
+  if (mode !== 'prompt')
+    throw new ServiceError('invalid_request', `mode must be register or prompt, not ${show(mode)}.`);
+  if (!fields.text('name')?.trim()) throw new ServiceError('invalid_request', 'name must be a non-empty string.');
   const model = readModel(new RequestFields({}), 'image', DEFAULTS.characterModel);
   const prompt = readPrompt(fields, 'image');
   if (PERSON_MATCH.test(prompt)) {
     const message = 'The prompt asks to match a real person. Describe a fictional character.';
-    throw new Refusal('character_prompt_unsafe', message);
+    throw new ServiceError('character_prompt_unsafe', message);
   }
   const references = referencesIn(fields, 'portrait', ['reference_upload_ids']);
-  const order = imageOrder(fields, { ...model, prompt }, 'aspect_ratio');
-  return { ...order, call: 'characters', references };
+  const spec = imageSpec(fields, { ...model, prompt }, 'aspect_ratio');
+  return { ...spec, call: 'characters', references };
 }
 
-/** Checks POST /v1/videos, where `intent: video_edit` makes an edit. */
-export function readVideoOrder(fields: RequestFields): Order {
-  if (fields.raw('intent') === 'video_edit') return readEditOrder(fields, DEFAULT_VIDEO_MODEL);
+/** Validates POST /v1/videos. With `intent: video_edit`, it is an edit. */
+export function parseVideoCreate(fields: RequestFields): JobSpec {
+  if (fields.raw('intent') === 'video_edit') return parseEditCreate(fields, DEFAULT_VIDEO_MODEL);
   checkPlainFields(fields, [...VIDEO_FLAGS, 'safety_identifier', 'intent', 'video_reference_mode']);
   const model = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
   const prompt = readPrompt(fields, 'video', contentText(fields));
@@ -95,34 +96,34 @@ export function readVideoOrder(fields: RequestFields): Order {
   checkKinds(references);
   const picture = references.find(({ role }) => role === 'frame' || role === 'image');
   if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
-    throw new Refusal('invalid_request', `camera_fixed cannot be combined with ${picture.field}.`);
+    throw new ServiceError('invalid_request', `camera_fixed cannot be combined with ${picture.field}.`);
   }
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
-  const end = personMatchEnd(prompt, hasReferences);
+  const end = personMatchOutcome(prompt, hasReferences);
   const isStrict = fields.raw('video_reference_mode') === 'strict';
-  return { ...videoOrder(fields, { ...model, prompt }), call: 'videos', references, isStrict, end };
+  return { ...videoSpec(fields, { ...model, prompt }), call: 'videos', references, isStrict, end };
 }
 
-export function readEditOrder(fields: RequestFields, fallback?: string): Order {
+export function parseEditCreate(fields: RequestFields, fallback?: string): JobSpec {
   checkPlainFields(fields, [...VIDEO_FLAGS, 'safety_identifier', 'edit_mode']);
   const alias = fields.raw('model') ?? fallback;
   const row = typeof alias === 'string' ? modelCapabilities(alias) : undefined;
   if (!row?.edits || typeof alias !== 'string') {
-    const editors = Object.keys(MODELS).filter((name) => modelCapabilities(name)?.edits);
-    const message = `model must be one of ${editors.join(', ')} for an edit, not ${show(alias)}.`;
-    throw new Refusal('video_edit_model_not_supported', message);
+    const editModels = Object.keys(MODELS).filter((name) => modelCapabilities(name)?.edits);
+    const message = `model must be one of ${editModels.join(', ')} for an edit, not ${show(alias)}.`;
+    throw new ServiceError('video_edit_model_not_supported', message);
   }
   const content = contentReferences(fields);
   const source = readEditSource(fields, content);
   const foreign = fields.given([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
   if (foreign !== undefined) {
-    const message = `An edit takes reference images and audio beside its source, not ${foreign}.`;
-    throw new Refusal('reference_combination_not_supported', message);
+    const message = `An edit accepts its source, reference images, and audio, not ${foreign}.`;
+    throw new ServiceError('reference_combination_not_supported', message);
   }
   const prompt = readPrompt(fields, 'video', contentText(fields));
   if (EDIT_PERSON_MATCH.test(prompt)) {
-    const message = 'The prompt names a celebrity, a public figure, a deepfake or an impersonation.';
-    throw new Refusal('person_match_prompt_unsafe', message);
+    const message = 'The prompt mentions a celebrity, a public figure, a deepfake, or an impersonation.';
+    throw new ServiceError('person_match_prompt_unsafe', message);
   }
   const references = [
     source,
@@ -130,22 +131,26 @@ export function readEditOrder(fields: RequestFields, fallback?: string): Order {
     ...referencesIn(fields, 'audio', AUDIOS),
     ...content.filter(({ role }) => role === 'audio'),
   ];
-  const order = videoOrder(fields, { alias, row, prompt }, 'adaptive');
-  return { ...order, call: 'videoEdits', references, isStrict: true };
+  const spec = videoSpec(fields, { alias, row, prompt }, 'adaptive');
+  return { ...spec, call: 'videoEdits', references, isStrict: true };
 }
 
-/** The one source of an edit. A clip in `content` is a source. */
+/** Returns the source of an edit, which can also be a clip in `content`. */
 function readEditSource(fields: RequestFields, content: readonly Reference[]): Reference {
   const clips = content.filter(({ role }) => role === 'clip').map((clip): Reference => ({ ...clip, role: 'source' }));
   const [source, second] = [...referencesIn(fields, 'source', EDIT_SOURCE_FIELDS), ...clips];
   if (source === undefined) {
-    throw new Refusal('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
+    throw new ServiceError('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
   }
   if (second === undefined) return source;
-  throw new Refusal('invalid_request', `An edit has one source: send ${source.field} or ${second.field}.`);
+  throw new ServiceError('invalid_request', `An edit has one source: send ${source.field} or ${second.field}.`);
 }
 
-function imageOrder(fields: RequestFields, { alias, row, prompt }: Basis, ratioField: 'ratio' | 'aspect_ratio') {
+function imageSpec(
+  fields: RequestFields,
+  { alias, row, prompt }: ModelAndPrompt,
+  ratioField: 'ratio' | 'aspect_ratio',
+) {
   return {
     modelId: alias,
     prompt,
@@ -159,9 +164,9 @@ function imageOrder(fields: RequestFields, { alias, row, prompt }: Basis, ratioF
   } as const;
 }
 
-function videoOrder(
+function videoSpec(
   fields: RequestFields,
-  { alias, row, prompt }: Basis,
+  { alias, row, prompt }: ModelAndPrompt,
   ratio: typeof DEFAULTS.videoRatio | 'adaptive' = DEFAULTS.videoRatio,
 ) {
   const ratios = ratio === 'adaptive' ? [...ratiosOf(row), ratio] : ratiosOf(row);
@@ -180,52 +185,62 @@ function videoOrder(
   } as const;
 }
 
-/** The model that a create names, or the default. Throws `model_not_found` for an unknown alias or one of another kind. */
-function readModel(fields: RequestFields, kind: ModelCapabilities['kind'], fallback: string): Omit<Basis, 'prompt'> {
+/** Returns the model of a create, or the default. Throws `model_not_found` for an unknown alias or another kind. */
+function readModel(
+  fields: RequestFields,
+  kind: ModelCapabilities['kind'],
+  fallback: string,
+): Omit<ModelAndPrompt, 'prompt'> {
   const alias = fields.raw('model') ?? fallback;
   const row = typeof alias === 'string' ? modelCapabilities(alias) : undefined;
   if (row?.kind === kind && typeof alias === 'string') return { alias, row };
-  throw new Refusal('model_not_found', `model ${show(alias)} is not a known ${kind} model. GET /v1/models lists them.`);
+  throw new ServiceError(
+    'model_not_found',
+    `model ${show(alias)} is not a known ${kind} model. GET /v1/models lists them.`,
+  );
 }
 
 function readPrompt(fields: RequestFields, kind: ModelCapabilities['kind'], instead?: string): string {
   const given = fields.raw('prompt') ?? '';
   const prompt = given === '' ? instead : given;
   if (typeof prompt !== 'string' || prompt.trim() === '') {
-    throw new Refusal('prompt_required', 'prompt must be a non-empty string.');
+    throw new ServiceError('prompt_required', 'prompt must be a non-empty string.');
   }
-  const most = MAX_PROMPT_CHARS[kind];
-  if (prompt.length <= most) return prompt;
-  throw new Refusal('prompt_too_long', `prompt has ${prompt.length} characters, and at most ${most} are allowed.`);
+  const max = MAX_PROMPT_CHARS[kind];
+  if (prompt.length <= max) return prompt;
+  throw new ServiceError('prompt_too_long', `prompt has ${prompt.length} characters, but at most ${max} are allowed.`);
 }
 
-/** What a create chooses among the values that its model offers, under the first of the names that is given. */
+/** Returns one of the values that the model supports, from the first field in `names` that is present. */
 function readChoice<T extends string | number>(
   fields: RequestFields,
   what: 'duration' | 'aspect_ratio' | 'resolution',
-  offered: readonly T[],
+  supported: readonly T[],
   fallback: T,
   names: readonly string[] = [what],
 ): T {
   const field = names.find((name) => fields.raw(name) !== undefined);
-  if (field === undefined) return offered.includes(fallback) ? fallback : (offered[0] ?? fallback);
+  if (field === undefined) return supported.includes(fallback) ? fallback : (supported[0] ?? fallback);
   const value = fields.raw(field);
-  const chosen = offered.find((one) => one === value);
+  const chosen = supported.find((one) => one === value);
   if (chosen !== undefined) return chosen;
-  throw new Refusal(`${what}_not_supported`, `${field} must be one of ${offered.join(', ')}, not ${show(value)}.`);
+  throw new ServiceError(
+    `${what}_not_supported`,
+    `${field} must be one of ${supported.join(', ')}, not ${show(value)}.`,
+  );
 }
 
-/** The URL of the webhook: https, or http on a private host so that a receiver beside the sandbox can be reached. */
+/** Returns the webhook URL: HTTPS, or http for a private host, so that local receivers work. */
 function readWebhookUrl(fields: RequestFields): string | null {
   const text = fields.text('webhook_url', 'callback_url');
   if (text === undefined) return null;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isPrivateHost(url.hostname))) return text;
   const message = `webhook_url must be an HTTPS URL, or an http URL on a private host, not ${show(text)}.`;
-  throw new Refusal('invalid_request', message);
+  throw new ServiceError('invalid_request', message);
 }
 
-/** Checks fields that change nothing here: a flag, one of the documented values, or a text that is not empty. */
+/** Validates fields without an effect: a flag, a documented value, or a non-empty string. */
 function checkPlainFields(fields: RequestFields, names: readonly string[]): void {
   for (const name of [...names, 'idempotency_key']) {
     if (VIDEO_FLAGS.includes(name)) fields.flag(name);
@@ -233,7 +248,7 @@ function checkPlainFields(fields: RequestFields, names: readonly string[]): void
       const [value, allowed] = [fields.text(name), DOCUMENTED_VALUES[name]];
       if (value === undefined || (allowed ? allowed.includes(value) : value !== '')) continue;
       const wanted = allowed?.join(', ') ?? 'a non-empty string';
-      throw new Refusal('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
+      throw new ServiceError('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
     }
   }
 }
@@ -242,28 +257,28 @@ function readSeed(fields: RequestFields): number | undefined {
   const seed = fields.raw('seed');
   if (seed === undefined) return undefined;
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed;
-  throw new Refusal('invalid_request', `seed must be an integer, not ${show(seed)}.`);
+  throw new ServiceError('invalid_request', `seed must be an integer, not ${show(seed)}.`);
 }
 
 /**
- * Wording that asks to match a real person is refused beside a reference or a
- * character. Without one the job ends as `generation_rejected` with the documented message.
+ * Returns the end of a job whose prompt asks to match a real person: `generation_rejected`, with the documented message. Throws
+ * if the create has a reference or a character.
  */
-function personMatchEnd(prompt: string, hasReferences: boolean): PlannedEnd | undefined {
+function personMatchOutcome(prompt: string, hasReferences: boolean): PlannedEnd | undefined {
   if (!PERSON_MATCH.test(prompt)) return undefined;
   if (hasReferences) {
-    const message = 'The prompt asks to match a real person. Register an owned character instead.';
-    throw new Refusal('person_match_prompt_unsafe', message);
+    const message = 'The prompt asks to match a real person. Register a character instead.';
+    throw new ServiceError('person_match_prompt_unsafe', message);
   }
   return failure('generation_rejected', { errorMessage: 'Input text contains sensitive information' });
 }
 
-/** One kind of reference per request: frames, or what guides a video. */
+/** Throws if frames are combined with other references. */
 function checkKinds(references: readonly Reference[]): void {
   const kindOf = ({ role }: Reference) => (role === 'frame' ? role : 'guide');
   const [first] = references;
   const other = references.find((reference) => first !== undefined && kindOf(reference) !== kindOf(first));
   if (first === undefined || other === undefined) return;
   const message = `${other.field} cannot be combined with ${first.field}. Send one kind of reference per request.`;
-  throw new Refusal('reference_combination_not_supported', message);
+  throw new ServiceError('reference_combination_not_supported', message);
 }

@@ -13,31 +13,31 @@ import {
 import { endOf, failure, type Outcome, outcomeIn, type PlannedEnd } from '../world/faults-and-outcomes.js';
 import { DEFAULT_DURATION_MS, sandboxPrice } from '../world/options.js';
 import { hashOf, randomId } from '../world/random.js';
-import { type DeliveryRecord, type DueEvent, keepLatest, outputUrl, type StoredJob } from '../world/state.js';
+import { appendToLog, type DeliveryRecord, type DueEvent, outputUrl, type StoredJob } from '../world/state.js';
 import { realDeadline } from '../world/timeline.js';
 import type { World } from '../world/world.js';
 import { type Caller, reserve, secondsFor, settle } from './accounts.js';
-import type { Order } from './create-request.js';
-import { type Problem, problemOf, Refusal } from './request.js';
+import type { JobSpec } from './create-request.js';
+import { type Problem, problemOf, ServiceError } from './request.js';
 
 const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
 
-/** What a call makes, and the status that its job has before `processing`. */
+/** Kind and initial status of the jobs that each call creates. */
 const CALLS = {
   images: { kind: 'image', startsAs: 'queued' },
   characters: { kind: 'image', startsAs: 'created' },
   videos: { kind: 'video', startsAs: 'processing' },
   videoEdits: { kind: 'edit', startsAs: 'processing' },
 } as const satisfies Record<
-  Order['call'],
+  JobSpec['call'],
   { readonly kind: StoredJob['kind']; readonly startsAs: StoredJob['status'] }
 >;
 
 interface PlannedJob {
   readonly end: PlannedEnd;
-  /** Milliseconds until then; 0 is before the create is answered. */
+  /** Milliseconds until the job ends. 0 ends it before the create returns. */
   readonly afterMs: number;
-  /** Whether its dispatch never starts. */
+  /** True if the job's dispatch never starts. */
   readonly isStalled: boolean;
   readonly warnings: readonly string[];
   readonly webhookCopies: number;
@@ -47,31 +47,28 @@ function isFinished(job: StoredJob): boolean {
   return job.completedAt !== null;
 }
 
-/**
- * Makes a job of an order: dispatch check, reservation, job. Throws `dispatch_disabled` or
- * `insufficient_balance`, and then nothing has changed.
- */
-export function startJob(world: World, caller: Caller, order: Order): StoredJob {
+/** Reserves tokens and creates a job. Throws `dispatch_disabled` or `insufficient_balance` before it changes anything. */
+export function startJob(world: World, caller: Caller, spec: JobSpec): StoredJob {
   const { account, baseUrl } = caller;
   const { state, random, timeline } = world;
   if (state.dispatch === 'disabled') {
-    throw new Refusal('dispatch_disabled', 'Live generation is disabled in this environment. Retry later.');
+    throw new ServiceError('dispatch_disabled', 'Live generation is disabled in this environment. Retry later.');
   }
-  const { call, modelId: model, media, audio = false } = order;
+  const { call, modelId: model, media, audio = false } = spec;
   const { kind, startsAs } = CALLS[call];
   const { resolution, durationS: duration } = media;
   const cost = sandboxPrice({ call, model, resolution, duration, audio }, world.settings.prices);
   const id = randomId(random, 'job');
   const now = timeline.now();
   reserve(account, { at: now, jobId: id, quoted: cost }, baseUrl);
-  const plan = planJob(world, caller, order);
+  const plan = planJob(world, caller, spec);
   const job: StoredJob = {
     id,
     account: account.id,
     kind,
-    modelId: order.modelId,
-    prompt: order.prompt,
-    media: { ...media, seed: order.seed ?? hashOf(id) },
+    modelId: spec.modelId,
+    prompt: spec.prompt,
+    media: { ...media, seed: spec.seed ?? hashOf(id) },
     status: plan.afterMs > 0 ? startsAs : 'processing',
     quotedTokenCost: cost,
     finalTokenCost: 0,
@@ -82,12 +79,12 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
     completedAt: null,
     outputExpiresAt: null,
     baseUrl,
-    webhookUrl: order.webhookUrl,
+    webhookUrl: spec.webhookUrl,
     webhookCopies: plan.webhookCopies,
     deliveryCount: 0,
     retryCount: 0,
     warnings: plan.warnings,
-    uploadIds: order.references.flatMap(({ uploadId }) => uploadId ?? []),
+    uploadIds: spec.references.flatMap(({ uploadId }) => uploadId ?? []),
     end: plan.end,
   };
   state.jobs.set(id, job);
@@ -97,7 +94,7 @@ export function startJob(world: World, caller: Caller, order: Order): StoredJob 
 }
 
 function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }: PlannedJob): void {
-  // From the moment that the job shows: reading the clock again may give a later one.
+  // Not the clock, which may already be later than the job's own time.
   const now = job.createdAt;
   if (job.status !== 'processing' && !isStalled) {
     timeline.schedule({ kind: 'start', id: job.id, at: now + Math.ceil(afterMs * QUEUED_SHARE) });
@@ -113,7 +110,7 @@ export function runEvent(world: World, event: DueEvent): void {
   else if (!isFinished(job)) job.status = 'processing';
 }
 
-/** Ends a job: charges or releases its tokens and sends its event. A job that has ended does not change. */
+/** Ends a job: charges or releases its tokens, and sends its event. Does nothing if the job has already ended. */
 export function finishJob(world: World, job: StoredJob, { end, at }: { end: PlannedEnd; at: number }): void {
   if (isFinished(job)) return;
   const isCompleted = end.status === 'completed';
@@ -130,19 +127,19 @@ export function finishJob(world: World, job: StoredJob, { end, at }: { end: Plan
   for (let copy = 0; copy < job.webhookCopies; copy++) sendEvent(world, job, at, copy === 0 ? 'event' : 'copy');
 }
 
-/** Decides how a job ends: its references come first, then the next outcome of a test, then the words of the prompt. */
-function planJob(world: World, caller: Caller, order: Order): PlannedJob {
-  const outcome: Outcome = { ...outcomeIn(order.prompt), ...world.state.outcomes.shift() };
-  const prepared = prepare(world, caller, order);
+/** Plans the end of a job: failed references first, then the next queued outcome, then the outcome in the prompt. */
+function planJob(world: World, caller: Caller, spec: JobSpec): PlannedJob {
+  const outcome: Outcome = { ...outcomeIn(spec.prompt), ...world.state.outcomes.shift() };
+  const prepared = prepare(world, caller, spec);
   const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
   if (prepared.end) return { ...plain, end: prepared.end, afterMs: 0 };
-  const end = order.end ?? endOf(outcome);
-  const afterMs = outcome.durationMs ?? draw(world, order);
+  const end = spec.end ?? endOf(outcome);
+  const afterMs = outcome.durationMs ?? draw(world, spec);
   if (!outcome.stall) return { ...plain, end, afterMs };
-  // Edits are strict, too. Their row in the table of transitions is stale repair.
-  const isStrict = order.isStrict && order.call === 'videos';
+  // Edits are strict, too, but are documented to end by stale repair.
+  const isStrict = spec.isStrict && spec.call === 'videos';
   const errorMessage = isStrict
-    ? 'Dispatch stalled before the start, and the strict mode has no fallback.'
+    ? 'Dispatch stalled before the job started, and strict mode has no fallback.'
     : 'Dispatch never started. Stale repair ended the job.';
   return {
     ...plain,
@@ -152,43 +149,43 @@ function planJob(world: World, caller: Caller, order: Order): PlannedJob {
   };
 }
 
-function draw({ settings, random }: World, { call }: Order): number {
+function draw({ settings, random }: World, { call }: JobSpec): number {
   const duration = settings.durations[CALLS[call].kind] ?? DEFAULT_DURATION_MS;
   if (typeof duration === 'number') return duration;
-  const [least, most] = duration;
-  return Math.round(least + random() * (most - least));
+  const [min, max] = duration;
+  return Math.round(min + random() * (max - min));
 }
 
-/** Prepares the references: an end where one of them fails, a warning where the job continues without its clips. */
-function prepare(world: World, caller: Caller, order: Order): { end?: PlannedEnd; warnings: readonly string[] } {
-  // All are looked at: a URL that is under review is new from its first use on.
-  const problems = order.references.map((reference) => problemOf(world, caller.account.id, reference));
+/** Prepares the references. Returns an end if one fails, or a warning if the job continues without its clips. */
+function prepare(world: World, caller: Caller, spec: JobSpec): { end?: PlannedEnd; warnings: readonly string[] } {
+  // Checks all of them, because the review of a URL starts with its first use.
+  const problems = spec.references.map((reference) => problemOf(world, caller.account.id, reference));
   let warnings: readonly string[] = [];
-  for (const [at, { role }] of order.references.entries()) {
+  for (const [at, { role }] of spec.references.entries()) {
     const isClip = role === 'clip';
     const problem = problems[at];
     if (problem === undefined) continue;
-    if (!isClip || order.isStrict || problem.code === 'reference_asset_pending') {
-      return { end: endFor(caller, order, problem), warnings: [] };
+    if (!isClip || spec.isStrict || problem.code === 'reference_asset_pending') {
+      return { end: endFor(caller, spec, problem), warnings: [] };
     }
     warnings = [OMITTED_CLIPS];
   }
   return { warnings };
 }
 
-function endFor(caller: Caller, order: Order, { code, leftMs }: Problem): PlannedEnd {
-  // Whatever happens to the source or a reference of an edit ends the same way.
-  if (order.call === 'videoEdits') return failure('reference_asset_failed');
+function endFor(caller: Caller, spec: JobSpec, { code, leftMs }: Problem): PlannedEnd {
+  // Every problem with the source or a reference of an edit has the same code.
+  if (spec.call === 'videoEdits') return failure('reference_asset_failed');
   return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });
 }
 
-/** Sends the event of a job once, as the service does again when no 2xx came back. The event id stays the same. */
+/** Sends a job's event once. Retries have the same event ID. */
 function sendEvent(world: World, job: StoredJob, at: number, reason: DeliveryRecord['reason']): void {
   if (job.webhookUrl === null) return;
-  const underway = world.activity.begin('work');
+  const work = world.activity.begin('work');
   const attempted = attemptDelivery(world, job, { url: job.webhookUrl, at, reason }).finally(() => {
     world.inFlight.delete(attempted);
-    underway.end();
+    work.end();
   });
   world.inFlight.add(attempted);
 }
@@ -212,24 +209,24 @@ async function attemptDelivery(
     created: new Date(job.completedAt ?? job.createdAt).toISOString(),
     data: { job: { id: job.id, status: job.status, providerOutputUrl: outputUrl(job, job.baseUrl) } },
   });
-  // In real time, except in a simulation: the receiver compares the stamp with its own clock.
+  // Receivers compare the timestamp with their own clock: real time, except in a simulation.
   const stamp = String(Math.floor((settings.signsInOwnTime ? timeline.now() : systemClock.now()) / 1000));
   const secret = state.accounts.get(job.account)?.webhookSecret ?? '';
   const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
   const values = [eventId, type, job.id, stamp, signature];
   const signed = Object.fromEntries(WEBHOOK_HEADERS.map((name, index) => [name, values[index] ?? '']));
   const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...signed };
-  const answer = await postEvent(settings.webhookFetch, url, { headers, body });
-  // After a reset the job is gone, and this attempt leaves no trace.
+  const result = await postEvent(settings.webhookFetch, url, { headers, body });
+  // A reset has deleted the job, so don't log the attempt.
   if (state.jobs.get(job.id) !== job) return;
   job.deliveryCount += 1;
   const attempt = job.deliveryCount;
   const id = `dlv_${job.id}_${attempt}`;
   const sent = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
-  keepLatest(state.deliveries, { ...sent, headers, body, ...answer });
+  appendToLog(state.deliveries, { ...sent, headers, body, ...result });
   if (reason === 'retry') job.retryCount += 1;
   const delay = DELIVERY_DELAYS_MS[job.retryCount];
-  if (answer.ok || delay === undefined || reason === 'copy') return;
+  if (result.ok || delay === undefined || reason === 'copy') return;
   timeline.schedule({ kind: 'deliver', id: job.id, at: timeline.now() + delay });
 }
 

@@ -7,25 +7,25 @@ import { imageSize } from '../../uploading/image-size.js';
 import { OWN_CODES, REVIEW_WORDS } from '../world/assumptions.js';
 import type { World } from '../world/world.js';
 
-/** The codes of refusals: the documented ones, and the sandbox's own where the document names none. */
-export type RefusalCode = keyof typeof REQUEST_ERRORS | keyof typeof OWN_CODES;
+/** A documented error code, or one of the sandbox's own. */
+export type ServiceErrorCode = keyof typeof REQUEST_ERRORS | keyof typeof OWN_CODES;
 
 const DOCUMENTED_CODES = Object.entries(REQUEST_ERRORS).map(([code, [status]]) => [code, status] as const);
 const STATUSES: Readonly<Record<string, number>> = { ...Object.fromEntries(DOCUMENTED_CODES), ...OWN_CODES };
 
-export interface RefusalDetails {
+export interface ErrorDetails {
   readonly data?: Readonly<Record<string, unknown>> | undefined;
   /** Retry-After, in seconds. */
   readonly retryAfterS?: number | undefined;
 }
 
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
-  readonly code: RefusalCode;
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError';
+  readonly code: ServiceErrorCode;
   readonly status: number;
-  readonly details: RefusalDetails;
+  readonly details: ErrorDetails;
 
-  constructor(code: RefusalCode, message: string, details: RefusalDetails = {}) {
+  constructor(code: ServiceErrorCode, message: string, details: ErrorDetails = {}) {
     super(message);
     this.code = code;
     this.status = STATUSES[code] ?? 400;
@@ -33,13 +33,13 @@ export class Refusal extends Error {
   }
 }
 
-/** The documented code of a status; the sandbox's own where the document has none. */
+/** Returns the documented error code of a status, or the sandbox's own. */
 export function codeForStatus(status: number): string {
   if (status >= 500) return status === 503 ? 'dispatch_disabled' : 'internal_error';
   return DOCUMENTED_CODES.find(([, known]) => known === status)?.[0] ?? 'invalid_request';
 }
 
-/** A JSON body, read field by field. A field of the wrong type is refused with `invalid_request`. */
+/** The fields of a JSON body. Throws `invalid_request` for a field of the wrong type. */
 export class RequestFields {
   readonly #values: Readonly<Record<string, unknown>>;
 
@@ -47,12 +47,12 @@ export class RequestFields {
     this.#values = values;
   }
 
-  /** The value as it came; undefined for null. */
+  /** Returns the unchecked value. Undefined for null. */
   raw(name: string): unknown {
     return this.#values[name] ?? undefined;
   }
 
-  /** The first of the names that is given: not missing and not an empty list. */
+  /** Returns the first name with a value that isn't an empty list. */
   given(names: readonly string[]): string | undefined {
     return names.find((name) => {
       const value = this.raw(name);
@@ -60,7 +60,7 @@ export class RequestFields {
     });
   }
 
-  /** The first of the names that is given, as text. */
+  /** Returns the first value of these names, as a string. */
   text(...names: readonly string[]): string | undefined {
     for (const name of names) {
       const value = this.raw(name);
@@ -92,23 +92,22 @@ export class RequestFields {
   }
 }
 
-/** The fields of an item in a list. What is not an object is refused. */
 function itemFields(list: string, item: unknown): RequestFields {
   if (!isFields(item)) throw wrongType(list, 'a list of objects', item);
   return new RequestFields(item);
 }
 
-/** The fields of a JSON body. An empty body has none; what is not a JSON object is refused. */
+/** Parses a JSON body. An empty one has no fields. */
 export function readFields(text: string): RequestFields {
   try {
     const value: unknown = JSON.parse(text.trim() || '{}');
     if (isFields(value)) return new RequestFields(value);
   } catch {}
-  throw new Refusal('invalid_request', 'The body must be a JSON object.');
+  throw new ServiceError('invalid_request', 'The body must be a JSON object.');
 }
 
-function wrongType(name: string, wanted: string, value: unknown): Refusal {
-  return new Refusal('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
+function wrongType(name: string, wanted: string, value: unknown): ServiceError {
+  return new ServiceError('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
 }
 
 export type ReferenceRole = 'frame' | 'image' | 'portrait' | 'clip' | 'audio' | 'source';
@@ -122,7 +121,7 @@ export interface Reference {
 
 export interface Problem {
   readonly code: 'reference_asset_failed' | 'reference_rejected' | 'reference_asset_pending';
-  /** Milliseconds until its review ends, where it is pending. */
+  /** Milliseconds until a pending review ends. */
   readonly leftMs?: number;
 }
 
@@ -135,14 +134,14 @@ const UPLOAD_TYPES = {
   source: 'VIDEO',
 } as const;
 
-/** The documented form of a non-text item of `content`: its role, and what the item is used as. */
+/** The documented role of each media item in `content`, and the reference it becomes. */
 const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly as: ReferenceRole }>> = {
   image_url: { role: 'first_frame', as: 'frame' },
   video_url: { role: 'reference_video', as: 'clip' },
   audio_url: { role: 'reference_audio', as: 'audio' },
 };
 
-/** The references in fields that hold upload ids or URLs. A field whose name ends with `s` holds a list. */
+/** Returns the references in fields for upload IDs or URLs. A name that ends in `s` is a list. */
 export function referencesIn(fields: RequestFields, role: ReferenceRole, names: readonly string[]): Reference[] {
   return names.flatMap((field) => {
     const values = field.endsWith('s') ? fields.texts(field) : [fields.text(field) ?? []].flat();
@@ -150,20 +149,22 @@ export function referencesIn(fields: RequestFields, role: ReferenceRole, names: 
   });
 }
 
-/** A reference by upload id or by URL, as the name of its field says. Throws `invalid_request` for an empty id. */
 function referenceIn(role: ReferenceRole, field: string, value: string): Reference {
   if (!isUploadField(field)) return { role, field, url: publicUrl(field, value) };
   if (value.trim() !== '') return { role, field, uploadId: value };
-  throw new Refusal('invalid_request', `${field} must have ids of uploads, not an empty string.`);
+  throw new ServiceError('invalid_request', `${field} must contain upload IDs, not an empty string.`);
 }
 
-/** The references in the `references` of an image create. */
+/** Returns the references in an image create's `references`. */
 export function referenceItems(fields: RequestFields): Reference[] {
   const field = 'references';
   return fields.list(field).map((item): Reference => {
     const part = itemFields(field, item);
     if (part.raw('type') === 'image_url') return { role: 'image', field, url: publicUrl(field, part.text('url')) };
-    throw new Refusal('invalid_request', `${field} must have items of type image_url, not ${show(part.raw('type'))}.`);
+    throw new ServiceError(
+      'invalid_request',
+      `${field} must contain items of type image_url, not ${show(part.raw('type'))}.`,
+    );
   });
 }
 
@@ -176,11 +177,14 @@ export function contentReferences(fields: RequestFields): Reference[] {
     const known = Object.hasOwn(CONTENT_ITEMS, type) ? CONTENT_ITEMS[type] : undefined;
     if (known === undefined) {
       const types = Object.keys(CONTENT_ITEMS).join(', ');
-      throw new Refusal('invalid_request', `content must have items of type text, ${types}, not ${show(type)}.`);
+      throw new ServiceError(
+        'invalid_request',
+        `content must contain items of type text, ${types}, not ${show(type)}.`,
+      );
     }
     if (part.raw('role') !== known.role) {
       const given = show(part.raw('role'));
-      throw new Refusal(
+      throw new ServiceError(
         'invalid_request',
         `content: an item of type ${type} needs role "${known.role}", not ${given}.`,
       );
@@ -189,13 +193,13 @@ export function contentReferences(fields: RequestFields): Reference[] {
   });
 }
 
-/** The text of the text items of `content`; undefined where there is none. */
+/** Returns the joined text items of `content`, or undefined if there are none. */
 export function contentText(fields: RequestFields): string | undefined {
   const texts = fields.list('content').flatMap((item) => itemFields('content', item).text('text') ?? []);
   return texts.length === 0 ? undefined : texts.join('\n');
 }
 
-/** Refuses references to uploads that are unknown, incomplete or of another type. */
+/** Throws for references to uploads that are unknown, incomplete, or of the wrong type. */
 export function checkUploads(world: World, account: string, references: readonly Reference[]): void {
   for (const { role, field, uploadId } of references) {
     if (uploadId === undefined) continue;
@@ -204,14 +208,14 @@ export function checkUploads(world: World, account: string, references: readonly
     const isKnown = upload !== undefined && upload.account === account && upload.readyAt !== null;
     if (isKnown && upload.uploadType === wanted) continue;
     const problem = isKnown
-      ? `${uploadId} has upload_type ${upload.uploadType}, and ${wanted} is required`
+      ? `${uploadId} has upload_type ${upload.uploadType}, but ${wanted} is required`
       : `this workspace has no completed upload ${show(uploadId)}`;
     const code = role === 'source' ? 'video_edit_source_not_found' : 'reference_upload_not_found';
-    throw new Refusal(code, `${field}: ${problem}.`);
+    throw new ServiceError(code, `${field}: ${problem}.`);
   }
 }
 
-/** Why the preparation of a reference fails at this moment; undefined where it is ready. */
+/** Returns the reason that a reference isn't ready, or undefined. */
 export function problemOf(world: World, account: string, { role, uploadId, url }: Reference): Problem | undefined {
   const upload = uploadId === undefined ? undefined : world.state.uploads.get(uploadId);
   const name = upload?.fileName ?? url ?? '';
@@ -232,20 +236,19 @@ function firstSeen(world: World, account: string, url: string | undefined): numb
   return known;
 }
 
-/** A URL that the service could fetch. Throws `invalid_request` for any other. */
+/** Throws `invalid_request` for a URL that the service couldn't fetch. */
 function publicUrl(field: string, given: string | undefined): string {
   const url = given !== undefined && URL.canParse(given) ? new URL(given) : undefined;
   if (given !== undefined && url?.protocol === 'https:' && !isNeverPublic(url.hostname)) return given;
-  throw new Refusal('invalid_request', `${field} must have public HTTPS URLs, not ${show(given)}.`);
+  throw new ServiceError('invalid_request', `${field} must contain public HTTPS URLs, not ${show(given)}.`);
 }
 
-/** Whether a host can only be on this machine or in this network. */
 function isNeverPublic(hostname: string): boolean {
   const name = hostname.replace(/\.$/, '');
   return isPrivateAddress(name) || !/[.:]/.test(name) || /\.(localhost|local|internal|home\.arpa)$/.test(name);
 }
 
-/** Whether a host is an address of this machine or of a private network. */
+/** Returns true for a loopback, link-local, or private address. */
 function isPrivateAddress(hostname: string): boolean {
   return (
     /^(0|10|127|169\.254|192\.168|172\.(1[6-9]|2\d|3[01]))\.[\d.]+$/.test(hostname) ||
@@ -253,20 +256,20 @@ function isPrivateAddress(hostname: string): boolean {
   );
 }
 
-/** Whether a host is private or reserved for tests: a receiver of webhooks there may use http. */
+/** Returns true for a private host or a domain that is reserved for tests. Webhook receivers there can use http. */
 export function isPrivateHost(hostname: string): boolean {
   return isNeverPublic(hostname) || /\.(test|example|invalid)$/.test(hostname);
 }
 
-/** The document has text in `image_url` and `audio_url`, and an object with `url` in `video_url`. */
+/** As documented, `image_url` and `audio_url` are strings, and `video_url` is an object with `url`. */
 function urlIn(part: RequestFields, type: string): string | undefined {
   if (type !== 'video_url') return part.text(type);
   const value = part.raw(type);
   if (isFields(value)) return itemFields('content', value).text('url');
-  throw new Refusal('invalid_request', `content: video_url must be an object with url, not ${show(value)}.`);
+  throw new ServiceError('invalid_request', `content: video_url must be an object with url, not ${show(value)}.`);
 }
 
-/** Whether an upload's first bytes are those of a supported picture that is wide enough for a character. */
+/** Returns true if an upload starts like a supported image that is wide enough for a character. */
 export function isWideEnough(head: Uint8Array): boolean {
   return (imageSize(head)?.width ?? 0) >= CHARACTER_WIDTH;
 }

@@ -5,19 +5,22 @@ import { UPLOAD_URL_TTL_MS } from '../world/assumptions.js';
 import { randomId } from '../world/random.js';
 import type { StoredUpload } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { Refusal, type RequestFields } from './request.js';
+import { type RequestFields, ServiceError } from './request.js';
 
-/** Checks step 1 and creates the upload. Throws `upload_invalid` or `upload_too_large`. */
+/** Handles step 1: validates and creates the upload. Throws `upload_invalid` or `upload_too_large`. */
 export function createUpload(world: World, account: string, fields: RequestFields): StoredUpload {
   const fileName = requireUploadField(fields, 'file_name');
   const mimeType = requireUploadField(fields, 'mime_type');
   const fileSize = fields.raw('file_size');
   const uploadType = readType(fields.raw('upload_type'));
   if (!/^[\w.+-]+\/[\w.+-]+/.test(mimeType) || !mimeType.toLowerCase().startsWith(`${uploadType.toLowerCase()}/`)) {
-    throw new Refusal('upload_invalid', `mime_type ${show(mimeType)} does not fit upload_type ${uploadType}.`);
+    throw new ServiceError('upload_invalid', `mime_type ${show(mimeType)} does not match upload_type ${uploadType}.`);
   }
   if (typeof fileSize !== 'number' || !Number.isInteger(fileSize) || fileSize < 1) {
-    throw new Refusal('upload_invalid', `file_size must be a whole number of bytes above 0, not ${show(fileSize)}.`);
+    throw new ServiceError(
+      'upload_invalid',
+      `file_size must be a whole number of bytes above 0, not ${show(fileSize)}.`,
+    );
   }
   checkSize(uploadType, fileSize);
   const upload: StoredUpload = {
@@ -40,28 +43,28 @@ export function directUrlExpiry(upload: StoredUpload): number {
   return upload.createdAt + UPLOAD_URL_TTL_MS;
 }
 
-/** The headers that the PUT of step 2 must have, exactly. */
+/** Returns the headers that the PUT of step 2 must have. */
 export function requiredHeaders(upload: StoredUpload): Record<string, string> {
   return { 'Content-Type': upload.mimeType, 'X-Storage-Upload-Id': upload.id };
 }
 
-/** The account's own upload. Throws `upload_not_found`. */
+/** Returns an upload of the account. Throws `upload_not_found`. */
 export function findUpload({ state }: World, account: string, id: string | undefined): StoredUpload {
   const upload = id === undefined ? undefined : state.uploads.get(id);
   if (upload === undefined || upload.account !== account) {
-    throw new Refusal('upload_not_found', `This workspace has no upload with upload_id ${show(id)}.`);
+    throw new ServiceError('upload_not_found', `This workspace has no upload with upload_id ${show(id)}.`);
   }
   return upload;
 }
 
-/** Takes the bytes of step 2 without keeping them: their number, and the first few. Stops at the size limit of the type. */
+/** Handles step 2: stores only the size and the first bytes. Throws at the size limit of the type. */
 export async function receiveBytes(
   upload: StoredUpload,
   stream: ReadableStream<Uint8Array> | null,
   onChunk: () => void,
 ): Promise<void> {
   if (upload.readyAt !== null) {
-    throw new Refusal('upload_completed', `${upload.id} was completed. Create another upload for other bytes.`);
+    throw new ServiceError('upload_completed', `${upload.id} is already complete. Create another upload.`);
   }
   const head = new Uint8Array(Math.min(IMAGE_HEADER_BYTES, upload.fileSize));
   let size = 0;
@@ -81,12 +84,12 @@ export async function receiveBytes(
   upload.head = head.slice(0, size);
 }
 
-/** Checks step 3 and makes the upload usable. Throws `upload_invalid` where bytes are missing or too many. */
+/** Handles step 3: makes the upload usable. Throws `upload_invalid` if its size is wrong. */
 export function completeUpload(world: World, upload: StoredUpload): void {
   if (upload.receivedBytes !== upload.fileSize) {
     const received = upload.receivedBytes === null ? 'no bytes' : `${upload.receivedBytes} bytes`;
-    const message = `${upload.id} has received ${received}, and file_size is ${upload.fileSize}.`;
-    throw new Refusal('upload_invalid', message);
+    const message = `${upload.id} has received ${received}, but file_size is ${upload.fileSize}.`;
+    throw new ServiceError('upload_invalid', message);
   }
   upload.readyAt ??= world.timeline.now();
 }
@@ -94,12 +97,12 @@ export function completeUpload(world: World, upload: StoredUpload): void {
 /** Deletes an upload. Throws `upload_in_use` while a job uses it. */
 export function deleteUpload({ state }: World, { id }: StoredUpload): void {
   if ([...state.jobs.values()].some((job) => job.completedAt === null && job.uploadIds.includes(id))) {
-    throw new Refusal('upload_in_use', `A queued or processing job uses ${id}. Delete it after the job ends.`);
+    throw new ServiceError('upload_in_use', `A queued or processing job uses ${id}. Delete it after the job ends.`);
   }
   state.uploads.delete(id);
 }
 
-/** An upload as the answers of steps 1 and 3 show it. The document names `upload_id` only. */
+/** Returns an upload's record, as in the responses to steps 1 and 3. Only `upload_id` is documented. */
 export function viewUpload(upload: StoredUpload): Record<string, unknown> {
   return {
     upload_id: upload.id,
@@ -114,16 +117,16 @@ export function viewUpload(upload: StoredUpload): Record<string, unknown> {
 
 function checkSize(type: StoredUpload['uploadType'], size: number): void {
   if (size <= UPLOAD_BYTES[type]) return;
-  throw new Refusal('upload_too_large', `${type} uploads may have at most ${UPLOAD_BYTES[type] / MB} MB.`);
+  throw new ServiceError('upload_too_large', `${type} uploads can have at most ${UPLOAD_BYTES[type] / MB} MB.`);
 }
 
 function readType(value: unknown): StoredUpload['uploadType'] {
   if (value === 'IMAGE' || value === 'VIDEO' || value === 'AUDIO') return value;
-  throw new Refusal('upload_invalid', `upload_type must be IMAGE, VIDEO or AUDIO, not ${show(value)}.`);
+  throw new ServiceError('upload_invalid', `upload_type must be IMAGE, VIDEO, or AUDIO, not ${show(value)}.`);
 }
 
 function requireUploadField(fields: RequestFields, name: string): string {
   const value = fields.raw(name);
   if (typeof value === 'string' && value.trim() !== '') return value;
-  throw new Refusal('upload_invalid', `${name} must be a non-empty string, not ${show(value)}.`);
+  throw new ServiceError('upload_invalid', `${name} must be a non-empty string, not ${show(value)}.`);
 }

@@ -1,40 +1,40 @@
-// What the sandbox assumes if the service's document is silent. Every assumption is in this file. None of them says anything
-// about the real service, and no program should rely on one.
+// The sandbox's assumptions for what the service's documentation leaves open. They say nothing about the real service, so
+// don't rely on them.
 //
-// - A create answers 200. A field that the document does not list for the call has no effect. The Content-Type is not checked.
-// - An empty string is a value, and a wrong one. An empty Idempotency-Key header counts as no header.
-// - Where the document gives the values of a field, any other value is refused as `invalid_request`.
+// - A create responds with 200. Fields that aren't documented for the call have no effect. The Content-Type isn't checked.
+// - An empty string is a value, and an invalid one. An empty Idempotency-Key header counts as missing.
+// - If the values of a field are documented, any other value is rejected with `invalid_request`.
 // - An image job starts `queued`, a one-off character `created`, a video `processing`.
-// - A repeated Idempotency-Key gives the first result, whatever the body says. A refused create does not use up its key.
-//   The header wins over the body field.
-// - Canceled and blocked jobs are charged nothing. Every account opens with the same balance.
-// - The ratios that the document names as examples for videos are all that its models accept. Edits also accept `adaptive`.
-// - Every video model supports sound, and sound does not change the price.
-// - Every create accepts `webhook_url` and `callback_url`: HTTPS, or http for a private host, because a receiver under
-//   development usually runs beside the sandbox. The event of a job without a file has `providerOutputUrl: null`.
-// - "Send one kind of reference per request" is read as two kinds: start and end frames on one side; images, clips and audio on
-//   the other. Characters may go beside anything. A last frame is accepted without a first one.
-// - `camera_fixed` beside frames or images is refused as `invalid_request`.
-// - A reference URL has to be a public HTTPS URL, else the create is refused as `invalid_request`. Nothing is fetched. The
-//   reserved names `.test`, `.example` and `.invalid` are accepted, because tests use them.
-// - An edit accepts reference images and audio under every name that POST /v1/videos has for them. Frames and reference
-//   clips give `reference_combination_not_supported`. Through `content`, a clip is the source. Two sources are refused.
-// - An upload of the wrong type, or one that is not complete, counts as not found. A PUT after step 3 is refused.
-// - A direct upload URL is signed, needs the headers of step 1 exactly and no key, and lives for 15 minutes. It lets the pages
-//   of any origin in, as a bucket for browser uploads does.
-// - Rejected requests count against a rate limit, 429 responses do not.
-// - A megabyte is 1,048,576 bytes: the larger reading rejects nothing that the service might accept.
+// - A repeated Idempotency-Key returns the first result, even with a different body. A rejected create doesn't use up its key.
+//   The header takes precedence over the body field.
+// - Canceled and blocked jobs aren't charged. Every account starts with the same balance.
+// - Video models accept only the documented example ratios. Edits also accept `adaptive`.
+// - Every video model supports sound, and sound doesn't change the price.
+// - Every create accepts `webhook_url` and `callback_url`: HTTPS, or http for a private host, because receivers under
+//   development usually run locally. The event of a job without a file has `providerOutputUrl: null`.
+// - "Send one kind of reference per request" means two kinds: frames, or images, clips, and audio. Characters can accompany
+//   either. A last frame doesn't require a first one.
+// - `camera_fixed` with frames or images is rejected with `invalid_request`.
+// - A reference URL must be a public HTTPS URL; otherwise the create is rejected with `invalid_request`. Nothing is fetched.
+//   The reserved domains `.test`, `.example`, and `.invalid` are accepted, because tests use them.
+// - An edit accepts reference images and audio under every name that POST /v1/videos accepts. Frames and reference clips fail
+//   with `reference_combination_not_supported`. A clip in `content` is the source. Two sources are rejected.
+// - An upload of the wrong type, or an incomplete one, counts as not found. A PUT after step 3 is rejected.
+// - A direct upload URL is signed, requires exactly the headers of step 1 and no key, and expires after 15 minutes. It allows
+//   every origin, like a bucket for browser uploads.
+// - Rejected requests count against a rate limit, but 429 responses don't.
+// - A megabyte is 1,048,576 bytes: the larger definition rejects nothing that the service might accept.
 // - The length of a prompt counts UTF-16 code units, as `String.length` does.
-// - On POST /v1/characters, an upload of another kind, or one whose bytes are no supported image, fails the review (422).
-// - Step 3 of an upload checks the number of bytes, not what they are.
+// - On POST /v1/characters, an upload of another type, or one that isn't a supported image, fails the review (422).
+// - Step 3 of an upload checks the number of bytes, not their content.
 import type { ImageModel, MODELS, ModelAlias, VideoModel } from '../../catalog.js';
 
 /** Tokens by model and resolution. */
 type Tokens = Readonly<Record<string, Readonly<Record<string, number>>>>;
-/** A number for each resolution of each model: the compiler asks for what a new row lacks. */
+/** A number for each resolution of each model, so that a new model without prices doesn't compile. */
 type EachModel<A extends ModelAlias> = { [Alias in A]: Record<(typeof MODELS)[Alias]['resolutions'][number], number> };
 
-/** Tokens per second of video, by resolution. The document states no price. */
+/** Tokens per second of video, by resolution. No prices are documented. */
 export const VIDEO_TOKENS_PER_SECOND: Tokens = {
   'svc-video-fast': { '480p': 2, '720p': 3 },
   'svc-video-gen-2-fast': { '480p': 2, '720p': 3 },
@@ -54,13 +54,10 @@ export const IMAGE_TOKENS: Tokens = {
   'svc-image-gen-5-flash': { standard: 2 },
 } satisfies EachModel<ImageModel>;
 
-/** The longest prompt by kind of model, in characters (`maxPromptChars`). */
+/** Maximum length of a prompt by kind of model (`maxPromptChars`). */
 export const MAX_PROMPT_CHARS = { image: 4000, video: 5000 } as const;
 
-/**
- * What a create uses when it does not say, as far as its model offers that, else the first that the model offers. Only the
- * default video model is documented.
- */
+/** Defaults of a create. If the model doesn't support one, its first supported value. Only the video model is documented. */
 export const DEFAULTS = {
   imageModel: 'svc-image-fast',
   characterModel: 'svc-image-pro',
@@ -71,10 +68,10 @@ export const DEFAULTS = {
   videoDurationS: 5,
 } as const satisfies Record<string, string | number | ModelAlias>;
 
-/** The largest JSON body in bytes. More give `request_too_large` before anything else is checked. */
+/** Maximum JSON body in bytes. A larger one fails with `request_too_large` before any other check. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Scope names. The document names `videos:create` only. A key made without a list has them all. */
+/** Scope names. Only `videos:create` is documented. A key created without a list has all of them. */
 export const SCOPES = [
   'images:create',
   'videos:create',
@@ -91,13 +88,13 @@ export const SCOPES = [
 /** A scope of the sandbox's keys. */
 export type Scope = (typeof SCOPES)[number];
 
-/** The sandbox's own error codes, for what the document forbids without naming a code. */
+/** The sandbox's own error codes, for errors without a documented code. */
 export const OWN_CODES = {
   /** The body is not a JSON object, or a field has the wrong type or value. */
   invalid_request: 400,
   /** The path or the method does not exist. */
   not_found: 404,
-  /** The job has not completed, so it has no output. */
+  /** The job hasn't completed. */
   output_not_ready: 409,
   /** The output link has expired. */
   output_expired: 410,
@@ -105,54 +102,54 @@ export const OWN_CODES = {
   upload_completed: 409,
   /** A JSON body is larger than {@link MAX_BODY_BYTES}. */
   request_too_large: 413,
-  /** The signature or the headers of a request to storage are not the ones that were handed out. */
+  /** The signature or headers of a storage request don't match those of step 1. */
   storage_denied: 403,
   /** The storage URL has expired. */
   storage_url_expired: 403,
 } as const;
 
-/** How many requests, and how many deliveries, the logs keep. */
+/** Maximum number of entries in each log. */
 export const LOGGED_ITEMS = 10_000;
 
-/** Milliseconds that the output link of a finished job stays valid. */
+/** Lifetime of an output link, in milliseconds. */
 export const OUTPUT_TTL_MS = 24 * 60 * 60 * 1000;
-/** Milliseconds that a direct upload URL stays valid. */
+/** Lifetime of a direct upload URL, in milliseconds. */
 export const UPLOAD_URL_TTL_MS = 15 * 60 * 1000;
-/** Milliseconds until stale repair fails a job whose dispatch never started. */
+/** Milliseconds after which stale repair fails a job whose dispatch never started. */
 export const STALE_AFTER_MS = 10 * 60 * 1000;
-/** Milliseconds until a strict job whose dispatch stalls is failed. */
+/** Milliseconds after which a strict job with a stalled dispatch fails. */
 export const DISPATCH_STALL_MS = 60 * 1000;
-/** The share of an image job's time that it is `queued` before it is `processing`. Videos start at once. */
+/** Fraction of an image job's duration that it spends `queued`. Videos start immediately. */
 export const QUEUED_SHARE = 0.1;
 
-/** Milliseconds between the deliveries of one event: five attempts in all. The document says only that they are bounded. */
+/** Milliseconds between the five delivery attempts of an event. The documentation only says that they are bounded. */
 export const DELIVERY_DELAYS_MS: readonly number[] = [5_000, 30_000, 120_000, 600_000];
-/** Real milliseconds that a receiver has to answer. */
+/** Timeout of a webhook receiver, in real milliseconds. */
 export const DELIVERY_TIMEOUT_MS = 10_000;
 /** The constant `object` of a webhook event. */
 export const EVENT_OBJECT = 'service.developer.webhook_event';
 
-/** The voices of GET /v1/voices, and the fields of one. */
+/** Voices that GET /v1/voices returns. */
 export const VOICES: readonly { voice_id: string; name: string; language: string }[] = [
   { voice_id: 'voice_aria', name: 'Aria', language: 'en' },
   { voice_id: 'voice_ben', name: 'Ben', language: 'en' },
   { voice_id: 'voice_mira', name: 'Mira', language: 'de' },
 ];
 
-/** Words in the file name or the URL of a reference that decide how its review ends. */
+/** Words in a reference's file name or URL that determine the result of its review. */
 export const REVIEW_WORDS = {
-  /** A reference is declined as a photo of a real person (`reference_rejected`). */
+  /** Rejects the reference as a photo of a real person (`reference_rejected`). */
   realPerson: 'real-person',
-  /** Its preparation fails (`reference_asset_failed`; for a clip, the fallback without clips). */
+  /** Fails its preparation (`reference_asset_failed`; for a clip, the fallback without clips). */
   broken: 'broken',
-  /** A character's image fails its review (`character_registration_failed`). */
+  /** Fails the review of a character's image (`character_registration_failed`). */
   rejected: 'rejected',
 } as const;
 
-/** Wording that asks to match a real person (document: characters, prompt mode, rule 2). The document does not define it. */
+/** Wording that asks to match a real person (documentation: characters, prompt mode, rule 2, which doesn't define it). */
 export const PERSON_MATCH =
   /\b(deep ?-?fakes?|look[- ]?alikes?|doppelg\S+|face[- ](swap|replacement)s?|(match|cop[iy]|clon|recreat|imitat|impersonat|replac|swap|resembl|identical|exactly like|looks like)\w*\b[^.!?,;]{0,60}\b(real (person|people)|celebrit(y|ies)|public figures?|famous \w+|(the|an?|this|that|his|her|their|my|\w+['’]s?) ((exact|real|own) )?(face|faces|identity|likeness)))\b/i;
 
-/** Wording that an edit may not have, where matching one's own face is allowed (document: video edits, rule 6). */
+/** Wording that an edit must not contain. Matching your own face is allowed (documentation: video edits, rule 6). */
 export const EDIT_PERSON_MATCH =
   /\b(celebrit(y|ies)|public figures?|deep ?-?fakes?|impersonat\w*|famous (person|people|actor|actress|singer))\b/i;

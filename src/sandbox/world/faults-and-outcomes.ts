@@ -3,7 +3,7 @@ import type { JOB_ERRORS } from '../../errors/codes.js';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, flag, must, oneOf, optional, text } from '../../rules/options.js';
 import { isFields } from '../../schemas/envelope.js';
-import { duration, isFrom, LONGEST_MS, tokens, whole, within } from './options.js';
+import { duration, integerBetween, isBetween, MAX_MS, numberBetween, tokens } from './options.js';
 import type { RandomSource } from './random.js';
 
 /** Outcome of a job, and its behavior until then. */
@@ -38,7 +38,7 @@ const outcomeSchema = z.strictObject(
     durationMs: duration,
     stall: flag,
     finalTokenCost: tokens,
-    webhookCopies: whole('a whole number from 0 to 100', 0, 100),
+    webhookCopies: integerBetween('a whole number from 0 to 100', 0, 100),
   },
   'an object',
 );
@@ -72,7 +72,7 @@ export function outcomeIn(prompt: string): Outcome {
     if (word === 'stall') found.stall = true;
     if (word === 'fail') Object.assign(found, { status: 'failed', errorCode: value || 'generation_failed' });
     const time = word === 'slow' ? /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(value) : null;
-    if (time) found.durationMs = Math.min(Number(time[1]) * (TIME_UNITS[time[2] ?? 's'] ?? 1000), LONGEST_MS);
+    if (time) found.durationMs = Math.min(Number(time[1]) * (TIME_UNITS[time[2] ?? 's'] ?? 1000), MAX_MS);
   }
   return found;
 }
@@ -80,8 +80,8 @@ export function outcomeIn(prompt: string): Outcome {
 const MESSAGES: Readonly<Record<string, string>> = {
   reference_rejected: 'A reference was declined.',
   reference_asset_pending: 'A new reference is still in review.',
-  reference_asset_failed: 'The preparation, registration or review of a reference or of the source failed.',
-  generation_rejected: 'The prompt, a reference or an option was declined.',
+  reference_asset_failed: 'The preparation, registration, or review of a reference or the source failed.',
+  generation_rejected: 'The prompt, a reference, or an option was declined.',
   generation_timeout: 'The job did not finish in time.',
   generation_unavailable: 'The model is temporarily unavailable.',
   generation_failed: 'The generation failed.',
@@ -166,12 +166,12 @@ const faultSchema = z.strictObject(
           'a path such as /v1/jobs/*, or a RegExp',
           (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
         ),
-        nth: whole('a whole number, 1 or more', 1),
+        nth: integerBetween('a whole number, 1 or more', 1),
       }),
     ),
-    status: whole('a whole number from 400 to 599', 400, 599),
+    status: integerBetween('a whole number from 400 to 599', 400, 599),
     code: text,
-    retryAfterS: within('a number of seconds, 0 or more', 0, 1e9),
+    retryAfterS: numberBetween('a number of seconds, 0 or more', 0, 1e9),
     commit: flag,
     latencyMs: duration,
     reset: flag,
@@ -180,9 +180,9 @@ const faultSchema = z.strictObject(
     stall: flag,
     times: must(
       'a whole number, 1 or more',
-      (value) => isFrom(value, 1, Number.POSITIVE_INFINITY) && (Number.isInteger(value) || !Number.isFinite(value)),
+      (value) => isBetween(value, 1, Number.POSITIVE_INFINITY) && (Number.isInteger(value) || !Number.isFinite(value)),
     ),
-    probability: within('a number from 0 to 1', 0, 1),
+    probability: numberBetween('a number from 0 to 1', 0, 1),
   },
   'an object',
 );

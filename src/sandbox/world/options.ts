@@ -6,7 +6,7 @@ import { show } from '../../schemas/show.js';
 import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './assumptions.js';
 
 /** Milliseconds, or a range from which the seed picks. */
-export type JobDuration = number | readonly [least: number, most: number];
+export type JobDuration = number | readonly [min: number, max: number];
 
 /** Job to calculate a price for. */
 export interface PricedJob {
@@ -76,47 +76,45 @@ export interface SandboxOptions {
 }
 
 /** Maximum of any token option. Sums stay exact. */
-export const MOST_TOKENS = 1e9;
+export const MAX_TOKENS = 1e9;
 /** Default duration of a job. */
 export const DEFAULT_DURATION_MS = 3000;
 /** Maximum of any time option: 100 years. */
-export const LONGEST_MS = 100 * 365.25 * 24 * 3_600_000;
+export const MAX_MS = 100 * 365.25 * 24 * 3_600_000;
 const TIME_TEXT = 'a number of milliseconds from 0 to 100 years';
 
-/** A number from `least` to `most`. */
-export const within = (what: string, least: number, most: number) =>
-  must<number>(what, (value) => isFrom(value, least, most));
-/** A whole number from `least` to `most`. */
-export const whole = (what: string, least: number, most = Number.MAX_SAFE_INTEGER) =>
-  must<number>(what, (value) => isFrom(value, least, most) && Number.isInteger(value));
-export const duration = within(TIME_TEXT, 0, LONGEST_MS);
+export const numberBetween = (what: string, min: number, max: number) =>
+  must<number>(what, (value) => isBetween(value, min, max));
+export const integerBetween = (what: string, min: number, max = Number.MAX_SAFE_INTEGER) =>
+  must<number>(what, (value) => isBetween(value, min, max) && Number.isInteger(value));
+export const duration = numberBetween(TIME_TEXT, 0, MAX_MS);
 export const tokens = must<number>('a number of tokens from 0 to 1,000,000,000', areTokens);
 
 const jobDuration = z.custom<JobDuration>(
   isJobDuration,
-  'milliseconds from 0 to 100 years, or a range of them such as [1000, 9000]',
+  'milliseconds from 0 to 100 years, or a range such as [1000, 9000]',
 );
 const rate = z.strictObject({
-  limit: required('a whole number, 1 or more', (value) => isFrom(value, 1, Number.MAX_SAFE_INTEGER)),
-  windowMs: required('a number of milliseconds above 0', (value) => isFrom(value, Number.MIN_VALUE, LONGEST_MS)),
+  limit: required('a whole number, 1 or more', (value) => isBetween(value, 1, Number.MAX_SAFE_INTEGER)),
+  windowMs: required('a number of milliseconds above 0', (value) => isBetween(value, Number.MIN_VALUE, MAX_MS)),
 });
 const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.includes(value));
 
 const sandboxSchema = z.strictObject({
   clock: oneOf('real', 'manual'),
   // At a higher speed, dates would overflow within a day.
-  speed: within('a number above 0, up to 100,000', Number.MIN_VALUE, 100_000),
-  startTime: within('milliseconds since 1970, before the year 9000', 0, Date.UTC(9000, 0, 1) - 1),
+  speed: numberBetween('a number above 0, up to 100,000', Number.MIN_VALUE, 100_000),
+  startTime: numberBetween('milliseconds since 1970, before the year 9000', 0, Date.UTC(9000, 0, 1) - 1),
   seed: must('an integer', Number.isSafeInteger),
   jobDurationMs: either(
-    'milliseconds from 0 to 100 years, a range such as [1000, 9000], or those by kind',
+    'milliseconds from 0 to 100 years, a range such as [1000, 9000], or an object with either for each kind',
     jobDuration,
     z.strictObject({ image: z.optional(jobDuration), video: z.optional(jobDuration), edit: z.optional(jobDuration) }),
   ),
   balanceTokens: tokens,
   prices: must('a number of tokens, or a function', (value) => areTokens(value) || typeof value === 'function'),
   limits: either(
-    '"documented", "off" or limits by name',
+    '"documented", "off", or limits by name',
     isOneOf('documented', 'off'),
     z.strictObject(Object.fromEntries(RATE_LIMIT_NAMES.map((name) => [name, z.optional(rate)]))),
   ),
@@ -167,22 +165,19 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
   };
 }
 
-const advanceSchema = z.strictObject({ ms: required(TIME_TEXT, (value) => isFrom(value, 0, LONGEST_MS)) });
+const advanceSchema = z.strictObject({ ms: required(TIME_TEXT, (value) => isBetween(value, 0, MAX_MS)) });
 const dispatchSchema = z.strictObject({ dispatch: z.enum(['enabled', 'disabled'], '"enabled" or "disabled"') });
 
-/** Throws a GenError for an invalid time. */
 export const checkAdvance = (ms: unknown) => checkOptions('advance', advanceSchema, { ms });
-/** Throws a GenError for anything but `enabled` and `disabled`. */
 export const checkDispatch = (dispatch: unknown) => checkOptions('dispatch', dispatchSchema, { dispatch });
 
-/** Returns true for a number from `least` to `most`. */
-export function isFrom(value: unknown, least: number, most: number): value is number {
-  return typeof value === 'number' && value >= least && value <= most;
+export function isBetween(value: unknown, min: number, max: number): value is number {
+  return typeof value === 'number' && value >= min && value <= max;
 }
 
 function isJobDuration(value: unknown): value is JobDuration {
-  const [least, most, ...more]: readonly unknown[] = Array.isArray(value) ? value : [value, LONGEST_MS];
-  return more.length === 0 && isFrom(most, 0, LONGEST_MS) && isFrom(least, 0, most);
+  const [min, max, ...more]: readonly unknown[] = Array.isArray(value) ? value : [value, MAX_MS];
+  return more.length === 0 && isBetween(max, 0, MAX_MS) && isBetween(min, 0, max);
 }
 
 function isBaseUrl(value: unknown): boolean {
@@ -192,7 +187,7 @@ function isBaseUrl(value: unknown): boolean {
 }
 
 function areTokens(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value <= MOST_TOKENS;
+  return typeof value === 'number' && value >= 0 && value <= MAX_TOKENS;
 }
 
 /** Returns the price of a job. Throws a GenError if the function returns an invalid number. */

@@ -142,7 +142,7 @@ export function createState(seed: number, dispatch: State['dispatch']): State {
 }
 
 /** Appends to a log. Evicts the oldest entries when it is a tenth over its limit. */
-export function keepLatest<T>(log: T[], entry: T): void {
+export function appendToLog<T>(log: T[], entry: T): void {
   log.push(entry);
   if (log.length > LOGGED_ITEMS * 1.1) log.splice(0, log.length - LOGGED_ITEMS);
 }

@@ -8,7 +8,7 @@ const SKIP_SPEED = 1000;
 /** Real milliseconds between attempts to skip a wait. */
 const SKIP_AGAIN_MS = 2;
 /** Maximum delay of a JavaScript timer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 2;
+const MAX_TIMER_MS = 2 ** 31 - 2;
 
 interface TimelineOptions {
   readonly settings: Pick<Settings, 'isManual' | 'speed' | 'skipsWaits'>;
@@ -137,7 +137,7 @@ export class Timeline {
   }
 
   #armFor(at: number, ms: number, isIdle: boolean): void {
-    const realMs = Math.min(Math.max(0, ms), LONGEST_TIMER_MS);
+    const realMs = Math.min(Math.max(0, ms), MAX_TIMER_MS);
     this.#armed = { at, isIdle, cancel: systemClock.after(realMs, () => this.#wake(at, isIdle), { isIdle }) };
   }
 
@@ -180,7 +180,7 @@ interface Mark {
 }
 
 /** Work in flight that progresses without the sandbox's clock. */
-export interface Underway {
+export interface WorkInFlight {
   touch(): void;
   end(): void;
 }
@@ -191,7 +191,7 @@ export class Activity {
   #changes = 0;
 
   /** Called when a request or a delivery starts (`work`), or the read of a response body (`body`). */
-  begin(kind: Mark['kind']): Underway {
+  begin(kind: Mark['kind']): WorkInFlight {
     const mark = { kind, movedAt: monotonic() };
     this.#marks.add(mark);
     this.touch();
