@@ -1,4 +1,4 @@
-// What a budget has left: a sum over the creates that count in it. Pure.
+// Calculates what a budget has left from the creates that count in it. Pure.
 import { DAY_MS } from './limits.js';
 
 const HOUR_MS = 3_600_000;
@@ -6,7 +6,7 @@ const HOUR_MS = 3_600_000;
 /** A UTC day or month, `'total'` for no period, or milliseconds from the first create. */
 export type BudgetPeriod = 'day' | 'month' | 'total' | number;
 
-/** A limit on what may be spent. Scope and period identify it: a day and a month of one scope are two sums. */
+/** A spending limit. Scope and period identify it, so one scope may have a daily and a monthly limit. */
 export interface BudgetTerms {
   readonly scope: string;
   readonly per: BudgetPeriod;
@@ -16,9 +16,9 @@ export interface BudgetTerms {
 
 /** The cost of a create before the service has accepted it. */
 export interface ExpectedPrice {
-  /** Null while the price is unknown: the create then reserves everything that is left. */
+  /** Null while the price is unknown. The create then reserves everything that is left. */
   readonly tokens: number | null;
-  /** True if the price was learned. An estimate may be wrong by any amount. */
+  /** If false, the price is an estimate, which may be wrong by any amount. */
   readonly isLearned: boolean;
 }
 
@@ -27,14 +27,14 @@ interface Reserved {
   readonly tokens: number;
   /** Creates without a price. */
   readonly unknown: number;
-  /** Creates whose price was not learned. */
+  /** Creates whose price is only an estimate. */
   readonly unsure: number;
-  /** The entries that a price learned later fills in. */
+  /** IDs of entries that get a price once it is learned. */
   readonly unpriced?: readonly string[];
 }
 
 export interface BudgetState {
-  /** 0 for `total`, and before the first create of a number of milliseconds. */
+  /** 0 for `total`, and until the first create if the period is a number of milliseconds. */
   readonly startMs: number;
   /** Charges, and the quotes of running jobs. */
   readonly spentTokens: number;
@@ -43,9 +43,9 @@ export interface BudgetState {
 }
 
 export interface Reservation {
-  /** `accepted` is the quote of a running job. It is spent already, and comes back if the job fails. */
+  /** `accepted`: the quote of a running job. It counts as spent, and is refunded if the job fails. */
   readonly phase: 'open' | 'sent' | 'accepted';
-  /** The process that works on the create; '' if none does. */
+  /** The process that works on the create, or '' for none. */
   readonly owner: string;
   readonly sinceMs: number;
   /** The ID of an entry whose price may be learned later. */
@@ -53,12 +53,12 @@ export interface Reservation {
 }
 
 /**
- * Creates are sent concurrently while the budget covers this many times their price. After that they are sent one by one,
- * so that only the first job after a price increase can exceed the limit.
+ * Creates run concurrently while the budget covers this many times their price. After that, they are sent one at a
+ * time, so that only the first job after a price increase can exceed the limit.
  */
 const PRICE_MARGIN = 10;
 
-/** Budgets count in millionths of a token, so that three times 0.1 fits in 0.3. */
+/** Amounts are rounded to millionths of a token, so that three times 0.1 fits into 0.3. */
 const PER_TOKEN = 1_000_000;
 
 export const EMPTY_BUDGET: BudgetState = { startMs: 0, spentTokens: 0, reservations: {} };
@@ -72,7 +72,7 @@ function exact(tokens: number): number {
   return Math.round(tokens * PER_TOKEN) / PER_TOKEN;
 }
 
-/** Returns when the period at `nowMs` starts and ends. A period in milliseconds continues from `sinceMs`; 0 if none runs. */
+/** Returns when the period at `nowMs` starts and ends. `sinceMs` is the start of a period in milliseconds, or 0. */
 export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): { startMs: number; endMs: number | null } {
   if (per === 'total') return { startMs: 0, endMs: null };
   if (per === 'day') {
@@ -89,8 +89,9 @@ export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): { s
 }
 
 /**
- * Returns when a reservation without a live owner expires: a lost create at the end of the next period, a quote at the end
- * of its own. Without a period, both last a day. Rounded, so that reservations of about the same time share one sum.
+ * Returns when a reservation without a live owner expires: a lost create at the end of the next period, a quote at the
+ * end of its own. Without a period, both last a day. Rounded, so that reservations from about the same time are stored
+ * as one.
  */
 export function expiresMs({ phase, sinceMs }: Reservation, per: BudgetPeriod): number {
   if (typeof per === 'number') return Math.ceil(sinceMs / per + (phase === 'accepted' ? 1 : 2)) * per;
@@ -108,7 +109,9 @@ function partsOf(name: string): { phase: string; owner: string; untilMs: number 
   return { phase, owner, untilMs: Number(untilMs) };
 }
 
-/** Returns true if only an answer to its key can free the reservation: no process works on it, and it has not expired. */
+/**
+ * Returns true if nobody can tell whether the create was charged: it was sent, has no live owner, and hasn't expired.
+ */
 export function isUnresolved(
   reservation: Reservation,
   per: BudgetPeriod,
@@ -117,13 +120,13 @@ export function isUnresolved(
   return reservation.phase === 'sent' && !isAlive(reservation.owner) && expiresMs(reservation, per) > nowMs;
 }
 
-/** How long a store retains a budget after its last change. A total is retained for ten years. */
+/** How long a store retains a budget after its last change. `total` is retained for ten years. */
 export function budgetTtlMs(per: BudgetPeriod): number {
   if (per === 'total') return 3_650 * DAY_MS;
   return 2 * (typeof per === 'number' ? per : 31 * DAY_MS) + DAY_MS;
 }
 
-/** Returns the budget at a time. A clock that is set back does not return the tokens of the present period. */
+/** Returns the budget at a time, without expired reservations. A clock that is set back doesn't refund tokens. */
 export function budgetAt(
   state: BudgetState,
   per: BudgetPeriod,
@@ -148,7 +151,7 @@ export function withReservation(
 ): BudgetState {
   const name = reservationName(reservation, reservation.per);
   const reserved = state.reservations[name] ?? NOTHING;
-  // One that expired with its period has nothing left to remove.
+  // The reservation has expired, so there is nothing to remove.
   if (sign < 0 && reserved.creates === 0) return state;
   const { unpricedId } = reservation;
   const others = (reserved.unpriced ?? []).filter((it) => it !== unpricedId);
@@ -163,13 +166,13 @@ export function withReservation(
   return { ...state, reservations: { ...state.reservations, [name]: after } };
 }
 
-/** Returns the entries without a price that no process works on. */
+/** Returns the IDs of entries that have no price and no live owner. */
 export function unpricedIn({ reservations }: BudgetState, isAlive: (owner: string) => boolean): readonly string[] {
   const left = Object.entries(reservations).filter(([name]) => !isAlive(partsOf(name).owner));
   return left.flatMap(([, { unpriced }]) => unpriced ?? []);
 }
 
-/** Adds tokens to the present period. A period in milliseconds starts with the first of them. */
+/** Adds tokens to the current period. A period in milliseconds starts with the first of them. */
 export function withSpent(state: BudgetState, per: BudgetPeriod, tokens: number, nowMs: number): BudgetState {
   const startMs = state.startMs === 0 && typeof per === 'number' ? nowMs : state.startMs;
   return { ...state, startMs, spentTokens: Math.max(0, exact(state.spentTokens + tokens)) };
@@ -179,19 +182,19 @@ export interface BudgetSnapshot {
   readonly spentTokens: number;
   readonly reservedTokens: number;
   readonly leftTokens: number;
-  /** When the period ends; null if it does not. */
+  /** When the period ends, or null if it doesn't end. */
   readonly endMs: number | null;
-  /** Creates of live processes that are not sent yet. */
+  /** Unsent creates of live processes. */
   readonly waiting: Reserved;
-  /** Creates of live processes that are in flight. */
+  /** Creates of live processes in flight. */
   readonly sent: Reserved;
-  /** Creates whose response was lost, or whose process crashed after it had sent them. */
+  /** Creates whose response was lost, or whose process crashed after sending them. */
   readonly lost: Reserved;
   /** The quotes of running jobs, which are part of `spentTokens`. */
   readonly running: Reserved;
 }
 
-/** Returns what a budget has left. A create that was never sent stops counting when its process crashes. */
+/** Returns what a budget has left. An unsent create stops counting when its process crashes. */
 export function snapshotOf(
   state: BudgetState,
   { per, maxTokens }: BudgetTerms,
@@ -228,16 +231,16 @@ function sumOf(...all: readonly Reserved[]): Reserved {
 }
 
 /**
- * `room`: the step may happen now. `busy`: a live process is settling what is missing, so ask again soon. `unresolved`: what
- * is missing may come back from creates without an answer or a price, or from running jobs. `spent`: only the next period
- * helps.
+ * `room`: the create may be reserved or sent. `busy`: other creates in flight may release tokens soon. `unresolved`:
+ * creates without a response or a price, or running jobs, may release tokens later. `spent`: the create must wait for
+ * the next period.
  */
 export type Admission = 'room' | 'busy' | 'unresolved' | 'spent';
 
 /**
- * Decides whether a create may reserve its price, or be sent. A reservation must fit beside every other one. A send counts
- * only what is sent, so that creates which reserve too much together (a price has risen, a lease expired) do not block each
- * other.
+ * Decides if a create may reserve its price, or be sent. A reservation must fit in addition to all others. A send
+ * counts only sent creates, so that creates that together reserve too much (after a price increase, or an expired
+ * lease) don't block each other.
  */
 export function admissionOf(
   { spentTokens, waiting, sent, lost, running }: BudgetSnapshot,
@@ -251,7 +254,7 @@ export function admissionOf(
   const exposed = sumOf(sent, lost);
   const counted = step === 'send' ? exposed : sumOf(waiting, exposed);
   const fits = counted.unknown === 0 && fitsIn(unspent - counted.tokens);
-  // Two prices that were not learned could each exceed the limit.
+  // Two estimates could both be wrong, and each exceed the limit.
   const isOnly = isLearned || exposed.unsure === 0;
   const holdsIfPricesRise = PRICE_MARGIN * (exposed.tokens + (isLearned ? (tokens ?? 0) : 0)) <= unspent;
   if (fits && isOnly && (sent.creates === 0 || holdsIfPricesRise)) return 'room';

@@ -1,12 +1,12 @@
-// A create in the ledger: a union by phase, and one table of every change of phase. What an entry means follows from its
-// phase and from whether one of its owners is alive:
+// A create in the ledger: a union by phase, with one table of all transitions. The meaning of an entry depends on its
+// phase, and on whether it has a live owner:
 //
-//   phase      an owner is alive               no owner is alive
-//   open       its price is reserved           nothing was sent: it reserves nothing, and resume() sends it
-//   sent       a request is in flight          counts as lost
-//   lost       a retry settles it              a job may exist: it is reserved until its key is answered, or expires
-//   accepted   somebody waits for the job      resume() waits for it
-//   ended      the outcome is being handled    resume() yields it
+//   phase      with a live owner            without one
+//   open       its price is reserved        nothing was sent: it reserves nothing, and resume() sends it
+//   sent       a request is in flight       counts as lost
+//   lost       a retry settles it           a job may exist: its price stays reserved until it is settled or expires
+//   accepted   a call waits for the job     resume() waits for it
+//   ended      a call handles the outcome   resume() yields it
 //
 // Pure.
 import type { JobCall } from '../schemas/job.js';
@@ -15,61 +15,61 @@ import { DAY_MS } from './limits.js';
 import type { JobRunState, RunRules } from './run-state.js';
 
 export interface CountedBudget extends BudgetTerms {
-  /** The start of the period in which the create was accepted. */
+  /** Start of the period in which the create was accepted. */
   readonly startMs?: number;
 }
 
 interface CreateFields extends ExpectedPrice {
-  /** The idempotency key of the first create of the run. */
+  /** Idempotency key of the run's first create. */
   readonly key: string;
   readonly account: string;
   readonly call: JobCall;
-  /** The body, with upload IDs in the place of files; null until the files are uploaded. */
+  /** Body with upload IDs in place of files, or null until the files are uploaded. */
   readonly params: Readonly<Record<string, unknown>> | null;
   readonly atMs: number;
   readonly label?: string | undefined;
-  /** The key that is sent now: that of the entry, or one that the run has derived from it. */
+  /** The key of the current request: the entry's own, or one that the run derived from it. */
   readonly sentKey: string;
-  /** The calls that work on the entry, the newest first. A call is a process and a number. */
+  /** Calls that work on the entry, newest first. Each name consists of a process and a number. */
   readonly owners: readonly string[];
   readonly budgets: readonly CountedBudget[];
-  /** Since when the entry counts in its budgets, by the store's clock. */
+  /** When the entry began to count in its budgets, by the store's clock. */
   readonly sinceMs: number;
   readonly priceClass: string;
-  /** True if creates of the class always cost the same. */
+  /** If true, all creates of the class cost the same. */
   readonly hasFixedPrice: boolean;
-  /** A digest of the params, if the caller has chosen the key. */
+  /** Digest of the params, if the caller chose the key. */
   readonly digest?: string | undefined;
-  /** True if the entry stays until its file is stored, because it outlives the process. */
+  /** If true, the entry is retained until its file is stored. */
   readonly retainUntilStored: boolean;
-  /** How `createAndWait` continues; null for a create that is not waited for. */
+  /** Rules of the `createAndWait` run, or null if no call waits for the job. */
   readonly rules: RunRules | null;
-  /** The state of the run, once its first job is over. */
+  /** State of the run, set when its first job ends. */
   readonly run?: JobRunState;
-  /** The earlier jobs of the run, by the key that was sent. */
+  /** The run's earlier jobs, by the key that was sent. */
   readonly earlierJobs?: Readonly<Record<string, string>>;
 }
 
 /** Not sent. */
 export interface OpenCreate extends CreateFields {
   readonly phase: 'open';
-  /** False while its run pauses between two creates, and after it was claimed: it asks for room before it is sent. */
+  /** False while its run pauses between two creates, and after a claim. It must be reserved before it is sent. */
   readonly isReserved: boolean;
 }
 
 /** Requests are in flight. */
 export interface SentCreate extends CreateFields {
   readonly phase: 'sent';
-  /** The calls that have sent it. One that leaves says nothing about what the others have sent. */
+  /** Calls with a request in flight. Each settles only its own request. */
   readonly senders: readonly string[];
 }
 
-/** The response was lost, or the process crashed after it had sent the request. A job may exist. */
+/** The response was lost, or the process crashed after sending the request. A job may exist. */
 export interface LostCreate extends CreateFields {
   readonly phase: 'lost';
 }
 
-/** The service has a job. */
+/** The service created a job. */
 export interface AcceptedCreate extends CreateFields {
   readonly phase: 'accepted';
   readonly jobId: string;
@@ -80,47 +80,46 @@ export interface EndedCreate extends CreateFields {
   readonly phase: 'ended';
   readonly jobId: string;
   readonly status: string;
-  /** When only the key stays, by the store's clock: nobody can store the file any more. */
+  /** When the file expires, by the store's clock. After that, only the key is retained. */
   readonly retainUntilMs: number;
 }
 
 export type CreateEntry = OpenCreate | SentCreate | LostCreate | AcceptedCreate | EndedCreate;
 export type CreatePhase = CreateEntry['phase'];
 
-/** What is retained of an entry that is over, so that its key is known. */
+/** The part of a closed entry that is retained to recognize its key. */
 export interface UsedKey {
   readonly jobId?: string | undefined;
   readonly digest?: string | undefined;
-  /** All jobs of the run, by the key that was sent, if there is more than one. */
+  /** All jobs of the run by the key that was sent, if there are several. */
   readonly earlierJobs?: Readonly<Record<string, string>> | undefined;
 }
 
-/** How long the key of a create is known after its entry is over. */
+/** How long a create's key is retained after its entry is closed. */
 export const KEY_TTL_MS = 7 * DAY_MS;
-/** How long an entry is retained that nobody resumes. */
+/** How long an unfinished entry is retained. */
 export const ENTRY_TTL_MS = 70 * DAY_MS;
-/** How long a completed job is retained whose link has no expiry. */
+/** How long a completed job is retained if its link has no expiry. */
 export const COMPLETED_TTL_MS = 7 * DAY_MS;
 
-/** What happens to an entry. */
 export type EntryEvent =
-  /** Its price is reserved: it is going to be sent. */
+  /** Its price was reserved. */
   | { readonly type: 'reserved'; readonly nowMs: number }
   | { readonly type: 'sent'; readonly owner: string }
-  /** No request under the key has reached the service, or the service has created no job for it. */
+  /** No request reached the service, or the service created no job for it. */
   | { readonly type: 'unsent'; readonly isReserved: boolean }
-  /** The service says that no job exists under the key. */
+  /** The service confirmed that no job exists under the key. */
   | { readonly type: 'rejected'; readonly isReserved: boolean }
   /** A request got no response, or its process crashed. */
   | { readonly type: 'unanswered' }
   | { readonly type: 'accepted'; readonly jobId: string; readonly nowMs: number }
   | { readonly type: 'final'; readonly jobId: string; readonly status: string; readonly retainUntilMs: number }
-  /** The user knows that no job exists under the key, and a call works on it. */
+  /** The user confirmed that no job exists under the key, while a call works on it. */
   | { readonly type: 'released' };
 
 /**
- * Every change of phase: `NEXT_PHASE[phase][event]`. An event that is missing means nothing in that phase: "unsent" says nothing about a create whose
- * response was lost, and the end of a job nothing about the next create of its run.
+ * All transitions: `NEXT_PHASE[phase][event]`. An event without an entry has no effect. For example, an `unsent` retry
+ * doesn't prove that a lost create made no job.
  */
 export const NEXT_PHASE: Readonly<Record<CreatePhase, Partial<Record<EntryEvent['type'], CreatePhase>>>> = {
   open: { reserved: 'open', sent: 'sent', unsent: 'open', rejected: 'open', unanswered: 'lost', accepted: 'accepted' },
@@ -130,7 +129,7 @@ export const NEXT_PHASE: Readonly<Record<CreatePhase, Partial<Record<EntryEvent[
   ended: { reserved: 'open', accepted: 'accepted', final: 'ended' },
 };
 
-/** Applies an event to an entry. Returns the same entry if the event means nothing in its phase. */
+/** Applies an event to an entry. Returns the same entry if the event has no effect in its phase. */
 export function transition(entry: CreateEntry, event: EntryEvent): CreateEntry {
   if (NEXT_PHASE[entry.phase][event.type] === undefined) return entry;
   const fields = fieldsOf(entry);
@@ -155,7 +154,7 @@ export function transition(entry: CreateEntry, event: EntryEvent): CreateEntry {
   }
 }
 
-/** The fields that an entry has in every phase. */
+/** Returns the fields common to all phases. */
 function fieldsOf(entry: CreateEntry): CreateFields {
   switch (entry.phase) {
     case 'open': {
@@ -198,7 +197,7 @@ export function entryJobId(entry: CreateEntry | undefined): string | undefined {
   return entry && isAccepted(entry) ? entry.jobId : undefined;
 }
 
-/** Returns true if the job has ended without a file. */
+/** Returns true if the job ended without a file. */
 export function isFailedJob(entry: CreateEntry): boolean {
   return entry.phase === 'ended' && entry.status !== 'completed';
 }

@@ -1,25 +1,25 @@
-// What a response about a file means: a failed step of an upload, or a failed download.
+// Interprets failed uploads and downloads.
 import { APIError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 
-/** Statuses of a file whose link may have expired, or whose job may have no file. */
+/** Statuses that may mean an expired link, or a job without a file. */
 const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409, 425];
 
 export function isPart(status: number): boolean {
   return status === 206;
 }
 
-/** Returns true if the file has none of the requested bytes. */
+/** Returns true if the file contains none of the requested bytes. */
 export function isUnsatisfiable(status: number): boolean {
   return status === 416;
 }
 
-/** Statuses of a file that the service may still be publishing. */
+/** Statuses that may mean that the service is still publishing the file. */
 const NOT_YET: readonly number[] = [400, 404, 409, 425];
 /** Milliseconds after `completedAt` in which a job's file may still be missing. */
 const PUBLISHING_MS = 30_000;
 
-/** Returns how many milliseconds a job's file may still be missing: at most 30 seconds, because clocks differ. */
+/** Returns how many milliseconds the file may still be missing. Limited to 30 seconds, because clocks may differ. */
 export function publishingMs(job: Partial<Job>, now: number): number {
   const { status = 'completed', completedAt, providerOutputExpiresAt } = job;
   const leftMs = Date.parse(completedAt ?? '') + PUBLISHING_MS - now;
@@ -27,21 +27,23 @@ export function publishingMs(job: Partial<Job>, now: number): number {
   return isOver || !(leftMs > 0) ? 0 : Math.min(leftMs, PUBLISHING_MS);
 }
 
-/** Returns true if the file of a completed job may come later. The job is paid, so nobody should create it again. */
+/** Returns true if a completed job's file may appear later. The job is paid, so it must not be created again. */
 export function mayComeLater(error: unknown): boolean {
   return APIError.isInstance(error) && NOT_YET.includes(error.status);
 }
 
 /**
- * Returns true if object storage rejected an upload's PUT and a new URL can help: the old one has expired, or S3 timed out a
- * slow client. A rejection by the service has another recovery.
+ * Returns true if object storage rejected an upload's PUT and a new URL can help: the old one has expired, or S3 timed
+ * out a slow client. A rejection by the service has another recovery.
  */
 export function needsNewUpload(error: unknown): boolean {
   const isStorage = APIError.isInstance(error) && error.recovery === 'retry';
   return isStorage && (error.status === 403 || (error.status === 400 && error.code === 'RequestTimeout'));
 }
 
-/** Returns why a file was rejected: its link is `gone`, or `askJob` if the job's status may tell. Otherwise undefined. */
+/**
+ * Returns `gone` if the link has expired, `askJob` if the job's status may explain the rejection, otherwise undefined.
+ */
 export function fileRefusal(error: unknown): 'gone' | 'askJob' | undefined {
   if (!APIError.isInstance(error) || error.code === 'invalid_api_key' || error.code === 'scope_missing')
     return undefined;

@@ -1,4 +1,4 @@
-// What the entries of the ledger reserve and spend in their budgets. Pure.
+// Reserves and spends the tokens of ledger entries in their budgets. Pure.
 import {
   type BudgetTerms,
   budgetAt,
@@ -13,7 +13,7 @@ import {
 import { type CountedBudget, type CreateEntry, entryJobId, isAccepted, processOf } from './create-entry.js';
 import { type LedgerTransaction, usedKeyOf } from './ledger-transaction.js';
 
-/** Returns true if a create reserves tokens of a budget although no process works on it. */
+/** Returns true if a create reserves tokens but has no live owner. */
 export function isEntryUnresolved(
   entry: CreateEntry,
   { per }: Pick<BudgetTerms, 'per'>,
@@ -43,13 +43,13 @@ function reservationOf(entry: CreateEntry): Reservation | undefined {
   }
 }
 
-/** Returns what a create is expected to cost. One that was accepted without a price may cost anything. */
+/** Returns the expected price of a create. One that was accepted without a price may cost anything. */
 function expectedOf(entry: CreateEntry): ExpectedPrice {
   const { tokens, isLearned } = entry;
   return isAccepted(entry) ? { tokens: tokens ?? 0, isLearned: tokens !== null } : { tokens, isLearned };
 }
 
-/** Puts an entry into the ledger, and changes what its budgets reserve. */
+/** Replaces an entry, and updates the reservations in its budgets. */
 export function replaceEntry(tx: LedgerTransaction, id: string, entry: CreateEntry): void {
   const before = unreserve(tx, id);
   reserve(tx, id, entry, 1);
@@ -59,14 +59,14 @@ export function replaceEntry(tx: LedgerTransaction, id: string, entry: CreateEnt
   tx.put(id, entry);
 }
 
-/** Removes an entry that created no job, with its key. */
+/** Removes an entry, including its key. */
 export function removeEntry(tx: LedgerTransaction, id: string): void {
   const jobId = entryJobId(unreserve(tx, id));
   if (jobId !== undefined) tx.putJob(jobId, undefined);
   tx.remove(id);
 }
 
-/** Removes an entry that is over. Its key stays known for a while, unless the process alone knows it and drew it at random. */
+/** Removes a finished entry, but retains its key. A random key in memory can't be reused, so it is removed, too. */
 export function closeEntry(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
   if (!entry) return;
@@ -75,8 +75,8 @@ export function closeEntry(tx: LedgerTransaction, id: string): void {
 }
 
 /**
- * Removes what an older create left behind, to bound the memory of the process. What it spent stays counted. Keeps an entry
- * that a call owns, or that a budget needs because its price is unknown.
+ * Removes an old entry to limit memory use. Its spent tokens still count. Retains an entry with an owner or an unknown
+ * price.
  */
 export function evictCreate(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
@@ -84,7 +84,7 @@ export function evictCreate(tx: LedgerTransaction, id: string): void {
   if (!isNeeded) removeEntry(tx, id);
 }
 
-/** Removes what an entry reserves, and returns the entry. */
+/** Removes an entry's reservations, and returns the entry. */
 function unreserve(tx: LedgerTransaction, id: string): CreateEntry | undefined {
   const entry = tx.entry(id);
   if (entry) reserve(tx, id, entry, -1);
@@ -102,7 +102,7 @@ function reserve(tx: LedgerTransaction, id: string, entry: CreateEntry, sign: 1 
   }
 }
 
-/** Fills in the price of entries whose response was lost, or had none, if another create has taught it since. */
+/** Sets the price of entries without one, if it has been learned from another create since. */
 export function fillIn(tx: LedgerTransaction, budget: BudgetTerms): void {
   for (const id of unpricedIn(budgetAt(tx.budget(budget), budget.per, tx), tx.isAlive)) {
     const entry = tx.entry(id);
@@ -113,7 +113,7 @@ export function fillIn(tx: LedgerTransaction, budget: BudgetTerms): void {
   }
 }
 
-/** Counts tokens in the present period of each budget. */
+/** Adds tokens to the current period of each budget. */
 export function spend(tx: LedgerTransaction, budgets: readonly CountedBudget[], tokens: number): CountedBudget[] {
   for (const budget of sumsOf(budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
@@ -122,7 +122,7 @@ export function spend(tx: LedgerTransaction, budgets: readonly CountedBudget[], 
   return budgets.map((budget) => ({ ...budget, startMs: tx.budget(budget).startMs }));
 }
 
-/** Adds tokens to what was spent, unless the period has ended since. */
+/** Adjusts the spent tokens of each budget, unless its period has ended since. */
 export function adjustSpent(tx: LedgerTransaction, budgets: readonly CountedBudget[], tokens: number): void {
   if (tokens === 0) return;
   for (const budget of sumsOf(budgets)) {
@@ -131,7 +131,7 @@ export function adjustSpent(tx: LedgerTransaction, budgets: readonly CountedBudg
   }
 }
 
-/** Two budgets of one scope and period are one sum with two limits. */
+/** Removes duplicates: budgets with the same scope and period share one sum, even if their limits differ. */
 function sumsOf(budgets: readonly CountedBudget[]): readonly CountedBudget[] {
   return budgets.filter((it, at) => budgets.findIndex((other) => budgetName(other) === budgetName(it)) === at);
 }

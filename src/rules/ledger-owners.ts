@@ -1,4 +1,4 @@
-// Who works on the entries of the ledger: calls own them, leave them, and claim what a crash has left. Pure.
+// Ownership of ledger entries: calls own them, leave them, and claim those that a crashed process left. Pure.
 import { type CreateEntry, isAccepted, isFailedJob, sendersOf, transition, withFirst } from './create-entry.js';
 import { closeEntry, removeEntry, replaceEntry } from './ledger-budgets.js';
 import type { LedgerTransaction } from './ledger-transaction.js';
@@ -9,7 +9,7 @@ export function markLostIfOrphaned(tx: LedgerTransaction, entry: CreateEntry): C
   return isOrphaned ? transition(entry, { type: 'unanswered' }) : entry;
 }
 
-/** Makes a call the newest owner of an entry. Owners that have crashed leave it. */
+/** Makes a call the newest owner of an entry, and removes crashed owners. */
 export function withOwner<T extends CreateEntry>(tx: LedgerTransaction, entry: T, owner: string): T {
   return { ...entry, owners: withFirst(owner, entry.owners.filter(tx.isAlive)) };
 }
@@ -18,34 +18,37 @@ export function withoutOwner<T extends CreateEntry>(entry: T, owner: string): T 
   return { ...entry, owners: entry.owners.filter((it) => it !== owner) };
 }
 
-/** A call starts or stops to wait for the job or to store its file. */
+/** Records that a call starts or stops waiting for the job or storing its file. */
 export function setJobOwner(tx: LedgerTransaction, id: string, owner: string, isOwner: boolean): void {
   const entry = tx.entry(id);
   if (entry && isAccepted(entry))
     replaceEntry(tx, id, isOwner ? withOwner(tx, entry, owner) : withoutOwner(entry, owner));
 }
 
-/** The program has the outcome of a job, or its file is stored. A completed job stays until its file is stored. */
+/**
+ * Records that the program has a job's outcome or stored its file. A completed job is retained until its file is
+ * stored.
+ */
 export function acknowledge(tx: LedgerTransaction, id: string, what: 'outcome' | 'file'): void {
   const entry = tx.entry(id);
   if (!entry || !isAccepted(entry)) return;
-  // Another wait may have thrown the failure of a job whose run continues.
+  // If the entry has an owner, its run continues after the failed job.
   if (what === 'file' || (isFailedJob(entry) && !entry.owners.some(tx.isAlive))) closeEntry(tx, id);
 }
 
 export interface ClosedRun {
   readonly id: string;
   readonly owner: string;
-  /** True if the program has the outcome: then a create without a job is over, too. */
+  /** True if the program has the outcome. A create without a job is then finished, too. */
   readonly isDelivered: boolean;
   readonly isResumed?: boolean | undefined;
 }
 
-/** A call no longer works on an entry: its run is over, was aborted, or gives up. */
+/** Records that a call no longer works on an entry, because its run ended or was aborted. */
 export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResumed = false }: ClosedRun): void {
   const entry = tx.entry(id);
   if (!entry?.owners.includes(owner)) return;
-  // A call that leaves without a word about its request may have created a job.
+  // The call left before its request was settled, so a job may exist.
   const hasSent = sendersOf(entry).includes(owner);
   const left = withoutOwner(hasSent ? transition(entry, { type: 'unanswered' }) : entry, owner);
   const isOver =
@@ -57,7 +60,7 @@ export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResu
   else replaceEntry(tx, id, entry.phase === 'sent' ? transition(left, { type: 'unanswered' }) : left);
 }
 
-/** The user knows that no job exists under the key. What is in flight stays. */
+/** Releases a create, because the user confirmed that no job exists under its key. Requests in flight still count. */
 export function releaseCreate(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
   if (!entry) return;
@@ -67,8 +70,8 @@ export function releaseCreate(tx: LedgerTransaction, id: string): void {
 }
 
 /**
- * Makes a call the owner of a create that has no live owner. Returns undefined if a living process, or the record of a detached
- * run, works on it.
+ * Makes a call the owner of a create without a live owner. Returns undefined if a live process or a detached run owns
+ * it.
  */
 export function claimCreate(
   tx: LedgerTransaction,
@@ -79,14 +82,14 @@ export function claimCreate(
   const entry = tx.entry(id);
   if (!entry?.retainUntilStored) return undefined;
   if (entry.owners.some((it) => tx.isAlive(it) && isInFlight(it))) return undefined;
-  // What was sent may have a job. What was not sent has lost its reservation, and asks for room again.
+  // A sent create may have a job. An unsent one has lost its reservation, and must be reserved again.
   const left = entry.phase === 'sent' ? transition(entry, { type: 'unanswered' }) : entry;
   const claimed = { ...transition(left, { type: 'unsent', isReserved: false }), owners: [owner] };
   replaceEntry(tx, id, claimed);
   return claimed;
 }
 
-/** The program knows that a create which a crash has left made no job, or one that the service does not know. */
+/** Removes a resumed create that made no job, or one that the service doesn't know. */
 export function discardCreate(tx: LedgerTransaction, id: string, isUnknown: boolean): void {
   const entry = tx.entry(id);
   if (!entry || entry.owners.some(tx.isAlive)) return;

@@ -1,18 +1,18 @@
-// The values of the ledger in a store: read for a step, changed by its rules, and written in one swap. Pure.
+// A transaction on the ledger: stored values are read, changed by rules, and written in one swap. Pure.
 import { type BudgetState, type BudgetTerms, budgetName, budgetTtlMs, EMPTY_BUDGET } from './budget.js';
 import { type CreateEntry, ENTRY_TTL_MS, entryJobId, KEY_TTL_MS, processOf, type UsedKey } from './create-entry.js';
 
-/** A process without a lease of the operating system counts as alive for this long after its last renewal. */
+/** Without an operating-system lease, a process counts as alive for this long after its last renewal. */
 export const LEASE_MS = 30_000;
 
-/** The index of the entries has many parts, so that a step writes little of it. */
+/** The index of entries is split into parts, so that a transaction writes only a small one. */
 const INDEX_PARTS = 1024;
 const MAX_PRICES = 250;
 const LEASES = 'leases';
 
 export const INDEX_KEYS: readonly string[] = Array.from({ length: INDEX_PARTS }, (_, part) => `index/${part}`);
 
-/** Every step reads who is alive. */
+/** Keys that every transaction reads. */
 export const STEP_KEYS: readonly string[] = [LEASES];
 
 export const createKey = (id: string): string => `create/${id}`;
@@ -29,12 +29,12 @@ function indexKey(id: string): string {
   return `index/${Math.abs(hash) % INDEX_PARTS}`;
 }
 
-/** Returns the keys of the values that decide about a create. */
+/** Returns the keys that a transaction on a create reads. */
 export function keysOf(id: string, { account, budgets }: Pick<CreateEntry, 'account' | 'budgets'>): string[] {
   return [createKey(id), indexKey(id), pricesKey(account), ...budgets.map(budgetKey)];
 }
 
-/** Thrown by a rule that needs values which were not read. The driver reads them, and makes the step again. */
+/** Thrown if a rule needs values that were not read. The caller reads them and runs the rule again. */
 export class MissingKeys {
   readonly keys: readonly string[];
   constructor(keys: readonly string[]) {
@@ -44,20 +44,19 @@ export class MissingKeys {
 
 export interface LedgerProcess {
   readonly id: string;
-  /** True if the store outlives the process. */
   readonly isPersistent: boolean;
-  /** For a store with leases: returns true while a process holds the lease of that name. */
+  /** Returns true while a process has the lease. Only for a store with operating-system leases. */
   readonly isLeaseHeld: ((name: string) => boolean) | undefined;
   /**
-   * Milliseconds since the last renewal of each owner in this process that has calls in flight: the process, or on Workers
-   * each call.
+   * Milliseconds since the last renewal, by owner with calls in flight. The owner is the process, or on Workers each
+   * call.
    */
   readonly owners: ReadonlyMap<string, number>;
 }
 
 type Stored = { readonly entry: CreateEntry } | { readonly usedKey: UsedKey };
 
-/** The ledger as a rule reads and changes it. */
+/** Reads and changes the ledger for a rule. */
 export class LedgerTransaction {
   readonly nowMs: number;
   readonly #read: Pick<ReadonlySet<string>, 'has'>;
@@ -66,7 +65,7 @@ export class LedgerTransaction {
   readonly #values = new Map<string, unknown>();
   readonly #ttlMs = new Map<string, number>();
 
-  /** `read` are the keys that `values` were read for. */
+  /** `read` contains the keys that were read, including those without a value. */
   constructor(
     read: Pick<ReadonlySet<string>, 'has'>,
     { nowMs, values }: { readonly nowMs: number; readonly values: Readonly<Record<string, string>> },
@@ -78,7 +77,7 @@ export class LedgerTransaction {
     this.#process = process;
   }
 
-  /** Returns true for a call of this process, or for this process. */
+  /** Returns true for this process, and for its calls. */
   isOwn = (owner: string): boolean => {
     const process = processOf(owner);
     return process === this.#process.id || this.#process.owners.has(process);
@@ -89,7 +88,7 @@ export class LedgerTransaction {
     const process = processOf(owner);
     const { isLeaseHeld } = this.#process;
     if (isLeaseHeld) return isLeaseHeld(process.slice(0, process.indexOf('/')));
-    // A lease that was renewed before the clock was set back lasts longer: what a living process owns must not be free.
+    // After the clock was set back, a lease lasts longer, because a live process must not lose its entries.
     return (this.#get<Record<string, number>>(LEASES)?.[process] ?? 0) > this.nowMs;
   };
 
@@ -97,13 +96,13 @@ export class LedgerTransaction {
     return this.#process.isPersistent;
   }
 
-  /** Renews the leases of this process, and removes those that have expired. */
+  /** Renews this process's leases, and removes expired ones. */
   renewLease(): void {
     const { isLeaseHeld, owners } = this.#process;
     if (isLeaseHeld) return;
     const known = this.#get<Record<string, number>>(LEASES) ?? {};
     const own = [...owners].map(([it, silentMs]) => [it, this.nowMs + LEASE_MS - silentMs] as const);
-    // Not in each step: half of the time is enough.
+    // Renewing at half of the lease is enough, and saves writes.
     if (own.every(([it, untilMs]) => Math.abs(untilMs - (known[it] ?? 0)) < LEASE_MS / 2)) return;
     const alive = Object.entries(known).filter(([it]) => this.isAlive(it));
     this.#set(LEASES, Object.fromEntries([...alive, ...own]), LEASE_MS);
@@ -119,7 +118,7 @@ export class LedgerTransaction {
     return stored && 'usedKey' in stored ? stored.usedKey : undefined;
   }
 
-  /** Reads what is under a key. Of a completed job whose link has expired, only the key is known. */
+  /** Reads the value of a create. After its file expires, only the key is left. */
   #valueOf(id: string): Stored | undefined {
     const key = createKey(id);
     if (!this.#values.has(key) && !this.#read.has(key)) throw new MissingKeys([key, indexKey(id)]);
@@ -138,13 +137,13 @@ export class LedgerTransaction {
     this.#list(id, untilMs);
   }
 
-  /** Removes an entry. Its key stays known if `usedKey` says what it was used for. */
+  /** Removes an entry. Retains its key if `usedKey` is set. */
   remove(id: string, usedKey?: UsedKey): void {
     this.#set(createKey(id), usedKey && { usedKey }, KEY_TTL_MS);
     this.#list(id, undefined);
   }
 
-  /** The index knows when each entry is over, so that it does not grow by entries that have expired. */
+  /** Updates an entry's expiry in the index, and removes expired entries so that the index doesn't grow. */
   #list(id: string, untilMs: number | undefined): void {
     const key = indexKey(id);
     const { [id]: listedMs, ...others } = this.#get<Record<string, number>>(key) ?? {};
@@ -213,7 +212,7 @@ export class LedgerTransaction {
   }
 }
 
-/** Returns what stays of an entry that is over. */
+/** Returns the part of a closed entry that is retained. */
 export function usedKeyOf(entry: CreateEntry): UsedKey {
   const { digest, sentKey, earlierJobs } = entry;
   const jobId = entryJobId(entry);

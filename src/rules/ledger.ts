@@ -1,5 +1,4 @@
-// The rules of the ledger: whoever learns something about a create records it here. A step that is made twice has the effect
-// of one. Pure.
+// The rules of the ledger: every fact about a create is recorded here. All rules are idempotent. Pure.
 import { type Admission, admissionOf, type BudgetSnapshot, type BudgetTerms, snapshotOf } from './budget.js';
 import {
   COMPLETED_TTL_MS,
@@ -20,22 +19,22 @@ import { type JobRunState, originsOf } from './run-state.js';
 export interface ReserveRequest {
   readonly id: string;
   readonly owner: string;
-  /** The entry to record, with the price that this process knows. */
+  /** The entry to record, with the price as this process knows it. */
   readonly entry: OpenCreate;
   /** For each budget: true if it rejects creates of unknown price. */
   readonly rejectsUnknown: readonly boolean[];
-  /** True if the create may be known, because its key may have been used before. */
+  /** If true, the key may have been used before. */
   readonly isAgain: boolean;
 }
 
 export type ReserveResult =
-  /** Recorded, now or before, under `id`: it may be sent. */
+  /** Recorded under `id`, now or earlier, so it may be sent. */
   | { readonly outcome: 'recorded'; readonly id: string }
-  /** Another call has used the key for something else. */
+  /** The key was used with different params. */
   | { readonly outcome: 'reused'; readonly jobId: string | undefined }
   | NoRoom;
 
-/** A budget has no room; `unpriced` if it rejects unknown prices. */
+/** A budget can't cover the create. `unpriced`: it rejects unknown prices. */
 export interface NoRoom {
   readonly outcome: Exclude<Admission, 'room'> | 'unpriced';
   readonly budget: BudgetTerms;
@@ -43,7 +42,7 @@ export interface NoRoom {
   readonly tokens: number | null;
 }
 
-/** Joins a create that is known and needs no room, or reports its key as reused. Returns undefined if it needs room. */
+/** Joins an existing create that is already covered, or reports its key as reused. Otherwise returns undefined. */
 export function reuseCreate(
   tx: LedgerTransaction,
   { id: asked, owner, entry }: ReserveRequest,
@@ -54,7 +53,7 @@ export function reuseCreate(
   const known = tx.entry(id);
   const { digest, earlierJobs } = known ?? usedKey ?? {};
   const differs = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
-  // A run sends its later creates under keys and models of its own.
+  // Later creates of a run may differ: the run derives their keys and may change the model.
   if (differs && isFirst) return { outcome: 'reused', jobId: entryJobId(known) ?? usedKey?.jobId };
   const hasJob = (usedKey && isFirst) || earlierJobs?.[entry.sentKey] !== undefined;
   if (!hasJob && !(known && isInProgress(tx, known, entry.sentKey))) return undefined;
@@ -62,7 +61,7 @@ export function reuseCreate(
   return { outcome: 'recorded', id };
 }
 
-/** Reserves the price of a create in all its budgets and records it, in one step. Joins a create that is known. */
+/** Reserves a create's price in all its budgets and records the create, atomically. Joins an existing create. */
 export function reserveCreate(tx: LedgerTransaction, request: ReserveRequest): ReserveResult {
   const reused = reuseCreate(tx, request);
   if (reused) return reused;
@@ -85,7 +84,7 @@ export function reserveCreate(tx: LedgerTransaction, request: ReserveRequest): R
   return { outcome: 'recorded', id };
 }
 
-/** Returns the price of a create. A learned price counts more than an estimate. */
+/** Returns the price of a create. A learned price overrides an estimate. */
 function priceNow(
   tx: LedgerTransaction,
   entry: Pick<CreateEntry, 'account' | 'priceClass' | 'hasFixedPrice' | 'tokens' | 'isLearned'>,
@@ -111,13 +110,13 @@ function noRoomFor(
   return undefined;
 }
 
-/** Returns the ID of the entry that a key belongs to. The SDK may have derived the key, and sent it instead of another one. */
+/** Returns the ID of the entry that a key belongs to. The key may be derived from the entry's own. */
 function knownId(tx: LedgerTransaction, id: string, { account, key, sentKey }: CreateEntry): string {
   const ids = originsOf(key).map((origin) => entryId(account, origin));
   return tx.entry(id) ? id : (ids.find((it) => tx.entry(it)?.sentKey === sentKey) ?? id);
 }
 
-/** Returns true if the create counts in its budgets already, or has a job. */
+/** Returns true if the create already counts in its budgets, or has a job. */
 function isInProgress(tx: LedgerTransaction, known: CreateEntry, sentKey: string): boolean {
   if (known.phase === 'open') return known.isReserved && known.sentKey === sentKey && known.owners.some(tx.isAlive);
   return !isAccepted(known) || sentKey === known.sentKey || sentKey === known.key;
@@ -129,15 +128,15 @@ export interface SendRequest extends Pick<CreateEntry, 'params' | 'sentKey'> {
 }
 
 export type SendResult =
-  /** The request may go out now. */
+  /** The request may be sent now. */
   | { readonly outcome: 'sent' }
-  /** Another process has claimed the create, after the lease of this one expired. */
+  /** This process's lease expired, and another process claimed the create. */
   | { readonly outcome: 'taken' }
   | NoRoom;
 
 /**
- * Records that the request goes out now. Asks for its room again, whatever was reserved: its price may have risen, or its
- * reservation expired while its process was stopped.
+ * Records that the request is about to be sent. Checks the budgets again, because the price may have risen, or the
+ * reservation may have expired while the process was suspended.
  */
 export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }: SendRequest): SendResult {
   const entry = tx.entry(id);
@@ -152,14 +151,13 @@ export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }
   return { outcome: 'sent' };
 }
 
-/** Returns true if the key is that of an earlier create of the run, which another call passes once more. */
+/** Returns true if the run already has a job under the key. */
 function hasEarlierJob({ earlierJobs }: CreateEntry, sentKey: string | undefined): boolean {
   return sentKey !== undefined && earlierJobs?.[sentKey] !== undefined;
 }
 
 /**
- * Records that the service has created nothing for the last attempt of a call, before the pause until the next one. A create
- * that another call has sent stays sent.
+ * Records that a call's last attempt created no job, before it pauses. Requests of other calls stay sent.
  */
 export function recordUnsent(tx: LedgerTransaction, id: string, owner: string): void {
   const entry = tx.entry(id);
@@ -167,7 +165,7 @@ export function recordUnsent(tx: LedgerTransaction, id: string, owner: string): 
   replaceEntry(tx, id, withdraw(tx, { ...entry, owners: withFirst(owner, entry.owners) }, owner, true));
 }
 
-/** Takes back what a call has sent. What other calls have sent stays sent, or is lost if they have crashed. */
+/** Withdraws a call's request. Requests of other calls stay sent, or are lost if the calls crashed. */
 function withdraw(tx: LedgerTransaction, entry: CreateEntry, owner: string, isReserved: boolean): CreateEntry {
   if (entry.phase !== 'sent') return transition(entry, { type: 'unsent', isReserved });
   const senders = entry.senders.filter((it) => it !== owner);
@@ -184,15 +182,15 @@ export interface AcceptedResponse {
   readonly id: string;
   readonly owner: string;
   readonly sentKey: string;
-  /** The entry as it was requested, in case the ledger has lost it. */
+  /** The entry as requested, in case the ledger no longer has it. */
   readonly asked: OpenCreate;
   readonly jobId: string;
-  /** The quote of the response; null if it has none. */
+  /** The quote in the response, or null if it has none. */
   readonly quotedTokens: number | null;
   readonly isUncharged: boolean;
 }
 
-/** The service has accepted the create. Returns true if no budget can know what it costs. */
+/** Records that the service accepted the create. Returns true if it counts in a budget but has no price. */
 export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse): boolean {
   const { id, owner, asked, sentKey, jobId, quotedTokens, isUncharged } = response;
   if (asked.hasFixedPrice && quotedTokens !== null) tx.learnPrice(asked, quotedTokens);
@@ -200,7 +198,7 @@ export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse):
   if ([usedJob, ...Object.values(earlierJobs)].includes(jobId)) return false;
   const entry = tx.entry(id) ?? asked;
   const owners = entry.rules === null ? [] : entry.owners;
-  // A run that is repeated from its start passes the jobs that it has created before.
+  // A run that is repeated from its first key gets the jobs that it created before.
   const isKnown = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
   if (isKnown || entry.earlierJobs?.[sentKey] === jobId) {
     if (entry.rules === null) replaceEntry(tx, id, withoutOwner(entry, owner));
@@ -214,7 +212,7 @@ export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse):
     isLearned: true,
   };
   replaceEntry(tx, id, { ...accepted, sentKey, budgets: spend(tx, entry.budgets, tokens ?? 0) });
-  // The process alone remembers it, and no budget counts it: nobody asks again.
+  // Nothing needs the entry: it doesn't persist, and no budget or run uses it.
   if (!entry.retainUntilStored && entry.budgets.length === 0 && entry.rules === null) closeEntry(tx, id);
   return tokens === null && entry.budgets.length > 0;
 }
@@ -224,39 +222,39 @@ export interface FinalState {
   readonly id: string;
   readonly jobId: string;
   readonly status: string;
-  /** What was charged; undefined if nobody says it. */
+  /** Undefined if the charge is not known. */
   readonly chargedTokens: number | undefined;
-  /** When the link of the file expires; undefined if it has no expiry. */
+  /** When the file's link expires. Undefined if it has no expiry. */
   readonly expiresMs?: number | undefined;
 }
 
-/** The job of a create is final. Its budgets are settled at what was charged. */
+/** Records that a create's job is final, and settles its budgets at the charge. */
 export function endCreate(tx: LedgerTransaction, final: FinalState): void {
   const { id, jobId, status, chargedTokens, expiresMs = tx.nowMs + COMPLETED_TTL_MS } = final;
   const entry = tx.entry(id);
-  // The end of an earlier job of the run is recorded already.
+  // The end of the run's earlier jobs is already recorded.
   if (!entry || !isAccepted(entry) || entry.jobId !== jobId) return;
   const tokens = chargedTokens ?? entry.tokens;
   if (entry.hasFixedPrice && entry.tokens === null && tokens !== null && tokens > 0) tx.learnPrice(entry, tokens);
   if (tokens !== null) adjustSpent(tx, entry.budgets, tokens - (entry.tokens ?? 0));
   const retainUntilMs = status === 'completed' ? Math.max(tx.nowMs, expiresMs) : tx.nowMs + ENTRY_TTL_MS;
   replaceEntry(tx, id, { ...transition(entry, { type: 'final', jobId, status, retainUntilMs }), tokens });
-  // A webhook does not say what was charged: its budgets wait for the poll that does.
+  // A webhook doesn't contain the charge, so the budgets wait for a poll.
   const isSettled = chargedTokens !== undefined || entry.budgets.length === 0;
   if (!entry.retainUntilStored && isSettled && entry.rules === null) closeEntry(tx, id);
 }
 
-/** Why a create has no job: see `outcomeUnderKey`. */
+/** A create without a job. For its outcome, see `outcomeUnderKey`. */
 export interface FailedCreate {
   readonly id: string;
   readonly owner: string;
   readonly outcome: 'refused' | 'unsent' | 'lost';
   readonly sentKey?: string | undefined;
-  /** True if a process that crashed has left the create, so that nobody else can send it again. */
+  /** If true, the create was left by a crashed process, so its entry must be retained. */
   readonly isResumed?: boolean | undefined;
 }
 
-/** A call has no job. What may have been accepted stays; the entry of a run stays until the run is over. */
+/** Records that a call got no job. Retains the entry if a job may exist, or if it belongs to a run. */
 export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
   const { id, owner, outcome, sentKey, isResumed = false } = failed;
   const entry = tx.entry(id);
@@ -268,7 +266,8 @@ export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
     replaceEntry(tx, id, { ...transition(left, { type: 'unanswered' }), sentKey: sentKey ?? entry.sentKey });
     return;
   }
-  // A rejection is the service's word, and another process may have crashed. Calls of this process speak for themselves.
+  // A rejection is final for other processes, which may have crashed. This process's other calls settle their own
+  // requests.
   const isShared = others.some(outcome === 'refused' ? tx.isOwn : tx.isAlive);
   const after =
     outcome === 'refused' && !isShared
@@ -278,7 +277,7 @@ export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
   else replaceEntry(tx, id, after);
 }
 
-/** Records the state of a run, before it pauses or creates again. */
+/** Records the state of a run before it pauses or sends its next create. */
 export function recordRun(tx: LedgerTransaction, id: string, run: JobRunState): void {
   const entry = tx.entry(id);
   if (entry) replaceEntry(tx, id, { ...entry, run });

@@ -33,7 +33,7 @@ export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLimit, Rate>> = {
 
 const WITHOUT_NUMBER: Rate = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
 
-/** All rate limits of an account. A limit without a number is known to be reached only by a 429. */
+/** All rate limits of an account. If no number is documented, only a 429 shows that a limit is reached. */
 export const RATES: Readonly<Record<RateLimitName, Rate>> = {
   ...DOCUMENTED_LIMITS,
   'images.create': WITHOUT_NUMBER,
