@@ -51,7 +51,8 @@ const real = [
   'test/{readme/stores-and-engines,webhooks/receivers,worlds/kills}.test.ts',
   'test/sandbox-doors/{browser-upload,page}.test.ts',
   'test/storage/{azurite,browser,campaign,limits,r2,recipes,runtimes}.test.ts',
-  'test/store/{crashes,finished-job,postgres,shared-file}.test.ts',
+  'test/shared/real-stores.test.ts',
+  'test/store/{crashes,finished-job,shared-file}.test.ts',
 ];
 
 export default defineConfig({

@@ -2,28 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryStore, type Store } from '../../src/index.js';
 import { checkStore } from '../../src/sandbox/index.js';
 import { memoryStoreOn } from '../../src/store/store.js';
-import { bundle, startWorkerd, whyNoWorkerd } from '../cloudflare/workerd.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-
-it.skipIf(whyNoWorkerd !== undefined)(
-  'a Durable Object in workerd keeps the contract of a store (real time)',
-  async () => {
-    const program = `
-      import { checkStore } from 'gen-client/sandbox';
-      import { durableObjectStore, GenAccount } from 'gen-client/cloudflare';
-      export { GenAccount };
-      export default { async fetch(request, { ACCOUNT }) {
-        await checkStore(() => durableObjectStore(ACCOUNT, 'main'));
-        return new Response('kept');
-      } };`;
-    const script = await bundle({ text: program });
-    const durableObjects = { ACCOUNT: { className: 'GenAccount', useSQLite: true } };
-    const worker = await startWorkerd({ modules: true, script, durableObjects });
-    expect(await (await worker.dispatchFetch('http://worker.test/')).text()).toBe('kept');
-    await worker.dispose();
-  },
-  60_000,
-);
 
 interface Rows {
   version: number;

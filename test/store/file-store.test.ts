@@ -160,13 +160,6 @@ describe('what is written', () => {
     });
     database.close();
   });
-
-  it('notifies within the process', async () => {
-    const heard = vi.fn();
-    fileStore(path).subscribe('jobs', heard);
-    await fileStore(path).publish('jobs', 'm');
-    expect(heard).toHaveBeenCalledWith('m');
-  });
 });
 
 describe('several processes', () => {

@@ -8,8 +8,8 @@ const SLOW = [
   ...['worlds/kills', 'store/crashes', 'cloudflare/one-account', 'store/check-store', 'types', 'page/chromium'],
   ...['durable/workflow/workflow', 'worlds/worlds', 'bullmq/crashes', 'package-consumer', 'package-entry-types'],
   ...['site/layout', 'durable/dbos/dbos', 'storage/r2', 'storage/campaign', 'webhooks/receivers', 'page/users'],
-  ...['store/postgres', 'durable/cloudflare/cloudflare', 'documented-code', 'transport/campaign'],
-  ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'shared/stores', 'examples'],
+  ...['durable/cloudflare/cloudflare', 'documented-code', 'transport/campaign'],
+  ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'shared/real-stores', 'examples'],
 ];
 
 /** Vitest's order, with the slow files at its head. Vitest knows how long a file takes only where it has run before. */

@@ -1,0 +1,63 @@
+// A client of ioredis's shape without a server: the store's script, keys that expire, and channels.
+import { EventEmitter } from 'node:events';
+
+/** Creates an empty Redis. Its clients share keys and channels. */
+export function redisDouble() {
+  const keys = new Map<string, { readonly value: string; readonly untilMs: number }>();
+  const channels = new EventEmitter();
+  let versions = 0;
+  const get = (key: string) => {
+    const found = keys.get(key);
+    return found && found.untilMs > Date.now() ? found.value : undefined;
+  };
+  const set = (key: string, value: string, ttlMs: number) => keys.set(key, { value, untilMs: Date.now() + ttlMs });
+
+  /** What the script does in Redis. `change` is `read`, or the expected version. */
+  function swap([group = '', ...names]: string[], [change, ...pairs]: string[]): unknown {
+    const version = `v${get(group) ?? 0}`;
+    if (change === 'read') {
+      const found = names.map(get).map((value) => (value === undefined ? '-' : `=${value}`));
+      return [version, String(Date.now()), ...found];
+    }
+    if (change !== version) return 0;
+    for (const [at, name] of names.entries()) {
+      const [ttlMs, value = ''] = [Number(pairs[2 * at]), pairs[2 * at + 1]];
+      if (ttlMs > 0) set(name, value, ttlMs);
+      else keys.delete(name);
+    }
+    set(group, String(++versions), 86_400_000);
+    return 1;
+  }
+
+  const connect = () => {
+    const events = new EventEmitter();
+    const own = new Map<string, (message: string) => void>();
+    return {
+      status: 'wait',
+      on: (event: string, listener: (...values: never[]) => void) => events.on(event, listener as () => void),
+      connect: async () => {},
+      async subscribe(channel: string) {
+        const relay = (message: string) => events.emit('message', channel, message);
+        own.set(channel, relay);
+        channels.on(channel, relay);
+      },
+      async unsubscribe(channel: string) {
+        channels.off(channel, own.get(channel) ?? (() => {}));
+      },
+      disconnect() {
+        for (const [channel, relay] of own) channels.off(channel, relay);
+      },
+    };
+  };
+
+  return {
+    async eval(_script: string, count: number, ...given: string[]) {
+      await new Promise((resolve) => setImmediate(resolve));
+      return swap(given.slice(0, count), given.slice(count));
+    },
+    /** Identifies ioredis. */
+    defineCommand() {},
+    publish: async (channel: string, message: string) => channels.emit(channel, message),
+    duplicate: connect,
+  };
+}

@@ -1,0 +1,116 @@
+// What every store promises: the contract itself, and the rate limits and budgets that processes share in it.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BudgetExceededError, createBudget, createStore, GenClient } from '../../src/index.js';
+import { checkStore, createSandbox } from '../../src/sandbox/index.js';
+import type { Store } from '../../src/store/store.js';
+import { inTurn, openService, quoted, spenderOn, VIDEO } from '../budget/service.js';
+
+/** A busy machine takes its time. What an outage does, other tests show. */
+export const PATIENT = { timeoutMs: 60_000 };
+
+/** A store, and how to open it again, as another process would. */
+export interface StoreCase {
+  readonly name: string;
+  readonly skip?: string | undefined;
+  /** Starts what it needs. */
+  open(): Promise<OpenStore>;
+}
+
+export interface OpenStore {
+  /** Opens the store as another process does. */
+  another(): Store;
+  /** If true, a message reaches other processes. */
+  readonly notifies: boolean;
+  close(): Promise<void>;
+}
+
+/** Tests the contract on each store. */
+export function testStores(stores: readonly StoreCase[]): void {
+  describe.concurrent.each(stores.map((store) => [store.name, store] as const))('%s', (_, { skip, open }) => {
+    if (skip) return it.skip(skip, () => {});
+    let opened: OpenStore;
+    beforeAll(async () => {
+      opened = await open();
+    });
+    afterAll(() => opened.close());
+    testStore(() => opened);
+  });
+}
+
+let scopes = 0;
+
+/** Returns a function that opens one budget, as each process does, under a scope that no other test uses. */
+function tenantIn(store: Store, maxTokens: number) {
+  scopes += 1;
+  const scope = `tenant {"${scopes}"} %`;
+  return () => createBudget({ maxTokens, per: 'day', scope, store });
+}
+
+/** A separate store object, so that processes share nothing but what is in the store. */
+function viewOf({ read, write }: Store): Store {
+  return createStore({ ...PATIENT, read: (...args) => read(...args), write: (...args) => write(...args) });
+}
+
+function testStore(opened: () => OpenStore): void {
+  const another = () => viewOf(opened().another());
+
+  it('meets the contract of a store (real time)', async () => {
+    const { publish, subscribe } = opened().another();
+    expect(publish !== undefined && subscribe !== undefined).toBe(opened().notifies);
+    await checkStore(() => opened().another());
+  });
+
+  it('enforces the limits of clients in many processes together, without a 429', async () => {
+    const limits = { 'videos.create': { limit: 5, windowMs: 400 } };
+    const sandbox = createSandbox({ limits });
+    const { apiKey, baseUrl, fetch } = sandbox;
+    const clients = Array.from(
+      { length: 4 },
+      () => new GenClient({ apiKey, baseUrl, fetch, store: another(), limits }),
+    );
+    await Promise.all(
+      Array.from({ length: 20 }, (_, at) => clients[at % 4]?.videos.create({ prompt: `a fox, ${at}` })),
+    );
+    expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
+    expect(sandbox.jobs).toHaveLength(20);
+  });
+
+  it('enforces a budget across processes that spend concurrently', async () => {
+    const budgetOf = tenantIn(another(), 35);
+    const sandbox = createSandbox({ prices: 10.5, limits: 'off' });
+    const clients = [1, 2, 3].map(() => sandbox.client({ budget: budgetOf() }));
+    const calls = Array.from({ length: 12 }, (_, at) => clients[at % 3]?.videos.create(VIDEO));
+    const rejected = (await Promise.allSettled(calls)).filter((call) => call.status === 'rejected');
+    expect(rejected.filter(({ reason }) => !BudgetExceededError.isInstance(reason))).toEqual([]);
+    const resetsAt = new Date(Math.floor(Date.now() / 86_400_000 + 1) * 86_400_000).toISOString();
+    const spent = { spentTokens: 31.5, reservedTokens: 0, leftTokens: 3.5, unresolved: [], resetsAt };
+    expect(await budgetOf().usage()).toEqual(spent);
+  });
+
+  it('reserves the price of a lost response until any process resends its key or releases it', async () => {
+    const budgetOf = tenantIn(another(), 100);
+    const isLost = (number: number) => number === 2 || number === 3;
+    const service = openService({ answer: (job) => (isLost(job.number) ? new TypeError('terminated') : quoted(job)) });
+    const one = spenderOn(service, { maxTokens: 1 }).client.withOptions({ budget: budgetOf() });
+    await one.videos.create(VIDEO);
+    await inTurn(2, (number) => one.videos.create(VIDEO, { idempotencyKey: `lost-${number}` }));
+    const lost = { spentTokens: 12, reservedTokens: 24, unresolved: ['lost-0', 'lost-1'] };
+    expect(await budgetOf().usage()).toMatchObject(lost);
+    await budgetOf().release('lost-0');
+    const healthy = one.withOptions({ budget: budgetOf(), fetch: openService().fetch });
+    await healthy.videos.create(VIDEO, { idempotencyKey: 'lost-1' });
+    expect(await budgetOf().usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0, unresolved: [] });
+  });
+
+  it('refunds an uncharged job to every budget, whichever process polls its end', async () => {
+    const store = another();
+    const [all, own] = [tenantIn(store, 100), tenantIn(store, 100)];
+    const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const { job } = await sandbox.client({ budget: all() }).videos.create(VIDEO, { budget: own() });
+    expect(await own().usage()).toMatchObject({ spentTokens: 15 });
+    await sandbox.advance(120_000);
+    await sandbox.client({ budget: all() }).jobs.get(job.id);
+    for (const budget of [all(), own()]) expect(await budget.usage()).toMatchObject({ spentTokens: 0 });
+  });
+}
