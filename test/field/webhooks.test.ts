@@ -14,6 +14,7 @@ const event = { id: 'evt_1', type: 'job.completed', data: { job: { id: 'job_1', 
 const { body, headers } = await signWebhook(event, { secret, timestamp: at });
 const digest = String(headers['X-Service-Signature']).replace(/^.*v1=/, '');
 const bytes = new TextEncoder().encode(body);
+const listed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), [value]]));
 const base64 = Buffer.from(body).toString('base64');
 
 /** `accepted`, or the reason of the refusal. */
@@ -73,6 +74,8 @@ describe('the body', () => {
       'accepted',
     ],
     ['base64 without the flag is not the signed text', { body: base64 }, 'signature_mismatch'],
+    ['ALB with multi-value headers, passed as they are', { body, headers: undefined }, 'signature_missing'],
+    ['ALB with multi-value headers, passed as headers', { body, headers: listed }, 'accepted'],
     ['the flag on text that is no base64', { body, isBase64Encoded: true }, 'body_unavailable'],
     ['API Gateway: an empty body', { body: null, isBase64Encoded: false }, 'body_unavailable'],
     ['a Node buffer', { body: Buffer.from(body) }, 'accepted'],

@@ -1,12 +1,8 @@
 // The proxy and the webhook handler in every framework, as the guides mount them, and what a wrong mount says. Bun, Deno, and
-// Workers run in test/runtimes.
+// Workers run in test/runtimes; what body parsers leave is in test/field/webhook-bodies.
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { serve } from '@hono/node-server';
 import express from 'express';
-import fastify, { type FastifyInstance } from 'fastify';
 import { createGenProxy, type DefaultInput } from 'gen-client/proxy';
 import { createSandbox } from 'gen-client/sandbox';
 import { Hono } from 'hono';
@@ -15,6 +11,17 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { toNodeHandler } from '../../src/adapters/node/index.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { ROOT } from '../support/build.js';
+import {
+  type App,
+  inExpress,
+  inFastify,
+  inHono,
+  inLambda,
+  inNest,
+  inPagesRouter,
+  inProcess,
+  type Send,
+} from './apps.js';
 import { event, SECRET } from './deliver.js';
 import { listen } from './node-server.js';
 import { whyNoNest } from './run-nest.js';
@@ -37,96 +44,7 @@ const proxy = createGenProxy({
   upload: () => true,
 });
 
-/** Sends a request to the app. */
-type Send = (path: string, init: RequestInit & { readonly headers: Record<string, string> }) => Promise<Response>;
-type App = () => Promise<{ readonly send: Send } & AsyncDisposable>;
-
-const toUrl =
-  (url: string): Send =>
-  (path, init) =>
-    fetch(url + path, init);
-
-const inExpress =
-  (prepare: (app: express.Express) => unknown): App =>
-  async () => {
-    const app = express();
-    prepare(app);
-    const served = await listen(app);
-    return { send: toUrl(served.url), [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
-  };
-
-const inFastify =
-  (prepare: (app: FastifyInstance) => unknown): App =>
-  async () => {
-    const app = fastify();
-    prepare(app);
-    const url = await app.listen({ port: 0, host: '127.0.0.1' });
-    return { send: toUrl(url), [Symbol.asyncDispose]: () => app.close() };
-  };
-
-/** Nest without decorators, which esbuild does not compile here. */
-const inNest =
-  (mount: (app: { use(path: string, handler: unknown): void }) => unknown): App =>
-  async () => {
-    const at = (name: string) => pathToFileURL(join(ROOT, `test/receivers/node_modules/@nestjs/${name}/index.js`)).href;
-    const { Module } = await import(at('common'));
-    const { NestFactory } = await import(at('core'));
-    class AppModule {}
-    Module({})(AppModule);
-    const app = await NestFactory.create(AppModule, { logger: false });
-    mount(app);
-    await app.listen(0, '127.0.0.1');
-    return { send: toUrl(await app.getUrl()), [Symbol.asyncDispose]: () => app.close() };
-  };
-
-const inHono =
-  (prepare: (app: Hono) => unknown): App =>
-  async () => {
-    const app = new Hono();
-    prepare(app);
-    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false });
-    await new Promise((ready) => server.once('listening', ready));
-    const { port } = server.address() as AddressInfo;
-    const close = async () => void server.close();
-    return { send: toUrl(`http://127.0.0.1:${port}`), [Symbol.asyncDispose]: close };
-  };
-
-/** A framework that calls an exported function with a web Request, or with an object that contains it. */
-const inProcess =
-  (route: (request: Request, verb: string) => Response | Promise<Response>): App =>
-  async () => ({
-    send: async (path, init) => {
-      const request = new Request(`https://app.test${path}`, init);
-      return route(request, path.startsWith('/api/gen') ? 'proxy' : 'webhook');
-    },
-    [Symbol.asyncDispose]: async () => {},
-  });
-
-interface LambdaResult {
-  readonly statusCode: number;
-  readonly body: string;
-  readonly isBase64Encoded?: boolean;
-}
-
-/** API Gateway, which sends events of one version. */
-const inLambda =
-  (version: 'v1' | 'v2', lambda: (event: never) => Promise<unknown>): App =>
-  async () => ({
-    send: async (path, { method = 'GET', headers, body }) => {
-      const content = { headers, body: Buffer.from(String(body)).toString('base64'), isBase64Encoded: true };
-      const requestContext = { domainName: 'app.test', http: { method, path }, httpMethod: method };
-      const event =
-        version === 'v1'
-          ? { ...content, path, httpMethod: method, requestContext, multiValueHeaders: {}, queryStringParameters: null }
-          : { ...content, version: '2.0', rawPath: path, rawQueryString: '', requestContext };
-      const result = (await lambda(event as never)) as LambdaResult;
-      return new Response(Buffer.from(result.body, result.isBase64Encoded ? 'base64' : 'utf8'), {
-        status: result.statusCode,
-      });
-    },
-    [Symbol.asyncDispose]: async () => {},
-  });
-
+const isProxyPath = (url = '') => new URL(url, 'https://app.test').pathname.startsWith('/api/gen');
 const mountedInHono = (app: Hono) => {
   app.all('/api/gen/:verb', (c) => proxy(c.req.raw));
   app.post('/webhooks', (c) => handler(c.req.raw));
@@ -139,15 +57,8 @@ const onLambda = () => {
 
 /** The rows of the guides' tables, with their lines. */
 const MOUNTS: Record<string, App> = {
-  'Next.js, App Router': inProcess((request, route) => (route === 'proxy' ? proxy(request) : handler(request, {}))),
-  'Next.js, Pages Router': async () => {
-    // What Next.js calls for `bodyParser: false`.
-    const api = { proxy: toNodeHandler(proxy), webhook: toNodeHandler(handler) };
-    const served = await listen((request, response) => {
-      (request.url?.startsWith('/api/gen') ? api.proxy : api.webhook)(Object.assign(request, { query: {} }), response);
-    });
-    return { send: toUrl(served.url), [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
-  },
+  'Next.js, App Router': inProcess((request) => (isProxyPath(request.url) ? proxy(request) : handler(request, {}))),
+  'Next.js, Pages Router': inPagesRouter(({ url }) => toNodeHandler(isProxyPath(url) ? proxy : handler)),
   Hono: inHono(mountedInHono),
   Express: inExpress((app) => {
     app.post('/webhooks', toNodeHandler(handler));
@@ -166,12 +77,11 @@ const MOUNTS: Record<string, App> = {
       routes.post('/webhooks', toNodeHandler(handler));
     });
   }),
-  'SvelteKit, Astro, React Router': inProcess((request, route) => {
-    const ALL = {
-      proxy: ({ request }: { request: Request }) => proxy(request),
-      webhook: ({ request }: { request: Request }) => handler(request),
-    };
-    return ALL[route as keyof typeof ALL]({ request });
+  'SvelteKit, Astro, React Router': inProcess((request) => {
+    const ALL = isProxyPath(request.url)
+      ? ({ request }: { request: Request }) => proxy(request)
+      : ({ request }: { request: Request }) => handler(request);
+    return ALL({ request });
   }),
   'AWS Lambda, REST API (v1)': inLambda('v1', onLambda()),
   'AWS Lambda, HTTP API or function URL (v2)': inLambda('v2', onLambda()),
@@ -226,48 +136,6 @@ test.each(['browser', 'webhooks'])('docs/%s.md has a row for each of them', (gui
   expect(rows).toEqual([...Object.keys(MOUNTS), ...IN_RUNTIMES]);
 });
 
-const keepsBytes = express.json({
-  verify: (request, _response, bytes) => {
-    Object.assign(request, { rawBody: bytes });
-  },
-});
-
-test.each<[string, App]>([
-  [
-    'express.raw()',
-    inExpress((app) => app.use(express.raw({ type: '*/*' })).post('/webhooks', toNodeHandler(handler))),
-  ],
-  [
-    'express.text()',
-    inExpress((app) => app.use(express.text({ type: '*/*' })).post('/webhooks', toNodeHandler(handler))),
-  ],
-  [
-    'an express.json() that keeps the bytes',
-    inExpress((app) => app.use(keepsBytes).post('/webhooks', toNodeHandler(handler))),
-  ],
-  [
-    'a Fastify parser of buffers',
-    inFastify((app) => {
-      app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-      app.post('/webhooks', toNodeHandler(handler));
-    }),
-  ],
-])('behind %s a signed event is handled', async (_, open) => {
-  await using app = await open();
-  expect(await deliver(app)).toEqual([200, '']);
-  expect(handled).toHaveBeenCalledOnce();
-});
-
-/** Next.js reads and parses the body of an API route before it calls it. */
-const inPagesRouter: App = async () => {
-  const served = await listen(async (request, response) => {
-    const chunks = [];
-    for await (const chunk of request) chunks.push(chunk);
-    toNodeHandler(handler)(Object.assign(request, { body: JSON.parse(Buffer.concat(chunks).toString()) }), response);
-  });
-  return { send: toUrl(served.url), [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
-};
-
 test.each<[string, App, string]>([
   [
     'express.json()',
@@ -281,7 +149,7 @@ test.each<[string, App, string]>([
   ],
   [
     'the body parser of the Pages Router',
-    inPagesRouter,
+    inPagesRouter(() => toNodeHandler(handler), { isParsed: true }),
     'Pages Router: export const config = { api: { bodyParser: false } }',
   ],
   [

@@ -1,0 +1,130 @@
+// The bodies of webhooks behind the parsers of each framework. Each row: where it was seen, the bytes, the right value.
+import { gzipSync } from 'node:zlib';
+import express from 'express';
+import { Hono } from 'hono';
+import { handle } from 'hono/aws-lambda';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { toNodeHandler } from '../../src/adapters/node/index.js';
+import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
+import { type App, inExpress, inFastify, inHono, inLambda, inPagesRouter, inProcess } from '../webhooks/apps.js';
+import { event, SECRET } from '../webhooks/deliver.js';
+
+const printed = vi.fn();
+const handled = vi.fn();
+beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(printed));
+afterEach(() => {
+  vi.restoreAllMocks();
+  printed.mockReset();
+  handled.mockReset();
+});
+
+const handler = createWebhookHandler({ secret: SECRET, on: { '*': (event) => handled(event.id) } });
+const onNode = toNodeHandler(handler);
+const onWeb = (app: Hono) => app.post('/webhooks', (c) => handler(c.req.raw));
+const lambda = (version: 'v1' | 'v2') => {
+  const app = new Hono();
+  onWeb(app);
+  return inLambda(version, handle(app) as (event: never) => Promise<unknown>);
+};
+/** As Nest, Firebase, and Google Cloud Functions do, too. */
+const withRawBody = express.json({
+  verify: (request, _response, bytes) => {
+    Object.assign(request, { rawBody: bytes });
+  },
+});
+
+interface Row {
+  readonly source: string;
+  /** The text that the service signs, from the JSON of an event. */
+  readonly signed?: (json: string) => string;
+  /** What arrives of it. */
+  readonly sent?: (text: string) => string | Uint8Array<ArrayBuffer>;
+  readonly headers?: Record<string, string>;
+  readonly right?: string;
+  /** The right value behind some parsers, and why. */
+  readonly unless?: Readonly<Record<string, string>>;
+}
+
+const INFLATED = { 'express.raw()': '200', 'express.text()': '200', 'express.json() that retains the bytes': '200' };
+const ROWS: readonly Row[] = [
+  { source: 'body-parser: ASCII' },
+  { source: 'body-parser: several bytes a character', signed: (json) => json.replace('fox', 'Füchse 🦊 \u2028') },
+  { source: 'body-parser: a charset', headers: { 'content-type': 'application/json; charset=utf-8' } },
+  { source: 'body-parser: a media type with a suffix', headers: { 'content-type': 'application/vnd.api+json' } },
+  {
+    source: 'stripe-node: white space that no serializer writes',
+    signed: (json) => json.replaceAll('",', '" ,\r\n\t'),
+  },
+  { source: 'body-parser: __proto__ as a key', signed: (json) => json.replace('"note"', '"__proto__":{},"note"') },
+  {
+    source: 'openai-node: an escape that JSON.stringify writes as a character',
+    signed: (json) => json.replace('fox', 'f\\u006fx'),
+  },
+  // express.text() removes the mark, so its bytes are lost.
+  {
+    source: 'raw-body: a byte order mark that was signed',
+    signed: (json) => `\uFEFF${json}`,
+    unless: { 'express.text()': '400 signature_mismatch' },
+  },
+  // Express inflates. Others pass on what arrives, which the service has not signed.
+  {
+    source: 'body-parser: a proxy that compresses requests',
+    sent: (text) => new Uint8Array(gzipSync(text)),
+    headers: { 'content-encoding': 'gzip' },
+    right: '400 signature_mismatch',
+    unless: INFLATED,
+  },
+  { source: 'body-parser: an empty body', signed: () => '', right: '400 event_malformed' },
+  // express.json() rejects it by itself.
+  {
+    source: 'body-parser: not JSON',
+    signed: () => '{',
+    right: '400 event_malformed',
+    unless: { 'express.json() that retains the bytes': '400' },
+  },
+  {
+    source: 'a proxy that cuts the body',
+    sent: (text) => text.slice(0, -20),
+    right: '400 signature_mismatch',
+    unless: { 'express.json() that retains the bytes': '400' },
+  },
+];
+
+const APPS: Readonly<Record<string, App>> = {
+  'Express without a parser': inExpress((app) => app.post('/webhooks', onNode)),
+  'express.raw()': inExpress((app) => app.use(express.raw({ type: '*/*' })).post('/webhooks', onNode)),
+  'express.text()': inExpress((app) => app.use(express.text({ type: '*/*' })).post('/webhooks', onNode)),
+  'express.json() that retains the bytes': inExpress((app) => app.use(withRawBody).post('/webhooks', onNode)),
+  'Fastify with a parser of buffers': inFastify((app) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    app.post('/webhooks', onNode);
+  }),
+  'Fastify with a parser of text': inFastify((app) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+    app.post('/webhooks', onNode);
+  }),
+  'Next.js, Pages Router': inPagesRouter(() => onNode),
+  'Next.js, App Router': inProcess(handler),
+  Hono: inHono(onWeb),
+  'AWS Lambda, v1': lambda('v1'),
+  'AWS Lambda, v2': lambda('v2'),
+};
+
+let events = 0;
+describe.each(Object.entries(APPS))('%s', (name, open) => {
+  test.each(ROWS)('$source', async ({ signed, sent, headers: given, right = '200', unless = {} }) => {
+    await using app = await open();
+    events += 1;
+    const json = JSON.stringify({ ...event, id: `evt_${events}`, note: 'a fox' });
+    const { body: text, headers } = await signWebhook(signed?.(json) ?? json, { secret: SECRET });
+    const body = sent?.(text) ?? text;
+    const init = { method: 'POST', body, headers: { ...Object.fromEntries(new Headers(headers)), ...given } };
+    const response = await app.send('/webhooks', init);
+    // Express explains its own rejections in HTML.
+    const reason = (await response.text()).replace(/^<.*/s, '');
+    expect(`${response.status} ${reason}`.trim()).toBe(unless[name] ?? right);
+    expect(handled).toHaveBeenCalledTimes(response.status === 200 ? 1 : 0);
+  });
+});
