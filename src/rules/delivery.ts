@@ -1,4 +1,4 @@
-// Determines whether a failure proves that the request was never sent.
+// Determines if a failure proves that the request was never sent.
 
 /** Maximum depth of nested causes. An error may be its own cause. */
 export const MAX_CAUSES = 6;

@@ -1,5 +1,4 @@
-// What a failed call means. No other code compares a status or decides what an error code means.
-
+// Interprets failed calls. No other code compares a status or interprets an error code.
 import { isPage, isPassing, mayHaveArrived } from '../errors/gen-error.js';
 import {
   APIError,
@@ -25,55 +24,55 @@ import type { Job } from '../schemas/job.js';
 import { MAX_CAUSES, provesUnsent } from './delivery.js';
 
 /**
- * What a failed create means for its key.
+ * Type of a failure.
  *
- * - `review`: the create was refused because a character is still under review. No job was made.
- * - `refused`: the service refused the call, in JSON. No job was made, and the key is used up.
+ * - `review`: the service rejected the create because a character is still under review. No job exists.
+ * - `refused`: the service rejected the call. No job exists, and the key is used.
  * - `unsent`: nothing reached the service.
- * - `throttled`: the service accepts no call now: the rate limit is full, or generation is paused. No job was made.
- * - `lost`: there was no usable answer, or a page in place of one. A job may have been made, so only the same key may be sent again.
+ * - `throttled`: the rate limit is reached, or generation is paused. No job exists.
+ * - `lost`: the response was missing or unusable. A job may exist, so only the same key may be sent again.
  */
 export type FailureKind = 'review' | 'refused' | 'unsent' | 'throttled' | 'lost';
 
-/** An error as plain data: the part of its JSON form that a run needs. It contains no secret. */
+/** An error as plain data. Contains no secret. */
 export interface GenErrorJson {
   /** The error's class, for example `JobFailedError`. */
   readonly name: string;
-  /** What happened, and what to do about it. */
+  /** Describes the failure and how to fix it. */
   readonly message: string;
-  /** The service's code, where there is one. */
+  /** The service's error code, if it sent one. */
   readonly code?: string;
-  /** What to do about it, as a value that a program can switch on. */
+  /** How to recover, as a value that a program can switch on. */
   readonly recovery?: string;
-  /** The job that the error is about. */
+  /** ID of the job that the error is about. */
   readonly jobId?: string;
-  /** The key of the create that failed. */
+  /** Idempotency key of the failed create. */
   readonly idempotencyKey?: string;
-  /** The error of the create that was to replace the failed job. */
+  /** Error of the create that should have replaced the failed job. */
   readonly cause?: GenErrorJson;
 }
 
 /** A failed call of a run, as plain data. */
 export interface CallFailure {
-  /** What it means for the run. */
+  /** Type of the failure, which decides how the run continues. */
   readonly kind: FailureKind;
-  /** How long the service or the rate limit asks to wait, in milliseconds; null where neither says. */
+  /** Milliseconds to wait, as requested by the service or the rate limit. Null if neither requests a wait. */
   readonly retryAfterMs: number | null;
-  /** The error itself. */
+  /** The error as plain data. */
   readonly error: GenErrorJson;
-  /** Whether a poll was answered with a page that may mean a wrong address: see {@link MAX_PAGES}. */
+  /** If true, a poll returned a page that may mean a wrong address: see {@link MAX_PAGES}. */
   readonly isStrayPage?: true;
-  /** Whether the service refused the create before it looked at the key, so that the same key can be sent again. */
+  /** If true, the service rejected the create before it checked the key, so the same key can be sent again. */
   readonly keyIsUnused?: true;
 }
 
-/** Responses that say nothing about whether a job was made: the request timed out, came too early, or its key is in use. */
+/** Rejections that don't prove that no job exists: the request timed out, came too early, or its key is in use. */
 const UNCLEAR: readonly number[] = [408, 409, 425, 499];
-/** Refusals that the service makes before it looks at the key, so that they say nothing about an earlier attempt. */
+/** Rejections that precede the check of the key, so they prove nothing about an earlier attempt. */
 const BEFORE_THE_KEY: readonly number[] = [401, 403, 429];
-/** Responses after which the same attempt is made again. 520 to 524 are a proxy's codes for an origin that is away or late. */
+/** Statuses that are retried. A proxy sends 520 to 524 if its origin is unavailable or slow. */
 const RETRIED: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
-/** The only responses that end a wait: another read cannot change them. */
+/** The only statuses that end a wait, because another poll would return the same. */
 const ENDS_A_WAIT: readonly number[] = [400, 401, 403, 404];
 
 const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> = {
@@ -93,21 +92,22 @@ const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> 
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 
 /**
- * So many pages in a row end a wait. One may come from a proxy during a deploy, and the job is paid; pages that do not stop
- * mean that the requests go to the wrong address.
+ * Consecutive pages that end a wait. A few may come from a proxy during a deploy. More suggest a wrong address.
  */
 export const MAX_PAGES = 5;
 
-/** A completed job without a file may still get one for so long. */
+/** How long a completed job may be without its file. */
 export const MAX_WITHOUT_FILE_MS = 2 * 60_000;
 
-/** The end of a wait for a job that stays completed without a file. */
+/** Creates the error for a completed job that still has no file. */
 export function missingFileError(job: Job): ResponseError {
   const message = `Job ${job.id} is completed but has had no file for ${MAX_WITHOUT_FILE_MS / 60_000} minutes. Contact the service's support with the job's ID.`;
   return new ResponseError(message, { job, path: 'data.job.providerOutputUrl' });
 }
 
-/** What a failed create means. Undefined for an error that is not of this package, such as an abort: a job may exist. */
+/**
+ * Returns the failure kind of a create. Undefined for another package's error or an abort, after which a job may exist.
+ */
 export function failureKindOf(error: unknown): FailureKind | undefined {
   if (!GenError.isInstance(error)) return undefined;
   if (isPage(error)) return 'lost';
@@ -130,13 +130,13 @@ export function failureKindOf(error: unknown): FailureKind | undefined {
   return 'refused';
 }
 
-/** Whether a job may exist after this error of a create. */
+/** Returns true if a job may exist after this error of a create. */
 export function mayHaveCreated(error: unknown): boolean {
   const kind = failureKindOf(error);
   return kind === undefined || kind === 'lost';
 }
 
-/** Whether the refusal came before the service looked at the key: the key is not used up. */
+/** Returns true if the service rejected the create before it checked the key, so the key is unused. */
 function isBeforeTheKey(error: unknown): boolean {
   return (
     APIError.isInstance(error) &&
@@ -145,8 +145,8 @@ function isBeforeTheKey(error: unknown): boolean {
 }
 
 /**
- * What a failed create that was sent means for what is noted under its key: `refused`, no job exists under it; `unsent`, this
- * call made none, which says nothing about an earlier one; `lost`, a job may exist.
+ * Returns the outcome of a sent create for its key. `refused`: no job exists under the key. `unsent`: this call created
+ * none, but an earlier one may have. `lost`: a job may exist.
  */
 export function outcomeUnderKey(error: unknown): 'refused' | 'unsent' | 'lost' {
   switch (failureKindOf(error)) {
@@ -161,20 +161,20 @@ export function outcomeUnderKey(error: unknown): 'refused' | 'unsent' | 'lost' {
   }
 }
 
-/** Whether a create was refused because the service does not know an upload. */
+/** Returns true if the create was rejected because the service doesn't know an upload. */
 export function isForgottenUpload(error: unknown): boolean {
   const codes = ['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'];
   return APIError.isInstance(error) && codes.includes(error.code) && !mayHaveArrived(error);
 }
 
-/** What the failed create of a run means, as plain data; undefined for an error that is not of this package. */
+/** Returns a run's failed create as plain data. Undefined for another package's error. */
 export function callFailure(error: unknown): CallFailure | undefined {
   const kind = failureKindOf(error);
   if (kind === undefined || !GenError.isInstance(error)) return undefined;
   return { kind, ...details(error), ...(kind === 'refused' && isBeforeTheKey(error) && { keyIsUnused: true }) };
 }
 
-/** What the failed poll of a run means: `refused` if another poll cannot change it. */
+/** Returns a run's failed poll as plain data. Its kind is `refused` if polling again can't help. */
 export function readFailure(error: unknown): CallFailure | undefined {
   if (!GenError.isInstance(error)) return undefined;
   return { kind: pollFailureKind(error), ...details(error), ...(isStrayPage(error) && { isStrayPage: true }) };
@@ -187,29 +187,29 @@ function pollFailureKind(error: GenError): FailureKind {
 }
 
 /**
- * Whether a failed poll ends the wait: only a rejection that another poll cannot change. `pagesInRow` counts the failed
- * polls, this one included, that {@link isStrayPage} is true of.
+ * Returns true if a failed poll ends the wait, because polling again can't help. `pagesInRow` counts consecutive stray
+ * pages, including this one.
  */
 export function endsWait(error: unknown, pagesInRow = 1): boolean {
   if (!GenError.isInstance(error) || isPassing(error)) return false;
   if (isPage(error)) return isStrayPage(error) && pagesInRow >= MAX_PAGES;
   if (APIError.isInstance(error)) return ENDS_A_WAIT.includes(documentedStatus(error));
-  // A plain GenError says that the client cannot make the call: the key is missing, the id cannot be right.
+  // Otherwise, the client can't make the call, for example without an API key, or with an invalid ID.
   return !hasNoAnswer(error);
 }
 
-/** Whether a page came that says nothing of an outage or of a rate limit: such pages may mean a wrong address. */
+/** Returns true for a page that isn't explained by an outage or a rate limit, and so may mean a wrong address. */
 export function isStrayPage(error: unknown): boolean {
   if (!GenError.isInstance(error) || !isPage(error)) return false;
   return !APIError.isInstance(error) || !(isRateLimited(error) || isTransientStatus(documentedStatus(error)));
 }
 
-/** Whether the service says that it has no such job. */
+/** Returns true if the service doesn't know the job. */
 export function isUnknownJob(error: unknown): boolean {
   return APIError.isInstance(error) && documentedStatus(error) === 404 && !isPage(error);
 }
 
-/** Whether an attempt that failed in this way is made again. A 429 is no failure; see {@link isRateLimited}. */
+/** Returns true if the attempt can be retried. For a 429, see {@link isRateLimited}. */
 export function isTransient(error: unknown): boolean {
   if (!APIError.isInstance(error)) return hasNoAnswer(error);
   if (isPage(error)) return !isRateLimited(error);
@@ -221,17 +221,17 @@ function isTransientStatus(status: number): boolean {
   return RETRIED.includes(status);
 }
 
-/** Whether the service or a full rate limit asks to come back later. */
+/** Returns true if the service rejected the call with a 429, or the local rate limit is reached. */
 export function isRateLimited(error: unknown): error is APIError {
   return APIError.isInstance(error) && documentedStatus(error) === 429;
 }
 
-/** Whether the response says that a request was counted by nobody: its slot is free again. */
+/** Returns true if the service didn't count the request, so its slot is free again. */
 export function isUncounted(status: number): boolean {
   return status === 429;
 }
 
-/** What a refusal of this status is: the class of its error, and what to do where its code says nothing. */
+/** Returns the error class and the default recovery for a status. */
 export function refusalKind(status: number): readonly [typeof APIError, Recovery] {
   const known = BY_STATUS[status];
   if (known !== undefined) return known;
@@ -239,7 +239,7 @@ export function refusalKind(status: number): readonly [typeof APIError, Recovery
   return [APIError, status >= 300 ? 'change_request' : 'none'];
 }
 
-/** What a refusal of object storage is. It never knows the API key. */
+/** Like {@link refusalKind}, for object storage. It never checks the API key. */
 export function storageRefusalKind(status: number): readonly [typeof APIError, Recovery] {
   return [status >= 500 ? ServerError : APIError, 'retry'];
 }
@@ -252,16 +252,16 @@ export function isRedirection({ status, type, headers }: Pick<Response, 'status'
   return type === 'opaqueredirect' || (REDIRECTS.includes(status) && Boolean(headers.get('location')));
 }
 
-/** How the fetches for Node say that they were told to take redirects for errors: Node's own, and node-fetch. */
+/** Messages for a redirect with `redirect: 'error'`, from Node's fetch and from node-fetch. */
 const REDIRECT_FAILURE = /^unexpected redirect$|redirect mode is set to error/;
 
-/** Whether fetch failed because it was told to take redirects for errors. */
+/** Returns true if fetch failed because of a redirect. */
 export function isRedirectFailure(error: unknown, depth = 0): boolean {
   if (!(error instanceof Error) || depth > MAX_CAUSES) return false;
   return REDIRECT_FAILURE.test(error.message) || isRedirectFailure(error.cause, depth + 1);
 }
 
-/** The part of an error's JSON form that {@link GenErrorJson} has. */
+/** Converts an error to plain data. */
 export function errorJson(error: GenError): GenErrorJson {
   const { name, message, code, recovery, jobId, idempotencyKey } = error.toJSON();
   const job = JobError.isInstance(error) || ResponseError.isInstance(error) ? (error.job?.id ?? jobId) : jobId;
@@ -272,7 +272,7 @@ export function errorJson(error: GenError): GenErrorJson {
   };
 }
 
-/** An error out of its JSON form: its call was made in another process, or before a sleep. */
+/** Restores an error from plain data. */
 export function errorFromJson({ name, message, cause, ...fields }: GenErrorJson): GenError {
   const error = new GenError(message, cause && { cause: errorFromJson(cause) });
   return Object.assign(error, { name, ...fields });

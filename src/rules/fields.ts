@@ -1,5 +1,4 @@
-// The fields that each creating call documents, the names that people write in their place, and what may stand in a field that
-// refers to a file: an upload id or a file, a public URL, a character.
+// Validates the field names of creates, and the fields that refer to files: upload IDs, public URLs, and characters.
 import { PreflightError } from '../errors/index.js';
 import { type Fields, isFields, isObject } from '../schemas/envelope.js';
 import { mediaTypeOfName } from '../schemas/media-type.js';
@@ -8,7 +7,6 @@ import { didYouMean, nearest } from '../schemas/spelling.js';
 
 export type FieldsCall = 'images' | 'videos' | 'videoEdits' | 'characters' | 'registration';
 
-/** Every create takes these: where the event goes, and the key. */
 const EVERY_CREATE = ['webhook_url', 'callback_url', 'idempotency_key'] as const;
 
 export const FRAME_FIELDS = [
@@ -22,7 +20,7 @@ export const REFERENCE_IMAGE_FIELDS = [
 ] as const;
 export const EDIT_SOURCE_FIELDS = ['source_video_upload_id', 'video', 'source_video_url'] as const;
 
-/** The fields of each call. `content` stands in for a prompt on an edit too. */
+/** Documented fields by call. On an edit, too, `content` can replace the prompt. */
 export const DOCUMENTED_FIELDS = {
   images: [
     ...['model', 'prompt', 'ratio', 'resolution', 'response_format', 'watermark', 'safety_identifier', 'references'],
@@ -51,8 +49,8 @@ export const DOCUMENTED_FIELDS = {
 const nameOf = (call: FieldsCall) => (call === 'registration' ? 'characters.register' : `${call}.create`);
 
 /**
- * What is meant, as the first of these fields that the call has or as a sentence, and the names that other calls and other
- * services use for it (fal, replicate, runway, luma, openai).
+ * Names that other calls and other services (fal, replicate, runway, luma, openai) use for a field, with the intended
+ * fields or some advice. The first intended field that the call has is suggested.
  */
 const MEANT: readonly (readonly [meant: readonly string[], ...names: string[]])[] = [
   [['prompt'], 'text', 'prompt_text'],
@@ -81,22 +79,22 @@ const MEANT: readonly (readonly [meant: readonly string[], ...names: string[]])[
   [['reference_image_urls'], 'first_frame_url'],
 ];
 
-/** Names of options. Among the params they would be sent, ignored, and paid for. */
+/** Names of options. If passed as params, the service would ignore them but charge for the job. */
 const OPTION_NAMES: readonly string[] = [
   ...['signal', 'timeoutMs', 'maxRetries', 'idempotencyKey', 'headers', 'preflight', 'budget', 'label', 'extraBody'],
   ...['onUpdate', 'onCreated', 'onUploadProgress', 'pollIntervalMs', 'throwOnFailure', 'cleanup', 'recover'],
   'resubmitPending',
 ];
 
-/** The name among `names` that differs only in case, spaces, `-` or `_`. */
+/** Returns the name among `names` that differs only in case, spaces, `-`, or `_`. */
 function sameName(name: string, names: readonly string[]): string | undefined {
   const letters = (written: string) => written.toLowerCase().replace(/[\s_-]/g, '');
   return names.find((known) => letters(known) === letters(name));
 }
 
 /**
- * Refuses what the call does not document, because the service would ignore it and charge for a job without it. The message
- * names what was meant, as far as that is known. `extra` is the option extraBody: fields that the documentation does not have.
+ * Throws for an undocumented field, because the service would ignore it but charge for the job. Suggests the intended
+ * field if possible. `extra` is the option `extraBody`, which may contain undocumented fields.
  */
 export function refuseUndocumented(call: FieldsCall, params: Fields, extra: Fields = {}): void {
   const isEdit = call === 'videos' && params.intent === 'video_edit';
@@ -112,7 +110,7 @@ export function refuseUndocumented(call: FieldsCall, params: Fields, extra: Fiel
   }
 }
 
-/** Refuses a function, a signal and a client among the params: each was meant as an option, and JSON would lose it. */
+/** Throws for a function, a signal, or a client in the params: it was meant as an option, and JSON would drop it. */
 export function refuseOptions(params: Fields): void {
   for (const [name, value] of Object.entries(params)) {
     const isCallback = typeof value === 'function' && !isUploadField(name);
@@ -139,12 +137,12 @@ function problemOfName(name: string, call: FieldsCall, documented: readonly stri
     (owner === undefined
       ? `${nameOf(call)} documents no such parameter. Leave it out, or send it with the option extraBody.`
       : `It is a parameter of ${nameOf(owner)}. Leave it out.`);
-  // A name that another call or another service has is no slip of the pen.
+  // A name from another call or service is not a typo, so don't suggest a similar one.
   const close = meant ?? ((owner ?? advice) ? undefined : nearest(name, documented));
   return `Unknown parameter "${name}". ${didYouMean(name, [], { meant: close, otherwise })}`;
 }
 
-/** The code of what the documentation has no code for. */
+/** Code of errors for which the service documents none. */
 export const INVALID_PARAMS = 'invalid_params';
 
 function refuse(param: string, problem: string, at = param): never {
@@ -152,19 +150,19 @@ function refuse(param: string, problem: string, at = param): never {
 }
 
 const UPLOAD_FIELD = /(^|_)upload_ids?$/;
-/** Fields that hold a public URL. The items of `reference_images` and its like may also be objects with one. */
+/** Fields for public URLs. Items of `reference_images` and similar fields may also be objects that contain one. */
 const URL_FIELD = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/;
-/** Lists of objects with fields of their own, and those fields. */
+/** Lists of objects, and the fields of those objects. */
 const ITEM_LISTS: readonly string[] = ['references', 'content'];
 const ITEM_FIELDS: readonly string[] = ['type', 'text', 'role', 'url', 'image_url', 'video_url', 'audio_url'];
-/** A path or an address where an upload id is expected. */
+/** A path or a URL in place of an upload ID. */
 const PLACE = /^(https?|data|file|blob):|^\.{0,2}[\\/]|^[a-z]:\\/i;
 
 export function isUploadField(field: string): boolean {
   return UPLOAD_FIELD.test(field);
 }
 
-/** The URLs in a field, also in those of its items. */
+/** Returns the URLs in a field, including those in its items. */
 export function urlsIn(field: string, value: unknown): readonly unknown[] {
   const items = [value].flat();
   if (URL_FIELD.test(field)) return items.map((item) => (isFields(item) ? item.url : item));
@@ -172,13 +170,13 @@ export function urlsIn(field: string, value: unknown): readonly unknown[] {
   return items.filter(isFields).flatMap((item) => Object.entries(item).flatMap(([name, part]) => urlsIn(name, part)));
 }
 
-/** What keeps a value from standing in a field; undefined where nothing does. */
+/** Returns why a value is invalid for a field, or undefined if it's valid. */
 type ProblemOf = (value: unknown, field: string) => string | undefined;
 
-/** Refuses what can be neither an id, a file nor a URL, in lists too. `undefined` and null say that a field is left out. */
+/** Throws for values that can't be an ID, a file, or a URL, also in lists. Ignores `undefined` and null. */
 export function checkReferences(params: Fields): void {
   for (const [field, value] of Object.entries(params)) {
-    // An edit without a source has a code of its own.
+    // An edit without a source has its own error code.
     const isNoSource = value === '' && EDIT_SOURCE_FIELDS.some((name) => name === field);
     if (value === undefined || value === null || isNoSource) continue;
     if (ITEM_LISTS.includes(field)) checkItems(field, value);
@@ -235,11 +233,11 @@ const problemOfUpload: ProblemOf = (value, field) => {
 const problemOfUrl: ProblemOf = (value, field) => {
   if (value instanceof URL) return undefined;
   if (isPromise(value)) return 'is a promise. Await it';
-  // The message shows no URL: it may carry a secret.
+  // The message doesn't contain the URL, because it may include a secret.
   if (typeof value === 'string' && value.trim() !== '' && !URL.canParse(value))
     return 'must be an absolute URL such as https://example.com/fox.png';
   if (!isObject(value)) return problemOfText(value, field);
-  // An item of such a list may be an object with its URL inside.
+  // Items of these lists may be objects that contain the URL.
   if (/^reference_\w+s$/.test(field) && !field.endsWith('_urls') && !isOpaque(value)) return undefined;
   return `takes a public URL. Pass a file as ${uploadFieldFor(field)}`;
 };
@@ -247,13 +245,13 @@ const problemOfUrl: ProblemOf = (value, field) => {
 const problemOfText: ProblemOf = (value) =>
   typeof value === 'string' && value.trim() !== '' ? undefined : `must be a non-empty string, not ${show(value)}`;
 
-/** The field that takes a URL in place of one that takes an upload ID. */
+/** Returns the URL field that corresponds to an upload field. */
 function urlFieldFor(field: string): string {
   if (field === 'upload_id') return 'the url of uploads.create';
   return field === 'reference_upload_ids' ? 'reference_image_urls' : field.replace('upload_id', 'url');
 }
 
-/** The field that takes a file in place of one that takes its URL. */
+/** Returns the upload field that corresponds to a URL field. */
 function uploadFieldFor(field: string): string {
   if (field === 'references') return 'reference_upload_ids';
   if (EDIT_SOURCE_FIELDS.some((name) => name === field)) return 'source_video_upload_id';
@@ -263,7 +261,7 @@ function uploadFieldFor(field: string): string {
   return kind === undefined ? 'a field that takes upload IDs' : `reference_${kind}_upload_ids${ofImages}`;
 }
 
-/** Whether JSON would lose what a value holds: a file, bytes, a function. A plain object has only its fields. */
+/** Returns true if JSON would drop the value's content: a file, bytes, or a function. */
 function isOpaque(value: unknown): boolean {
   if (typeof value === 'function') return true;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;

@@ -1,4 +1,4 @@
-// Checks options: closed, and with one wording for whatever cannot be right. At the end are the options of every call.
+// Validates options. Unknown names are errors, and all messages have the same form.
 import * as z from 'zod/mini';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
@@ -7,18 +7,17 @@ import { mustBeOptions, show, showKind } from '../schemas/show.js';
 import { noSuchOption } from '../schemas/spelling.js';
 
 /**
- * Options as a schema: an object of {@link optionsOf} whose checks carry as their message what the option must be, for
- * example `a whole number, 0 or more`. The functions below make such checks.
+ * Schema of options. The message of each check says what the option must be, for example `a whole number, 0 or more`.
  */
 export type OptionsSchema = z.ZodMiniObject<z.core.$ZodShape, z.core.$strict>;
 
-/** The schema of options by their names: any other name is refused. */
+/** Creates a schema of options by name. Any other name is an error. */
 export const optionsOf = z.strictObject;
 
 /**
- * Throws a {@link GenError} for an option that does not exist, naming the nearest one that does, and for a value that an
- * option cannot have. `owner` is who takes the options: `GenClient`, `videos.create`. An option inside another is named by its
- * path: `limits['videos.create'].windowMs`.
+ * Throws a {@link GenError} for an unknown option, with the nearest known one, and for an invalid value. `owner` is the
+ * function that accepts the options, for example `GenClient`. The message identifies a nested option by its path:
+ * `limits['videos.create'].windowMs`.
  */
 export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
   if (given !== undefined && !isFields(given)) {
@@ -26,7 +25,7 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   }
   const { error } = schema.safeParse(given ?? {});
   const issues = error?.issues.map((issue) => innermostIssue(issue)) ?? [];
-  // A misspelt name first: what it was meant for is missing because of it.
+  // Unknown names first, because a misspelled option may also be reported as missing.
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   if (issue === undefined) return;
   const path = pathOf(issue.path);
@@ -39,14 +38,16 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   throw unknownOption(owner, named(issue.keys[0] ?? ''), known);
 }
 
-/** Never the text that stands for an object, a function or a secret: it may be a key. */
+/**
+ * Describes the value. Doesn't show a string in place of an object, a function, or a secret, because it may be a key.
+ */
 function whatItIs(issue: z.core.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
   return `, not ${hides === 'texts' || issue.code !== 'custom' ? showKind(value) : show(value)}`;
 }
 
-/** What to pass instead, if the check knows it. */
+/** Returns what to pass instead, if the check provides it. */
 function fixOf(issue: z.core.$ZodIssue, value: unknown): string {
   const { fix } = (issue.code === 'custom' && issue.params) || {};
   const text: unknown = typeof fix === 'function' ? fix(value) : undefined;
@@ -58,7 +59,7 @@ function pathOf(path: readonly PropertyKey[]): string {
   return parts.join('').replace(/^\./, '');
 }
 
-/** What is wrong inside the form of a union that the value has; the union's own issue where it has none of them. */
+/** Returns the issue inside the matching form of a union, or the union's own issue if no form matches. */
 function innermostIssue(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
   const inside = issue.errors.flat().map((inner) => innermostIssue(inner));
@@ -90,19 +91,19 @@ function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-/** An option that may be left out, or undefined. */
+/** An option that may be missing or undefined. */
 export const optional = <T extends z.core.$ZodType>(check: T) => z.optional(check);
 
-/** A value that must be given and `fits`; `what` says in words what it must be. */
+/** A required value. `what` describes a valid one for the message. */
 export const required = <T>(what: string, fits: (value: unknown) => boolean) => z.custom<T>(fits, what);
 
-/** An object or a function that must be given and `fits`. A text in its place may be a key, so no message shows it. */
+/** A required object or function. A string in its place may be a key, so no message shows it. */
 export const requiredObject = <T>(what: string, fits: (value: unknown) => boolean) =>
   z.custom<T>(fits, { error: what, params: { hides: 'texts' } });
 
 export const must = <T>(what: string, fits: (value: unknown) => boolean) => z.optional(required<T>(what, fits));
 
-/** Milliseconds above 0; `Infinity` for no limit. */
+/** Milliseconds above 0, or `Infinity` for no limit. */
 export const milliseconds = must<number>(
   'a number of milliseconds above 0',
   (value) => typeof value === 'number' && value > 0,
@@ -118,7 +119,7 @@ export const millisecondsOrZero = must<number>(
   (value) => typeof value === 'number' && value >= 0,
 );
 
-/** A count: a whole number, 0 or more, or `Infinity`. */
+/** A whole number, 0 or more, or `Infinity`. */
 export const count = must<number>(
   'a whole number, 0 or more',
   (value) => typeof value === 'number' && value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
@@ -128,7 +129,7 @@ export const flag = must<boolean>('true or false', (value) => typeof value === '
 
 export const text = must<string>('a non-empty string', isText);
 
-/** A secret that `fits`, where it is given. No message shows it. */
+/** An optional secret. No message shows it. */
 export const secret = (what: string, fits: (value: unknown) => boolean) =>
   z.optional(z.custom<string>(fits, { error: what, params: { hides: 'everything' } }));
 
@@ -143,13 +144,13 @@ export const abortSignal = z.optional(
   requiredObject<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener'])),
 );
 
-/** One of several forms: `what` says in words what the value must be where it has none of them. */
+/** One of several forms. `what` describes all of them for the message. */
 export const either = <const T extends readonly z.core.$ZodType[]>(what: string, ...forms: T) =>
   z.optional(z.union(forms, what));
 
 export const anObject = z.optional(requiredObject<object>('an object', isObject));
 
-/** Headers by their names. A Headers object or a list would be sent as nothing. */
+/** Headers by name. A Headers object or a list has no enumerable fields, so its headers would not be sent. */
 export const headers = z.optional(
   requiredObject<Readonly<Record<string, string>>>(
     "an object such as { 'x-team': 'film' }",
@@ -167,10 +168,10 @@ export const requiredMethods = <T>(...names: readonly string[]) =>
 
 export const methods = <T>(...names: readonly string[]) => z.optional(requiredMethods<T>(...names));
 
-/** The name under which stores and budgets carry the ledger, whichever copy of the package created them. */
+/** The property of stores and budgets that contains the ledger. Shared by copies of the package. */
 export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');
 
-/** The name under which stores carry what processes share through them: rate limits, and notifications of waits. */
+/** The property of stores that contains shared rate limits and notifications. Shared by copies of the package. */
 export const SHARING: unique symbol = Symbol.for('gen-client.sharing');
 
 const isStore = (value: unknown) => isObject(value) && LEDGER in value && SHARING in value;
@@ -209,38 +210,40 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
   return names.every((name) => typeof Reflect.get(value, name) === 'function');
 }
 
-/** An option that is checked elsewhere. */
+/** An option that is validated elsewhere. */
 export const anything = must<unknown>('anything', () => true);
 
-/** What every call takes as its last argument. */
+/** Options for every call, passed as its last argument. */
 export interface RequestOptions {
-  /** Ends the call at once, in every phase; it rejects with the signal's own reason. */
+  /** Aborts the call immediately. It then rejects with `signal.reason`. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for one attempt: connect, headers and the whole JSON body. @default the client's (60_000) */
+  /**
+   * Timeout of one attempt in milliseconds, from connecting to the end of the JSON body. @default the client's (60_000)
+   */
   readonly timeoutMs?: number | undefined;
-  /** How many failures are retried. Waiting out a 429 is not a retry. @default the client's (3) */
+  /** Maximum retries. Waiting after a 429 is not a retry. @default the client's (3) */
   readonly maxRetries?: number | undefined;
-  /** The key under which a creating call makes one job at most. @default a fresh UUID per call */
+  /** Idempotency key of a create. The service creates at most one job per key. @default a new UUID for each call */
   readonly idempotencyKey?: string | undefined;
-  /** Extra headers for this call. */
+  /** Additional headers. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Whether a call that breaks a documented rule, or has an undocumented field, is refused before it is sent.
+   * If true, validates the params before sending the request, and throws for an undocumented field.
    * @default the client's (true)
    */
   readonly preflight?: boolean | undefined;
-  /** Fields that the documentation does not have, sent with the body. They cannot replace a documented field. @default none */
+  /** Undocumented fields to add to the request body. They can't override params. @default none */
   readonly extraBody?: Readonly<Record<string, unknown>> | undefined;
-  /** A limit on what the call may spend, on top of the client's. Only a create spends. */
+  /** Budget of this create, in addition to the client's. Calls that create no job cost nothing. */
   readonly budget?: Budget | undefined;
 }
 
-/** The options that every call takes. */
+/** Schema of {@link RequestOptions}. */
 export const REQUEST_OPTIONS = z.strictObject({
   signal: abortSignal,
   timeoutMs: milliseconds,
   maxRetries: count,
-  // Checked where the key is made: the body may hold it as well.
+  // Validated with the key in the body.
   idempotencyKey: anything,
   headers,
   extraBody: anObject,
@@ -248,5 +251,5 @@ export const REQUEST_OPTIONS = z.strictObject({
   budget,
 });
 
-/** The options of `jobs.output`. The range is checked where its header is made. */
+/** Schema of the options of `jobs.output`. The range is validated with its header. */
 export const OUTPUT_OPTIONS = z.extend(REQUEST_OPTIONS, { range: anything, ifRange: text, resume: flag });

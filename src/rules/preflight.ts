@@ -16,7 +16,7 @@ import {
 } from './fields.js';
 import { fallbackModels, type Recover } from './run-state.js';
 
-/** Whether the call can have created the job: its key may have created another job before. */
+/** Returns true if the call can have created the job. Otherwise, its key was used by another call. */
 export function canHaveCreated(call: FieldsCall, { mediaType, modelId }: Pick<Job, 'mediaType' | 'modelId'>): boolean {
   const kind = call === 'images' || call === 'characters' ? 'image' : 'video';
   const model = modelId === undefined ? undefined : modelCapabilities(modelId);
@@ -24,7 +24,7 @@ export function canHaveCreated(call: FieldsCall, { mediaType, modelId }: Pick<Jo
   return isKind && (model === undefined || model.kind === kind);
 }
 
-/** Checks each model that `recover` may switch to. Throws a PreflightError for \`recover\` if the params do not fit it. */
+/** Validates the params for each model that `recover` may switch to. Throws a PreflightError for `recover`. */
 export function checkFallbacks(recover: Recover | undefined, check: (model: string) => void): void {
   for (const model of fallbackModels(recover)) {
     try {
@@ -37,7 +37,7 @@ export function checkFallbacks(recover: Recover | undefined, check: (model: stri
   }
 }
 
-/** What a model's row limits: the parameter, where the row lists its values, and the service's code. */
+/** Params limited by the model, the property that lists their values, and the service's error code. */
 const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [
   ['duration', 'durations', 'duration_not_supported'],
   ['resolution', 'resolutions', 'resolution_not_supported'],
@@ -46,15 +46,15 @@ const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities,
 ];
 
 export interface CheckOptions {
-  /** The model where the params name none. */
+  /** The model to assume if the params don't specify one. */
   readonly fallback?: string;
-  /** What the option extraBody adds. */
+  /** The option `extraBody`. */
   readonly extra?: Fields | undefined;
 }
 
 /**
- * The parameters of a call; none for what is not an object. Refuses a field that the call does not document, a model that is
- * not a string, and a reference that cannot be one.
+ * Returns the params. Throws for an undocumented field, a model that isn't a string, a number that JSON can't
+ * represent, and an invalid reference.
  */
 function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {}): Fields {
   requireParams(body);
@@ -65,7 +65,7 @@ function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {})
     refuseParam('model_not_found', 'model', `must be a string, not ${show(model)}.`);
   }
   for (const [param, value] of Object.entries(params)) {
-    // JSON has no such number: null would be sent.
+    // JSON would send null.
     if (typeof value === 'number' && !Number.isFinite(value))
       refuseParam(INVALID_PARAMS, param, `must be a number, not ${value}.`);
   }
@@ -73,10 +73,10 @@ function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {})
   return params;
 }
 
-/** Throws for params that are no plain object: spread or written as JSON, they would be lost. */
+/** Throws if the params are not a plain object, because JSON would drop their content. */
 export function requireParams(body: unknown): void {
   const prototype: unknown = isFields(body) ? Object.getPrototypeOf(body) : undefined;
-  // A class of the program's own is an object with fields. FormData, Map, and the like have none.
+  // An instance of the program's own class has fields. FormData, Map, and similar objects have none.
   if (isFields(body) && (prototype === null || Object.keys(body).length > 0 || prototype === Object.prototype)) return;
   const example = show(typeof body === 'string' ? body : 'a fox at dawn');
   refuseParam(
@@ -86,7 +86,7 @@ export function requireParams(body: unknown): void {
   );
 }
 
-/** Whether a parameter says something: not missing, empty or an empty list. */
+/** Returns true unless the value is missing, an empty string, or an empty list. */
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
 }
@@ -100,19 +100,19 @@ function firstGiven(params: Fields, names: readonly string[]): string | undefine
   return undefined;
 }
 
-/** Refuses a prompt that is missing or blank where no text among the items of `content` stands in for it. */
+/** Throws for a missing or blank prompt, unless `content` has a text item. */
 function requirePrompt(params: Fields, content: readonly Fields[] = []): void {
   if (!content.some((item) => hasWords(item.text))) requireText(params, 'prompt', 'prompt_required');
 }
 
-/** Refuses a text that is missing or blank. Where the spec gives no code for that, it is the SDK's own. */
+/** Throws for a missing or blank string. */
 function requireText(params: Fields, param: string, code: RequestErrorCode = INVALID_PARAMS): void {
   const value = params[param];
   if (hasWords(value)) return;
   refuseParam(code, param, value === undefined ? 'is required.' : `must be a non-empty string, not ${show(value)}.`);
 }
 
-/** Refuses a known alias of another kind, and what the row of a known alias does not list. */
+/** Throws for a known model of another kind, and for values that a known model doesn't support. */
 function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallback }: CheckOptions = {}): void {
   const model = params.model ?? fallback;
   const row = typeof model === 'string' ? modelCapabilities(model) : undefined;
@@ -138,8 +138,8 @@ function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallb
 }
 
 /**
- * Warns of URLs that no service can reach: guidance, since only the service knows what it can. Names the parameter and not
- * the URL, which may carry a secret.
+ * Warns about URLs that the service probably can't reach. The message doesn't contain the URL, because it may include a
+ * secret.
  */
 function adviseHttps(params: Fields, warn: (message: string) => void): void {
   for (const [param, value] of Object.entries(params)) {
@@ -148,10 +148,10 @@ function adviseHttps(params: Fields, warn: (message: string) => void): void {
   }
 }
 
-/** Hosts of this machine, which only a tunnel makes public. */
+/** URLs of this machine. */
 const LOOPBACK = /^https:\/\/(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])([:/?#]|$)/i;
 
-/** Whether the service cannot call a URL, as far as its text tells. */
+/** Returns true if the URL is not public HTTPS. */
 function isOutOfReach(url: unknown): boolean {
   return typeof url === 'string' && (!/^https:/i.test(url) || LOOPBACK.test(url));
 }
@@ -170,20 +170,20 @@ function contentOf(params: Fields): Fields[] {
   return [params.content].flat().filter(isFields);
 }
 
-/** What to add to the service's rejection of a model: the alias that was probably meant, or nothing. */
+/** Returns advice for a model that the service rejected: the alias that was probably meant, or ''. */
 export function modelAdvice(model: unknown): string {
   return typeof model === 'string' ? didYouMean(model, Object.keys(MODELS), { otherwise: '' }) : '';
 }
 
-/** The documented rules of POST /v1/characters in register mode. */
+/** Validates params of POST /v1/characters in register mode. */
 export function checkRegistration(body: unknown, _warn?: unknown, options?: CheckOptions): void {
   const params = paramsOf('registration', body, options);
   requireText(params, 'name');
-  // A file is uploaded, and its description is checked then.
+  // A file is validated during its upload.
   if (typeof params.upload_id === 'string' || !isGiven(params.upload_id)) requireText(params, 'upload_id');
 }
 
-/** The documented rules of POST /v1/characters in prompt mode. */
+/** Validates params of POST /v1/characters in prompt mode. */
 export function checkCharacter(body: unknown, _warn?: unknown, options?: CheckOptions): void {
   const params = paramsOf('characters', body, options);
   requireText(params, 'name');
@@ -224,7 +224,7 @@ export function checkVideo(body: unknown, warn: (message: string) => void, optio
   adviseHttps(params, warn);
 }
 
-/** The documented rules of an edit. With `intent` on a video, `options.fallback` is the model. */
+/** Validates params of an edit. For a video with `intent`, `options.fallback` is the default model. */
 export function checkVideoEdit(body: unknown, warn: (message: string) => void, options: CheckOptions = {}): void {
   const params = paramsOf('videoEdits', body, options);
   checkEdit(params, warn, options);
@@ -238,7 +238,7 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
     refuseParam('video_edit_model_not_supported', 'model', `${problem}. Use ${editors}.`);
   }
   const content = contentOf(params);
-  // A clip in `content` may be meant as the source: the service knows, the document does not say.
+  // The documentation doesn't say if a clip in `content` can be the source, so leave it to the service.
   const hasSource = firstGiven(params, EDIT_SOURCE_FIELDS) !== undefined || content.some((item) => item.video_url);
   if (!hasSource) {
     refuseParam(
@@ -248,7 +248,7 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
     );
   }
   requirePrompt(params, content);
-  // The documented default of an edit, whatever its model lists.
+  // The default ratio of an edit is valid for every model.
   const ratio = params.ratio === 'adaptive' ? undefined : params.ratio;
   requireOffered({ ...params, ratio }, 'video', options);
   adviseHttps(params, warn);

@@ -1,4 +1,4 @@
-// The rules of one rate limit. A process keeps the state in memory; processes that share an account keep it in a store.
+// The rules of one rate limit. Its state is in memory, or in a store that processes share.
 import type { Rate } from './limits.js';
 
 /**

@@ -1,5 +1,4 @@
-// Determines whether the service rejected a request. Only JSON comes from the service; anything else comes from a
-// proxy.
+// Determines if the service rejected a request. Only JSON comes from the service. Anything else comes from a proxy.
 import { isFields, isText, parseJson } from '../schemas/envelope.js';
 
 /** Returns true if the response is a page, for example from a proxy. Its status says nothing about the request. */
@@ -10,7 +9,9 @@ export function isPageBody(text: string, contentType: string | null): boolean {
   return !/json/i.test(contentType ?? '');
 }
 
-/** Returns true if the body is HTML or XML. For a PUT, whose response the service doesn't document, only this is a page. */
+/**
+ * Returns true if the body is HTML or XML. For a PUT, whose response the service doesn't document, only this is a page.
+ */
 export function isMarkup(text: string, contentType: string | null): boolean {
   if (parseJson(text) !== undefined) return false;
   return /\b(html|xml)\b/i.test(contentType ?? '') || text.trimStart().startsWith('<');

@@ -1,44 +1,43 @@
 import type { Job, JobTry } from '../schemas/job.js';
 import type { CallFailure, GenErrorJson } from './failure-kind.js';
 
-/** The job errors after which the same call may succeed. */
+/** Job error codes after which the same create may succeed. */
 export type RecoverableCode = 'generation_timeout' | 'generation_failed' | 'generation_unavailable';
 
-/** How to go on after a failed job: a number of further tries, or one try with each of some models. */
+/** Retries a failed job: a number of times, or once with each of the models. */
 export type RecoverRule = number | { readonly models: readonly string[] };
 
-/** How to go on after a failed job, by its error code. Only a failure that was read from the service counts. */
+/** Rules for retrying failed jobs, by error code. Only failures that a poll returned are retried. */
 export type Recover = { readonly [Code in RecoverableCode]?: RecoverRule | undefined };
 
-/** The models that the rules may send a create to in place of its own. */
+/** Returns the models that the rules may switch to. */
 export function fallbackModels(recover: Recover = {}): readonly string[] {
   return Object.values(recover).flatMap((rule) => (typeof rule === 'object' ? rule.models : []));
 }
 
 export interface RunRules {
-  /** Milliseconds from the service's first answer; null for no limit. */
+  /** Timeout in milliseconds from the service's first response, or null for none. */
   readonly timeoutMs: number | null;
-  /** Whether a call that waits for a review is sent again when the service says so. */
+  /** If true, a create that waits for a review is sent again when the service asks for it. */
   readonly resubmitPending: boolean;
-  /** How to go on after a failed job. */
   readonly recover: Recover;
-  /** Whether the run repeats a call that got no usable answer. Where it does not, the error ends the run. */
+  /** If true, the run retries calls without a usable response. Otherwise, the error ends the run. */
   readonly persistent: boolean;
-  /** Whether the finished file is stored before the run ends. */
+  /** If true, the file is stored before the run ends. */
   readonly stores: boolean;
-  /** Milliseconds between two reads. null: they grow with the run, from 10 s to five minutes. */
+  /** Milliseconds between two polls. Null: grows with the run, from 10 seconds to 5 minutes. */
   readonly pollMs: number | null;
-  /** The longest pause after a call without an answer, in milliseconds. null: as between two reads. */
+  /** Longest pause after a call without a response, in milliseconds. Null: the time between two polls. */
   readonly retryMs: number | null;
 }
 
-/** Sends the create under a key. */
+/** Sends the create with a key. */
 export interface CreateStep {
   readonly type: 'create';
   readonly key: string;
-  /** Replaces the model of the call; null keeps it. */
+  /** Replaces the call's model. Null for the call's own. */
   readonly model: string | null;
-  /** Follows a refusal of the run's own key. It must not wait for a free slot of its rate limit. */
+  /** If true, follows a rejection of the run's own key, and must not wait for a rate limit slot. */
   readonly isSecondKey: boolean;
 }
 
@@ -53,32 +52,32 @@ export interface StoreStep {
   readonly job: Job;
 }
 
-/** Waits for `ms`, or for the webhook of a job. */
+/** Waits for `ms`, or for a job's webhook. */
 export interface WaitStep {
   readonly type: 'wait';
-  /** The job whose webhook ends the wait early; null while there is none. */
+  /** The job whose webhook ends the wait early, or null for none. */
   readonly jobId: string | null;
   readonly ms: number;
-  /** Milliseconds until the time limit of the run; null without one. */
+  /** Milliseconds until the run's timeout, or null for none. */
   readonly leftMs: number | null;
   readonly next: CreateStep | ReadStep | StoreStep;
-  /** What follows when the time limit has passed meanwhile; null where the limit does not matter. */
+  /** Replaces `next` if the run has timed out meanwhile. Null if the timeout doesn't apply. */
   readonly onTimeout: LastStep | null;
 }
 
-/** Ends the run. `resumeStep` is where it goes on when an operator has it tried again; null where there is nothing left to do. */
+/** Ends the run. If an operator retries it, it continues with `resumeStep`. Null if nothing is left to do. */
 export type LastStep = { readonly resumeStep: CreateStep | ReadStep | null } & (
   | {
-      /** With a final job, completed or not. */
+      /** With a final job. */
       readonly type: 'end';
       readonly job: Job;
-      /** What a job that is not completed amounts to. */
+      /** The failure of the job, or null if it completed. */
       readonly error: GenErrorJson | null;
-      /** The error of the create that was to replace the failed job. */
+      /** The error of the create that should have replaced the failed job. */
       readonly refusal?: GenErrorJson;
     }
   | {
-      /** Without a final job: by the error of the last call, or by the time limit. */
+      /** Without a final job, because the last call failed or the run timed out. */
       readonly type: 'fail';
       readonly reason: CallFailure['kind'] | 'timeout';
       readonly error: GenErrorJson;
@@ -87,80 +86,78 @@ export type LastStep = { readonly resumeStep: CreateStep | ReadStep | null } & (
 
 export type EndStep = Extract<LastStep, { readonly type: 'end' }>;
 
-/** What a run does next. Its driver does it, and says what it saw. */
+/** The next step of a run. Its driver executes the step and reports the event. */
 export type RunStep = CreateStep | ReadStep | StoreStep | WaitStep | LastStep;
 
-/** What a driver saw when it did a step. */
+/** The result of a step. */
 export type RunEvent = {
-  /** Milliseconds since the event before, where the driver can tell. */
+  /** Milliseconds since the previous event, if known. */
   readonly passedMs?: number | undefined;
 } & (
   | {
-      /** A create or a read was answered with a job. */
+      /** A create or a poll returned a job. */
       readonly type: 'job';
       readonly job: Job;
-      /** What a final job that is not completed amounts to. */
+      /** The failure of a final job. */
       readonly error?: GenErrorJson | undefined;
     }
-  /** A create, a read or the storing of the file failed. */
+  /** A create, a poll, or storing the file failed. */
   | { readonly type: 'failed'; readonly failure: CallFailure }
-  /** A wait ended: by a webhook, which is only a hint, or because its time has passed. */
+  /** A wait ended. `woken`: because of a webhook, which is only a hint. */
   | { readonly type: 'waited'; readonly woken: boolean }
-  /** The file is stored. */
   | { readonly type: 'stored' }
 );
 
-/** Where a run stands. Plain data, to be stored and replayed. */
+/** State of a run, as plain data that can be stored and replayed. */
 export interface JobRunState {
   readonly version: 1;
   readonly key: string;
-  /** Stands for a key that is too long to be extended. */
+  /** Replaces a key that is too long for a suffix. */
   readonly shortKey: string;
-  /** How the run goes on after what it sees. */
   readonly rules: RunRules;
   readonly step: RunStep;
-  /** Every job that the run has made, the present one last. */
+  /** All jobs that the run created, the current one last. */
   readonly tries: readonly JobTry[];
-  /** The failed job that the next create is to replace. */
+  /** The failed job that the next create replaces. */
   readonly failed?: { readonly job: Job; readonly error: GenErrorJson | null };
-  /** Jobs that have failed. The next one is created under `:r<failedJobs + 1>`. */
+  /** Number of failed jobs. The key of the next create ends in `:r<failedJobs + 1>`. */
   readonly failedJobs: number;
-  /** Second keys that were refused. The next one ends in `:w<refusedKeys + 1>`. */
+  /** Number of rejected second keys. The next one ends in `:w<refusedKeys + 1>`. */
   readonly refusedKeys: number;
-  /** The last refusal of the present key: whether for a review, the time that it asked for, and its code. */
+  /** The last rejection of the current key. */
   readonly refusal: {
     readonly kind: CallFailure['kind'];
     readonly askedMs: number | null;
     readonly code: string;
   } | null;
-  /** How often something that waits for a review was sent again. */
+  /** Number of resubmissions after reviews. */
   readonly resubmissions: number;
-  /** The recoveries that were used, by error code. */
+  /** Number of recoveries used, by error code. */
   readonly recovered: Readonly<Record<string, number>>;
-  /** The model of the present try; null for the call's own. */
+  /** The current model, or null for the call's own. */
   readonly model: string | null;
-  /** Milliseconds since the service's first answer; null before it. */
+  /** Milliseconds since the service's first response, or null before it. */
   readonly elapsedMs: number | null;
-  /** Calls in a row that got no usable answer. */
+  /** Consecutive calls without a usable response. */
   readonly failedCalls: number;
-  /** Polls in a row that a page answered. */
+  /** Consecutive polls that returned a page. */
   readonly pages: number;
-  /** Milliseconds of the run at which the job was first completed without a file; null if it was not. */
+  /** `elapsedMs` when the job was first completed without a file, or null. */
   readonly filelessMs: number | null;
-  /** Waits that a webhook ended. */
+  /** Number of waits that a webhook ended. */
   readonly wakes: number;
-  /** A webhook has announced the end of the job, and no read has shown it yet. */
+  /** If true, a webhook announced the end of the job, but no poll has confirmed it. */
   readonly isAnnounced: boolean;
 }
 
 export interface RunStart {
   readonly key: string;
-  /** Made of the whole key, at most 200 characters. */
+  /** At most 200 characters, and unique to the key. */
   readonly shortKey: string;
   readonly rules: RunRules;
 }
 
-/** A run that has done nothing yet. */
+/** Returns the initial state of a run. */
 export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
   return {
     version: 1,
@@ -185,9 +182,9 @@ export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
 }
 
 /**
- * A run that has ended, tried again: with all its tries and its time anew. It goes on with the job it was waiting for, creates
- * under a new key after a failed job, and sends the key of a refused create once more. A run that has not ended, or has ended
- * with a completed job, stays as it is.
+ * Restarts a run that has ended, with a new timeout. It waits for its job again, replaces a failed job under a new key,
+ * or resends a rejected create under the same key. A run that is still in progress or has a completed job is not
+ * changed.
  */
 export function resumeRun(run: JobRunState): JobRunState {
   const { step, rules, key, shortKey, tries, failed, failedJobs, refusedKeys, refusal } = run;
@@ -196,7 +193,7 @@ export function resumeRun(run: JobRunState): JobRunState {
   return { ...startRun({ key, shortKey, rules }), ...known, step: step.resumeStep };
 }
 
-/** A refused fallback must not hide why the job before it failed: the run ends with that job. */
+/** If a replacement create was rejected, ends the run with the job that it should have replaced. */
 export function withoutHiding(run: JobRunState): JobRunState {
   const { step, failed } = run;
   if (step.type !== 'fail' || step.reason !== 'refused' || failed === undefined) return run;
@@ -206,8 +203,8 @@ export function withoutHiding(run: JobRunState): JobRunState {
 export const LONGEST_KEY = 255;
 
 /**
- * The key of the next create of a run. Keys are part of the contract: a run that is repeated from its first key has to
- * come to the same jobs, so the suffixes count what the service has answered and nothing else.
+ * Returns the key of a run's next create. A run that is repeated from its first key must get the same jobs, so the
+ * suffixes depend only on the service's responses.
  */
 export function nextKey(run: Pick<JobRunState, 'key' | 'shortKey' | 'failedJobs'>, secondKey?: number): string {
   const suffix =
@@ -215,13 +212,13 @@ export function nextKey(run: Pick<JobRunState, 'key' | 'shortKey' | 'failedJobs'
   return derivedKey(run, suffix);
 }
 
-/** The key with a suffix, or where that is too long, its short form with the suffix. */
+/** Returns the key with a suffix, or its short form with the suffix if that would be too long. */
 export function derivedKey({ key, shortKey }: Pick<JobRunState, 'key' | 'shortKey'>, suffix: string): string {
   const isTooLong = key.length + suffix.length > LONGEST_KEY;
   return `${suffix !== '' && isTooLong ? shortKey : key}${suffix}`;
 }
 
-/** The key, and every key that it may be derived from. */
+/** Returns the key, and every key that it may be derived from. */
 export function originsOf(key: string): string[] {
   const [, origin] = /^(.+):[rwf]\d+$/s.exec(key) ?? [];
   return origin === undefined ? [key] : [key, ...originsOf(origin)];

@@ -15,31 +15,32 @@ import {
   withoutHiding,
 } from './run-state.js';
 
-/** Reviews take minutes and name their own wait. This bounds a service that never gets done. */
+/** Maximum resubmissions after reviews, in case a review never ends. */
 const RESUBMISSIONS = 20;
-/** How long to wait for a review whose time the service does not say. Review times are not documented. */
+/** Wait for a review if the response specifies none. The service doesn't document how long reviews take. */
 const UNSAID_REVIEW_MS = 15_000;
 /** Wait for a rate-limit slot if the response specifies none: the mean time between two creates. */
 const UNSAID_SLOT_MS = DOCUMENTED_LIMITS['videos.create'].windowMs / DOCUMENTED_LIMITS['videos.create'].limit;
-/** No wait is shorter, so that a service which asks for nothing is not called in a loop. */
+/** Minimum wait, so that a service that requests none is not called in a loop. */
 const SHORTEST_WAIT_MS = 1_000;
 const FIRST_READ_MS = 10_000;
 const LONGEST_READ_MS = 5 * 60_000;
-/** What an unsent create may recover from: another one would not fail in the same way. */
+/** Recoveries of an unsent create that may succeed later. */
 const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
-/** Waits between two reads grow by this part of the time that has passed: 25 of them in half an hour. */
+/** The time between two polls is this share of the elapsed time: 25 polls in half an hour. */
 const READ_GROWTH = 0.2;
-/** A wait that was ended early adds no time. After so many wakes it does, so that a run always comes to its end. */
+/** A wait that a webhook ended adds no time. After this many wakes it does, so that every run ends. */
 const FREE_WAKES = 50;
-/** How often a finished file that cannot be stored is tried again. */
+/** Maximum retries of storing a file. */
 const STORE_RETRIES = 10;
 
 /**
- * What a run does after what it saw: the one set of rules behind `createAndWait`, the queue's worker and durable runs.
- * A function of its arguments alone, JSON in and JSON out.
- * - A create gets a new key only after the service has said that the key before it led to nothing. After a lost response, the
- *   same key is sent again.
- * - A webhook is a hint: the job is polled. A wait that would end after the timeout does not begin.
+ * Returns the state of a run after an event. `createAndWait`, the queue's worker, and durable runs share these rules.
+ * Pure, with JSON in and out.
+ * - A create gets a new key only after the service rejected the previous one. After a lost response, the same key is
+ *   sent
+ *   again.
+ * - A webhook is only a hint, so the job is polled. A wait that would exceed the timeout doesn't begin.
  */
 export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   const run = countTime(before, event);
@@ -52,7 +53,7 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
       if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : readAgain(run, step.jobId);
       return event.type === 'failed' ? afterPollFailed(run, step, event.failure) : run;
     case 'wait':
-      // A driver may wait for the job itself; then what it saw is the job.
+      // The driver may poll the job itself.
       if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : run;
       return event.type === 'waited' ? waited(run, event) : run;
     case 'store':
@@ -84,7 +85,7 @@ function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
   return withStep(run, run.rules.stores ? { type: 'store', job } : { type: 'end', job, error: null, resumeStep: null });
 }
 
-/** A job has ended without a file, and that is certain: the only place from which another one is created. */
+/** Handles a failed job. The only place that creates another job, because the failure is certain. */
 function afterFailure(before: JobRunState, { job, error }: JobRunEvent): JobRunState {
   const run: JobRunState = { ...before, failed: { job, error: error ?? null } };
   const end: LastStep = { type: 'end', job, error: error ?? null, resumeStep: createStep({ ...run, model: null }) };
@@ -100,7 +101,7 @@ function afterFailure(before: JobRunState, { job, error }: JobRunEvent): JobRunS
   return pauseBefore(recovery, { ms, next: createStep(recovery), onTimeout: end });
 }
 
-/** The run with one more recovery used, or undefined where its rules allow none. */
+/** Returns the run with another recovery used, or undefined if its rules allow none. */
 function recover(run: JobRunState, { errorCode }: Job): JobRunState | undefined {
   const code = errorCode ?? '';
   const rules: Readonly<Record<string, unknown>> = run.rules.recover;
@@ -113,23 +114,23 @@ function recover(run: JobRunState, { errorCode }: Job): JobRunState | undefined 
   return model === undefined ? undefined : { ...run, recovered, model };
 }
 
-/** A create did not lead to a job, or it is not known whether it did. */
+/** Handles a create that made no job, or whose outcome is unknown. */
 function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
   const onTimeout: LastStep = { type: 'fail', reason, error, resumeStep: step };
   if (reason === 'review') return refusedForReview(run, step, failure);
   if (reason === 'refused') {
-    // An earlier answer under this key may have been lost. The service has not looked at the key, so it stays the same.
+    // The service didn't check the key, and an earlier response may have been lost, so the key stays the same.
     if (failure.keyIsUnused) return { ...run, step: onTimeout };
     return refusedForGood(run, step, failure);
   }
   if (reason === 'throttled' && run.refusal !== null && step.isSecondKey && !run.rules.persistent) {
-    // Nothing may be waited for between the two keys, so the next round begins with the own key again. A persistent run may
-    // have sent the second key before, with an answer that was lost or never recorded: it settles that key first.
+    // The run must not wait between the two keys, so the next round begins with its own key again. A persistent run may
+    // have sent the second key before and lost the response, so it settles that key first.
     const withNewKey = { ...onTimeout, resumeStep: createStep(run) };
     return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, onTimeout: withNewKey });
   }
-  // Another attempt may succeed without a connection, slot, or budget now, or after another process has let go of the create.
+  // Retry an unsent create if its cause can pass: no connection, a budget that other creates reserve, or another owner.
   const mayPass = error.name === 'ConnectionError' || PASSING.includes(error.recovery ?? '');
   const isFinal = reason === 'unsent' && !mayPass;
   if (!run.rules.persistent || isFinal) return { ...run, step: onTimeout };
@@ -139,8 +140,8 @@ function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFail
 }
 
 /**
- * The service has refused the create, and the run ends. Restarted, it sends its own key first, so that whoever repeats the order
- * finds the job. If the service holds the refusal against the key, a new key goes out at once.
+ * Ends a run whose create was rejected. After a restart, the run sends its own key first, so that a repeated call finds
+ * the job. If the service repeats the rejection, a new key is sent immediately.
  */
 function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, error } = failure;
@@ -153,9 +154,9 @@ function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure
 }
 
 /**
- * A character is still under review. The spec asks for a new key, but not whether the refused key stays usable. So the own key
- * goes first: with only a new key, a run that is repeated from its beginning could have both accepted. A service that holds
- * the refusal against the key repeats it; then, at once, the new key goes out.
+ * Handles a create whose character is under review. The spec requires a new key, but doesn't say if the rejected key
+ * remains usable. The run's own key is sent first, because a run that is repeated from its start could otherwise have
+ * both accepted. If the service repeats the rejection, a new key is sent immediately.
  */
 function refusedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, retryAfterMs, error } = failure;
@@ -173,13 +174,13 @@ function refusalOf({ kind, retryAfterMs, error }: CallFailure): NonNullable<JobR
   return { kind, askedMs: retryAfterMs, code: error.code ?? error.name };
 }
 
-/** Whether the service has refused the present key before, in the same words: a review and a refusal for good never are. */
+/** Returns true if the service rejected the current key before with the same kind, wait, and code. */
 function isRepeated({ refusal }: JobRunState, failure: CallFailure): boolean {
   const { kind, askedMs, code } = refusalOf(failure);
   return refusal?.kind === kind && refusal.askedMs === askedMs && refusal.code === code;
 }
 
-/** Sends what waits for a review again when its time has come, as often as the rules allow. */
+/** Sends the create again after the wait, if the rules allow it. */
 function resubmit(
   run: JobRunState,
   { waitMs, onTimeout }: { readonly waitMs: number; readonly onTimeout: LastStep },
@@ -196,7 +197,7 @@ function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure)
     return { ...run, step: { type: 'fail', reason, error, resumeStep: step } };
   }
   if (reason === 'throttled') return readAgain(run, step.jobId, slotMs(failure));
-  // A longer pause would leave the run blind for a job that is paid.
+  // The job is paid, so the service can't delay its polls any longer.
   const failed = { ...run, pages, failedCalls: run.failedCalls + 1 };
   return readAgain(failed, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
 }
@@ -207,7 +208,7 @@ function notStored(run: JobRunState, step: StoreStep, { kind: reason, error }: C
     return { ...run, step: { type: 'fail', reason, error, resumeStep } };
   }
   const missed = { ...run, failedCalls: run.failedCalls + 1 };
-  // The job is paid, so the time limit does not count any more.
+  // The job is paid, so the timeout no longer applies.
   const ms = retryMs(missed);
   return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
 }
@@ -216,24 +217,24 @@ function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRu
   const { step } = run;
   if (step.type !== 'wait') return run;
   if (step.jobId !== null) return { ...run, isAnnounced: run.isAnnounced || woken, step: step.next };
-  // Nobody can announce the end of a review, so a wake is a mistake and the wait goes on.
+  // No webhook announces the end of a review, so the wait continues.
   if (woken && run.wakes <= FREE_WAKES) return { ...run, step: { ...step, leftMs: leftMs(run) } };
   return { ...run, step: step.onTimeout !== null && leftMs(run) === 0 ? step.onTimeout : step.next };
 }
 
-/** Waits until the job is read again; not beyond the time limit, when it is read for the last time. */
+/** Waits for the next poll. The last poll happens at the timeout. */
 function readAgain(run: JobRunState, jobId: string, leastMs = 0): JobRunState {
   const left = leftMs(run);
   const next: ReadStep = { type: 'read', jobId };
   if (left === 0) return { ...run, step: timeout(run, next) };
-  // What a webhook has announced is not left until the next read is due by itself.
+  // After a webhook, a failed poll is retried sooner.
   const isMissed = run.isAnnounced && run.failedCalls > 0;
   const ms = Math.max(isMissed ? Math.min(retryMs(run), readMs(run)) : readMs(run), leastMs);
   const within = Math.max(1, Math.ceil(left === null ? ms : Math.min(ms, left)));
   return { ...run, step: { type: 'wait', jobId, ms: within, leftMs: left, next, onTimeout: null } };
 }
 
-/** Waits before `next`; ends with `onTimeout` at once where the time limit does not allow it. */
+/** Waits before `next`. If the wait would exceed the timeout, ends with `onTimeout` immediately. */
 function pauseBefore(
   run: JobRunState,
   { ms, next, onTimeout }: { readonly ms: number; readonly next: CreateStep | StoreStep; readonly onTimeout: LastStep },
@@ -259,14 +260,14 @@ function createStep(run: JobRunState, secondKey?: number): CreateStep {
   return { type: 'create', key: nextKey(run, secondKey), model: run.model, isSecondKey };
 }
 
-/** Milliseconds between two reads. */
+/** Milliseconds between two polls. */
 function readMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
   if (rules.pollMs !== null) return rules.pollMs;
   if (isAnnounced) return FIRST_READ_MS;
   return Math.min(Math.max(FIRST_READ_MS, Math.round((elapsedMs ?? 0) * READ_GROWTH)), LONGEST_READ_MS);
 }
 
-/** Milliseconds until a call that got no answer is sent again; doubles with each. */
+/** Milliseconds until a call without a response is retried. Doubles with each. */
 function retryMs(run: JobRunState): number {
   const { retryMs: longest } = run.rules;
   return longest === null ? readMs(run) : Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
@@ -277,7 +278,7 @@ function slotMs({ retryAfterMs }: CallFailure): number {
   return Math.max(retryAfterMs ?? UNSAID_SLOT_MS, SHORTEST_WAIT_MS);
 }
 
-/** Milliseconds left of the time limit; null without one, and before the service's first answer. */
+/** Milliseconds until the timeout. Null without one, and before the service's first response. */
 function leftMs({ rules, elapsedMs }: JobRunState): number | null {
   return rules.timeoutMs === null || elapsedMs === null ? null : Math.max(0, rules.timeoutMs - elapsedMs);
 }
@@ -285,15 +286,15 @@ function leftMs({ rules, elapsedMs }: JobRunState): number | null {
 type JobRunEvent = Extract<RunEvent, { readonly type: 'job' }>;
 
 /**
- * Adds the time that has passed. It counts from the service's first answer: time spent in the queue of a rate limit is not
- * taken off a wait. A clock that was set back adds nothing, and a wait that ran its time adds at least that.
+ * Adds the elapsed time. It counts from the service's first response, so time in a rate limit's queue doesn't shorten a
+ * wait. A clock that was set back adds nothing, and a complete wait adds at least its duration.
  */
 function countTime(before: JobRunState, event: RunEvent): JobRunState {
   const run = event.type === 'waited' && event.woken ? { ...before, wakes: before.wakes + 1 } : before;
   const { step, elapsedMs, wakes } = run;
   if (elapsedMs === null) {
     const isAnswered = event.type === 'job' || (event.type === 'failed' && !isUnsent(event.failure));
-    // An upload has got its slot before, so it does not wait for the rate limit.
+    // An upload has already waited for its slot, so its failure starts the timeout.
     const isUpload = event.type === 'failed' && event.failure.error.name === 'UploadError';
     return isAnswered || isUpload ? { ...run, elapsedMs: 0 } : run;
   }
@@ -307,7 +308,7 @@ function isUnsent({ kind }: CallFailure): boolean {
   return kind === 'throttled' || kind === 'unsent';
 }
 
-/** The tries with what is known of the last one's job. */
+/** Updates the last try with its job. */
 function withJob(tries: readonly JobTry[], job: Job): readonly JobTry[] {
   const last = tries.at(-1);
   if (last === undefined) return tries;
@@ -318,10 +319,10 @@ function withJob(tries: readonly JobTry[], job: Job): readonly JobTry[] {
   ];
 }
 
-/** A create that is not waited for ends with its job, whatever that came to. */
+/** Rules of a create that no call waits for. It ends with its job, even if the job fails. */
 const NO_RUN: Pick<RunRules, 'resubmitPending' | 'recover'> = { resubmitPending: false, recover: {} };
 
-/** Where the run of an entry goes on, with its time anew. `shortKey` stands for a key that is too long to be extended. */
+/** Returns the state of an entry's run, with a new timeout. `shortKey` replaces a key that is too long for a suffix. */
 export function resumedRun(entry: CreateEntry, shortKey: string, timeoutMs: number | null): JobRunState {
   const { key, sentKey, phase, rules, run } = entry;
   const jobId = entryJobId(entry);
@@ -339,7 +340,7 @@ export function resumedRun(entry: CreateEntry, shortKey: string, timeoutMs: numb
   let state: JobRunState = run ? { ...run, rules: own, elapsedMs: 0 } : first;
   const isPaused = phase === 'open' || (jobId !== undefined && state.tries.some((it) => it.jobId === jobId));
   if (isPaused && run) return state;
-  // The pause that was written down is over: the create after it was sent.
+  // The stored pause is over, because the create after it was sent.
   if (state.step.type === 'wait') state = nextStep(state, { type: 'waited', woken: false });
   if (jobId === undefined) return state;
   return nextStep(state, { type: 'job', job: { id: jobId, status: 'queued' } });
