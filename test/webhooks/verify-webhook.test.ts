@@ -68,33 +68,7 @@ describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) =>
 });
 
 describe('the body', () => {
-  const bytes = new TextEncoder().encode(signed.body);
-  const padded = new Uint8Array([0, 0, ...bytes, 0]);
   const { headers } = signed;
-  test.each([
-    ['a string', signed.body],
-    ['bytes', bytes],
-    ['a view into a larger buffer', padded.subarray(2, -1)],
-    ['a Node buffer', Buffer.from(signed.body)],
-    ['a buffer', bytes.buffer],
-  ])('is taken as %s', async (_, body) => {
-    expect(await verifyWebhook({ body, headers }, { secret, now })).toEqual(event);
-  });
-
-  test.each([
-    ['a parsed object', { body: event, headers }],
-    ['a parsed array', { body: [], headers }],
-    ["Nest's body beside its rawBody", { body: event, rawBody: Buffer.from(signed.body), headers }],
-    ['a file of multer', { body: { buffer: Buffer.from(signed.body), mimetype: 'text/plain' }, headers }],
-  ])('that arrives as %s is refused with the way to the raw bytes', async (_, request) => {
-    // @ts-expect-error JavaScript callers pass what a body parser left.
-    const error = await refusalOf(verifyWebhook(request, { secret, now }));
-    expect(error.reason).toBe('body_parsed');
-    expect(error.message).toMatch(
-      /express\.raw\(\{ type: .*rawBody \(Nest\), file\.buffer.*Fastify.*request\.text\(\)/,
-    );
-  });
-
   test('of a request that was read before is refused with what to do instead', async () => {
     const request = new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers });
     await request.json();
@@ -108,34 +82,9 @@ describe('the body', () => {
     expect(error).toMatchObject({ reason: 'body_unavailable', cause: expect.objectContaining({ message: 'reset' }) });
     expect(error.message).toContain('reset');
   });
-
-  test('may begin with a byte order mark, as bytes and as text', async () => {
-    const marked = await signWebhook(`\uFEFF${signed.body}`, { secret, timestamp: at });
-    expect(await verifyWebhook(marked, { secret, now })).toEqual(event);
-    const bytes = new TextEncoder().encode(marked.body);
-    expect([...bytes.subarray(0, 3)]).toEqual([0xef, 0xbb, 0xbf]);
-    expect(await verifyWebhook({ ...marked, body: bytes }, { secret, now })).toEqual(event);
-    const inside = { ...event, note: 'a\uFEFFb' };
-    expect(await verifyWebhook(await signWebhook(inside, { secret, timestamp: at }), { secret, now })).toEqual(inside);
-  });
-
-  test.each([undefined, null])('that is not there (%s) is refused', async (body) => {
-    // @ts-expect-error JavaScript callers pass what they have.
-    expect((await refusalOf(verifyWebhook({ body, headers }, { secret, now }))).reason).toBe('body_unavailable');
-  });
 });
 
 describe('the signature header', () => {
-  test.each([
-    ['web headers', new Headers(signed.headers)],
-    ['an object as the service writes it', signed.headers],
-    ["Node's headers", { 'x-service-signature': signature, host: 'me.test' }],
-    ['a list of one', { 'x-service-signature': [signature] }],
-    ['any case', { 'X-SERVICE-signature': signature }],
-  ])('is found in %s', async (_, headers) => {
-    expect(await verifyWebhook({ body: signed.body, headers }, { secret, now })).toEqual(event);
-  });
-
   test('when missing is named, with what to pass', async () => {
     const { 'X-Service-Signature': _, ...others } = signed.headers;
     for (const headers of [others, {}, new Headers(), undefined, null]) {
@@ -153,71 +102,11 @@ describe('the signature header', () => {
     }
   });
 
-  test('may carry several digests and schemes to come', async () => {
-    const other = '0'.repeat(64);
-    expect(await withSignature(`t=${at},v1=${other},v1=${digest}`)).toEqual(event);
-    expect(await withSignature(`t=${at},v0=abc,v2=a-b_c+d/e==,v1=${digest}`)).toEqual(event);
-  });
-
   test('carries sixteen digests at most', async () => {
     const others = `,v1=${'0'.repeat(64)}`.repeat(15);
     expect(await withSignature(`t=${at}${others},v1=${digest}`)).toEqual(event);
     const error = await refusalOf(withSignature(`t=${at}${others},v0=1,v1=${digest}`));
     expect(error.reason).toBe('signature_malformed');
-  });
-
-  // The document's form is "t=<unix_seconds>,v1=<hex_digest>". What says the same is taken, too.
-  test.each([
-    `v1=${digest},t=${at}`,
-    `t=${at}, v1=${digest}`,
-    ` t=${at} ,\tv1=${digest} `,
-    `t=${at},v1=${digest.toUpperCase()}`,
-    `T=${at},V1=${digest}`,
-    `v1=${'0'.repeat(64)},t=${at},v2=x,v1=${digest}`,
-  ])('is taken as %j', async (header) => {
-    expect(await withSignature(header)).toEqual(event);
-  });
-
-  test.each([
-    `v1=${'0'.repeat(64)},t=${at}`,
-    `t=${at}, v1=${digest.replace(/^./, (digit) => (digit === '0' ? '1' : '0'))}`,
-    `t=${at},v1=${digest.toUpperCase().replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))}`,
-  ])('does not count as %j, however it is written', async (header) => {
-    expect((await refusalOf(withSignature(header))).reason).toBe('signature_mismatch');
-  });
-
-  test.each([
-    '',
-    `v1=${digest}`,
-    `t=${at}`,
-    `t=${at},v0=${digest}`,
-    `t=+${at},v1=${digest}`,
-    `t=0x${at.toString(16)},v1=${digest}`,
-    `t=1.767323045e9,v1=${digest}`,
-    `t=0${at},v1=${digest}`,
-    `t=١٧٦٧٣٢٣٠٤٥,v1=${digest}`,
-    `t=${at},t=${at},v1=${digest}`,
-    `t=${at},v1=${digest},t=${at + 1}`,
-    `t=${at},v1=${digest.slice(1)}`,
-    `t=${'1'.repeat(13)},v1=${digest}`,
-  ])('is refused as %j', async (header) => {
-    const error = await refusalOf(withSignature(header));
-    expect(error).toMatchObject({
-      reason: 'signature_malformed',
-      message: expect.stringContaining('t=<unix_seconds>'),
-    });
-  });
-
-  test('that comes twice is refused', async () => {
-    const twice = new Headers(signed.headers);
-    twice.append('x-service-signature', signature);
-    const error = await refusalOf(verifyWebhook({ body: signed.body, headers: twice }, { secret, now }));
-    expect(error.reason).toBe('signature_malformed');
-  });
-
-  test('may come in two lines, which HTTP joins', async () => {
-    const headers = { 'x-service-signature': [`t=${at}`, `v1=${digest}`] };
-    expect(await verifyWebhook({ body: signed.body, headers }, { secret, now })).toEqual(event);
   });
 
   test('of a megabyte is refused without work to speak of', async () => {
