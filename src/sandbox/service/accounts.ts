@@ -134,7 +134,7 @@ const topUpSchema = z.strictObject({
   ),
 });
 
-export interface Reservation {
+interface ReservedTokens {
   readonly at: number;
   readonly jobId: string;
   readonly quoted: number;
@@ -153,7 +153,7 @@ export function tokensFor(usd: number): number {
 }
 
 /** Reserves the quote of a job. Throws `insufficient_balance`, with a link to the billing page. */
-export function reserve(account: Account, reservation: Reservation, baseUrl: string): void {
+export function reserve(account: Account, reservation: ReservedTokens, baseUrl: string): void {
   const tokens = reservation.quoted;
   if (account.freeTokens < tokens) {
     const message = `The job costs ${tokens} tokens, and the balance is ${account.freeTokens}. Top up at data.top_up_url.`;
@@ -166,7 +166,7 @@ export function reserve(account: Account, reservation: Reservation, baseUrl: str
 }
 
 /** Ends a reservation: spends `charged` tokens and releases the rest. */
-export function settle(account: Account, reservation: Reservation, charged: number): void {
+export function settle(account: Account, reservation: ReservedTokens, charged: number): void {
   const reserved = reservation.quoted;
   const released = exact(reserved - charged);
   account.reservedTokens = exact(account.reservedTokens - reserved);
