@@ -1,5 +1,4 @@
 // The options of a client, and their schema.
-import * as z from 'zod/mini';
 import * as option from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
 import { LIMITS, type Limits } from '../store/rate-limits.js';
@@ -81,7 +80,7 @@ const LEVEL = option.oneOf(...LOG_LEVELS);
 
 const HOOK_OPTIONS = Object.fromEntries(HOOKS.map((name) => [name, option.callback]));
 
-const CLIENT_OPTIONS = z.strictObject({
+const CLIENT_OPTIONS = option.optionsOf({
   // Validated elsewhere, with messages that never contain the value.
   apiKey: option.anything,
   baseUrl: option.anything,
@@ -96,10 +95,10 @@ const CLIENT_OPTIONS = z.strictObject({
   store: option.store,
   account: option.text,
   limits: LIMITS,
-  logger: option.methods<Logger>('error', 'warn', 'info', 'debug'),
+  logger: option.methods('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
   budget: option.budget,
-  hooks: z.optional(z.strictObject(HOOK_OPTIONS, 'an object with hooks')),
+  hooks: option.optional(option.optionsOf(HOOK_OPTIONS, 'an object with hooks')),
   dangerouslyAllowBrowser: option.flag,
 });
 
@@ -110,6 +109,6 @@ export function checkClientOptions(options: ClientOptions): void {
 
 /** Validates the log level from the environment. */
 export function checkLevel(value: string): LogLevel {
-  option.checkOptions('The environment', z.strictObject({ GEN_LOG: LEVEL }), { GEN_LOG: value });
+  option.checkOptions('The environment', option.optionsOf({ GEN_LOG: LEVEL }), { GEN_LOG: value });
   return value as LogLevel;
 }

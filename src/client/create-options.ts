@@ -1,10 +1,9 @@
 // The options of the calls that create jobs.
-import * as z from 'zod/mini';
 import * as option from '../rules/options.js';
 import type { Recover } from '../rules/run-state.js';
 import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
 import type { BodyFileOptions } from '../uploading/body-files.js';
-import { WAIT_OPTIONS, type WaitOptions } from '../waiting/wait-options.js';
+import { WAIT_CHECKS, type WaitOptions } from '../waiting/wait-options.js';
 
 /**
  * Options of `create`.
@@ -57,19 +56,21 @@ export interface CreateOptions
   readonly cleanup?: 'after-job' | undefined;
 }
 
-export const CREATE_CALL_OPTIONS = z.extend(option.REQUEST_OPTIONS, {
-  onUploadProgress: option.callback,
-  label: option.text,
-});
+const CREATE_CALL_CHECKS = { ...option.REQUEST_CHECKS, onUploadProgress: option.callback, label: option.text };
 
-/** Schema of the options of `createAndWait`, including those of its requests. */
-export const CREATE_AND_WAIT_OPTIONS = z.extend(CREATE_CALL_OPTIONS, {
-  ...WAIT_OPTIONS.shape,
+export const CREATE_CALL_OPTIONS = option.optionsOf(CREATE_CALL_CHECKS);
+
+/** Checks of the options of `createAndWait`, including those of its requests. */
+export const CREATE_AND_WAIT_CHECKS = {
+  ...CREATE_CALL_CHECKS,
+  ...WAIT_CHECKS,
   onCreated: option.callback,
   resubmitPending: option.flag,
   recover: option.anything,
   cleanup: option.oneOf('after-job'),
-});
+};
+
+export const CREATE_AND_WAIT_OPTIONS = option.optionsOf(CREATE_AND_WAIT_CHECKS);
 
 /** Result of a wait: a completed job, or any final one if `throwOnFailure` is false. */
 export type FinalJob<Throws extends boolean> = Throws extends false ? Job : CompletedJob;

@@ -111,7 +111,7 @@ const LIMIT_OF_PATH: readonly (readonly [RegExp, RateLimitName])[] = [
 const RAW_REQUEST = optionsOf({
   method: anything,
   path: anything,
-  query: optional(requiredObject<Query>('a plain object of strings, numbers, booleans, and arrays of these', isQuery)),
+  query: optional(requiredObject('a plain object of strings, numbers, booleans, and arrays of these', isQuery)),
   body: anything,
 });
 

@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import { GenError } from '../errors/index.js';
 import { type BudgetPeriod, type BudgetTerms, snapshotOf } from '../rules/budget.js';
 import { entryId } from '../rules/create-entry.js';
@@ -53,8 +52,8 @@ export interface BudgetOptions {
 const isTokens = (value: unknown) => typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY;
 const TOKENS = 'a number of tokens, 0 or more';
 
-const BUDGET_OPTIONS = z.strictObject({
-  maxTokens: z.custom<number>(isTokens, TOKENS),
+const BUDGET_OPTIONS = option.optionsOf({
+  maxTokens: option.required(TOKENS, isTokens),
   per: option.must(
     "'day', 'month', 'total' or a number of milliseconds above 0",
     (value) =>
@@ -67,7 +66,7 @@ const BUDGET_OPTIONS = z.strictObject({
     "'one-at-a-time', 'refuse' or a function that estimates",
     (value) => typeof value === 'function' || value === 'one-at-a-time' || value === 'refuse',
   ),
-  lowBalanceTokens: option.must<number>(TOKENS, isTokens),
+  lowBalanceTokens: option.must(TOKENS, isTokens),
   onLow: option.callback,
 });
 

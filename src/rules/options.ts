@@ -1,18 +1,32 @@
 // Validates options. Unknown names are errors, and all messages have the same form.
-import * as z from 'zod/mini';
+// Only zod's core, because a schema of zod or zod/mini carries every way to parse, which is 1 kB of each client.
+import * as z from 'zod/v4/core';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
 import { isFields, isObject, isText } from '../schemas/envelope.js';
 import { mustBeOptions, show, showKind } from '../schemas/show.js';
 import { noSuchOption } from '../schemas/spelling.js';
 
-/**
- * Schema of options. The message of each check says what the option must be, for example `a whole number, 0 or more`.
- */
-export type OptionsSchema = z.ZodMiniObject<z.core.$ZodShape, z.core.$strict>;
+/** Checks by option. The message of each check says what the option must be, for example `a whole number, 0 or more`. */
+export type OptionChecks = Readonly<Record<string, z.$ZodType>>;
 
-/** Creates a schema of options by name. Any other name is an error. */
-export const optionsOf = z.strictObject;
+export type OptionsSchema = z.$ZodObject;
+
+/** Creates a schema of options by name. Any other name is an error. `what` describes the object in the message. */
+export function optionsOf(shape: OptionChecks, what?: string): OptionsSchema {
+  const catchall = new z.$ZodNever({ type: 'never' });
+  return new z.$ZodObject({ type: 'object', shape, catchall, ...messageOf(what) });
+}
+
+/** Adds a check of options that depend on each other. If it fails, the message says that `option` must be `what`. */
+export function refined(
+  schema: OptionsSchema,
+  fits: (options: Readonly<Record<string, unknown>>) => boolean,
+  { option, what }: { readonly option: string; readonly what: string },
+): OptionsSchema {
+  const check = z._refine(z.$ZodCustom, fits, { error: what, path: [option] });
+  return new z.$ZodObject({ ...schema._zod.def, checks: [check] });
+}
 
 /**
  * Throws a {@link GenError} for an unknown option, with the nearest known one, and for an invalid value. `owner` is the
@@ -23,7 +37,7 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   if (given !== undefined && !isFields(given)) {
     throw new GenError(mustBeOptions(owner, Object.keys(shapeAt(schema, []))[0], given));
   }
-  const { error } = schema.safeParse(given ?? {});
+  const { error } = z.safeParse(schema, given ?? {});
   const issues = error?.issues.map((issue) => innermostIssue(issue)) ?? [];
   // Unknown names first, because a misspelled option may also be reported as missing.
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
@@ -41,14 +55,14 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
 /**
  * Describes the value. Doesn't show a string in place of an object, a function, or a secret, because it may be a key.
  */
-function whatItIs(issue: z.core.$ZodIssue, value: unknown): string {
+function whatItIs(issue: z.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
   return `, not ${hides === 'texts' || issue.code !== 'custom' ? showKind(value) : show(value)}`;
 }
 
 /** Returns what to pass instead, if the check provides it. */
-function fixOf(issue: z.core.$ZodIssue, value: unknown): string {
+function fixOf(issue: z.$ZodIssue, value: unknown): string {
   const { fix } = (issue.code === 'custom' && issue.params) || {};
   const text: unknown = typeof fix === 'function' ? fix(value) : undefined;
   return isText(text) ? ` ${text}` : '';
@@ -60,15 +74,15 @@ function pathOf(path: readonly PropertyKey[]): string {
 }
 
 /** Returns the issue inside the matching form of a union, or the union's own issue if no form matches. */
-function innermostIssue(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+function innermostIssue(issue: z.$ZodIssue): z.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
   const inside = issue.errors.flat().map((inner) => innermostIssue(inner));
   const meant = inside.find(({ code }) => code === 'unrecognized_keys') ?? inside.find(({ path }) => path.length > 0);
   return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] };
 }
 
-function shapeAt(schema: z.core.$ZodType, path: readonly PropertyKey[]): z.core.$ZodShape {
-  const { def } = (schema as z.core.$ZodTypes)._zod;
+function shapeAt(schema: z.$ZodType, path: readonly PropertyKey[]): z.$ZodShape {
+  const { def } = (schema as z.$ZodTypes)._zod;
   const [first, ...rest] = path;
   if (def.type === 'optional') return shapeAt(def.innerType, path);
   if (def.type === 'union') {
@@ -91,82 +105,85 @@ function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
+/** What a message about an invalid value says. */
+interface Hints {
+  readonly hides?: 'texts' | 'everything';
+  /** Returns what to pass instead, if it is known. */
+  readonly fix?: (value: unknown) => string | false;
+}
+
+function messageOf(what: string | undefined): { readonly error?: () => string } {
+  return what === undefined ? {} : { error: () => what };
+}
+
 /** An option that may be missing or undefined. */
-export const optional = <T extends z.core.$ZodType>(check: T) => z.optional(check);
+export const optional = (innerType: z.$ZodType) => new z.$ZodOptional({ type: 'optional', innerType });
 
 /** A required value. `what` describes a valid one for the message. */
-export const required = <T>(what: string, fits: (value: unknown) => boolean) => z.custom<T>(fits, what);
+export const required = (what: string, fits: (value: unknown) => boolean, hints: Hints = {}) =>
+  z._custom(z.$ZodCustom, fits, { error: what, params: { ...hints } });
 
 /** A required object or function. A string in its place may be a key, so no message shows it. */
-export const requiredObject = <T>(what: string, fits: (value: unknown) => boolean) =>
-  z.custom<T>(fits, { error: what, params: { hides: 'texts' } });
+export const requiredObject = (what: string, fits: (value: unknown) => boolean) =>
+  required(what, fits, { hides: 'texts' });
 
-export const must = <T>(what: string, fits: (value: unknown) => boolean) => z.optional(required<T>(what, fits));
+export const must = (what: string, fits: (value: unknown) => boolean) => optional(required(what, fits));
 
 /** Milliseconds above 0, or `Infinity` for no limit. */
-export const milliseconds = must<number>(
-  'a number of milliseconds above 0',
-  (value) => typeof value === 'number' && value > 0,
-);
+export const milliseconds = must('a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0);
 
-export const timeLimit = must<number | false>(
+export const timeLimit = must(
   'a number of milliseconds above 0, or false for no limit',
   (value) => value === false || (typeof value === 'number' && value > 0),
 );
 
-export const millisecondsOrZero = must<number>(
+export const millisecondsOrZero = must(
   'a number of milliseconds, 0 or more',
   (value) => typeof value === 'number' && value >= 0,
 );
 
 /** A whole number, 0 or more, or `Infinity`. */
-export const count = must<number>(
+export const count = must(
   'a whole number, 0 or more',
   (value) => typeof value === 'number' && value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
 );
 
-export const flag = must<boolean>('true or false', (value) => typeof value === 'boolean');
+export const flag = must('true or false', (value) => typeof value === 'boolean');
 
-export const text = must<string>('a non-empty string', isText);
+export const text = must('a non-empty string', isText);
 
 /** An optional secret. No message shows it. */
 export const secret = (what: string, fits: (value: unknown) => boolean) =>
-  z.optional(z.custom<string>(fits, { error: what, params: { hides: 'everything' } }));
+  optional(required(what, fits, { hides: 'everything' }));
 
-export const requiredCallback = requiredObject<(...args: never[]) => unknown>(
-  'a function',
-  (value) => typeof value === 'function',
-);
+export const requiredCallback = requiredObject('a function', (value) => typeof value === 'function');
 
-export const callback = z.optional(requiredCallback);
+export const callback = optional(requiredCallback);
 
-export const abortSignal = z.optional(
-  requiredObject<AbortSignal>('an AbortSignal', (value) => hasMethods(value, ['addEventListener'])),
+export const abortSignal = optional(
+  requiredObject('an AbortSignal', (value) => hasMethods(value, ['addEventListener'])),
 );
 
 /** One of several forms. `what` describes all of them for the message. */
-export const either = <const T extends readonly z.core.$ZodType[]>(what: string, ...forms: T) =>
-  z.optional(z.union(forms, what));
+export const either = (what: string, ...options: readonly z.$ZodType[]) =>
+  optional(new z.$ZodUnion({ type: 'union', options, ...messageOf(what) }));
 
-export const anObject = z.optional(requiredObject<object>('an object', isObject));
+export const anObject = optional(requiredObject('an object', isObject));
 
 /** Headers by name. A Headers object or a list has no enumerable fields, so its headers would not be sent. */
-export const headers = z.optional(
-  requiredObject<Readonly<Record<string, string>>>(
-    "an object such as { 'x-team': 'film' }",
-    (value) => isObject(value) && !(Symbol.iterator in value),
-  ),
+export const headers = optional(
+  requiredObject("an object such as { 'x-team': 'film' }", (value) => isObject(value) && !(Symbol.iterator in value)),
 );
 
-export const oneOf = <const T extends readonly string[]>(...allowed: T) =>
-  must<T[number]>(`one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`, (value) =>
+export const oneOf = (...allowed: readonly string[]) =>
+  must(`one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`, (value) =>
     allowed.some((one) => one === value),
   );
 
-export const requiredMethods = <T>(...names: readonly string[]) =>
-  requiredObject<T>(withMethods(names), (value) => hasMethods(value, names));
+export const requiredMethods = (...names: readonly string[]) =>
+  requiredObject(withMethods(names), (value) => hasMethods(value, names));
 
-export const methods = <T>(...names: readonly string[]) => z.optional(requiredMethods<T>(...names));
+export const methods = (...names: readonly string[]) => optional(requiredMethods(...names));
 
 /** The property of stores and budgets that contains the ledger. Shared by copies of the package. */
 export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');
@@ -177,27 +194,22 @@ export const SHARING: unique symbol = Symbol.for('gen-client.sharing');
 const isStore = (value: unknown) => isObject(value) && LEDGER in value && SHARING in value;
 const isBudget = (value: unknown) => isObject(value) && LEDGER in value && !(SHARING in value);
 
-export const store = z.optional(
-  z.custom<object>(isStore, {
-    error: 'what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns',
-    params: {
-      hides: 'texts',
-      fix: (value: unknown) => isBudget(value) && 'Pass the budget as budget.',
-    },
-  }),
+export const store = optional(
+  required(
+    'what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns',
+    isStore,
+    { hides: 'texts', fix: (value) => isBudget(value) && 'Pass the budget as budget.' },
+  ),
 );
 
 /** A number in the place of a budget is meant as its tokens. */
-export const budget = z.optional(
-  z.custom<Budget>(isBudget, {
-    error: 'what createBudget({ maxTokens }) returns',
-    params: {
-      hides: 'texts',
-      fix: (value: unknown) =>
-        isStore(value)
-          ? 'Pass the store as store.'
-          : typeof value === 'number' && `Pass createBudget({ maxTokens: ${value} }).`,
-    },
+export const budget = optional(
+  required('what createBudget({ maxTokens }) returns', isBudget, {
+    hides: 'texts',
+    fix: (value) =>
+      isStore(value)
+        ? 'Pass the store as store.'
+        : typeof value === 'number' && `Pass createBudget({ maxTokens: ${value} }).`,
   }),
 );
 
@@ -211,7 +223,7 @@ function hasMethods(value: unknown, names: readonly string[]): boolean {
 }
 
 /** An option that is validated elsewhere. */
-export const anything = must<unknown>('anything', () => true);
+export const anything = must('anything', () => true);
 
 /** Options for every call, passed as its last argument. */
 export interface RequestOptions {
@@ -238,8 +250,8 @@ export interface RequestOptions {
   readonly budget?: Budget | undefined;
 }
 
-/** Schema of {@link RequestOptions}. */
-export const REQUEST_OPTIONS = z.strictObject({
+/** Checks of {@link RequestOptions}. */
+export const REQUEST_CHECKS = {
   signal: abortSignal,
   timeoutMs: milliseconds,
   maxRetries: count,
@@ -249,7 +261,9 @@ export const REQUEST_OPTIONS = z.strictObject({
   extraBody: anObject,
   preflight: flag,
   budget,
-});
+};
+
+export const REQUEST_OPTIONS = optionsOf(REQUEST_CHECKS);
 
 /** Schema of the options of `jobs.output`. The range is validated with its header. */
-export const OUTPUT_OPTIONS = z.extend(REQUEST_OPTIONS, { range: anything, ifRange: text, resume: flag });
+export const OUTPUT_OPTIONS = optionsOf({ ...REQUEST_CHECKS, range: anything, ifRange: text, resume: flag });

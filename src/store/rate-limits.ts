@@ -1,6 +1,6 @@
-import * as z from 'zod/mini';
 import { noEarlier } from '../rules/backoff.js';
 import { RATE_LIMIT_NAMES, RATES, type Rate, type RateLimitName } from '../rules/limits.js';
+import { must, optional, optionsOf, refined, required } from '../rules/options.js';
 import { type Clock, type Random, steady } from '../runtime/clock.js';
 import { type DetachedRun, RateLimit, type RateLimitedCall, type Release } from './rate-limit.js';
 import { memoryBackend, type RateLimitBackend, type SharedLimits } from './rate-limit-backend.js';
@@ -17,24 +17,20 @@ export type Limits = {
     | undefined;
 };
 
-const LIMIT = z.custom<number>(
-  (value) => value === Number.POSITIVE_INFINITY || (typeof value === 'number' && Number.isInteger(value) && value >= 1),
+const LIMIT = required(
   'a whole number of at least 1, or Infinity',
+  (value) => value === Number.POSITIVE_INFINITY || (typeof value === 'number' && Number.isInteger(value) && value >= 1),
 );
 const A_WINDOW = 'a number of milliseconds above 0';
-const WINDOW_MS = z.custom<number>(
-  (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
-  A_WINDOW,
-);
-const RATE = z.strictObject({ limit: LIMIT, windowMs: z.optional(WINDOW_MS) }, 'an object { limit, windowMs }').check(
-  z.refine(({ limit, windowMs }) => windowMs !== undefined || limit === Number.POSITIVE_INFINITY, {
-    error: A_WINDOW,
-    path: ['windowMs'],
-  }),
+const WINDOW_MS = must(A_WINDOW, (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY);
+const RATE = refined(
+  optionsOf({ limit: LIMIT, windowMs: WINDOW_MS }, 'an object { limit, windowMs }'),
+  ({ limit, windowMs }) => windowMs !== undefined || limit === Number.POSITIVE_INFINITY,
+  { option: 'windowMs', what: A_WINDOW },
 );
 
-export const LIMITS = z.optional(
-  z.strictObject(Object.fromEntries(RATE_LIMIT_NAMES.map((name) => [name, z.optional(RATE)])), 'an object'),
+export const LIMITS = optional(
+  optionsOf(Object.fromEntries(RATE_LIMIT_NAMES.map((name) => [name, optional(RATE)])), 'an object'),
 );
 
 export interface RateLimitsOptions {

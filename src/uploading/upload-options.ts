@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import type { RequestOptions } from '../rules/options.js';
 import * as option from '../rules/options.js';
 import type { UploadType } from '../schemas/media-type.js';
@@ -51,14 +50,14 @@ const CALL_FIELDS = {
   onProgress: option.callback,
 } as const;
 
-export const PUT_OPTIONS = z.strictObject(CALL_FIELDS);
+export const PUT_OPTIONS = option.optionsOf(CALL_FIELDS);
 
-export const UPLOAD_OPTIONS = z.strictObject({
+export const UPLOAD_OPTIONS = option.optionsOf({
   ...CALL_FIELDS,
   idempotencyKey: option.anything,
-  filename: option.must<string>('a string', (value) => typeof value === 'string'),
-  mimeType: option.must<string>('a string', (value) => typeof value === 'string'),
-  uploadType: option.must<string>('a string', (value) => typeof value === 'string'),
+  filename: option.must('a string', (value) => typeof value === 'string'),
+  mimeType: option.must('a string', (value) => typeof value === 'string'),
+  uploadType: option.must('a string', (value) => typeof value === 'string'),
   purpose: option.oneOf('character'),
   preflight: option.flag,
 });

@@ -1,7 +1,6 @@
-import * as z from 'zod/mini';
 import * as option from '../rules/options.js';
 import type { JobProgress } from '../rules/read-order.js';
-import type { Recover, RecoverRule } from '../rules/run-state.js';
+import type { Recover } from '../rules/run-state.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
 
@@ -25,25 +24,26 @@ export interface WaitOptions {
   readonly throwOnFailure?: boolean | undefined;
 }
 
-/** Schema of the options of `waitForJob`, `waitForJobs`, and `watchJob`. */
-export const WAIT_OPTIONS = z.strictObject({
+/** Checks of the options of `waitForJob`, `waitForJobs`, and `watchJob`. */
+export const WAIT_CHECKS = {
   signal: option.abortSignal,
   timeoutMs: option.timeLimit,
-  pollIntervalMs: option.must<number>(
+  pollIntervalMs: option.must(
     'a number of milliseconds above 0',
     (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
   ),
   onUpdate: option.callback,
   throwOnFailure: option.flag,
-});
+};
 
-const rule = option.must<RecoverRule>(
-  'a whole number of retries, or { models: [...] } with the models to try once each',
-  (value) => (typeof value === 'number' ? value >= 0 && Number.isInteger(value) : hasModels(value)),
+export const WAIT_OPTIONS = option.optionsOf(WAIT_CHECKS);
+
+const rule = option.must('a whole number of retries, or { models: [...] } with the models to try once each', (value) =>
+  typeof value === 'number' ? value >= 0 && Number.isInteger(value) : hasModels(value),
 );
 const RECOVER_RULES = { generation_timeout: rule, generation_failed: rule, generation_unavailable: rule } as const;
-const RECOVER = z.strictObject({
-  recover: z.optional(z.looseObject(RECOVER_RULES, 'an object with rules by error code')),
+const RECOVER = option.optionsOf({
+  recover: option.optional(option.optionsOf(RECOVER_RULES, 'an object with rules by error code')),
 });
 
 /**
@@ -52,10 +52,10 @@ const RECOVER = z.strictObject({
  */
 export function recoverRules(recover: Recover | undefined): Recover {
   if (recover === undefined) return {};
-  option.checkOptions('recover', RECOVER, { recover });
   const codes = Object.keys(RECOVER_RULES);
-  const unknown = Object.keys(recover).find((code) => !codes.includes(code));
+  const unknown = isFields(recover) ? Object.keys(recover).find((code) => !codes.includes(code)) : undefined;
   if (unknown !== undefined) throw option.unknownOption('recover', unknown, codes);
+  option.checkOptions('recover', RECOVER, { recover });
   return JSON.parse(JSON.stringify(recover)) as Recover;
 }
 

@@ -75,20 +75,20 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
 
 /** A number above 0 that is not `Infinity`. */
 const aboveZero = (what: string) =>
-  option.must<number>(what, (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY);
+  option.must(what, (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY);
 
 const HANDLER_OPTIONS = option.optionsOf({
   secret: option.anything,
-  on: option.optional(option.requiredObject<WebhookListeners>('an object of listeners', isFields)),
+  on: option.optional(option.requiredObject('an object of listeners', isFields)),
   ack: option.oneOf('before', 'after'),
   store: option.store,
   leaseMs: aboveZero('a finite number of milliseconds above 0'),
-  maxBodyBytes: option.must<number>(
+  maxBodyBytes: option.must(
     'a whole number of bytes above 0',
     (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && Number(value) > 0),
   ),
   toleranceSeconds: aboveZero('a finite number of seconds above 0'),
-  client: option.methods<WebhookClient>('notify'),
+  client: option.methods('notify'),
   waitUntil: option.callback,
   onError: option.callback,
   now: option.callback,

@@ -26,7 +26,7 @@ export interface SignedWebhook {
 
 const SIGN_OPTIONS = option.optionsOf({
   secret: option.anything,
-  timestamp: option.must<number>('a whole number of Unix seconds', Number.isInteger),
+  timestamp: option.must('a whole number of Unix seconds', Number.isInteger),
   now: option.callback,
 });
 

@@ -227,7 +227,7 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
   };
 }
 
-const WITH_CLIENT = option.optionsOf({ client: option.methods<GenClient>('withOptions', 'waitForJob') });
+const WITH_CLIENT = option.optionsOf({ client: option.methods('withOptions', 'waitForJob') });
 
 /** Throws a GenError for an unknown or invalid setting. A missing one fails the first call. */
 function checkProviderSettings(settings: GenProviderSettings): void {

@@ -6,7 +6,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { MODELS, modelCapabilities, ratiosOf } from '../../catalog.js';
-import { CREATE_AND_WAIT_OPTIONS, type CreateOptions } from '../../client/create-options.js';
+import { CREATE_AND_WAIT_CHECKS, type CreateOptions } from '../../client/create-options.js';
 import { GenError, PreflightError } from '../../errors/index.js';
 import { INVALID_PARAMS } from '../../rules/fields.js';
 import * as option from '../../rules/options.js';
@@ -51,7 +51,7 @@ export interface ReadProviderOptions {
 }
 
 const NAME = 'providerOptions.gen';
-const PROVIDER_OPTIONS = option.optionsOf({
+const PROVIDER_CHECKS = {
   idempotencyKey: option.text,
   pollIntervalMs: option.milliseconds,
   timeoutMs: option.timeLimit,
@@ -61,10 +61,11 @@ const PROVIDER_OPTIONS = option.optionsOf({
   resubmitPending: option.flag,
   cleanup: option.oneOf('after-job'),
   label: option.text,
-});
-const OPTION_NAMES = Object.keys(PROVIDER_OPTIONS.shape);
+};
+const PROVIDER_OPTIONS = option.optionsOf(PROVIDER_CHECKS);
+const OPTION_NAMES = Object.keys(PROVIDER_CHECKS);
 /** Options of the AI SDK or the client. They mean nothing to the service. */
-const ELSEWHERE: readonly string[] = [...Object.keys(CREATE_AND_WAIT_OPTIONS.shape), 'abortSignal'];
+const ELSEWHERE: readonly string[] = [...Object.keys(CREATE_AND_WAIT_CHECKS), 'abortSignal'];
 
 /** Reads `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */
 function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ReadProviderOptions {

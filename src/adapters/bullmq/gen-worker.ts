@@ -80,7 +80,7 @@ const WORKER_OPTIONS = option.optionsOf({
   onCompleted: option.callback,
   onFailed: option.callback,
   onError: option.callback,
-  concurrency: option.must<number>(
+  concurrency: option.must(
     'a whole number above 0',
     (value) => typeof value === 'number' && Number.isInteger(value) && value > 0,
   ),

@@ -1,11 +1,11 @@
 import * as workers from 'cloudflare:workers';
-import * as z from 'zod/mini';
 import { clientStore } from '../../ledger/client-ledger.js';
 import { backoff, spread } from '../../rules/backoff.js';
 import * as option from '../../rules/options.js';
 import { callObserver, reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
+import { isText } from '../../schemas/envelope.js';
 import { type Store, setupError } from '../../store/store.js';
 import type { GenAccount } from './gen-account.js';
 
@@ -23,12 +23,12 @@ interface GenAccountStub {
   write(...values: Parameters<GenAccount['write']>): Promise<ReturnType<GenAccount['write']>>;
 }
 
-const ARGUMENTS = z.strictObject({
-  namespace: option.requiredObject<object>(
+const ARGUMENTS = option.optionsOf({
+  namespace: option.requiredObject(
     'the binding of a Durable Object, such as env.ACCOUNT',
     (value) => typeof value === 'object' && value !== null && 'idFromName' in value && 'get' in value,
   ),
-  name: z.string('a non-empty string').check(z.minLength(1, 'a non-empty string')),
+  name: option.required('a non-empty string', isText),
 });
 
 /** Maximum attempts of a request to the object. */

@@ -1,9 +1,8 @@
-import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
 import { type CallKind, checkClient, pollRunJob, sendRunCreate, stepResultOf } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/failure-kind.js';
-import { callback, checkOptions } from '../../rules/options.js';
+import { callback, checkOptions, optionsOf } from '../../rules/options.js';
 import type { Recover, RunEvent } from '../../rules/run-state.js';
 import { isFields } from '../../schemas/envelope.js';
 import { isFinal, type Job } from '../../schemas/job.js';
@@ -24,7 +23,7 @@ export interface ActivityOptions {
   readonly destination?: ((job: Job) => OutputDestination) | undefined;
 }
 
-const ACTIVITY_OPTIONS = z.strictObject({ destination: callback });
+const ACTIVITY_OPTIONS = optionsOf({ destination: callback });
 
 /**
  * Creates the activities of durable runs. Each returns its result as JSON, also an error, so that the run and not the engine

@@ -1,7 +1,6 @@
 // What a durable run needs from a workflow engine, and an adapter for each engine. They are structural: no engine is imported.
-import * as z from 'zod/mini';
 import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
-import { checkOptions, must, optional, text } from '../../rules/options.js';
+import { anything, checkOptions, must, optionsOf, required, text } from '../../rules/options.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
@@ -25,23 +24,20 @@ export interface DurableEngine {
   fail(error: GenErrorJson): never;
 }
 
-const FUNCTION = z.custom<(...args: never[]) => unknown>(
-  (value) => typeof value === 'function',
-  'the function or class of your engine',
-);
+const FUNCTION = required('the function or class of your engine', (value) => typeof value === 'function');
 
 /** Cloudflare rejects any other event type, but only once the run waits for it. */
-const EVENT_TYPE = must<string>(
+const EVENT_TYPE = must(
   'at most 100 letters, digits, "_", and "-", and must not start with "-"',
   (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
 );
 
 /** The parts of an engine that its adapter needs. Validated before anything is created. */
 const ENGINES = {
-  cloudflareEngine: z.strictObject({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
-  inngestEngine: z.strictObject({ NonRetriableError: FUNCTION, event: text }),
-  restateEngine: z.strictObject({ TerminalError: FUNCTION, TimeoutError: FUNCTION }),
-  workflowEngine: z.strictObject({ hook: optional(z.any()), sleep: FUNCTION, FatalError: FUNCTION }),
+  cloudflareEngine: optionsOf({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
+  inngestEngine: optionsOf({ NonRetriableError: FUNCTION, event: text }),
+  restateEngine: optionsOf({ TerminalError: FUNCTION, TimeoutError: FUNCTION }),
+  workflowEngine: optionsOf({ hook: anything, sleep: FUNCTION, FatalError: FUNCTION }),
 } as const;
 
 /** The part of a `WorkflowStep` that a run needs. */

@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import { type CallKind, lastingRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/failure-kind.js';
@@ -41,12 +40,12 @@ export interface GenerateOptions {
   readonly store?: boolean | undefined;
 }
 
-const GENERATE_OPTIONS = z.strictObject({
+const GENERATE_OPTIONS = option.optionsOf({
   call: option.oneOf(...JOB_CALLS),
   params: option.anObject,
   key: option.text,
   timeoutMs: option.timeLimit,
-  recover: z.optional(z.any()),
+  recover: option.anything,
   store: option.flag,
 });
 

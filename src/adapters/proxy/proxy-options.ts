@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import type { GenClient } from '../../client/client.js';
 import * as option from '../../rules/options.js';
 import type { Budget } from '../../schemas/budget.js';
@@ -114,20 +113,21 @@ const VERBS = {
   characters: option.callback,
 };
 
-const PROXY_OPTIONS = z.strictObject({
+const PROXY_OPTIONS = option.optionsOf({
   client: option.requiredObject(
     'the GenClient that creates the jobs',
     (value) => value instanceof Object && 'waitForJob' in value,
   ),
-  secret: z.custom<string>(areSecrets, {
-    error: `a string of ${MIN_SECRET_LENGTH} characters or more, or a list of up to 8 such strings`,
-    params: { hides: 'everything' },
-  }),
+  secret: option.required(
+    `a string of ${MIN_SECRET_LENGTH} characters or more, or a list of up to 8 such strings`,
+    areSecrets,
+    { hides: 'everything' },
+  ),
   authorize: option.requiredObject(
     'a function that returns the user of a request, or null',
     (value) => typeof value === 'function',
   ),
-  create: z.strictObject(
+  create: option.optionsOf(
     VERBS,
     'the verbs of your pages, for example { videos: (input) => ({ prompt: input.prompt }) }',
   ),
@@ -144,7 +144,7 @@ const PROXY_OPTIONS = z.strictObject({
 
 const LIFETIME = 'a finite number of milliseconds above 0';
 const isLifetime = (value: unknown) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY;
-export const LINK_OPTIONS = z.strictObject({ expiresInMs: option.required<number>(LIFETIME, isLifetime) });
+export const LINK_OPTIONS = option.optionsOf({ expiresInMs: option.required(LIFETIME, isLifetime) });
 
 export function checkProxyOptions(options: object): void {
   option.checkOptions('createGenProxy', PROXY_OPTIONS, options);

@@ -70,7 +70,7 @@ const COPY_OPTIONS = optionsOf({
 });
 
 /** A destination may have other members, too. */
-const DESTINATION = optionsOf({ destination: requiredMethods<OutputDestination>('put') });
+const DESTINATION = optionsOf({ destination: requiredMethods('put') });
 
 /** A stored file. */
 export interface StoredOutput {

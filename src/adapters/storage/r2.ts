@@ -30,7 +30,7 @@ export interface R2BucketLike {
 }
 
 const R2_ARGUMENTS = optionsOf({
-  bucket: methods<R2BucketLike>('head', 'get', 'put'),
+  bucket: methods('head', 'get', 'put'),
   key: required('a non-empty string', isText),
 });
 

@@ -84,11 +84,11 @@ export const MAX_MS = 100 * 365.25 * 24 * 3_600_000;
 const TIME_TEXT = 'a number of milliseconds from 0 to 100 years';
 
 export const numberBetween = (what: string, min: number, max: number) =>
-  must<number>(what, (value) => isBetween(value, min, max));
+  must(what, (value) => isBetween(value, min, max));
 export const integerBetween = (what: string, min: number, max = Number.MAX_SAFE_INTEGER) =>
-  must<number>(what, (value) => isBetween(value, min, max) && Number.isInteger(value));
+  must(what, (value) => isBetween(value, min, max) && Number.isInteger(value));
 export const duration = numberBetween(TIME_TEXT, 0, MAX_MS);
-export const tokens = must<number>('a number of tokens from 0 to 1,000,000,000', areTokens);
+export const tokens = must('a number of tokens from 0 to 1,000,000,000', areTokens);
 
 const jobDuration = z.custom<JobDuration>(
   isJobDuration,
