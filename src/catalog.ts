@@ -1,25 +1,24 @@
-/** What a model can do. */
+/** Capabilities of a model. */
 export interface ModelCapabilities {
-  /** What it makes. */
+  /** Media that the model creates. */
   readonly kind: 'image' | 'video';
-  /** Seconds a video may last; video models only. */
+  /** Supported durations of a video, in seconds. */
   readonly durations?: readonly number[];
-  /** All ratios that it may have. */
+  /** Supported aspect ratios. */
   readonly aspectRatios?: readonly string[];
-  /** Ratios that the documentation gives as examples. The service may take others. */
+  /** Documented examples of aspect ratios. The service may support others. */
   readonly exampleRatios?: readonly string[];
-  /** Resolutions the model offers. */
+  /** Supported resolutions. */
   readonly resolutions: readonly string[];
-  /** The other alias of the same model. */
+  /** Other alias of the same model. */
   readonly sameAs?: string;
-  /** Whether source-video edits take this alias. */
+  /** If true, the alias supports edits of a source video. */
   readonly edits?: boolean;
-  /** Whether its videos take a minute or two, and not five. */
+  /** If true, a video takes one or two minutes, otherwise about five. */
   readonly isFast?: boolean;
 }
 
 const VIDEO = { kind: 'video', exampleRatios: ['16:9', '9:16', '1:1', '4:3', '3:4', '21:9'] } as const;
-/** Video aliases in the same row pair are one model. */
 const VIDEO_FAST = { ...VIDEO, isFast: true, durations: [4, 5, 6, 8, 10], resolutions: ['480p', '720p'] } as const;
 const VIDEO_PRO = {
   ...VIDEO,
@@ -28,8 +27,8 @@ const VIDEO_PRO = {
 } as const;
 
 /**
- * Every documented model alias with what it can do. Types, preflight, schemas, sandbox, AI SDK and command line read this
- * table. What the documentation does not say of a model, such as its price, is chosen in `sandbox/world/assumptions.ts`.
+ * Capabilities of all documented models, by alias. For what the service doesn't document, such as prices, see
+ * `sandbox/world/assumptions.ts`.
  */
 export const MODELS = {
   'svc-image-fast': { kind: 'image', aspectRatios: ['1:1', '4:5', '3:4', '9:16', '16:9'], resolutions: ['standard'] },
@@ -69,38 +68,38 @@ export const MODELS = {
 type Catalog = typeof MODELS;
 /** A documented model alias. */
 export type ModelAlias = keyof Catalog;
-/** The aliases whose row fits `Row`. */
-type AliasWith<Row> = { [A in ModelAlias]: Catalog[A] extends Row ? A : never }[ModelAlias];
+/** Aliases whose row is assignable to `Row`. */
+type AliasWith<Row> = { [Alias in ModelAlias]: Catalog[Alias] extends Row ? Alias : never }[ModelAlias];
 /** A documented image alias. */
 export type ImageModel = AliasWith<{ kind: 'image' }>;
 /** A documented video alias. */
 export type VideoModel = AliasWith<{ kind: 'video' }>;
-/** An alias that takes source-video edits. */
+/** A documented alias that supports edits of a source video. */
 export type EditModel = AliasWith<{ edits: true }>;
 
-/** The model a video is made with when the call names none. */
+/** The model of a video if the call doesn't specify one. */
 export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
 /** The alias of the default model. */
 export type DefaultVideoModel = typeof DEFAULT_VIDEO_MODEL;
-/** Any string, while an editor still offers the known ones beside it. */
+/** Any string. In a union, editors still suggest the known values. */
 export type OpenString = string & {};
-/** Any number, while an editor still offers the known ones beside it. */
+/** Any number. In a union, editors still suggest the known values. */
 export type OpenNumber = number & {};
 
-/** The lists of values in a row. */
+/** Properties of a row that list values. */
 export type ListName = 'durations' | 'aspectRatios' | 'resolutions';
-/** What the row of `A` lists; for several aliases, what any of them lists. Examples leave the list open. */
-type InAny<A, List extends ListName> = A extends ModelAlias
-  ? Catalog[A] extends Readonly<Record<List, readonly (infer Value)[]>>
+/** Values listed by any alias in `Alias`, and any string if they are only examples. */
+type InAny<Alias, List extends ListName> = Alias extends ModelAlias
+  ? Catalog[Alias] extends Readonly<Record<List, readonly (infer Value)[]>>
     ? Value
-    : Catalog[A] extends { readonly exampleRatios: readonly (infer Value)[] }
+    : Catalog[Alias] extends { readonly exampleRatios: readonly (infer Value)[] }
       ? Value | OpenString
       : never
   : never;
-/** What the rows of all aliases in `A` list. A function's parameter types intersect where the functions form a union. */
-type InAll<A, List extends ListName> = (
-  A extends ModelAlias
-    ? (row: { offers: InAny<A, List> }) => void
+/** Values listed by all aliases in `Alias`. Inferring a parameter from a union of functions intersects its types. */
+type InAll<Alias, List extends ListName> = (
+  Alias extends ModelAlias
+    ? (row: { offers: InAny<Alias, List> }) => void
     : never
 ) extends (row: infer Rows) => void
   ? Rows extends { offers: infer Value }
@@ -108,32 +107,32 @@ type InAll<A, List extends ListName> = (
     : never
   : never;
 /**
- * What `M` offers. A union of models offers what all of them offer. `Open` is for a model that is known only at run
- * time, and for an alias that the table does not know.
+ * Values that a model supports. For a union of models, values that all of them support. Includes `Open` if the
+ * model is unknown, or known only at run time.
  */
-type Offered<M, Known extends ModelAlias, List extends ListName, Open> = string extends M
+type Offered<Model, Known extends ModelAlias, List extends ListName, Open> = string extends Model
   ? InAny<Known, List> | Open
-  : [Extract<M, Known>] extends [never]
+  : [Extract<Model, Known>] extends [never]
     ? InAny<Known, List> | Open
-    : InAll<Extract<M, Known>, List>;
+    : InAll<Extract<Model, Known>, List>;
 
-/** Seconds that a video of model `M` may last; any number for an alias that the table does not know. */
-export type DurationOf<M> = Offered<M, VideoModel, 'durations', OpenNumber>;
-/** Resolutions of video model `M`; any string for an alias that the table does not know. */
-export type VideoResolutionOf<M> = Offered<M, VideoModel, 'resolutions', OpenString>;
-/** Aspect ratios of video model `M`; any string where the documentation gives examples, and for an alias without a row. */
-export type VideoRatioOf<M> = Offered<M, VideoModel, 'aspectRatios', OpenString>;
-/** Resolutions of image model `M`; any string for an alias that the table does not know. */
-export type ImageResolutionOf<M> = Offered<M, ImageModel, 'resolutions', OpenString>;
-/** Aspect ratios of image model `M`; any string for an alias that the table does not know. */
-export type ImageRatioOf<M> = Offered<M, ImageModel, 'aspectRatios', OpenString>;
+/** Durations of a video in seconds that a model supports. Any number for an unknown alias. */
+export type DurationOf<Model> = Offered<Model, VideoModel, 'durations', OpenNumber>;
+/** Video resolutions that a model supports. Any string for an unknown alias. */
+export type VideoResolutionOf<Model> = Offered<Model, VideoModel, 'resolutions', OpenString>;
+/** Video aspect ratios that a model supports. Any string, because only examples are documented. */
+export type VideoRatioOf<Model> = Offered<Model, VideoModel, 'aspectRatios', OpenString>;
+/** Image resolutions that a model supports. Any string for an unknown alias. */
+export type ImageResolutionOf<Model> = Offered<Model, ImageModel, 'resolutions', OpenString>;
+/** Image aspect ratios that a model supports. Any string for an unknown alias. */
+export type ImageRatioOf<Model> = Offered<Model, ImageModel, 'aspectRatios', OpenString>;
 
-/** The ratios that the documentation names for a model: all that it has, or examples. */
+/** Returns the documented aspect ratios of a model: all, or examples. */
 export function ratiosOf({ aspectRatios, exampleRatios = [] }: ModelCapabilities): readonly string[] {
   return aspectRatios ?? exampleRatios;
 }
 
-/** The row of `alias` in {@link MODELS}, if any. */
+/** Returns the capabilities of a model by its alias, or undefined if the alias is unknown. */
 export function modelCapabilities(alias: string): ModelCapabilities | undefined {
   return Object.hasOwn(MODELS, alias) ? MODELS[alias as ModelAlias] : undefined;
 }

@@ -147,16 +147,16 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     expect(over(`client.videos.create({ |prompt: 'x', duration: 5 })`)).toContain('camera move');
     expect(over(`client.videos.createAndWait({ |prompt: 'x', seed: 5 })`)).toContain('camera move');
     expect(over(`client.videoEdits.create({ model: 'svc-video-pro', |prompt: 'x', video: 'u' })`)).toContain(
-      'What to change',
+      'Changes to make',
     );
     expect(over(`client.videos.create({ intent: 'video_edit', |prompt: 'x', video: 'u' })`)).toContain(
-      'What to change',
+      'Changes to make',
     );
   });
 
   it('documents a field of params that are prepared', () => {
     const { documentation } = editor.hover(`const params: import('gen-client').VideoParams = { |duration: 5 };`);
-    expect(documentation).toContain('Length in seconds');
+    expect(documentation).toContain('Duration in seconds');
     const wrapper = `interface Mine extends Omit<import('gen-client').VideoParams, 'model'> {}`;
     expect(editor.offered(`${wrapper} const mine: Mine = { | };`).names).toContain('first_frame_upload_id');
   });

@@ -1,54 +1,63 @@
 import type { JobCall } from './job.js';
 
-/** What the price of a job depends on. */
+/** The parts of a create that determine its price. */
 export interface PricedCall {
-  /** The namespace that creates the job. */
+  /** Namespace that creates the job. */
   readonly call: JobCall;
   /** Model alias. @default the service's own */
   readonly model?: string | undefined;
   /** Seconds of video. @default the service's own */
   readonly duration?: number | undefined;
-  /** `720p`, `high`. @default the service's own */
+  /** Resolution, for example `720p`. @default the service's own */
   readonly resolution?: string | undefined;
   /** `generate_audio` of the create. @default the service's own */
   readonly audio?: boolean | undefined;
 }
 
-/** What a create would cost and how long its job would take, as far as they are known. */
+/** Estimated price and duration of a create. */
 export interface CostEstimate {
-  /** Tokens; undefined where the price is unknown. */
+  /** Price in tokens, or undefined if it's unknown. */
   readonly tokens: number | undefined;
-  /** `learned` from the last quote for the same price, or `unknown`. */
+  /** `learned`: from the last quote for the same price. */
   readonly basis: 'learned' | 'unknown';
   /**
-   * Milliseconds from the create to the end, a mean of the last jobs of the same model, duration and resolution; undefined
-   * while none of them has completed.
+   * Expected milliseconds until the job ends: a mean of recent jobs with the same model, duration, and resolution.
+   * Undefined until one has completed.
    */
   readonly durationMs: number | undefined;
 }
 
-/** A limit on what creates may spend. `createBudget` makes one. */
+/** A limit on what creates may spend. Create one with `createBudget`. */
 export interface Budget {
-  /** How the budget stands now. Rejects where its store does not answer. */
+  /** Returns the current usage. Rejects with a ConnectionError if the store is unavailable. */
   usage(): Promise<{
-    /** Tokens of creates that were answered in this period. */
+    /** Tokens of creates accepted in this period. */
     readonly spentTokens: number;
-    /** Tokens of creates that are in flight, or whose answer was lost. One of an unknown price reserves all that is left. */
+    /**
+     * Tokens reserved for creates in flight or without a response. A create of unknown price reserves all that is left.
+     */
     readonly reservedTokens: number;
-    /** Tokens that are left; 0 where the limit is passed. */
+    /** Tokens left, or 0 if the limit is exceeded. */
     readonly leftTokens: number;
-    /** The idempotency keys of creates whose answer or price is not known. Send them again, or call `release`. */
+    /** Idempotency keys of creates without a response or a price. Send them again, or call `release`. */
     readonly unresolved: readonly string[];
-    /** ISO timestamp at which the next period begins; null without one. */
+    /** ISO timestamp when the next period begins, or null if there is none. */
     readonly resetsAt: string | null;
   }>;
   /**
-   * Gives back what is reserved for a create whose answer was lost. Call it when you know that the service has made no job
-   * under the key, which `usage().unresolved` lists. It does not free a create that is in flight. Rejects where the store
-   * does not answer.
+   * Releases the tokens reserved for a create whose response was lost. Call it if you know that no job exists under the
+   * key, which `usage().unresolved` lists. Rejects with a ConnectionError if the store is unavailable.
+   *
+   * @example
+   * await budget.release('order-17');
    */
   release(idempotencyKey: string): Promise<void>;
-  /** The same limit for another scope, with tokens of its own. */
+  /**
+   * Returns a budget with the same limit for another scope, for example one per tenant.
+   *
+   * @example
+   * const video = await client.videos.create(params, { budget: budget.scoped('tenant-7') });
+   */
   scoped(scope: string): Budget;
 }
 

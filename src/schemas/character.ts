@@ -2,35 +2,35 @@ import type { Fields } from './envelope.js';
 import type { CreateFields } from './params.js';
 import type { UploadRef } from './upload.js';
 
-/** A registered character. Beside its id the spec shows no field: all of them pass through. */
+/** A registered character. Includes undocumented fields that the service sends. */
 export interface Character {
-  /** The character's id, an element of `character_ids`. */
+  /** Character ID, for `character_ids`. */
   character_id: string;
 }
 
-/** The characters of the account, with whatever else the service answers. */
+/** The account's characters. Includes undocumented fields that the service sends. */
 export interface CharacterList {
-  /** The records as the service gives them. */
+  /** The records as sent by the service. */
   characters: Fields[];
 }
 
-/** What `characters.register` takes. */
+/** Params of `characters.register`. */
 export interface RegisterCharacterParams {
-  /** The character's name. */
+  /** Name of the character. */
   name: string;
-  /** An image at least 300 px wide, by upload id or as a file. */
+  /** Image at least 300 px wide: an upload ID or a file. */
   upload_id: UploadRef;
-  /** The call's idempotency key. `options.idempotencyKey` is the usual place. */
+  /** Idempotency key. Usually passed as `options.idempotencyKey`. */
   idempotency_key?: string | undefined;
 }
 
-/** What `characters.create` takes. */
+/** Params of `characters.create`. */
 export interface CharacterParams extends CreateFields {
-  /** The character's name. */
+  /** Name of the character. */
   name: string;
-  /** Hairstyle, wardrobe, pose, style and palette. It must not ask for a real person's likeness. */
+  /** Hairstyle, wardrobe, pose, style, and palette. Must not ask for a real person's likeness. */
   prompt: string;
-  /** Reference images, by upload id or as files. */
+  /** Reference images: upload IDs or files. */
   reference_upload_ids?: readonly UploadRef[] | undefined;
   /** Aspect ratio of the image. */
   aspect_ratio?: string | undefined;

@@ -1,14 +1,13 @@
 /** A JSON object. */
 export type Fields = Record<string, unknown>;
 
-/** Whether `value` is a JSON object (and no list). */
+/** Returns true for an object that is not an array. */
 export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * All fields of a result, those that the service does not document included. The types of results are closed, so that a
- * misspelled field does not compile; what else the service sends is there at run time.
+ * Returns all fields of a result, including undocumented ones, which the result's type doesn't contain.
  *
  * @example
  * const queue = extra(job).queue_position; // unknown
@@ -17,20 +16,20 @@ export function extra(result: object): Readonly<Record<string, unknown>> {
   return { ...result };
 }
 
-/** What an answer is about: its `data` where it has an envelope, else the whole body. */
+/** Returns the `data` of a response body, or the body itself if it has no envelope. */
 export function unwrap(body: unknown): unknown {
   return isFields(body) && body.data !== undefined && body.data !== null ? body.data : body;
 }
 
-/** The record called `noun` in an answer: `data.<noun>`, else `data` itself. */
+/** Returns a record from a response body: `data.<noun>`, or `data` itself. */
 export function recordIn(body: unknown, noun: string): unknown {
   const data = unwrap(body);
   return isFields(data) && isFields(data[noun]) ? data[noun] : data;
 }
 
 /**
- * The records of a list that the spec does not show: `data` itself, or its field `noun`, `items` or `results`; a list,
- * or an object whose keys are the records' names. A bare string is taken for the record's `id`.
+ * Returns the records of a list whose form the spec doesn't show: `data`, or its field `noun`, `items`, or `results`.
+ * Accepts a list, or an object with the records by ID. A string is a record's `id`.
  */
 export function listIn(body: unknown, noun: string): Fields[] {
   const data = unwrap(body);
@@ -39,20 +38,20 @@ export function listIn(body: unknown, noun: string): Fields[] {
   return isFields(list) ? Object.entries(list).map(([id, item]) => ({ id, ...(isFields(item) ? item : {}) })) : [];
 }
 
-/** Whether the value is a text with something in it. */
+/** Returns true for a non-empty string. */
 export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/** Whether the value is an object of any kind, a list too. */
+/** Returns true for any object, including an array. */
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** Where the service or a proxy before it may name a request. */
+/** Headers in which the service or a proxy may send a request ID. */
 const REQUEST_ID_HEADERS = ['x-request-id', 'x-service-request-id', 'request-id', 'x-correlation-id', 'cf-ray'];
 
-/** The service's id for a request, under any of the usual names. */
+/** Returns the request ID of a response, if it has one. */
 export function requestIdOf(headers: Headers): string | undefined {
   for (const name of REQUEST_ID_HEADERS) {
     const id = headers.get(name);
@@ -61,7 +60,7 @@ export function requestIdOf(headers: Headers): string | undefined {
   return undefined;
 }
 
-/** The value of a JSON text; undefined where the text is not JSON. */
+/** Parses JSON. Returns undefined for invalid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

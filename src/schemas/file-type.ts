@@ -1,14 +1,13 @@
-// Detects media types. The signatures are our own: the core of the library file-type is 20 kB gzipped, a quarter of the limit
-// of a program that creates and waits, and its parser is asynchronous.
+// Detects media types. The signatures are our own because the library file-type is 20 kB gzipped, and asynchronous.
 import { canonicalMediaType, mediaTypeEssence, mediaTypeOfName } from './media-type.js';
 
-/** First bytes that {@link mediaTypeOfBytes} needs. */
+/** Number of bytes that {@link mediaTypeOfBytes} needs. */
 export const FIRST_BYTES = 4_100;
 
 /** A signature: Latin-1 text at an offset. */
 type Mark = readonly [offset: number, text: string];
 
-/** The first match counts. All marks of a row must match. */
+/** The first matching row applies. All marks of a row must match. */
 const SIGNATURES: readonly (readonly [mediaType: string, ...marks: Mark[]])[] = [
   ['image/png', [0, '\x89PNG\r\n\x1a\n']],
   ['image/jpeg', [0, '\xff\xd8\xff']],
@@ -41,7 +40,7 @@ const SIGNATURES: readonly (readonly [mediaType: string, ...marks: Mark[]])[] = 
   ['application/gzip', [0, '\x1f\x8b\x08']],
 ];
 
-/** Brands of ISO media files. A file with no known brand is left to its label. */
+/** Brands of ISO media files. Without a known brand, the label applies. */
 const BRANDS: readonly (readonly [brand: RegExp, mediaType: string])[] = [
   [/^avi[fs]/, 'image/avif'],
   [/^he(i[cmsx]|v[cmsx])/, 'image/heic'],
@@ -54,7 +53,7 @@ const BRANDS: readonly (readonly [brand: RegExp, mediaType: string])[] = [
   [/^(iso[2-9a-m]|mp4[12]|mp71|avc1|dash|msdh|cmf[cfs12]|M4V|[fF]4[vVP]|MSNV|ND|XAVC|dby1|piff|mmp4)/, 'video/mp4'],
 ];
 
-/** Media types that share first bytes. If the label is one of them, it decides. Otherwise, the first one counts. */
+/** Media types with the same first bytes. The label applies if it is one of them, otherwise the first one. */
 const SHARED: readonly (readonly string[])[] = [
   ['video/mp4', 'audio/mp4'],
   ['video/3gpp', 'audio/3gpp'],
@@ -63,30 +62,30 @@ const SHARED: readonly (readonly string[])[] = [
   ['image/tiff', 'image/x-adobe-dng', 'image/x-nikon-nef', 'image/x-sony-arw'],
 ];
 
-/** The parts of a description of a file, from the one that counts most to the one that counts least. */
+/** Sources of a file's media type, in order of precedence. */
 export interface FileDescription {
   /** The caller's `mimeType`. */
   readonly option?: string | undefined;
-  /** The first {@link FIRST_BYTES} bytes, or all there are. */
+  /** The first {@link FIRST_BYTES} bytes, or fewer for a shorter file. */
   readonly head?: Uint8Array | undefined;
   /** The type of a Blob, or the Content-Type of a response. */
   readonly type?: string | undefined;
   readonly name?: string | undefined;
 }
 
-/** Returns the media type from the first part of the description that has one. */
+/** Returns the media type from the first source that has one. */
 export function mediaTypeOf({ option, head, type, name }: FileDescription): string | undefined {
   const label = specificType(type) ?? mediaTypeOfName(name ?? '');
   return specificType(option) ?? (head && mediaTypeOfBytes(head, label)) ?? label;
 }
 
-/** Returns the media type, unless it only means "bytes". */
+/** Returns the media type, unless it's generic. */
 function specificType(type: string | undefined): string | undefined {
   const known = canonicalMediaType(mediaTypeEssence(type ?? ''));
   return /^$|^(application|binary)\/octet-stream$/.test(known) ? undefined : known;
 }
 
-/** Detects the media type from the first bytes. `label` decides between types that share them. */
+/** Detects the media type from the first bytes. `label` chooses between types with the same bytes. */
 export function mediaTypeOfBytes(head: Uint8Array, label?: string): string | undefined {
   const text = latin1(head);
   const signed = SIGNATURES.find(([, ...marks]) => marks.every(([at, mark]) => text.startsWith(mark, at)))?.[0];
@@ -96,7 +95,7 @@ export function mediaTypeOfBytes(head: Uint8Array, label?: string): string | und
   return found ?? mpegFrame(head) ?? dolbyFrame(head) ?? document(text);
 }
 
-/** Returns true for a page, JSON, or XML instead of media: an error with status 200, or a proxy's sign-in page. */
+/** Returns true for a page, JSON, or XML: an error with status 200, or a proxy's sign-in page. */
 export function isDocument(mediaType: string): boolean {
   return /^(text\/(html|xml|json)|application\/(xml|xhtml\+xml|(.+\+)?json))$/.test(mediaType);
 }
@@ -113,7 +112,7 @@ function isoMedia(text: string): string | undefined {
   return types[0] === 'image/heif' && types.includes('image/avif') ? 'image/avif' : types[0];
 }
 
-/** The name of a codec, in an element of its own: `V_VP9`, `A_OPUS`. */
+/** A codec ID, such as `V_VP9` or `A_OPUS`. */
 const CODEC = /\x86[\x80-\xff]([VA])_/g;
 const CLUSTER = '\x1fC\xb6u';
 
@@ -128,7 +127,7 @@ function matroska(text: string): string | undefined {
 
 const VIDEO_PACKETS = ['\x80theora', '\x01video\0', 'BBCD\0'];
 
-/** Each stream begins with a page of its own, marked as the first. */
+/** Each stream starts with a page that is marked as its first. */
 function ogg(text: string): string | undefined {
   if (!text.startsWith('OggS')) return undefined;
   const streams = text.split('OggS\0\x02').slice(1);
@@ -144,7 +143,7 @@ function asf(text: string): string | undefined {
   return text.includes(ASF_AUDIO) && !text.includes(ASF_VIDEO) ? 'audio/x-ms-wma' : 'video/x-ms-wmv';
 }
 
-/** Audio behind an ID3 tag. If a picture in the tag hides the audio, the label decides, or it is an MP3. */
+/** Audio after an ID3 tag. If the tag is longer than `head`, the label applies, otherwise MP3. */
 function tagged(head: Uint8Array, label: string | undefined): string | undefined {
   if (!latin1(head.subarray(0, 3)).startsWith('ID3')) return undefined;
   const [flags = 0, ...size] = head.subarray(5, 10);
@@ -154,7 +153,7 @@ function tagged(head: Uint8Array, label: string | undefined): string | undefined
   return mediaTypeOfBytes(audio) ?? (audio.length === 0 && isAudio ? label : 'audio/mpeg');
 }
 
-/** MP3 and AAC without a tag begin with a frame: eleven set bits, the version, and the layer. Nobody uses layer I. */
+/** MP3 and AAC without a tag start with a frame: eleven set bits, the version, and the layer. Layer I is not used. */
 function mpegFrame([first = 0, second = 0, third = 0]: Uint8Array): string | undefined {
   if (first !== 0xff || (second & 0xe0) !== 0xe0) return undefined;
   const [version, layer] = [(second >> 3) & 3, (second >> 1) & 3];

@@ -1,6 +1,6 @@
 import { isFields, isText, unwrap } from './envelope.js';
 
-/** A job's state. Open: a status the SDK does not know means still running. */
+/** A job's status. Undocumented statuses count as running. */
 export type JobStatus =
   | 'created'
   | 'queued'
@@ -11,122 +11,125 @@ export type JobStatus =
   | 'blocked'
   | (string & {});
 
-/** The namespaces whose calls create jobs. */
+/** Namespaces whose calls create jobs. */
 export const JOB_CALLS = ['images', 'videos', 'videoEdits', 'characters'] as const;
 /** A namespace whose calls create jobs. */
 export type JobCall = (typeof JOB_CALLS)[number];
 
-/** One of the jobs that a call has made. */
+/** One of the jobs that a call created. */
 export interface JobTry {
-  /** The service's job id. */
+  /** Job ID. */
   readonly jobId: string;
-  /** The key that the job was created under. */
+  /** Idempotency key of the create. */
   readonly idempotencyKey: string;
-  /** The model that the job ran on, where it is known. */
+  /** Model alias, if known. */
   readonly model?: string;
-  /** The last status that was read. */
+  /** Last known status. */
   readonly status: string;
-  /** Why the job failed. */
+  /** Error code of a failed job. */
   readonly errorCode?: string;
 }
 
-/** A generation job. Unknown fields pass through untouched. */
+/** A generation job. Includes undocumented fields that the service sends. */
 export interface Job {
-  /** Job id, used in GET /v1/jobs/{id}. */
+  /** Job ID. */
   id: string;
-  /** Kind of media, for example `video`. */
+  /** Media type, for example `video`. */
   mediaType?: string;
-  /** Model alias the job ran on. */
+  /** Model alias. */
   modelId?: string;
-  /** Where the job stands. */
+  /** Current status. */
   status: JobStatus;
-  /** Tokens reserved at acceptance. */
+  /** Quoted price in tokens. */
   quotedTokenCost?: number;
-  /** Tokens charged; 0 for a failed job. */
+  /** Charged tokens, or 0 for a failed job. */
   finalTokenCost?: number | null;
-  /** Authenticated download link of the finished file, null until then. It needs the API key and it expires. */
+  /** Download link of the file, or null until the job completes. Requires the API key, and expires. */
   providerOutputUrl?: string | null;
-  /** ISO timestamp at which the link expires. */
+  /** ISO timestamp when the link expires. */
   providerOutputExpiresAt?: string | null;
-  /** Job error code when the job failed. */
+  /** Error code of a failed job. */
   errorCode?: string | null;
-  /** Human-readable reason. */
+  /** Human-readable reason for a failure. */
   errorMessage?: string | null;
-  /** Extra error data; `retry_after` in seconds for `reference_asset_pending`. */
+  /** Additional error data, for example `retry_after` in seconds for `reference_asset_pending`. */
   errorData?: Record<string, unknown> | null;
-  /** ISO 8601 timestamp. */
+  /** Creation time as an ISO 8601 timestamp. */
   createdAt?: string;
-  /** ISO 8601 timestamp. */
+  /** Time when the job ended, as an ISO 8601 timestamp. */
   completedAt?: string | null;
   /**
-   * Added by the SDK to what `createAndWait`, the queue and durable runs give: every job that the call has made, this one
-   * last. There are several after a resubmission or a recovery.
+   * All jobs that the call created, this one last. Added by the SDK to the results of `createAndWait`, the queue, and
+   * durable runs. Contains several jobs after a resubmission or a recovery.
    */
   tries?: readonly JobTry[];
 }
 
 /**
- * A job that completed: its file can be downloaded until `providerOutputExpiresAt`. The cost and the expiry are missing when
- * a webhook ended the wait: `jobs.get` reads them.
+ * A completed job. Its file can be downloaded until `providerOutputExpiresAt`. If a webhook ended the wait, the cost
+ * and the expiry are missing; call `jobs.get` for them.
  */
 export interface CompletedJob extends Job {
-  /** Final: the file is there. */
+  /** Final status. */
   status: 'completed';
-  /** Authenticated download link of the file. It needs the API key and it expires. */
+  /** Download link of the file. Requires the API key, and expires. */
   providerOutputUrl: string;
-  /** ISO timestamp at which the link expires. */
+  /** ISO timestamp when the link expires. */
   providerOutputExpiresAt?: string;
 }
 
 const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
 
-/** Whether the job is final: completed, failed, canceled or blocked. Polling ends there. */
+/** Returns true if the job has ended: it is completed, failed, canceled, or blocked. */
 export function isFinal(job: Job): boolean {
   return FINAL.includes(job.status);
 }
 
 /**
- * Whether a wait for the job ends: it is final, and a completed one has its link. The service may show `completed` a
- * moment before the link is there.
+ * Returns true if the job is final and, if completed, has its link. The service may report `completed` a moment before
+ * the link exists.
  */
 export function isSettled(job: Job): boolean {
   return isFinal(job) && (job.status !== 'completed' || Boolean(job.providerOutputUrl));
 }
 
 /**
- * Whether the job completed and has its file. Narrows the type: `jobs.filter(isCompleted)` gives completed jobs, whose
- * `providerOutputUrl` is a string. Comparing `job.status` narrows nothing, because a status may be any string.
+ * Returns true if the job completed and has its file, and narrows its type to {@link CompletedJob}. Comparing
+ * `job.status` doesn't narrow the type, because a status may be any string.
+ *
+ * @example
+ * const urls = jobs.filter(isCompleted).map((job) => job.providerOutputUrl);
  */
 export function isCompleted(job: Job): job is CompletedJob {
   return job.status === 'completed' && typeof job.providerOutputUrl === 'string' && job.providerOutputUrl !== '';
 }
 
-/** A number of tokens in an answer; undefined for anything else. */
+/** Parses a number of tokens. Returns undefined for anything else. */
 export function tokensIn(value: unknown): number | undefined {
   const tokens = typeof value === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
   return typeof tokens === 'number' && tokens >= 0 && Number.isFinite(tokens) ? tokens : undefined;
 }
 
-/** The service's answer to a create. Unknown fields pass through untouched. */
+/** The service's response to a create. Includes undocumented fields that the service sends. */
 export interface CreatedJob {
-  /** The job as it stood when it was accepted: processing, completed or already failed. */
+  /** The job as accepted. It may already have ended. */
   job: Job;
-  /** Tokens quoted and reserved for the job. */
+  /** Quoted price in tokens. */
   quoted_token_cost?: number;
-  /** Tokens left. */
+  /** Tokens left in the account. */
   balance_tokens?: number;
   /**
-   * What the service warned of, wherever in the answer (`video_reference_fallback_omitted_clips`, say), and what the client
-   * noticed: `idempotency_key_reused: …` where your key has made a job of other params before.
+   * Warnings of the service, for example `video_reference_fallback_omitted_clips`, and of the client, for example
+   * `idempotency_key_reused: …`.
    */
   warnings: string[];
-  /** The key the job was created under. The same call with it gives this job again and not a second one. */
+  /** Idempotency key of the create. Repeating the call with this key returns the same job. */
   idempotencyKey: string;
 }
 
 /**
- * The warnings of a create: `warning` or `warnings` of the body, of `data` or of the job, each a string, a list, or an
- * object with a code. The spec names one and does not show where it stands.
+ * Returns the warnings in the response to a create. The spec doesn't say where they are, so this looks for `warning`
+ * and `warnings` in the body, its `data`, and the job. Each may be a string, a list, or an object with a code.
  */
 export function warningsIn(body: unknown, job: unknown): string[] {
   const names = new Set<string>();

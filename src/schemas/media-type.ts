@@ -1,7 +1,7 @@
-/** Upload type of the service. VIDEO is documented; IMAGE and AUDIO follow its pattern. */
+/** The service's upload type. Only `VIDEO` is documented. */
 export type UploadType = 'IMAGE' | 'VIDEO' | 'AUDIO' | (string & {});
 
-/** File extensions of each media type. Files that are written get the first one. */
+/** File extensions by media type. Written files get the first one. */
 const EXTENSIONS = {
   'image/png': ['png'],
   'image/jpeg': ['jpg', 'jpeg', 'jfif'],
@@ -47,7 +47,7 @@ const EXTENSIONS = {
   'application/zip': ['zip'],
 } as const satisfies Readonly<Record<string, readonly [string, ...string[]]>>;
 
-/** The extensions that files are written with. */
+/** Extensions of written files. */
 export const USUAL_EXTENSIONS: readonly string[] = Object.values(EXTENSIONS).map(([extension]) => `.${extension}`);
 
 /** Other names of media types. */
@@ -78,44 +78,44 @@ const ALIASES: Readonly<Record<string, keyof typeof EXTENSIONS>> = {
   'video/x-ogm': 'video/ogg',
 };
 
-/** The media type alone, in lower case: `Video/MP4; codecs=avc1` is `video/mp4`. */
+/** Returns the media type without parameters, in lower case: `video/mp4` for `Video/MP4; codecs=avc1`. */
 export function mediaTypeEssence(contentType: string): string {
   return (contentType.split(';', 1)[0] ?? '').trim().toLowerCase();
 }
 
-/** The registered or most common name of a media type: `image/jpeg` for `image/jpg`. */
+/** Returns the canonical name of a media type: `image/jpeg` for `image/jpg`. */
 export function canonicalMediaType(essence: string): string {
   return (Object.hasOwn(ALIASES, essence) ? ALIASES[essence] : undefined) ?? essence;
 }
 
-/** The extensions of a media type, the usual one first. Empty for an unknown type. */
+/** Returns the extensions of a media type, most common first. Empty for an unknown type. */
 export function extensionsOf(contentType: string): readonly string[] {
   const type = canonicalMediaType(mediaTypeEssence(contentType));
   const table: Readonly<Record<string, readonly string[]>> = EXTENSIONS;
   return (Object.hasOwn(table, type) && table[type]) || [];
 }
 
-/** The media type of a file name by its extension. */
+/** Returns the media type for a file name's extension. */
 export function mediaTypeOfName(name: string): string | undefined {
   const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase();
   if (extension === undefined) return undefined;
   return Object.entries<readonly string[]>(EXTENSIONS).find(([, all]) => all.includes(extension))?.[0];
 }
 
-/** The upload type that a media type belongs to: IMAGE, VIDEO or AUDIO. */
+/** Returns the upload type for a media type: IMAGE, VIDEO, or AUDIO. */
 export function uploadTypeOf(contentType: string): UploadType | undefined {
   const family = canonicalMediaType(mediaTypeEssence(contentType)).split('/', 1)[0];
   return family === 'image' || family === 'video' || family === 'audio' ? family.toUpperCase() : undefined;
 }
 
-/** Longest file name in bytes of UTF-8: file systems and the storage behind the service accept it. */
+/** Maximum length of a file name in bytes of UTF-8. */
 const MAX_NAME_BYTES = 80;
-/** Longest text after the last dot that counts as an extension. */
+/** Maximum length of an extension. */
 const MAX_EXTENSION = 16;
-/** A name comes from a stranger and can have any length. Only its last characters count. */
+/** Only the last characters of a name are used, because untrusted names may have any length. */
 const NAME_TAIL = 1_000;
 
-/** If Windows reserves the name for a device, so that no file can have it. */
+/** If true, Windows reserves the name for a device. */
 function isDeviceName(name: string): boolean {
   return /^(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)/i.test(name);
 }
@@ -136,15 +136,15 @@ export function safeFileName(name: string | undefined, mimeType: string): string
   return `${firstBytes(stem || 'upload', MAX_NAME_BYTES - end.length)}${end}`;
 }
 
-/** Truncates text to a number of bytes of UTF-8, at a character boundary. */
+/** Truncates text to a number of UTF-8 bytes, at a character boundary. */
 function firstBytes(text: string, maxBytes: number): string {
   const bytes = new TextEncoder().encode(text).subarray(0, maxBytes);
   return new TextDecoder().decode(bytes).replace(/\ufffd{1,3}$/, '');
 }
 
 /**
- * The Content-Type under which a browser can safely open a file: a known image, video, or audio type, with its codecs if they
- * are plain names. Undefined for any other type, such as one that can run a script.
+ * Returns the Content-Type with which a browser can safely open a file: a known image, video, or audio type with its
+ * codecs. Undefined for other types, because they might run scripts.
  */
 export function safeContentType(contentType: string): string | undefined {
   const type = mediaTypeEssence(contentType);
@@ -152,7 +152,7 @@ export function safeContentType(contentType: string): string | undefined {
   return isMedia ? type + codecsIn(contentType) : undefined;
 }
 
-/** The codecs of a media type, if they are plain names: `; codecs="avc1.64001f, mp4a.40.2"`. */
+/** Returns the codecs parameter if it contains only plain names: `; codecs="avc1.64001f, mp4a.40.2"`. */
 function codecsIn(contentType: string): string {
   const parameters = contentType.split(';').slice(1);
   const codecs = parameters.map((part) => part.trim().split('=')).filter(([name]) => name?.toLowerCase() === 'codecs');

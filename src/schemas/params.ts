@@ -1,94 +1,98 @@
-// What the params of all creating calls have in common.
+// Types shared by the params of all creates.
 //
-// How a call is typed: one interface holds the fields of a call with their documentation. It is generic in the model `M`
-// and in `Found`, which names what the compiler has found in the params of one call. `VideoParams` is that interface with
-// nothing found, a plain object type for `Omit`, `Pick` and `extends`. The method takes `CheckedVideoParams<M, P>`, the
-// interface with what is found in `P`, the params of the call. A field that is refused has for its type a sentence that
-// says why, which the compiler prints. The shape is neither a union nor a mapped type: of those, editors show no
-// documentation for a field inside a literal.
+// An interface contains the fields of a call with their documentation. It is generic in the model and in `Found`, the
+// names of problems in the params of one call. `VideoParams` is the interface without problems, so it works with
+// `Omit`, `Pick`, and `extends`. The method accepts `CheckedVideoParams<Model, Params>`, in which an invalid field has
+// a sentence as its type, which the compiler prints. It is neither a union nor a mapped type, because editors would
+// then show no documentation for a field inside a literal.
 //
-// How `P` is inferred: the compiler infers from both branches of `P extends never ? P : …`, and the first one never
-// applies. With `P & …` instead, a misspelt field would be part of `P` and pass. The condition is written out in each type:
-// behind an alias, a wrapper that is generic in `P` could not hand its params on. `M` is inferred on its own, from `model`,
-// because an editor has no `P` yet while a call is being typed.
+// The compiler infers `Params` from both branches of `Params extends never ? Params : …`, although the first never
+// applies. With `Params & …`, a misspelled field would be part of `Params` and compile. Each type repeats the
+// condition, because generic wrappers could not pass their params through an alias. `Model` is inferred separately from
+// `model`, because editors don't know `Params` while a call is being typed.
 //
-// The compiler checks literals. What it knows only as `string` or `number` is left to preflight, and so are fields that
-// may be missing, as in a wrapper that extends the params.
+// The compiler checks only literals. Preflight checks values known only as `string` or `number`, and fields that may be
+// missing.
 import type { ImageModel, ImageRatioOf, ImageResolutionOf, OpenString, VideoModel } from '../catalog.js';
 import type { UploadRef } from './upload.js';
 
-/** Fields that every creating call takes. */
+/** Fields of every create. */
 export interface CreateFields {
-  /** HTTPS URL that receives the signed event of the job's final state. */
+  /** HTTPS URL that receives the signed webhook event when the job ends. */
   webhook_url?: string | undefined;
   /** Alias of `webhook_url`. */
   callback_url?: string | undefined;
-  /** The call's idempotency key. `options.idempotencyKey` is the usual place. */
+  /** Idempotency key. Usually passed as `options.idempotencyKey`. */
   idempotency_key?: string | undefined;
 }
 
-/** The fields among `K` that `P` is certain to have, and not as undefined. */
-export type Given<P, K extends string> = K extends keyof P ? (undefined extends P[K] ? never : K) : never;
+/** Fields among `Field` that `Params` certainly contains. */
+export type Given<Params, Field extends string> = Field extends keyof Params
+  ? undefined extends Params[Field]
+    ? never
+    : Field
+  : never;
 
-/** `Name`, where neither `A` nor `B` is never: two things that exclude each other are both there. */
-export type Both<A, B, Name> = [A] extends [never] ? never : [B] extends [never] ? never : Name;
+/** `Name` if neither of two mutually exclusive types is never. */
+export type Both<First, Second, Name> = [First] extends [never] ? never : [Second] extends [never] ? never : Name;
 
 /**
- * The fields among `K` whose value in `P` is known only as a `Wide` (string or number). A value of type any is not among
- * them: while a field is still empty, an editor offers the values of the model.
+ * Fields among `Field` whose value in `Params` is known only as `Wide` (string or number). Excludes values of type any,
+ * so that editors suggest the model's values while a field is empty.
  */
-export type OpenIn<P, K extends string, Wide> = K extends keyof P
-  ? 0 extends 1 & P[K]
+export type OpenIn<Params, Field extends string, Wide> = Field extends keyof Params
+  ? 0 extends 1 & Params[Field]
     ? never
-    : Wide extends P[K]
-      ? K
+    : Wide extends Params[Field]
+      ? Field
       : never
   : never;
 
-/** The type of field `K`: what the model offers, or any value where the compiler cannot know the one that is given. */
-export type Limited<Found, K extends string, Offered, Wide> = K extends Found ? Offered | Wide : Offered;
+/** Type of a field: the supported values, or any value if the compiler doesn't know it. */
+export type Limited<Found, Field extends string, Offered, Wide> = Field extends Found ? Offered | Wide : Offered;
 
-/** The type of a field: `T`, or the sentence `Problem` where `Conflict` was found. */
-export type Unless<Found, Conflict extends string, T, Problem extends string> = Conflict extends Found ? Problem : T;
+/** Type of a field: `Type`, or the sentence `Problem` if `Conflict` was found. */
+export type Unless<Found, Conflict extends string, Type, Problem extends string> = Conflict extends Found
+  ? Problem
+  : Type;
 
-/** An image that guides the result, by its public HTTPS URL. */
+/** Reference image with a public HTTPS URL. */
 export interface ImageReference {
-  /** The kind of reference. The service documents one. */
+  /** Type of reference. The service documents only this one. */
   type: 'image_url';
   /** Public HTTPS URL of the image. */
   url: string;
 }
 
-/** The type of `model`. */
-type ImageModelIn<M> = M extends VideoModel
-  ? `${M} makes videos: call videos.create, or use an image model.`
-  : M extends ImageModel
-    ? M
+type ImageModelIn<Model> = Model extends VideoModel
+  ? `${Model} creates videos: call videos.create, or use an image model.`
+  : Model extends ImageModel
+    ? Model
     : ImageModel | OpenString;
 
-/** The fields of an image job. */
-interface ImageFields<M, Found> extends CreateFields {
-  /** Model alias. The service chooses where there is none. */
-  model?: ImageModelIn<M> | undefined;
-  /** What the image shows. Not empty. */
+/** Fields of an image. */
+interface ImageFields<Model, Found> extends CreateFields {
+  /** Model alias. @default the service's own */
+  model?: ImageModelIn<Model> | undefined;
+  /** Description of the image. */
   prompt: string;
-  /** Aspect ratio, one of the model's. */
-  ratio?: Limited<Found, 'ratio', ImageRatioOf<M>, OpenString> | undefined;
-  /** Resolution, one of the model's. */
-  resolution?: Limited<Found, 'resolution', ImageResolutionOf<M>, OpenString> | undefined;
-  /** How the image comes back. `url` is the documented value. */
+  /** Aspect ratio that the model supports. */
+  ratio?: Limited<Found, 'ratio', ImageRatioOf<Model>, OpenString> | undefined;
+  /** Resolution that the model supports. */
+  resolution?: Limited<Found, 'resolution', ImageResolutionOf<Model>, OpenString> | undefined;
+  /** Response format. Only `url` is documented. */
   response_format?: 'url' | OpenString | undefined;
-  /** Whether the image carries a watermark. */
+  /** If true, adds a watermark. */
   watermark?: boolean | undefined;
-  /** Hashed id of the end user. */
+  /** Hashed ID of the end user. */
   safety_identifier?: string | undefined;
-  /** Reference images, as objects with a public HTTPS URL. */
+  /** Reference images: objects with a public HTTPS URL. */
   references?: readonly ImageReference[] | undefined;
-  /** Reference images, by upload id or as files. */
+  /** Reference images: upload IDs or files. */
   reference_upload_ids?: readonly UploadRef[] | undefined;
-  /** Registered characters, by id or slug. */
+  /** Registered characters: IDs or slugs. */
   character_ids?: readonly string[] | undefined;
-  /** Reference images, by public HTTPS URL. */
+  /** Reference images: public HTTPS URLs. */
   reference_image_urls?: readonly string[] | undefined;
   /** Alias of `reference_image_urls`. */
   referenceImageUrls?: readonly string[] | undefined;
@@ -96,10 +100,10 @@ interface ImageFields<M, Found> extends CreateFields {
   reference_images?: readonly string[] | undefined;
 }
 
-/** What `images.create` takes. Ratio and resolution follow the model `M`. */
-export interface ImageParams<M extends string = ImageModel | OpenString> extends ImageFields<M, never> {}
+/** Params of `images.create`. The model determines the supported ratios and resolutions. */
+export interface ImageParams<Model extends string = ImageModel | OpenString> extends ImageFields<Model, never> {}
 
-/** {@link ImageParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
-export type CheckedImageParams<M, P> = P extends never
-  ? P
-  : ImageFields<M, OpenIn<P, 'ratio' | 'resolution', OpenString>>;
+/** {@link ImageParams} as checked by the compiler for one call. For wrappers that are generic in the params. */
+export type CheckedImageParams<Model, Params> = Params extends never
+  ? Params
+  : ImageFields<Model, OpenIn<Params, 'ratio' | 'resolution', OpenString>>;

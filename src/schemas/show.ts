@@ -1,4 +1,4 @@
-/** Formats a value for a message: short, on one line, and without calling the value's own code. */
+/** Formats a value for a message: short, on one line, without calling the value's own code. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value);
@@ -7,17 +7,20 @@ export function show(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** Formats a value that may be a secret, such as a key that was passed instead of an options object. */
+/** Formats a value that may be a secret, for example a key passed in place of an options object. */
 export function showKind(value: unknown): string {
   return typeof value === 'string' && value !== '' ? 'a string' : show(value);
 }
 
-/** Builds the message for an invalid value. `what` says what it must be: `a function`. Text appears only if `shows` is true. */
+/**
+ * Builds the message for an invalid value. `what` describes a valid one: `a function`. Shows strings only if `shows` is
+ * true.
+ */
 export function mustBe(name: string, what: string, value: unknown, shows = false): string {
   return `${name} must be ${what}, not ${shows ? show(value) : showKind(value)}.`;
 }
 
-/** Builds the message for options that are not an object. `example` is one of their names. */
+/** Builds the message for options that are not an object. `example` is the name of an option. */
 export function mustBeOptions(owner: string, example: string | undefined, given: unknown): string {
   return mustBe(`${owner}: options`, example === undefined ? 'an object' : `an object such as { ${example} }`, given);
 }

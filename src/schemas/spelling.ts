@@ -1,8 +1,8 @@
-/** Returns the name in `known` that `name` is probably a misspelling of, if any is close. */
+/** Returns the known name that `name` probably misspells, or undefined if none is close. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   const wanted = simplified(name);
   let best: string | undefined;
-  // A third of the letters may differ: enough for a slip or two, too little for another word.
+  // A third of the letters may differ: enough for a typo or two, but not for another word.
   let bestDistance = Math.floor(Math.max(wanted.length, 3) / 3) + 1;
   for (const candidate of known) {
     const distance = candidate === name ? 0 : editDistance(wanted, simplified(candidate));
@@ -15,8 +15,8 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
 }
 
 /**
- * Returns `Did you mean "x"?`, otherwise what to do: by default, to use one of the known names. One wording for parameters,
- * options, events, and models. Pass `meant` for a name of another service.
+ * Returns `Did you mean "x"?` if a known name is close, otherwise the advice `otherwise`. Pass `meant` for a name from
+ * another service.
  */
 export function didYouMean(
   name: string,
@@ -26,12 +26,12 @@ export function didYouMean(
   return meant === undefined ? otherwise : `Did you mean "${meant}"?`;
 }
 
-/** `maxRetryAfter`, `max_retry_after`, and `max-retry-after` are the same words. */
+/** Makes `maxRetryAfter`, `max_retry_after`, and `max-retry-after` equal. */
 function simplified(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '');
 }
 
-/** Counts the edits between two words: insert, delete, replace, or swap two neighbors. */
+/** Returns the edit distance: inserted, deleted, replaced, and swapped letters. */
 function editDistance(from: string, to: string): number {
   let before: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, at) => at);

@@ -1,28 +1,28 @@
 import type { UploadType } from './media-type.js';
 
-/** An upload. Unknown fields pass through untouched. */
+/** An upload. Includes undocumented fields that the service sends. */
 export interface Upload {
-  /** The upload's id, to be passed wherever a `*_upload_id` is taken. */
+  /** Upload ID, for any `*_upload_id` field. */
   upload_id: string;
-  /** The name it was uploaded under. */
+  /** File name. */
   file_name?: string;
-  /** Its media type. */
+  /** Media type. */
   mime_type?: string;
-  /** Its size in bytes. */
+  /** Size in bytes. */
   file_size?: number;
-  /** VIDEO is the only kind accepted as an edit source. */
+  /** Upload type. Only `VIDEO` can be the source of an edit. */
   upload_type?: UploadType;
 }
 
-/** An upload that waits for its bytes. */
+/** An upload without its bytes. PUT them to `direct_upload_url`. */
 export interface CreatedUpload extends Upload {
-  /** Where the bytes are PUT. Expires. */
+  /** URL for the PUT. Expires. */
   direct_upload_url: string;
-  /** The headers that go with the PUT, exactly. */
+  /** Headers to send with the PUT, unchanged. */
   headers: Record<string, string>;
 }
 
-/** Step 1's body. All four are required. */
+/** Params of `uploads.create`. All are required. */
 export interface CreateUploadParams {
   /** File name. */
   file_name: string;
@@ -30,32 +30,31 @@ export interface CreateUploadParams {
   mime_type: string;
   /** Size in bytes. */
   file_size: number;
-  /** Decides the size limit and what it may be used for. */
+  /** Upload type. Determines the size limit, and where the upload can be used. */
   upload_type: UploadType;
 }
 
 /**
- * Content that can be read again from its start: what `fromPath()` gives, and every Blob. Any object of this shape is
- * accepted, for example one that reads from a database.
+ * Content that can be read several times: a Blob, the result of `fromPath()`, or your own object, for example one that
+ * reads from a database.
  */
 export interface RereadableSource {
-  /** File name, where it has one. */
+  /** File name. */
   readonly name?: string | undefined;
   /** Size in bytes. */
   readonly size: number;
-  /** Media type, where it is known. */
+  /** Media type. */
   readonly type?: string | undefined;
-  /** A fresh stream of the whole content at each call. */
+  /** Returns a new stream of the entire content. */
   stream(): ReadableStream<Uint8Array>;
 }
 
-/** The path of what `fromPath()` gives, for those that have to write it down. */
+/** The property with the path of a `fromPath()` result, for code that must store it. */
 export const FILE_PATH = Symbol.for('gen-client.path');
 
 /**
- * What `uploads.upload` takes. Blobs, bytes, `fromPath()` and functions can be read again and are retried
- * as a whole. A Response, a stream and an async iterable can be read once. Pass `sizeBytes` where the source does not
- * tell its size.
+ * A file to upload. Blobs, bytes, `fromPath()`, and functions can be retried. A Response, a stream, and an async
+ * iterable can be read only once, and need `sizeBytes` if they don't report their size.
  */
 export type UploadSource =
   | Blob
@@ -67,5 +66,5 @@ export type UploadSource =
   | AsyncIterable<Uint8Array>
   | (() => ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> | Promise<ReadableStream<Uint8Array>>);
 
-/** An upload's id, or a file that is uploaded before the call is sent. */
+/** An upload ID, or a file that is uploaded before the call is sent. */
 export type UploadRef = string | UploadSource;

@@ -12,150 +12,152 @@ import type {
 import type { Both, CreateFields, Given, Limited, OpenIn, Unless } from './params.js';
 import type { UploadRef } from './upload.js';
 
-/** What an item of `content` is for, unless it is text. */
+/** Purpose of an item of `content`. */
 export type ContentRole = 'first_frame' | 'reference_video' | 'reference_audio';
 
-/** A prompt as an item of `content`. */
+/** Text item of `content`: a prompt. */
 export interface TextContent {
-  /** The kind of item. */
+  /** Type of the item. */
   type: 'text';
-  /** Subject, action, camera move, light and style. */
+  /** Subject, action, camera move, light, and style. */
   text: string;
 }
 
-/** An image as an item of `content`. */
+/** Image item of `content`. */
 export interface ImageContent {
-  /** The kind of item. */
+  /** Type of the item. */
   type: 'image_url';
   /** Public HTTPS URL of the image. */
   image_url: string;
-  /** What the image is for. */
+  /** Purpose of the image. */
   role: ContentRole;
 }
 
-/** A clip as an item of `content`. */
+/** Video item of `content`. */
 export interface VideoContent {
-  /** The kind of item. */
+  /** Type of the item. */
   type: 'video_url';
   /** Public HTTPS URL of the clip. */
   video_url: { url: string };
-  /** What the clip is for. */
+  /** Purpose of the clip. */
   role: ContentRole;
 }
 
-/** Sound as an item of `content`. */
+/** Audio item of `content`. */
 export interface AudioContent {
-  /** The kind of item. */
+  /** Type of the item. */
   type: 'audio_url';
-  /** Public HTTPS URL of the sound. */
+  /** Public HTTPS URL of the audio. */
   audio_url: string;
-  /** What the sound is for. */
+  /** Purpose of the audio. */
   role: ContentRole;
 }
 
-/** An item of `content`, the alternative input of a video job. */
+/** Item of `content`, the alternative input of a video. */
 export type ContentItem = TextContent | ImageContent | VideoContent | AudioContent;
 
-/** The type of `model`. All models, so that an editor offers them, unless the call names one that is not the default. */
-type VideoModelIn<M> = M extends ImageModel
-  ? `${M} makes images: call images.create, or use a video model.`
-  : M extends Exclude<VideoModel, DefaultVideoModel>
-    ? M
+/**
+ * Type of `model`: all models, so that editors suggest them, unless the call specifies a model other than the default.
+ */
+type VideoModelIn<Model> = Model extends ImageModel
+  ? `${Model} creates images: call images.create, or use a video model.`
+  : Model extends Exclude<VideoModel, DefaultVideoModel>
+    ? Model
     : VideoModel | OpenString;
 
-/** The type of a field of reference images. */
-type ImagesIn<Found, T> = Unless<
+/** Type of a field for reference images. */
+type ImagesIn<Found, Type> = Unless<
   Found,
   'images beside frames',
-  T,
+  Type,
   'Reference images cannot be combined with a start or end frame, in a field or in content. Remove one of them.'
 >;
 
-/** The type of a field that only edits take. */
-type EditOnly<Found, T> = Unless<
+/** Type of a field for edits only. */
+type EditOnly<Found, Type> = Unless<
   Found,
   'edit without intent',
-  T,
-  "Only an edit takes this field: add intent: 'video_edit', or call videoEdits.create."
+  Type,
+  "Only edits accept this field: add intent: 'video_edit', or call videoEdits.create."
 >;
 
-/** The fields of a video job. */
-interface VideoFields<M, Found> extends CreateFields {
+/** Fields of a video. */
+interface VideoFields<Model, Found> extends CreateFields {
   /** Model alias. @default 'svc-video-fast' */
-  model?: VideoModelIn<M> | undefined;
-  /** Subject, action, camera move, light and style. Required, unless `content` has a text item. */
+  model?: VideoModelIn<Model> | undefined;
+  /** Subject, action, camera move, light, and style. Required, unless `content` has a text item. */
   prompt?: string | undefined;
-  /** Text, images, clips and sound as a list of items. A text item stands in for `prompt`. */
+  /** Text, images, clips, and audio as a list of items. A text item replaces `prompt`. */
   content?: readonly ContentItem[] | undefined;
-  /** Length in seconds, one of the model's durations. */
-  duration?: Limited<Found, 'duration', DurationOf<M>, OpenNumber> | undefined;
-  /** Resolution, one of the model's. */
-  resolution?: Limited<Found, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
+  /** Duration in seconds that the model supports. */
+  duration?: Limited<Found, 'duration', DurationOf<Model>, OpenNumber> | undefined;
+  /** Resolution that the model supports. */
+  resolution?: Limited<Found, 'resolution', VideoResolutionOf<Model>, OpenString> | undefined;
   /** Aspect ratio, for example `16:9`. */
-  aspect_ratio?: Limited<Found, 'aspect_ratio', VideoRatioOf<M>, OpenString> | undefined;
+  aspect_ratio?: Limited<Found, 'aspect_ratio', VideoRatioOf<Model>, OpenString> | undefined;
   /** Alias of `aspect_ratio`. */
-  ratio?: Limited<Found, 'ratio', VideoRatioOf<M>, OpenString> | undefined;
-  /** Whether the video has sound. Only on models that support it. */
+  ratio?: Limited<Found, 'ratio', VideoRatioOf<Model>, OpenString> | undefined;
+  /** If true, creates sound. Not all models support it. */
   generate_audio?: boolean | undefined;
-  /** Integer that fixes the seed, for a similar result. */
+  /** Integer seed. The same seed creates a similar result. */
   seed?: number | undefined;
-  /** Keeps the camera still. Leave it out when you send images or frames. */
+  /** If true, the camera doesn't move. Can't be combined with images or frames. */
   camera_fixed?: boolean | undefined;
-  /** Whether the video carries a watermark. @default false */
+  /** If true, adds a watermark. @default false */
   watermark?: boolean | undefined;
-  /** Start image, by public HTTPS URL. */
+  /** Start image: a public HTTPS URL. */
   first_frame_url?: string | undefined;
-  /** Start image, by upload id or as a file. */
+  /** Start image: an upload ID or a file. */
   first_frame_upload_id?: UploadRef | undefined;
-  /** End image, by public HTTPS URL. Send it with a first frame. */
+  /** End image: a public HTTPS URL. Requires a first frame. */
   last_frame_url?: string | undefined;
-  /** End image, by upload id or as a file. Send it with a first frame. */
+  /** End image: an upload ID or a file. Requires a first frame. */
   last_frame_upload_id?: UploadRef | undefined;
-  /** Images for appearance, style, product or outfit, by public HTTPS URL. Not beside frames. */
+  /** Images for appearance, style, product, or outfit: public HTTPS URLs. Can't be combined with frames. */
   reference_image_urls?: ImagesIn<Found, readonly string[]> | undefined;
   /** Alias of `reference_image_urls`. */
   referenceImageUrls?: ImagesIn<Found, readonly string[]> | undefined;
   /** Alias of `reference_image_urls`. */
   reference_images?: ImagesIn<Found, readonly string[]> | undefined;
-  /** Images for appearance, style, product or outfit, by upload id or as files. Not beside frames. */
+  /** Images for appearance, style, product, or outfit: upload IDs or files. Can't be combined with frames. */
   reference_image_upload_ids?: ImagesIn<Found, readonly UploadRef[]> | undefined;
-  /** Clips for motion or camera, by public HTTPS URL. */
+  /** Clips for motion or camera: public HTTPS URLs. */
   reference_video_urls?: readonly string[] | undefined;
   /** Alias of `reference_video_urls`. */
   referenceVideoUrls?: readonly string[] | undefined;
   /** Alias of `reference_video_urls`. */
   reference_videos?: readonly string[] | undefined;
-  /** Clips for motion or camera, by upload id or as files. */
+  /** Clips for motion or camera: upload IDs or files. */
   reference_video_upload_ids?: readonly UploadRef[] | undefined;
-  /** Audio for voice, music or timing, by public HTTPS URL. */
+  /** Audio for voice, music, or timing: public HTTPS URLs. */
   reference_audio_urls?: readonly string[] | undefined;
   /** Alias of `reference_audio_urls`. */
   referenceAudioUrls?: readonly string[] | undefined;
   /** Alias of `reference_audio_urls`. */
   reference_audios?: readonly string[] | undefined;
-  /** Audio for voice, music or timing, by upload id or as files. */
+  /** Audio for voice, music, or timing: upload IDs or files. */
   reference_audio_upload_ids?: readonly UploadRef[] | undefined;
-  /** Registered characters, by id or slug. */
+  /** Registered characters: IDs or slugs. */
   character_ids?: readonly string[] | undefined;
-  /** `strict` fails rather than leaves out a clip. Without it the service may leave out a failing clip, with a warning. */
+  /** `strict`: the job fails if a clip can't be used. Otherwise, the service may omit the clip with a warning. */
   video_reference_mode?: 'strict' | OpenString | undefined;
-  /** Hashed id of the end user. */
+  /** Hashed ID of the end user. */
   safety_identifier?: string | undefined;
-  /** Sends the call as an edit of an existing video, with the fields and rules of `videoEdits.create`. */
+  /** Edits an existing video, with the fields and rules of `videoEdits.create`. */
   intent?: 'video_edit' | undefined;
-  /** Edits only: what the edit does to the clip. */
+  /** Type of edit. Only for edits. */
   edit_mode?: EditOnly<Found, EditMode> | undefined;
-  /** Edits only: the clip to edit, by the id of an upload of type VIDEO or as a file. */
+  /** Clip to edit: the ID of an upload of type VIDEO, or a file. Only for edits. */
   source_video_upload_id?: EditOnly<Found, UploadRef> | undefined;
-  /** Edits only: the clip to edit, by public HTTPS URL. */
+  /** Clip to edit: a public HTTPS URL. Only for edits. */
   video?: EditOnly<Found, string> | undefined;
-  /** Edits only: the clip to edit, by public HTTPS URL, as `video`. */
+  /** Alias of `video`. */
   source_video_url?: EditOnly<Found, string> | undefined;
 }
 
-/** The items of the `content` that `P` may have. */
-type ItemIn<P> = 'content' extends keyof P
-  ? P['content'] extends infer Content
+/** Items that `content` may contain. */
+type ItemIn<Params> = 'content' extends keyof Params
+  ? Params['content'] extends infer Content
     ? Content extends readonly (infer Item)[]
       ? Item
       : never
@@ -166,125 +168,133 @@ type Frame = 'first_frame_url' | 'first_frame_upload_id' | 'last_frame_url' | 'l
 type ImageField = 'reference_image_urls' | 'referenceImageUrls' | 'reference_images' | 'reference_image_upload_ids';
 type EditField = 'edit_mode' | EditSource;
 
-/** What the compiler finds in the params `P` of a video. */
-type FoundIn<P> =
-  | OpenIn<P, 'duration', OpenNumber>
-  | OpenIn<P, 'resolution' | 'aspect_ratio' | 'ratio', OpenString>
-  | Both<Given<P, ImageField>, Given<P, Frame> | Extract<ItemIn<P>, { role: 'first_frame' }>, 'images beside frames'>
-  | Both<Given<P, EditField>, 'intent' extends keyof P ? never : 'no intent', 'edit without intent'>;
+/** Problems in the params of a video, and fields whose value the compiler doesn't know. */
+type FoundIn<Params> =
+  | OpenIn<Params, 'duration', OpenNumber>
+  | OpenIn<Params, 'resolution' | 'aspect_ratio' | 'ratio', OpenString>
+  | Both<
+      Given<Params, ImageField>,
+      Given<Params, Frame> | Extract<ItemIn<Params>, { role: 'first_frame' }>,
+      'images beside frames'
+    >
+  | Both<Given<Params, EditField>, 'intent' extends keyof Params ? never : 'no intent', 'edit without intent'>;
 
-/** A video whose prompt is missing. */
 interface PromptRequired {
-  /** Subject, action, camera move, light and style. A text item of `content` can stand in for it. */
+  /** Subject, action, camera move, light, and style. A text item of `content` can replace it. */
   prompt: string;
 }
 
-/** Requires a prompt where `P` has none, and no text item that stands in for it. */
-type WithPrompt<P> = [PromptIn<P>] extends [never] ? PromptRequired : unknown;
-/** The prompt that `P` may have, or the text item in its place. */
-type PromptIn<P> =
-  | ('prompt' extends keyof P ? P['prompt'] & string : never)
-  | (unknown extends ItemIn<P> ? 'unknown' : Extract<ItemIn<P>, TextContent>);
+/** Requires a prompt if the params contain neither a prompt nor a text item. */
+type WithPrompt<Params> = [PromptIn<Params>] extends [never] ? PromptRequired : unknown;
+/** The prompt that `Params` may have, or the text item in its place. */
+type PromptIn<Params> =
+  | ('prompt' extends keyof Params ? Params['prompt'] & string : never)
+  | (unknown extends ItemIn<Params> ? 'unknown' : Extract<ItemIn<Params>, TextContent>);
 
 /**
- * What `videos.create` takes. Duration and resolution follow the model `M`. The types of a call
- * check the values that the compiler knows; preflight checks the rest when the call is made.
+ * Params of `videos.create`. The model determines the supported durations and resolutions. The compiler checks
+ * literals, and preflight checks other values before the request is sent.
  */
-export interface VideoParams<M extends string = VideoModel | OpenString> extends VideoFields<M, never> {}
+export interface VideoParams<Model extends string = VideoModel | OpenString> extends VideoFields<Model, never> {}
 
-/** {@link VideoParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
-export type CheckedVideoParams<M, P> = P extends never
-  ? P
-  : P extends { readonly intent: 'video_edit' }
-    ? CheckedEditByIntent<M, P>
-    : VideoFields<M, FoundIn<P>> & WithPrompt<P>;
+/** {@link VideoParams} as checked by the compiler for one call. For wrappers that are generic in the params. */
+export type CheckedVideoParams<Model, Params> = Params extends never
+  ? Params
+  : Params extends { readonly intent: 'video_edit' }
+    ? CheckedEditByIntent<Model, Params>
+    : VideoFields<Model, FoundIn<Params>> & WithPrompt<Params>;
 
-/** What an edit does to its clip: the documented modes, and any other that the service takes. */
+/** Type of edit. Other values are sent to the service unchanged. */
 export type EditMode = 'transform' | 'restyle' | 'extend' | OpenString;
 
 /**
- * The type of `model`. A `string` that is known only at run time passes and is checked then. Extracted from the video
- * models, the aliases appear one by one in the compiler's message, which would otherwise only say `EditModel`.
+ * Type of `model`. Accepts any `string` that is known only at run time. Extracted from the video models, so that the
+ * compiler's message lists the aliases.
  */
-type EditModelIn<M> = string extends M ? M : M extends EditModel ? M : Extract<VideoModel, EditModel>;
+type EditModelIn<Model> = string extends Model
+  ? Model
+  : Model extends EditModel
+    ? Model
+    : Extract<VideoModel, EditModel>;
 
-/** The type of a field that names the clip to edit. */
-type SourceIn<Found, T> = Unless<
+/** Type of a field for the clip to edit. */
+type SourceIn<Found, Type> = Unless<
   Found,
   'several sources',
-  T,
-  'An edit takes one source: source_video_upload_id, video or source_video_url.'
+  Type,
+  'An edit accepts one source: source_video_upload_id, video, or source_video_url.'
 >;
 
-/** The fields of an edit but for its model. */
-interface EditFields<M, Found> extends CreateFields {
-  /** What to change, and what to keep. */
+/** Fields of an edit, without its model. */
+interface EditFields<Model, Found> extends CreateFields {
+  /** Changes to make, and parts to keep. */
   prompt: string;
-  /** What the edit does to the clip. */
+  /** Type of edit. */
   edit_mode?: EditMode | undefined;
-  /** The clip to edit, by the id of an upload of type VIDEO or as a file. An edit takes one source. */
+  /** Clip to edit: the ID of an upload of type VIDEO, or a file. Pass only one source. */
   source_video_upload_id?: SourceIn<Found, UploadRef> | undefined;
-  /** The clip to edit, by public HTTPS URL. An edit takes one source. */
+  /** Clip to edit: a public HTTPS URL. Pass only one source. */
   video?: SourceIn<Found, string> | undefined;
-  /** The clip to edit, by public HTTPS URL, as `video`. An edit takes one source. */
+  /** Alias of `video`. */
   source_video_url?: SourceIn<Found, string> | undefined;
-  /** Length in seconds, one of the model's durations. */
-  duration?: Limited<Found, 'duration', DurationOf<M>, OpenNumber> | undefined;
-  /** Resolution, one of the model's. */
-  resolution?: Limited<Found, 'resolution', VideoResolutionOf<M>, OpenString> | undefined;
+  /** Duration in seconds that the model supports. */
+  duration?: Limited<Found, 'duration', DurationOf<Model>, OpenNumber> | undefined;
+  /** Resolution that the model supports. */
+  resolution?: Limited<Found, 'resolution', VideoResolutionOf<Model>, OpenString> | undefined;
   /** Aspect ratio of the result. @default 'adaptive' */
-  ratio?: 'adaptive' | Limited<Found, 'ratio', VideoRatioOf<M>, OpenString> | undefined;
-  /** Whether the result has sound. */
+  ratio?: 'adaptive' | Limited<Found, 'ratio', VideoRatioOf<Model>, OpenString> | undefined;
+  /** If true, creates sound. */
   generate_audio?: boolean | undefined;
-  /** Reference images, by upload id or as files. */
+  /** Reference images: upload IDs or files. */
   reference_image_upload_ids?: readonly UploadRef[] | undefined;
-  /** Reference images, by public HTTPS URL. */
+  /** Reference images: public HTTPS URLs. */
   reference_images?: readonly string[] | undefined;
-  /** Reference audio, by public HTTPS URL. */
+  /** Reference audio: public HTTPS URLs. */
   reference_audios?: readonly string[] | undefined;
 }
 
-/** The fields of an edit. */
-interface VideoEditFields<M, Found> extends EditFields<M, Found> {
-  /** Model alias: `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. */
-  model: EditModelIn<M>;
+/** Fields of an edit. */
+interface VideoEditFields<Model, Found> extends EditFields<Model, Found> {
+  /** Model alias: `svc-video-pro`, `svc-video-fast`, or `svc-video-mini`. */
+  model: EditModelIn<Model>;
 }
 
-/** The fields of an edit that is sent to POST /v1/videos. */
-interface EditByIntentFields<M, Found> extends EditFields<M, Found> {
-  /** Sends the call as an edit of an existing video, with the fields and rules of `videoEdits.create`. */
+/** Fields of an edit that is sent to POST /v1/videos. */
+interface EditByIntentFields<Model, Found> extends EditFields<Model, Found> {
+  /** Edits an existing video, with the fields and rules of `videoEdits.create`. */
   intent: 'video_edit';
-  /** Model alias: `svc-video-pro`, `svc-video-fast` or `svc-video-mini`. @default 'svc-video-fast' */
-  model?: EditModelIn<M> | undefined;
+  /** Model alias: `svc-video-pro`, `svc-video-fast`, or `svc-video-mini`. @default 'svc-video-fast' */
+  model?: EditModelIn<Model> | undefined;
 }
 
-/** An edit whose source is missing. */
 interface SourceRequired {
-  /** The clip to edit. `video` or `source_video_url` can stand in for it. */
+  /** Clip to edit. `video` or `source_video_url` can replace it. */
   source_video_upload_id: UploadRef;
 }
 
-/** The fields that name the clip to edit. */
+/** Fields for the clip to edit. */
 export type EditSource = 'source_video_upload_id' | 'video' | 'source_video_url';
 
-/** What the compiler finds in the params `P` of an edit. */
-type FoundInEdit<P> =
-  | OpenIn<P, 'duration', OpenNumber>
-  | OpenIn<P, 'resolution' | 'ratio', OpenString>
-  | Both<Given<P, 'source_video_upload_id'>, Given<P, 'video' | 'source_video_url'>, 'several sources'>
-  | Both<Given<P, 'video'>, Given<P, 'source_video_url'>, 'several sources'>;
+/** Problems in the params of an edit, and fields whose value the compiler doesn't know. */
+type FoundInEdit<Params> =
+  | OpenIn<Params, 'duration', OpenNumber>
+  | OpenIn<Params, 'resolution' | 'ratio', OpenString>
+  | Both<Given<Params, 'source_video_upload_id'>, Given<Params, 'video' | 'source_video_url'>, 'several sources'>
+  | Both<Given<Params, 'video'>, Given<Params, 'source_video_url'>, 'several sources'>;
 
-/** Requires a source where `P` has no field for one. */
-type WithSource<P> = [EditSource & keyof P] extends [never] ? SourceRequired : unknown;
+/** Requires a source if the params contain none. */
+type WithSource<Params> = [EditSource & keyof Params] extends [never] ? SourceRequired : unknown;
 
 /**
- * What `videoEdits.create` takes. Duration and resolution follow the model `M`. An edit takes
- * one source: `source_video_upload_id`, `video` or `source_video_url`.
+ * Params of `videoEdits.create`. The model determines the supported durations and resolutions. Pass one source:
+ * `source_video_upload_id`, `video`, or `source_video_url`.
  */
-export interface VideoEditParams<M extends string = EditModel | OpenString> extends VideoEditFields<M, never> {}
+export interface VideoEditParams<Model extends string = EditModel | OpenString> extends VideoEditFields<Model, never> {}
 
-/** {@link VideoEditParams} as the types of one call check them. For a wrapper that is generic in the params `P` itself. */
-export type CheckedVideoEditParams<M, P> = P extends never ? P : VideoEditFields<M, FoundInEdit<P>> & WithSource<P>;
+/** {@link VideoEditParams} as checked by the compiler for one call. For wrappers that are generic in the params. */
+export type CheckedVideoEditParams<Model, Params> = Params extends never
+  ? Params
+  : VideoEditFields<Model, FoundInEdit<Params>> & WithSource<Params>;
 
-/** The params `P` of an edit that is sent to POST /v1/videos. */
-export type CheckedEditByIntent<M, P> = EditByIntentFields<M, FoundInEdit<P>> & WithSource<P>;
+/** Params of an edit that is sent to POST /v1/videos. */
+export type CheckedEditByIntent<Model, Params> = EditByIntentFields<Model, FoundInEdit<Params>> & WithSource<Params>;

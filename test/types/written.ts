@@ -84,9 +84,9 @@ client.videos.createAndWait({ model: 'svc-video-fast', prompt: 'x', duration: 7 
 client.waitForJobs('job_1')
 // a duration as text :: duration
 client.videos.create({ prompt: 'x', duration: '5' })
-// an image alias on a video :: model :: svc-image-pro makes images: call images.create, or use a video model.
+// an image alias on a video :: model :: svc-image-pro creates images: call images.create, or use a video model.
 client.videos.create({ model: 'svc-image-pro', prompt: 'x' })
-// a video alias on an image :: model :: svc-video-pro makes videos: call videos.create, or use an image model.
+// a video alias on an image :: model :: svc-video-pro creates videos: call videos.create, or use an image model.
 client.images.create({ model: 'svc-video-pro', prompt: 'x' })
 // a video without a prompt :: the call :: Property 'prompt' is missing
 client.videos.create({ duration: 5 })
@@ -116,9 +116,9 @@ client.characters.create({ name: 'a', prompt: 'x', ratio: '1:1' })
 client.characters.register({ name: 'a' })
 // an edit without a source :: the call :: Property 'source_video_upload_id' is missing
 client.videoEdits.create({ model: 'svc-video-pro', prompt: 'x' })
-// an edit with two sources :: source_video_upload_id video :: An edit takes one source: source_video_upload_id, video or source_video_url.
+// an edit with two sources :: source_video_upload_id video :: An edit accepts one source: source_video_upload_id, video, or source_video_url.
 client.videoEdits.create({ model: 'svc-video-pro', prompt: 'x', source_video_upload_id: 'a', video: 'u' })
-// an edit with two public sources :: video source_video_url :: An edit takes one source
+// an edit with two public sources :: video source_video_url :: An edit accepts one source
 client.videoEdits.create({ model: 'svc-video-pro', prompt: 'x', video: 'u', source_video_url: 'u' })
 // an edit without a model :: the call
 client.videoEdits.create({ prompt: 'x', video: 'u' })
@@ -162,7 +162,7 @@ client.videos.createAndWait({ prompt: 'x', first_frame_upload_id: file, referenc
 client.videos.create({ prompt: undefined })
 // a frame on an edit by intent :: first_frame_url
 client.videos.create({ intent: 'video_edit', prompt: 'x', video: 'u', first_frame_url: 'u' })
-// an edit by intent with two sources :: video source_video_url :: An edit takes one source
+// an edit by intent with two sources :: video source_video_url :: An edit accepts one source
 client.videos.create({ intent: 'video_edit', prompt: 'x', video: 'u', source_video_url: 'u' })
 // a source without the intent :: source_video_upload_id :: add intent: 'video_edit'
 client.videos.create({ prompt: 'x', source_video_upload_id: file })
