@@ -87,7 +87,7 @@ export async function rawBody({
   body,
   isBase64Encoded,
 }: {
-  body: unknown;
+  body?: unknown;
   isBase64Encoded?: unknown;
 }): Promise<RawBody> {
   if (typeof body === 'string') return isBase64Encoded === true ? decodedBody(body) : body;

@@ -16,8 +16,8 @@ export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly
 
 /** A webhook as received: `{ body, headers }`, or an API Gateway event. */
 export interface ReceivedWebhook {
-  /** The raw body, before any parsing. */
-  readonly body: WebhookBody;
+  /** The raw body, before any parsing. A missing one throws: the type of an API Gateway event has it as optional. */
+  readonly body?: WebhookBody | null | undefined;
   /** All headers, or at least `X-Service-Signature`. */
   readonly headers: WebhookHeaders;
   /** If true, decodes `body` from base64 first. API Gateway sets it. @default false */

@@ -35,6 +35,10 @@ client.videos.create({ prompt: 'x', first_frame_upload_id: 'a', last_frame_url: 
 client.videos.create({ prompt: 'x', reference_images: ['a'], referenceVideoUrls: ['b'], reference_audio_upload_ids: ['c'], character_ids: ['d'], video_reference_mode: 'strict' })
 // undefined where nothing is meant
 client.videos.create({ model: undefined, prompt: 'x', duration: undefined, first_frame_url: undefined, reference_images: ['a'], content: undefined, webhook_url: undefined })
+// an event of an HTTP API on Lambda, as @types/aws-lambda declares it
+const event = {} as { headers: Record<string, string | undefined>; body?: string | undefined; isBase64Encoded: boolean }; client.verifyWebhook(event)
+// an event of a REST API on Lambda
+const rest = {} as { headers: Record<string, string | undefined>; body: string | null; isBase64Encoded: boolean }; client.verifyWebhook(rest)
 // lists that are read-only
 const ids = ['a', 'b'] as const; client.videos.create({ prompt: 'x', reference_image_upload_ids: ids })
 // an edit by each source
