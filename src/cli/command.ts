@@ -61,7 +61,7 @@ export function parseNumber(text: string): number {
   return value;
 }
 
-/** An idempotency key that a header can carry. */
+/** Validates an idempotency key, which must be a valid header value. */
 export function parseKey(text: string): string {
   if (/^(?=.{1,255}$)[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;
   throw new InvalidArgumentError('Pass 1 to 255 printable ASCII characters.');
@@ -73,7 +73,7 @@ export function collect(value: string, before: readonly string[] | undefined): r
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds in `90s`, `1.5m` or, without a unit, seconds. */
+/** Parses a time such as `90s` or `1.5m`, in seconds without a unit. Returns milliseconds. */
 export function parseTime(text: string): number {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
   const ms = Number(amount) * (UNITS[unit] ?? Number.NaN);

@@ -68,15 +68,15 @@ const DOWNLOAD_CODES: Readonly<Record<string, number>> = {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (DownloadError.isInstance(error) && DOWNLOAD_CODES[error.code]) return DOWNLOAD_CODES[error.code] ?? EXIT.service;
-  // The response of storage: its 403 says nothing about the key.
+  // The response of the storage, whose 403 isn't about the API key.
   if (UploadError.isInstance(error) && error.step === 'put') return EXIT.service;
   const row = CODES.find(({ kinds }) => kinds.some((kind) => kind.isInstance(error)));
   if (row) return row.code;
-  // The cause of a failed upload or download decides.
+  // Uses the cause of a failed upload or download.
   return error instanceof Error && error.cause instanceof Error ? exitCodeOf(error.cause) : EXIT.service;
 }
 
-/** Replaces the library's options and functions by flags and commands. */
+/** Replaces the library's options and functions with flags and commands. */
 const FLAGS: readonly (readonly [library: RegExp, commandLine: string])[] = [
   [/^fileStore: /, ''],
   [/Pass \{ apiKey \} to GenClient or set GEN_API_KEY/g, 'Set GEN_API_KEY'],
@@ -150,12 +150,12 @@ export function nextStepOf(
   env: Readonly<Record<string, string | undefined>>,
 ): NextStep | undefined {
   const step = (what: string | undefined) => (what === undefined ? undefined : { what });
-  // The job's message says what to change.
+  // The job's own message explains what to change.
   if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : step('Nothing was charged.');
   if (DownloadError.isInstance(error) && error.code === 'job_not_finished')
     return { what: 'Wait for it', command: `gen-client wait ${quote(error.jobId)}` };
   if (DownloadError.isInstance(error) && error.code === 'job_without_output') return undefined;
-  // A job that does not exist does not continue.
+  // There is no job to continue.
   if (NotFoundError.isInstance(error)) return undefined;
   if (known?.command !== undefined) return known;
   if (InsufficientBalanceError.isInstance(error)) return step(error.topUpUrl && `Top up at ${error.topUpUrl}`);

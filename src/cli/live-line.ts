@@ -1,9 +1,9 @@
-// A line of stderr that is rewritten in place, on terminals.
+// A line of stderr that is updated in place, on terminals.
 import type { Writable } from 'node:stream';
 import { createLogUpdate } from 'log-update';
 import { systemClock } from '../runtime/clock.js';
 
-/** The times of the line continue between updates. */
+/** Interval at which the line's times are updated. */
 const TICK_MS = 1_000;
 const DEFAULT_COLUMNS = 80;
 
@@ -13,7 +13,7 @@ export interface LiveHost {
 }
 
 export interface LiveLine {
-  /** Shows a line, computed again every second. */
+  /** Shows a line, which is updated every second. */
   show(line: () => string): void;
   /** Writes other text above the line. */
   above(write: () => void): void;

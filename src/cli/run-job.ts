@@ -23,7 +23,7 @@ export type CallName = UnfinishedCreate['call'];
 
 type CreateOptions = Parameters<GenClient['images']['createAndWait']>[1];
 
-/** The namespaces that create jobs. The client checks the params, so that their types are not needed. */
+/** The namespaces that create jobs, without param types, because the client validates the params. */
 export type JobMakers = {
   readonly [C in CallName]: {
     create(params: never, options: Parameters<GenClient[C]['create']>[1]): PromiseLike<CreatedJob>;
@@ -43,7 +43,7 @@ export async function runJobCommand(
   }
   const { webhook, idempotencyKey = systemRandom.uuid() } = flags;
   const fields = webhook === undefined ? params.fields : { ...params.fields, webhook_url: webhook };
-  // The same command under the same key finds its own file.
+  // Running the command again with the same key finds its own file.
   checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
   const maker = (session.client() as JobMakers)[call];
@@ -75,7 +75,7 @@ export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
   return { signal, timeoutMs: timeout, pollIntervalMs: poll };
 }
 
-/** Waits for a job, shows its progress, and saves its file. After `began`, an interruption names the job. */
+/** Waits for a job, shows its progress, and saves its file. After `began`, the message of an interruption has the job's ID. */
 export async function waitAndSave(
   session: Session,
   flags: WaitFlags,
@@ -110,7 +110,7 @@ export function resumeLine(jobs: string | readonly string[], flags: WaitFlags): 
 
 interface JobExtras extends Partial<Pick<CreatedJob, 'balance_tokens'>> {
   readonly file?: SavedOutput | undefined;
-  /** If true, names the command that saves the file. */
+  /** If true, suggests the command that saves the file. */
   readonly hasSave?: boolean;
 }
 
@@ -151,11 +151,11 @@ export interface ReferenceFields {
   readonly urls?: string;
 }
 
-/** A value of the command line, and its field. */
+/** A value from the command line, and its field. */
 type Given = readonly [field: string | ReferenceFields, value: unknown];
 
 export interface GivenParams {
-  /** Files are in them by value. */
+  /** Contains files by value. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly files: readonly { readonly field: string; readonly path: string }[];
 }
@@ -183,7 +183,7 @@ export function paramsOf(given: readonly Given[]): GivenParams {
 
 type UploadProgress = Parameters<NonNullable<UploadOptions['onProgress']>>[0];
 
-/** Shows the progress of the uploads of a call. Its errors name the file. */
+/** Shows the progress of a call's uploads. Its errors have the file's name. */
 export async function sendingFiles<T>(
   session: Session,
   { files }: GivenParams,

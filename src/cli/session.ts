@@ -15,7 +15,7 @@ export interface CliHost extends OutputStreams {
   readonly createClient?: (options: ClientOptions) => GenClient;
 }
 
-/** The first of these variables of the environment that is not blank. */
+/** Returns the first environment variable that isn't blank. */
 export function variable({ env }: CliHost, ...names: readonly string[]): string | undefined {
   return names.map((name) => env[name]?.trim()).find(Boolean);
 }
@@ -33,11 +33,11 @@ export interface Session {
   readonly host: CliHost;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
-  /** The JSON of the command if it fails. */
+  /** JSON output if the command fails. */
   outcome: Record<string, unknown>;
   /** How to continue if the command ends early. */
   next: NextStep | undefined;
-  /** The exit code if nothing throws. */
+  /** Exit code if the command doesn't throw. */
   exitCode: number;
   /** The client for GEN_API_KEY and GEN_BASE_URL or --base-url. With options, it reports no waits and retries. */
   readonly client: (options?: ClientOptions) => GenClient;
@@ -82,7 +82,7 @@ function createClient(flags: GlobalFlags, { host, terminal }: Session, options: 
   }
 }
 
-/** Shorter waits are not shown. */
+/** Minimum wait to report. */
 const MIN_SHOWN_WAIT_MS = 2_000;
 
 /** Shows waits and retries, and remembers the key of the create in flight. */

@@ -7,7 +7,7 @@ import { type LiveHost, liveLineOf } from './live-line.js';
 /** Progress of a command. */
 export interface Progress {
   readonly text: string;
-  /** Without a live line, a line is written for each step. */
+  /** Without a live line, each change of the step writes a line. */
   readonly step: string | number;
   /** Estimated milliseconds until its end. */
   readonly etaMs?: number | undefined;
@@ -17,14 +17,14 @@ export interface Progress {
 
 export type ShowProgress = (progress: Progress) => void;
 
-/** Progress of a transfer. Its steps are quarters, so that a log stays short. */
+/** Returns the progress of a transfer. Its steps are quarters, so that a log stays short. */
 export function bytesShown(done: number, total: number | undefined): Progress {
   if (!total) return { text: megabytes(done), step: 0 };
   const share = done / total;
   return { text: `${Math.floor(100 * share)}% of ${megabytes(total)}`, step: Math.floor(4 * share), share };
 }
 
-/** A time as `1:05`. */
+/** Formats a time as `1:05`. */
 function minutes(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
@@ -62,7 +62,7 @@ function plainText(value: unknown): string {
   return String(value).replace(UNSAFE, ' ').trimEnd();
 }
 
-/** JSON on one line, without characters that control a terminal. */
+/** Serializes as one line, without control characters of a terminal. */
 function plainJson(value: unknown): string {
   const json = JSON.stringify(value) ?? 'null';
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -140,7 +140,7 @@ export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolea
 
 async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: AbortSignal): Promise<void> {
   for await (const bytes of body) {
-    // Called back when the bytes are written, or if the reader has exited.
+    // Resolves when the bytes are written, or if the reader has exited.
     const failure = await abortable(new Promise((resolve) => stdout.write(bytes, resolve)), signal);
     if (failure) return;
   }

@@ -29,13 +29,13 @@ interface Settled<T> {
   readonly unread: readonly OutputMetadata[];
 }
 
-/** A call with a key for each of its outputs. */
+/** A call with one key per output. */
 export interface KeyedCall<Call> extends PreparedCall {
   readonly call: Call;
   readonly keys: readonly string[];
 }
 
-/** Creates one job for each key, and reads its file. */
+/** Creates one job per key, and downloads its file. */
 export async function makeOutputs(
   client: GenClient,
   mediaType: 'image' | 'video',
@@ -80,7 +80,7 @@ interface OutputRead {
   readonly idempotencyKey: string | undefined;
 }
 
-/** Reads the file of a job in full. If that fails, the error is a DownloadError with the job and its key. */
+/** Downloads a job's file. Throws a DownloadError with the job and its key. */
 export async function readOutput(
   client: GenClient,
   job: CompletedJob,
@@ -169,7 +169,7 @@ export function serviceWarnings(created: CreatedJob): SharedV4Warning[] {
   return created.warnings.map((message) => ({ type: 'other', message }));
 }
 
-/** Returns the `response` of a result. The service's responses are many, so it has no headers. */
+/** Returns the `response` of a result, without headers, because a call has several responses. */
 export function responseMetadata(modelId: string): { timestamp: Date; modelId: string; headers: undefined } {
   return { timestamp: new Date(systemClock.now()), modelId, headers: undefined };
 }

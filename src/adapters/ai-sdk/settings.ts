@@ -64,7 +64,7 @@ const PROVIDER_CHECKS = {
 };
 const PROVIDER_OPTIONS = option.optionsOf(PROVIDER_CHECKS);
 const OPTION_NAMES = Object.keys(PROVIDER_CHECKS);
-/** Options of the AI SDK or the client. They mean nothing to the service. */
+/** Options of the AI SDK or the client, which the service doesn't support. */
 const ELSEWHERE: readonly string[] = [...Object.keys(CREATE_AND_WAIT_CHECKS), 'abortSignal'];
 
 /** Reads `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */

@@ -23,7 +23,7 @@ import {
 } from './outputs.js';
 import type { VideoCall } from './settings.js';
 
-/** What `experimental_startVideo` returns and `experimental_getVideoStatus` accepts, in any process. */
+/** The operation that `experimental_startVideo` returns and `experimental_getVideoStatus` accepts, in any process. */
 interface Operation {
   readonly jobIds: readonly string[];
   readonly idempotencyKeys: readonly (string | undefined)[];

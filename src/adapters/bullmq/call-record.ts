@@ -13,16 +13,16 @@ import { isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type Job } from '../../schemas/job.js';
 import { shortenKey } from '../../transport/idempotency.js';
 
-/** A queued call as the engine holds it. */
+/** The engine's job of a queued call. */
 export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
 
 /**
- * The engine takes jobs without a priority first. Calls have one until their job exists, so that workers poll running jobs
+ * The engine processes jobs without a priority first. Calls have one until their job exists, so that workers poll running jobs
  * before they create new ones.
  */
 export const CREATE_PRIORITY = 1000;
 
-/** The version of the records that this version of the package writes, and the newest that it reads. */
+/** Version of the records that this package writes, and the newest that it can read. */
 export const RECORD_VERSION = 1;
 
 /**
@@ -32,7 +32,7 @@ export const RECORD_VERSION = 1;
 export interface GenJobData {
   /** The version of the record. A worker leaves a newer one for another worker. @default 1 */
   readonly version?: number | undefined;
-  /** Which `create` it is. */
+  /** The namespace of the create. */
   readonly call: CallKind;
   /** The body of the call. Once the service has accepted it, its uploads replace its files. */
   readonly params: Readonly<Record<string, unknown>>;
@@ -44,20 +44,20 @@ export interface GenJobData {
   readonly account?: string | undefined;
   /** The service's job that the call waits for. Stored before anything else is done with it. */
   readonly jobId?: string | undefined;
-  /** The progress of the call, without the rules, which are the worker's. Its form may change between versions. */
+  /** The state of the call, without the worker's rules. Its format may change between versions. */
   readonly run?: Omit<JobRunState, 'rules'>;
   /** When `run` was stored, in milliseconds since the epoch. */
   readonly storedAt?: number;
   /** The scope of the budget that pays for the call. */
   readonly budgetScope?: string | undefined;
   /**
-   * Consecutive failures that say nothing about the job, for example an `onCompleted` that throws: when the first one was, in
-   * milliseconds since the epoch, and how many.
+   * Consecutive failures that aren't the job's, for example of `onCompleted`: the time of the first one, in milliseconds since
+   * the epoch, and their number.
    */
   readonly retryState?: { readonly since: number; readonly failures: number } | undefined;
   /** The error of a failed call, as JSON. */
   readonly failure?: Readonly<Record<string, unknown>> | undefined;
-  /** How often a worker had crashed with the call when it failed. */
+  /** Number of worker crashes during the call, when it failed. */
   readonly stalls?: number | undefined;
 }
 
@@ -66,7 +66,7 @@ export type GenJobResult = Job;
 
 const STEPS: readonly RunStep['type'][] = ['create', 'read', 'store', 'wait', 'end', 'fail'];
 
-/** If false, something other than this package added the record to the queue. */
+/** Returns false if something other than this package added the record. */
 export function isCall(data: unknown): data is GenJobData {
   return isFields(data) && typeof data.call === 'string' && isFields(data.params);
 }
@@ -84,7 +84,7 @@ export function isBareNumber(id: string): boolean {
   return /^-?\d+$/.test(id);
 }
 
-/** If false, a newer version of this package wrote the record, and its workers continue with it. */
+/** Returns false if a newer version of this package wrote the record. Its workers continue the call. */
 export function isKnownRecord({ version = RECORD_VERSION, call, run }: GenJobData): boolean {
   const isKnown = version <= RECORD_VERSION && JOB_CALLS.includes(call);
   return isKnown && (run === undefined || (run.version === 1 && isKnownStep(run.step)));
@@ -98,27 +98,27 @@ function isKnownStep(step: RunStep | null | undefined): boolean {
   return (step.type !== 'end' && step.type !== 'fail') || isKnownStep(step.resumeStep);
 }
 
-/** The state of a call, from its record and the worker's rules. An operator has restarted a call whose record has a failure. */
+/** Returns the state of a call, from its record and the worker's rules. A record with a failure was restarted by an operator. */
 export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rules: RunRules): JobRunState {
   const own = { ...rules, recover: data.recover ?? rules.recover };
   const run = data.run ? { ...data.run, rules: own } : startRun({ key: id, shortKey: shortenKey(id), rules: own });
   return data.failure === undefined ? run : resumeRun(run);
 }
 
-/** If true, the call has failed, its worker crashed before it could tell the engine, and nobody has restarted the call. */
+/** Returns true if the call failed, but its worker crashed before it could end the engine's job. */
 export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | 'stalledCounter'>): boolean {
   const { failure, stalls } = data;
   return failure !== undefined && stalls !== undefined && stalledCounter > stalls;
 }
 
-/** The record of a call whose run has made a step. The failures before it no longer count. */
+/** Returns the record after a step of the run, which resets the failures. */
 export function recordOf(data: GenJobData, { rules: _rules, ...run }: JobRunState, storedAt: number): GenJobData {
   const { retryState: _retries, failure: _failure, stalls: _stalls, jobId: _jobId, ...asked } = data;
   const jobId = liveJobOf(run);
   return { ...asked, version: RECORD_VERSION, ...(jobId !== undefined && { jobId }), run, storedAt };
 }
 
-/** The job that a run waits for, or has ended with. */
+/** Returns the job that a run waits for, or ended with. */
 function liveJobOf({ step }: Pick<JobRunState, 'step'>): string | undefined {
   if (step.type === 'wait' || step.type === 'read') return step.jobId ?? undefined;
   if (step.type === 'end') return step.job.id;

@@ -5,7 +5,7 @@ import * as option from '../../rules/options.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 
-/** What queue and worker must agree on. */
+/** Options that must be the same for queue and worker. */
 export interface QueueLocation {
   /** The queue's name. It must not end with `.gen-client-jobs`. @default 'gen-client' */
   readonly name?: string | undefined;
@@ -15,7 +15,7 @@ export interface QueueLocation {
 
 export const LOCATION_FIELDS = { name: option.text, prefix: option.text } as const;
 
-/** The name of a queue's index is the name of the queue with this at its end. */
+/** Suffix of the index queue's name. */
 const INDEX_SUFFIX = '.gen-client-jobs';
 
 /** The two queues behind one name: the calls, and the index of their jobs. */
@@ -32,7 +32,7 @@ export function checkConnection(owner: string, connection: unknown, { name = '',
     );
   }
   if (typeof connection !== 'object' || connection === null || connection instanceof URL) {
-    // The URL may hold a password, so it is not repeated.
+    // Not in the message, because the URL may contain a password.
     const isNothing = connection === undefined || connection === null;
     const given = isNothing ? 'nothing' : connection instanceof URL ? 'a URL' : `a ${typeof connection}`;
     throw new GenError(
@@ -49,7 +49,7 @@ export function checkConnection(owner: string, connection: unknown, { name = '',
 /** A part of the engine that has its own connection. */
 interface Closable {
   close(): Promise<void>;
-  /** Cuts the connection. */
+  /** Closes the connection immediately. */
   disconnect?(): Promise<void>;
 }
 
@@ -75,8 +75,8 @@ export async function closeInTime(connection: ConnectionOptions, parts: readonly
 }
 
 /**
- * How long the index keeps an entry that nobody removes: a webhook may be for a job that was created elsewhere, and somebody
- * may remove a call by hand. A call that runs longer adds its entry again at each poll.
+ * Lifetime of an index entry that isn't removed, because its webhook belongs to a job created elsewhere or its call was removed
+ * manually. A call that runs longer adds its entry again at each poll.
  */
 const KEPT_MS = 60 * 60 * 1000;
 
@@ -111,7 +111,7 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
     async wake(jobId: string): Promise<void> {
       await queue.add('wake', {}, { jobId: wakeId(jobId), delay: KEPT_MS });
     },
-    /** Returns true if a webhook came, and removes its wake: the poll that it asks for follows. */
+    /** Removes the wake of a webhook. Returns true if there was one. */
     async consumeWake(jobId: string) {
       // The engine reports a removal even if there was no record.
       const isWoken = await hasWake(jobId);
@@ -123,7 +123,7 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
       await queue.remove(wakeId(jobId));
       await queue.remove(callId(jobId));
     },
-    /** Removes expired entries, and a page of the jobs whose calls somebody has removed: they would slow down the polls. */
+    /** Removes expired entries, and some of the jobs whose calls were removed manually, because they would slow down polling. */
     async sweep(calls: Pick<Queue, 'getJob'>) {
       for (const type of ['wait', 'delayed'] as const) {
         while ((await queue.clean(KEPT_MS, MAX_REMOVED_AT_ONCE, type)).length === MAX_REMOVED_AT_ONCE);
@@ -143,7 +143,7 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
 const callId = (jobId: string) => `call-${encodeURIComponent(jobId)}`;
 const wakeId = (jobId: string) => `wake-${encodeURIComponent(jobId)}`;
 
-/** Wakes a sleeping call, in front of all others. A call that is awake finds the wake in the index. */
+/** Wakes a sleeping call, ahead of all others. A call that is awake finds the wake in the index. */
 export async function wakeCall(queue: Pick<Queue, 'getJob'>, queueJobId: string): Promise<void> {
   const job = await queue.getJob(queueJobId);
   if (!job || !(await job.isDelayed())) return;

@@ -83,7 +83,7 @@ export interface GenQueue {
 }
 
 /**
- * Opens the queue on an ioredis client or its options, as BullMQ does. {@link createGenWorker} makes the calls, in any number
+ * Opens the queue on an ioredis client or its options, as BullMQ does. {@link createGenWorker} runs the calls, in any number
  * of processes. Throws a GenError for an unknown option, and for a connection or a name that can never work.
  *
  * @example
@@ -111,7 +111,7 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
     async wake(event) {
       const jobId = jobIdIn(event);
       if (jobId === undefined) return;
-      // Stored first: a call that is awake looks for the wake before and after it goes to sleep.
+      // Stored first, because a call that is awake looks for the wake before and after it goes to sleep.
       await jobIndex.wake(jobId);
       const queueJobId = await jobIndex.callOf(jobId);
       if (queueJobId !== undefined) await wakeCall(queue, queueJobId);
@@ -120,17 +120,17 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   };
 }
 
-/** How to queue a call: most options of BullMQ's jobs, and those of the call itself. */
+/** Most options of BullMQ's jobs, and those of the call. */
 interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backoff' | 'repeat' | 'deduplication'> {
   /**
    * The ID of the queue job, which is also the idempotency key of the call. One ID never creates a second job, so another
    * call, or other params, need another ID. BullMQ allows neither a colon nor a bare number.
-   * @default `params.idempotency_key`, else a fresh UUID
+   * @default `params.idempotency_key`, otherwise a new UUID
    */
   readonly jobId?: string | undefined;
-  /** BullMQ's deduplication, without `replace`: it would remove a call that is paid. */
+  /** BullMQ's deduplication, without `replace`, which would remove a paid call. */
   readonly deduplication?: NonNullable<JobsOptions['deduplication']> & { readonly replace?: never };
-  /** If true, the call is rejected before it is queued if it breaks the documented rules. @default true */
+  /** If true, validates the call against the documented rules before it is queued. @default true */
   readonly preflight?: boolean | undefined;
   /**
    * How to continue after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try with
@@ -154,7 +154,7 @@ interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backo
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The engine's own options of a job, which it checks itself. */
+/** The engine's own job options, which it validates itself. */
 const ENGINE_OPTIONS = [
   'continueParentOnFailure',
   'deduplication',
@@ -212,7 +212,7 @@ interface NewCall {
   readonly options: EnqueueOptions;
 }
 
-/** Queues a call, and resolves with its record. Settles within `timeoutMs` even if Redis is unavailable. */
+/** Queues a call and returns its record. Settles within `timeoutMs` even if Redis is unavailable. */
 async function enqueueCall(
   queue: Queue<GenJobData, GenJobResult>,
   call: CallKind,
@@ -231,7 +231,7 @@ async function enqueueCall(
   option.checkOptions(name, ENQUEUE_OPTIONS, options);
   const { jobId, preflight = true, recover, timeoutMs = TIMEOUT_MS, signal } = options;
   const { idempotency_key, ...params }: Record<string, unknown> = { ...given };
-  // Null is an error: a rerun without its key would pay for a second job.
+  // Null is an error, because a rerun without its key would pay for a second job.
   const key = jobId === undefined ? idempotency_key : jobId;
   const id = checkId(key === undefined ? systemRandom.uuid() : key, queue.keys);
   // The worker's client checks again, and logs the warnings.
@@ -278,13 +278,13 @@ async function addCall(
   // The caller of a call that timed out queues it again.
   signal.throwIfAborted();
   const added = await queue.add(call, data, { ...ENDLESS, priority: CREATE_PRIORITY, ...engine, jobId: id });
-  // If another process has just queued the ID, the engine adds nothing, and returns the job as if it had.
+  // If another process has just queued the ID, the engine returns the new job without adding it.
   const stored = added.id === id ? await queue.getJob(id) : undefined;
   if (stored) checkSame(stored, asked);
   return stored ?? added;
 }
 
-/** Throws if the ID belongs to another call, or to one with other params: nobody gets the job of another order. */
+/** Throws if the ID belongs to another call, or to one with different params. */
 function checkSame({ data }: GenQueueJob, { name, id, call, params }: NewCall): void {
   const isSame = data.call === call && digestOf(call, data.params) === digestOf(call, params);
   if (isSame) return;
@@ -306,7 +306,7 @@ function checkId(id: unknown, ownNames: object): string {
   return idempotencyKeyOf(id, undefined);
 }
 
-/** The error of an ID that is queued again after its call has ended. An at-least-once source may ignore it by its code. */
+/** Returns the error for an ID whose call has already ended. An at-least-once source can ignore it by its code. */
 function callEnded(name: string, id: string, failedReason: string | undefined): GenError {
   const record = `queue.queue.getJob(${JSON.stringify(id)})`;
   const message = failedReason

@@ -25,7 +25,7 @@ import { createProcessor } from './process-call.js';
 /** Options of {@link createGenWorker}. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Called with the completed job before the queue job ends, and awaited: copy the file to your own storage here. It is called
+   * Called with the completed job before the queue job ends, and awaited. Copy the file to your own storage here. It is called
    * at least once. If it throws, it is called again for a day, with pauses up to `retryDelayMs`; BullMQ's UnrecoverableError
    * ends the call at once.
    */
@@ -41,7 +41,7 @@ export interface GenWorkerOptions extends QueueLocation {
    * for others. @default errors are ignored
    */
   readonly onError?: ((error: Error) => void) | undefined;
-  /** The number of calls that this process works on at once. Sleeping calls don't count. @default 10 */
+  /** Maximum concurrent calls in this process. Sleeping calls don't count. @default 10 */
   readonly concurrency?: number | undefined;
   /**
    * Milliseconds between two polls of a job.
@@ -49,7 +49,7 @@ export interface GenWorkerOptions extends QueueLocation {
    */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * The longest pause in milliseconds after a failure of the service or the connection that names no time. The first pause is
+   * Maximum pause in milliseconds after a failure of the service or the connection without a Retry-After. The first pause is
    * one second, and each one after it is twice as long.
    * @default 30_000
    */
@@ -103,17 +103,16 @@ export interface GenWorker {
   close(): Promise<void>;
 }
 
-/** The job of a call is paid, so however many workers crash with it, another one continues. */
+/** The job of a call is paid, so another worker always continues it. */
 const MAX_STALLS = Number.MAX_SAFE_INTEGER;
 const CONCURRENCY = 10;
 const DEFAULT_RETRY_MS = 30_000;
 /** The engine's own default. */
 const LOCK_MS = 30_000;
 const SWEEP_EVERY_MS = 30_000;
-/** The pauses of an onFailed that throws. */
+/** Pauses before `onFailed` is called again after it threw. */
 const REPORT_PAUSES = { firstMs: 1_000, mostMs: 60_000 };
 
-/** How a worker reports failures. */
 interface FailureReport {
   readonly onFailed: NonNullable<GenWorkerOptions['onFailed']>;
   readonly onError: (error: Error) => void;
@@ -121,8 +120,8 @@ interface FailureReport {
 }
 
 /**
- * Makes the calls of {@link createGenQueue}. If its process crashes, another worker continues with the same jobs. Give the client
- * a `store` if several processes use one account.
+ * Runs the calls of {@link createGenQueue}. If its process crashes, another worker continues with the same jobs. If several
+ * processes use one account, pass the client a `store`.
  *
  * @example
  * createGenWorker(connection, client, { onCompleted: (job) => saveOutput(client, job, `${job.id}.mp4`) });
@@ -185,7 +184,7 @@ export function createGenWorker(
   };
 }
 
-/** The engine would end a call whose worker has crashed. */
+/** With a lower count, the engine would end a call whose worker crashed. */
 function checkStalledCount(worker: object = {}): void {
   if (!('maxStalledCount' in worker)) return;
   throw new GenError(
@@ -194,8 +193,8 @@ function checkStalledCount(worker: object = {}): void {
 }
 
 /**
- * Reports a call that the engine has failed: a hand-written child of a flow that has used up its attempts, a parent whose child
- * has failed. Its record has no failure of ours.
+ * Reports a call that the engine itself has failed, for example the parent of a failed child. Its record has no failure of this
+ * package.
  */
 async function reportEngineFailure(
   queueJob: GenQueueJob,
@@ -222,7 +221,7 @@ async function reportEngineFailure(
   await queueJob.updateData({ ...queueJob.data, failure, stalls: queueJob.stalledCounter }).catch(() => {});
 }
 
-/** Does something at once and then regularly, until the worker closes. */
+/** Runs `work` immediately and then at intervals, until the worker closes. */
 async function regularly(
   everyMs: number,
   act: () => Promise<void>,

@@ -29,7 +29,6 @@ import {
 import { type JobIndex, wakeCall } from './connection.js';
 import { openFiles } from './queued-files.js';
 
-/** What a worker needs to work on calls. */
 interface WorkerContext {
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
@@ -54,7 +53,7 @@ interface Work {
   readonly token: string | undefined;
 }
 
-/** The state of a call, with what only this process knows: the last job and the last error that it got. */
+/** The state of a call, with the last job and error, which aren't stored. */
 interface CallState extends Pick<StepResult, 'job' | 'error'> {
   readonly run: JobRunState;
 }
@@ -63,13 +62,13 @@ interface CallState extends Pick<StepResult, 'job' | 'error'> {
 const CLOSING_MS = 500;
 /** The delay of a call that this worker leaves for others. */
 const LEFT_MS = 10_000;
-/** A call over budget looks again after this time at the latest: somebody may raise the budget. */
+/** Maximum delay of a call over budget, because somebody may raise the budget. */
 const MAX_BUDGET_WAIT_MS = 5 * 60_000;
-/** How long a worker calls a callback that throws again, and retries after failures of the connection. */
+/** How long a worker retries a callback that throws, and failures of the connection. */
 const RETRY_MS = DAY_MS;
 const FIRST_RETRY_MS = 1_000;
 
-/** Another worker has the call now. */
+/** Thrown if another worker has claimed the call. */
 class LostCall extends Error {}
 
 /** Returns the function that works on a call until it sleeps or ends. It performs each step that `nextStep` returns. */
@@ -102,7 +101,7 @@ function foreignRecord({ context, queueJob }: Work): UnrecoverableError {
   return new UnrecoverableError(message);
 }
 
-/** Returns why only another worker may work on the call, if so. */
+/** Returns the reason why this worker can't process the call, if any. */
 async function whyLeft({ context, queueJob: { id, data } }: Work): Promise<string | undefined> {
   if (!isKnownRecord(data)) {
     return `"${id}" was written by a newer version of gen-client, so this worker leaves it alone. Update the worker.`;
@@ -111,7 +110,7 @@ async function whyLeft({ context, queueJob: { id, data } }: Work): Promise<strin
   return `"${id}" belongs to another account, so this worker leaves it alone. Give each account its own queue: pass a name or a prefix. If you changed the API key, keep a worker with the old key until its calls have ended, and pass account from now on.`;
 }
 
-/** Leaves the record as it is. Its wake stays for the worker that continues with it. */
+/** Leaves the record and its wake unchanged for another worker. */
 async function leaveToOthers({ context, queueJob, token }: Work, why: string, reported: Set<string>): Promise<never> {
   const { account = '' } = queueJob.data;
   if (!reported.has(account)) context.onError(new GenError(why));
@@ -121,7 +120,7 @@ async function leaveToOthers({ context, queueJob, token }: Work, why: string, re
 }
 
 /**
- * Delays the call after a failure that says nothing about its job: a callback, the connection. That uses up no attempt of the
+ * Delays the call after a failure that isn't its job's, for example of a callback. That uses up no attempt of the
  * engine. After a day of such failures, the call fails with the last one.
  */
 async function retryLater(work: Work, reason: unknown): Promise<never> {
@@ -179,7 +178,7 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
   context.closing.throwIfAborted();
   await extendLock(work);
   const { account = await context.client.accountId(), call, preflight, budgetScope } = queueJob.data;
-  // Stored before the create is sent: under another account, its key would make and pay for a second job.
+  // Stored before the create is sent: in another account, its key would create and pay for a second job.
   if (queueJob.data.account === undefined) await queueJob.updateData({ ...queueJob.data, account });
   let uploaded: GenJobData['params'] | undefined;
   const { key, model } = step;
@@ -234,7 +233,7 @@ async function pollJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promi
   return advance(work, run, await stepResultOf(poll));
 }
 
-/** Performs the rules on the result of a call, and stores the state. The end of a call is stored by the callers. */
+/** Applies the rules to a result, and stores the state. Callers store the end of a call. */
 async function advance(work: Work, run: JobRunState, { event, ...result }: StepResult): Promise<CallState> {
   const { context, queueJob } = work;
   // If this process was frozen, another one has the call, and this one must not overwrite its state.
@@ -260,7 +259,7 @@ async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?:
   if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
 }
 
-/** Milliseconds between two polls of a job. Calls that somebody has just removed by hand do not make it longer. */
+/** Returns the poll interval in milliseconds. Calls that were just removed manually don't make it longer. */
 async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: CallKind): Promise<number> {
   const unfinished = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
   const jobs = Math.max(1, Math.min(...(await Promise.all([jobIndex.size(), unfinished]))));
@@ -302,17 +301,17 @@ async function failCall(work: Work, run: JobRunState, error: unknown): Promise<n
   throw finalError(error);
 }
 
-/** The error with which the engine ends a job without another attempt. */
+/** Converts an error, so that the engine doesn't retry the job. */
 function finalError(error: GenError): UnrecoverableError {
   return Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
 }
 
-/** If true, a callback asks not to be called again. */
+/** Returns true if a callback must not be called again. */
 function isUnrecoverable(error: unknown): boolean {
   return error instanceof UnrecoverableError;
 }
 
-/** The error of a run that ends without a final job. */
+/** Returns the error of a run that ends without a final job. */
 function errorOf({ run, job, error }: CallState, step: Extract<LastStep, { readonly type: 'fail' }>): unknown {
   if (step.reason === 'timeout') {
     const { message, jobId = '' } = step.error;
@@ -321,16 +320,16 @@ function errorOf({ run, job, error }: CallState, step: Extract<LastStep, { reado
   return error ?? errorFromJson(step.error);
 }
 
-/** Leaves the call in the queue as a delayed job. A webhook that came in the meantime wakes it at once. */
+/** Delays the call in the queue. A webhook that arrived in the meantime wakes it immediately. */
 async function sleepInQueue({ context, queueJob, token }: Work, ms: number): Promise<never> {
   await queueJob.moveToDelayed(context.clock.now() + ms, token);
   const { jobId } = queueJob.data;
-  // Only now: a wake that is stored later finds the call asleep.
+  // Not earlier, because a wake that is stored from now on finds the call asleep.
   if (jobId !== undefined && (await context.jobIndex.hasWake(jobId))) await wakeCall(context.queue, queueJob.id ?? '');
   throw new DelayedError();
 }
 
-/** Throws if another worker has the call now. */
+/** Throws if another worker has claimed the call. */
 async function extendLock({ context, queueJob, token }: Work): Promise<void> {
   if (token === undefined || (await queueJob.extendLock(token, context.lockMs))) return;
   throw new LostCall(`Another worker has ${queueJob.id} now: the lock of this one expired (lockDuration).`);

@@ -1,7 +1,7 @@
-// The part of Cloudflare's runtime module that this package uses. Users have the types of their own tools.
+// The part of Cloudflare's runtime module that this package uses. Users have Cloudflare's own types.
 declare module 'cloudflare:workers' {
-  /** The base of every Durable Object class. */
+  /** Base class of every Durable Object. */
   export const DurableObject: abstract new (ctx: never, env: never) => object;
-  /** Lets work go on when its request has been answered. Older runtimes do not have it. */
+  /** Lets work continue after its request has a response. Older runtimes don't have it. */
   export const waitUntil: ((work: Promise<unknown>) => void) | undefined;
 }

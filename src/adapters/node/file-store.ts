@@ -27,7 +27,7 @@ const FILES = Symbol.for('gen-client.files');
 /** A busy disk flushes more slowly than other stores respond. */
 const TIMEOUT_MS = 10_000;
 const BUSY_PAUSE = { firstMs: 1, mostMs: 25 } as const;
-/** What expires before a machine can restart is not worth a flush: rate limits. */
+/** Values with a shorter TTL, such as rate limits, expire before a machine can restart, so they aren't flushed. */
 const LOST_WITH_POWER_MS = 120_000;
 
 /**
@@ -45,7 +45,7 @@ export function fileStore(path: string | URL): FileStore {
   return store;
 }
 
-/** A file that this process uses: one connection and one lease, however many clients share them. */
+/** A store file in this process. All clients share its connection and lease. */
 class StoreFile {
   readonly #path: string;
   #database: StoreDatabase | undefined;
@@ -66,7 +66,7 @@ class StoreFile {
     };
   }
 
-  /** Does the work in a transaction. While another process writes, it tries again, without blocking this one. */
+  /** Runs `work` in a transaction. Retries while another process is writing, without blocking the thread. */
   async #transact<T>(access: StoreAccess, work: (groups: GroupTable) => T): Promise<T> {
     const startMs = performance.now();
     for (let busy = 1; ; busy++) {
@@ -133,12 +133,12 @@ class StoreFile {
 
 const ACCESS_CODES = ['EACCES', 'EROFS', 'EPERM', 'ERR_ACCESS_DENIED'];
 
-/** A deletion has to last: a call that was aborted would be sent after all. */
+/** Deletions must be durable, too: otherwise, an aborted call would be sent after a restart. */
 function hasToLast(changes: StoreChanges): boolean {
   return Object.values(changes).some((change) => change === null || change.ttlMs > LOST_WITH_POWER_MS);
 }
 
-/** The stores of this process by path: two stores of one file would be two owners. */
+/** The stores of this process by path, because two stores of the same file would be two owners. */
 function openStores(): Map<string, FileStore> {
   const home: typeof globalThis & { [FILES]?: Map<string, FileStore> } = globalThis;
   if (home[FILES]) return home[FILES];
@@ -159,7 +159,7 @@ function pathOf(path: string | URL): string {
 
 const MAX_LINKS = 40;
 
-/** The path that a file has whatever it is called: through a link, also to a file that does not exist yet. */
+/** Resolves symbolic links, even if the target doesn't exist yet. */
 function realPath(path: string, links = 0): string {
   try {
     return realpathSync(path);

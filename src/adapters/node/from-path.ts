@@ -15,7 +15,7 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
   const before = await stat(path, { bigint: true });
   yield* createReadStream(path, { highWaterMark: pieceBytes(Number(before.size)) });
   const after = await stat(path, { bigint: true });
-  // A file that another one has replaced is read to its own end.
+  // If the file was replaced by another one, the open one is still complete.
   const isRewritten = after.ino === before.ino && (after.mtimeNs !== before.mtimeNs || after.size !== before.size);
   if (isRewritten) throw new Error(`"${path}" changed while it was sent. Upload it again.`);
   return undefined;

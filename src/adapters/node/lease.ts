@@ -58,7 +58,7 @@ export function isLeaseHeld(path: string, name: string): boolean {
   }
 }
 
-/** A new store that its process has not completed for so long is that of a crashed process. */
+/** After this time, the process of an incomplete new store counts as crashed. */
 const LEFT_MS = 3_600_000;
 
 /** Returns the name under which a store is created, until it is complete. */
@@ -94,6 +94,6 @@ function removeIfEnded(file: string): void {
     // Windows does not remove a file that a process has open, so no lock is needed there.
     rmSync(file, { force: true });
   } catch {
-    // Its process runs.
+    // Its process is still running.
   }
 }

@@ -62,7 +62,7 @@ function closeSignal(outgoing: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-/** The request as the web has it; undefined for one that the web cannot express. */
+/** Converts the request. Returns undefined for one that isn't a valid web request. */
 function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET' } = incoming;
   try {
@@ -97,7 +97,7 @@ function incomingHeaders({ rawHeaders }: IncomingMessage): Headers {
   return headers;
 }
 
-/** The bytes as received: those that a parser kept, else those that nobody has read yet. */
+/** Returns the raw body: the bytes that a parser stored, otherwise the unread stream. */
 function incomingBody(
   incoming: IncomingMessage,
   given: NodeRequest,
@@ -113,7 +113,7 @@ function isParsed({ readableDidRead }: IncomingMessage, { body }: NodeRequest): 
   return readableDidRead && typeof body === 'object' && body !== null && !(body instanceof Uint8Array);
 }
 
-/** Reads nothing before it is asked to, and no more than it is asked for. */
+/** Reads only on demand. */
 function unreadBody(incoming: IncomingMessage): ReadableStream {
   let chunks: AsyncIterator<Uint8Array> | undefined;
   return new ReadableStream(
@@ -134,7 +134,7 @@ function unreadBody(incoming: IncomingMessage): ReadableStream {
   );
 }
 
-/** Fails when it is read, and only then: most requests that a parser had in hand are not read. */
+/** Fails only when it is read, because most handlers don't read a body that a parser has already consumed. */
 function parsedBody(): ReadableStream {
   return new ReadableStream(
     {
@@ -174,13 +174,13 @@ async function sendResponse(answer: Response, outgoing: ServerResponse, { isHead
 }
 
 async function pipeBody(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, left: AbortSignal): Promise<void> {
-  // A body that is shorter or longer than its Content-Length throws, and does not leave the client waiting.
+  // A body that doesn't match its Content-Length throws instead of leaving the client waiting.
   outgoing.strictContentLength = true;
   outgoing.flushHeaders();
   const reader = body.getReader();
   left.addEventListener('abort', () => reader.cancel(left.reason).catch(() => {}));
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    // When there is room again, or nobody to write for.
+    // Waits for backpressure, or for the client to disconnect.
     if (!outgoing.write(next.value)) await once(outgoing, 'drain', { signal: left }).catch(() => {});
   }
   if (!outgoing.destroyed) outgoing.end();

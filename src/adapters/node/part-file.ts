@@ -1,4 +1,4 @@
-// A file while it is written, and its target.
+// Writes a file next to its target, and moves it there when it is complete.
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import {
@@ -86,7 +86,7 @@ async function linkedPath(path: string): Promise<string> {
 
 /** Bytes that are written at once: a system call for each chunk of the network halves the throughput. */
 const WRITE_BYTES = 1024 * 1024;
-/** A part that was not written to for this long belongs to a process that was killed. */
+/** A part without writes for this long belongs to a killed process. */
 const STALE_MS = 60 * 60 * 1_000;
 
 /** A file beside its target, until it is complete. */
@@ -187,7 +187,6 @@ async function placeNew(path: string, target: string): Promise<boolean> {
   }
 }
 
-/** If two files have the same bytes. */
 export async function isSameContent(one: string, other: string): Promise<boolean> {
   const files = await Promise.all([one, other].map((path) => open(path)));
   try {

@@ -1,4 +1,4 @@
-// SQLite as Node, Bun, and Deno bring it.
+// The SQLite module of Node, Bun, and Deno.
 import type { DatabaseSync } from 'node:sqlite';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { builtIn } from '../../runtime/platform.js';
@@ -13,7 +13,7 @@ export function openSqlite(path: string, options: { readonly readOnly?: boolean 
   return database;
 }
 
-/** Node 22 warns that SQLite is experimental when its module is loaded. Only that warning is dropped, and only then. */
+/** Loads the module without Node 22's warning that SQLite is experimental. */
 function loadSqlite(): typeof import('node:sqlite') {
   const { emitWarning } = process;
   process.emitWarning = (warning: string | Error, ...given: unknown[]) => {

@@ -31,14 +31,14 @@ const OTHERS = 0o077;
 export type StoreAccess = 'read' | 'write';
 
 export interface StoreDatabase {
-  /** Does the work in one transaction. Throws SQLite's error if another process is writing. */
+  /** Runs `work` in a transaction. Throws SQLite's error if another process is writing. */
   transact<T>(access: StoreAccess, work: (groups: GroupTable) => T): T;
-  /** Resolves when everything that was written survives a power cut. The writes of one moment share a flush. */
+  /** Resolves when all writes so far survive a power cut. Concurrent writes share a flush. */
   flush(): Promise<void>;
   close(): void;
 }
 
-/** SQLite locks the database and not its log, so the log may be opened without SQLite. */
+/** Opens the log without SQLite, which locks only the database. */
 function flusherOf(path: string): () => Promise<void> {
   let names: Promise<void> | undefined;
   return async () => {
@@ -103,7 +103,7 @@ function rollBack(database: DatabaseSync): void {
   try {
     database.exec('rollback');
   } catch {
-    // Nothing is open.
+    // No transaction is open.
   }
 }
 
@@ -173,7 +173,7 @@ export function damagedFile(path: string, reason: string): Error {
   return setupError(`fileStore: "${path}" is damaged (${reason}). Restore it from a backup.`);
 }
 
-/** Creates an empty store, under its name only when it is complete: a process that crashes meanwhile leaves no empty file. */
+/** Creates an empty store under a temporary name, and renames it once it is complete. */
 function createStoreFile(path: string): void {
   const temporary = temporaryFile(path);
   closeSync(openSync(temporary, 'wx', MODE));

@@ -20,9 +20,9 @@ import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../transpor
 /** Maximum jobs whose span context is stored for later spans. The oldest are evicted. */
 const REMEMBERED_SPANS = 1_000;
 const OPERATION = 'generate_content';
-/** The conventions have no name for this service. */
+/** The semantic conventions don't define a name for this service. */
 const PROVIDER = 'gen_client';
-/** Calls that are spans below a job's. */
+/** Calls with a span below the job's. */
 const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
   ['saveOutput', 'download'],
   ['jobs.output', 'download'],
@@ -216,12 +216,12 @@ function operationOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attribu
   };
 }
 
-/** The same attributes for a metric: few values each, whatever an app's users choose. */
+/** Returns the attributes for a metric, with few distinct values, whatever an app's users pass. */
 export function metricAttributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
   return operationOf({ call, model: model === undefined || modelCapabilities(model) ? model : 'other' });
 }
 
-/** Returns the span name of an operation. With a model, it has few values, too. */
+/** Returns the span name of an operation, which also has few distinct values. */
 function nameOf({ 'gen_ai.request.model': model }: Attributes): string {
   return typeof model === 'string' && modelCapabilities(model) ? `${OPERATION} ${model}` : OPERATION;
 }

@@ -33,15 +33,15 @@ type InputsOf<Proxy> = Proxy extends GenProxy<infer Inputs> ? Inputs : never;
 /** The proxy of a page. */
 export type GenPage<Proxy> = { readonly [Verb in keyof InputsOf<Proxy>]: PageVerb<InputsOf<Proxy>[Verb]> } & {
   /**
-   * Returns the runs of this tab from before a reload, the last 100 of them, and resumes those that are not over. No job is
-   * created twice. A run of another user fails with `other_user` or `not_found`, and is forgotten.
+   * Returns this tab's last 100 runs from before a reload, and resumes the unfinished ones. No job is created twice. A run of
+   * another user fails with `other_user` or `not_found`, and is removed.
    */
   resume(): Run[];
   /** Follows a job that the server created, by the ticket of `proxy.ticket(job, user)`. */
   watch(ticket: string): Run;
 };
 
-/** How to reach the proxy. */
+/** Options of {@link createGenPage}. */
 export interface PageOptions {
   /** The path or URL at which the proxy is mounted. */
   readonly url: string;
@@ -59,7 +59,7 @@ export interface PageOptions {
 export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   if (url === undefined) throw new TypeError('createGenPage: url is missing. Pass { url }.');
   const base = url.replace(/\/$/, '');
-  // A server has no location. Its pages live as long as the process, so that it must not even register a run.
+  // A server has no location. Its pages live as long as the process, so it must not register runs.
   const runs = openRuns(`gen-page:${base}`, /^http/.test(url) || 'location' in globalThis);
   const follow = createWatch(base, runs);
   const sessionTicket = createSession(base);
@@ -79,11 +79,11 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     const work = async (run: OpenRun) => {
       let entry = runs.all()[key];
       if (!entry?.input) {
-        // First of all: this input is never sent in the session of another user.
+        // First, so that this input is never sent in the session of another user.
         const { ticket: session } = await sessionTicket();
         entry = { verb, session, input: await uploaded(base, input, files, run) };
         run.signal.throwIfAborted();
-        // Before it is sent: a reload at any moment finds the same job by the same key.
+        // Stored before the create is sent, so that a reload finds its job by the same key.
         runs.persist(key, entry);
       }
       await continueRun(run, entry);
@@ -116,8 +116,8 @@ interface Ticketed {
 interface CreateReply extends JobView, Ticketed {}
 
 /**
- * Returns the ticket of the session, which the page gets once, before its first create: a tab that still shows the user who has
- * signed out in another one creates nothing for the next user.
+ * Returns the ticket of the session, which the page requests once, before its first create. If another user signs in in another
+ * tab, this tab can't create jobs for that user.
  */
 function createSession(base: string) {
   let session: Promise<Ticketed> | undefined;
@@ -132,7 +132,7 @@ function createSession(base: string) {
 
 /** Sends the creates of a page. */
 function createSender(base: string, runs: Runs, follow: ReturnType<typeof createWatch>) {
-  /** Creates are sent in two lanes: a browser has six connections for all tabs, and the proxy may hold a create for long. */
+  /** At most two creates at a time: a browser has six connections for all tabs, and the proxy may hold a create for long. */
   const lanes: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()];
 
   /** Follows the job of a stored run by its ticket, or creates it first. */
@@ -145,14 +145,14 @@ function createSender(base: string, runs: Runs, follow: ReturnType<typeof create
     const send = () => {
       signal.throwIfAborted();
       set({ isCancelable: false });
-      // After stop() and forget(), the response still has the job of the key.
+      // After stop() and forget(), the response still identifies the key's job.
       return post<CreateReply>(`${base}/${verb}`, { key, ...body }, 'ticket', signal);
     };
     const sent = (lanes.shift() as Promise<unknown>).then(send);
     lanes.push(sent.catch(() => {}));
     const { ticket: created, ...job } = await sent;
     run.isUnanswered = false;
-    // After forget() there is no run of this key.
+    // After forget(), there is no run with this key.
     runs.persist(key, runs.begun.has(key) ? { ticket: created } : undefined);
     follow(run, created, job);
   };
@@ -167,7 +167,7 @@ function randomId(): string {
   return crypto.getRandomValues(new Uint32Array(5)).join('-');
 }
 
-/** The value as JSON, with a text in place of each file. */
+/** Serializes the input, with a string in place of each file. */
 function jsonOf(value: unknown, named: (file: Blob) => string | undefined): string {
   return JSON.stringify(value, (_, inner) => (inner instanceof Blob ? named(inner) : inner));
 }

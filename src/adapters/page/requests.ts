@@ -2,7 +2,7 @@
 import type { PageError } from './run.js';
 
 const PAGE_HEADERS = { 'x-gen-page': '1' };
-/** A run that fails after them stays in the tab's storage, for `resume()`. */
+/** After these attempts, the run fails and stays in the tab's storage, for `resume()`. */
 const MAX_ATTEMPTS = 6;
 
 /** Waits. An abort ends it early. */
@@ -26,7 +26,7 @@ function sendFile(
     const request = new XMLHttpRequest();
     request.open(method, url);
     request.responseType = 'json';
-    // For the session of a listed origin. A storage gets no credentials.
+    // Sends the session of a listed origin to the proxy. Storage gets no credentials.
     request.withCredentials = method === 'POST';
     for (const name in headers) request.setRequestHeader(name, headers[name] as string);
     request.upload.onprogress = progress;
@@ -38,7 +38,7 @@ function sendFile(
 
 const isAccepted = ({ status }: XMLHttpRequest) => /^2/.test(`${status}`);
 
-/** The error of a response of the proxy, or of a server in front of it. With a status below 400 the connection failed. */
+/** Converts an error response of the proxy or of a server in front of it. A status below 400 means a failed connection. */
 function errorOf(url: string, status = 0, reply?: Partial<PageError> | null): PageError {
   const isResponse = status > 399;
   return {
@@ -65,7 +65,7 @@ export async function post<Body>(
 ): Promise<Body> {
   for (let failures = 0; ; ) {
     signal?.throwIfAborted();
-    // A server in front may cut requests that are held.
+    // A reverse proxy may end held requests.
     const text = JSON.stringify(failures ? { ...body, hold: false } : body);
     const response = await fetch(url, {
       method: 'POST',

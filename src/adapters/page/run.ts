@@ -14,7 +14,7 @@ export interface RunError {
 export interface RunState {
   /** The current step. A run without files starts with `creating`, one with a ticket with `waiting`. */
   readonly phase: 'uploading' | 'creating' | 'waiting' | 'done' | 'failed';
-  /** If true, the create was not sent yet, so `forget()` costs nothing. */
+  /** If true, the create hasn't been sent yet, so `forget()` cancels it without a charge. */
   readonly isCancelable: boolean;
   /** Uploaded part of the files, from 0 to 1. 1 without files. */
   readonly uploaded: number;
@@ -48,18 +48,17 @@ export interface Run {
   forget(): void;
 }
 
-/** A run with what only its page does. */
+/** A run with its internal state. */
 export interface OpenRun extends Run {
   /** Aborted when the run is over or stopped. Its state never changes after that. */
   readonly signal: AbortSignal;
-  /** If true, a job may exist under its key, or may still be created: the same create reuses the key. */
+  /** If true, a job may exist under its key, so the same create reuses the key. */
   isUnanswered?: boolean;
   set(change: Partial<RunState>): void;
 }
 
 const STOPPED: RunError = { code: 'stopped', message: 'The run was stopped.' };
 
-/** Creates a run that is not registered anywhere. */
 function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, forget: () => void): OpenRun {
   const ended = new AbortController();
   const { signal } = ended;
@@ -88,7 +87,7 @@ function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, fo
     set(change) {
       if (signal.aborted) return;
       state = { ...state, ...change };
-      // Before the listeners are called, so that none of them can change how the run ends.
+      // Before the listeners are called, so that none of them can change the outcome.
       if (isOver(state)) ended.abort();
       for (const listener of [...listeners]) {
         try {
@@ -102,9 +101,9 @@ function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, fo
   };
 }
 
-/** Why a request failed. */
+/** Thrown if a request to the proxy fails. */
 export interface PageError extends RunError {
-  /** The HTTP status; 0 without a response. */
+  /** The HTTP status. 0 without a response. */
   readonly status?: number;
   /** If true, the same request may succeed later. */
   readonly retry?: boolean | undefined;
@@ -140,7 +139,7 @@ export function openRuns(name: string, isLive: boolean) {
       const runs: Record<string, StoredRun> = JSON.parse(sessionStorage.getItem(name) ?? '{}');
       return Object.fromEntries(Object.entries(runs).filter(([, { input, ticket }]) => input || ticket));
     } catch {
-      // There is no storage, or it is blocked, or it holds something else.
+      // The storage is missing, blocked, or contains other data.
       return {};
     }
   }
@@ -155,12 +154,12 @@ export function openRuns(name: string, isLive: boolean) {
     try {
       sessionStorage.setItem(name, JSON.stringify(runs));
     } catch {
-      // It is full or blocked: the run continues, and a reload does not find it.
+      // The storage is full or blocked. The run continues but doesn't survive a reload.
     }
   }
 
   function fail(run: OpenRun, { code, message, status, retry }: PageError): void {
-    // Its job may still run: resume() and watch() begin again.
+    // Its job may still be running, so resume() and watch() start again.
     if (begun.get(run.id) === run) begun.delete(run.id);
     // No job exists after a rejected create, except if it needs a session or comes too early. Not after stop(), whose reason has
     // no status. A ticket that is not found is another user's, or its job no longer exists.

@@ -1,12 +1,12 @@
-// Follows all jobs of a page with one request that the proxy holds open: a browser has six connections for all tabs.
+// Follows all jobs of a page with a single held request, because a browser has six connections for all tabs.
 import type { JobReply, WatchReply } from '../proxy/job-view.js';
 import { pause, post } from './requests.js';
 import type { OpenRun, PageError, Runs } from './run.js';
 
-/** Jobs in one request. More take turns. */
+/** Maximum jobs per request. More jobs take turns. */
 const MAX_JOBS = 100;
 
-/** Returns a function that follows the job of a ticket until it is over. `first` is what is known of it. */
+/** Returns a function that follows a ticket's job until it ends. `first` is its known state. */
 export function createWatch(base: string, runs: Runs) {
   const watched = new Map<OpenRun, string>();
   /** Ends the current request or pause. */
@@ -23,7 +23,7 @@ export function createWatch(base: string, runs: Runs) {
     while (watched.size > 0) {
       current = new AbortController();
       const { signal } = current;
-      // Runs that are begun in one tick share a request.
+      // Runs that start in the same tick share a request.
       await null;
       const entries = [...watched].slice(0, MAX_JOBS);
       const jobs = entries.map(([run, ticket]) => ({ ticket, seen: run.get().status }));
@@ -38,7 +38,7 @@ export function createWatch(base: string, runs: Runs) {
         const reply = replies[at];
         watched.delete(run);
         if (reply) show(run, ticket, reply);
-        // As the last one, so that all take turns.
+        // Moved to the end, so that all jobs take turns.
         if (!run.signal.aborted) watched.set(run, ticket);
       }
       if (againMs) await pause(againMs, signal);
@@ -54,7 +54,7 @@ export function createWatch(base: string, runs: Runs) {
       watched.delete(run);
       if (watched.size === 0) current?.abort();
     });
-    // The request in flight does not have this ticket.
+    // The request in flight doesn't include this ticket.
     if (current) current.abort();
     else loop();
   };

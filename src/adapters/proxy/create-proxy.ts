@@ -25,10 +25,10 @@ import { createTickets, type Tickets } from './tickets.js';
 import { PageUploads } from './uploads.js';
 import { type Known, type WatchedJob, Watches } from './watches.js';
 
-/** The input of each verb. For the compiler only: `createGenPage<typeof proxy>()` reads it. */
+/** The input of each verb. Type-only, for `createGenPage<typeof proxy>()`. */
 declare const INPUTS: unique symbol;
 
-/** A web handler for the pages of an app, and what the server itself passes to a page. */
+/** A web handler for the pages of an app, with tickets and links for jobs that the server creates. */
 export interface GenProxy<Inputs = unknown> {
   /** Handles the requests of `gen-client/page`. Never rejects. */
   (request: Request): Promise<Response>;
@@ -48,14 +48,14 @@ export interface GenProxy<Inputs = unknown> {
    * const link = new URL(await proxy.link(job, { expiresInMs: 3_600_000 }), 'https://app.example/api/gen/');
    */
   link(job: Job | string, options: { readonly expiresInMs: number }): Promise<string>;
-  /** For the compiler only: the input of each verb. It has no value. */
+  /** The input of each verb. Type-only, without a value. */
   readonly [INPUTS]?: Inputs;
 }
 
 const UPLOAD_VERBS: readonly string[] = ['upload', 'uploaded', 'bytes'];
 const OWN_VERBS: readonly string[] = ['session', 'watch'];
 const DEFAULT_HOLD_MS = 20_000;
-/** Milliseconds between two requests of a page that are not held. */
+/** Milliseconds between two requests of a page, if requests aren't held. */
 const PAGE_POLL_MS = 5_000;
 /** Milliseconds between two held requests, also if replicas of the proxy see different statuses in turn. */
 const MIN_INTERVAL_MS = 1_000;
@@ -71,7 +71,7 @@ const MAX_WATCHED = 100;
  * play the result without a key, as far as `create`, `upload`, and `limit` allow it, and each sees only its own user's jobs.
  * Mount it at one path: `/api/gen/videos`, `/api/gen/watch`, and so on; on Node, wrap it in `toNodeHandler`.
  *
- * Throws a GenError for a wrong or missing option.
+ * Throws a GenError for an invalid or missing option.
  *
  * @example
  * export const proxy = createGenProxy({
@@ -102,7 +102,7 @@ export function createGenProxy<
       const id = requireJobId('proxy.ticket(job, user)', job);
       const view = typeof job === 'string' ? undefined : jobView({ job });
       const expiresMs = clock.now() + TICKET_MS;
-      // In the ticket, so that every process knows it, also after a restart.
+      // In the ticket, so that it works in every process and after a restart.
       return tickets.sign({
         kind: 'job',
         id,
@@ -198,7 +198,7 @@ class ProxyServer<User extends ProxyUser> {
     return OWN_VERBS.includes(verb) || (call !== undefined && create[call] !== undefined);
   }
 
-  /** The user of the request, if the app allows it now. */
+  /** Returns the user of the request, if `limit` allows it. */
   async #user(request: Request, verb: ProxyVerb): Promise<User> {
     const { authorize, limit } = this.#options;
     const user = await authorize(request);
@@ -206,7 +206,7 @@ class ProxyServer<User extends ProxyUser> {
     if (typeof user.id !== 'string' || user.id === '') {
       throw new GenError('authorize must return the user as { id }, with a non-empty string, or null.');
     }
-    // A wait continues once the limit allows it. A click is over.
+    // A watch is retried once the limit allows it. A create isn't.
     if (limit && !(await limit({ user, verb }))) throw tooMany('requests', verb === 'watch');
     return user;
   }
@@ -244,7 +244,7 @@ class ProxyServer<User extends ProxyUser> {
     }
     const jobs = await Promise.all(given.map((one) => this.#watched(one, user)));
     const holdMs = hold === false ? 0 : (this.#options.holdMs ?? DEFAULT_HOLD_MS);
-    // In real time, as a page measures it.
+    // Real time, like the page's own clock.
     const startMs = systemClock.now();
     const known = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
     const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, known[at], user, request)));
@@ -301,7 +301,7 @@ class ProxyServer<User extends ProxyUser> {
   }
 }
 
-/** The default of `onError`: without it, a mistake of the app would be a 500 without a reason. */
+/** The default of `onError`, so that a 500 has a visible cause. */
 function printError(error: unknown): void {
   // biome-ignore lint/suspicious/noConsole: the default of `onError`, as its documentation says.
   console.error(error);

@@ -20,7 +20,7 @@ interface PageCreate {
   readonly key: unknown;
 }
 
-/** A job that a key has created, as of then. */
+/** A job at the time when its key created it. */
 interface CreatedJob {
   readonly id: string;
   readonly view: JobView;
@@ -40,7 +40,7 @@ interface Parts {
   readonly watches: Watches;
 }
 
-/** Calls whose page documents `safety_identifier`. */
+/** Calls with a documented `safety_identifier`. */
 const SAFETY_ID_CALLS: readonly string[] = ['images', 'videos'];
 const PAGE_KEY = /^[\w-]{16,128}$/;
 const MAX_KEYS = 10_000;
@@ -90,7 +90,7 @@ export class Creates<User extends ProxyUser> {
     const returned = await create[verb]?.(input as never, user);
     const { params, uploadIds } = await createParams(returned, input, { tickets, user: user.id });
     if (SAFETY_ID_CALLS.includes(verb)) params.safety_identifier ??= await tickets.userHash(user.id);
-    // The key stands for the input: after a deploy or a rotation of the secret the params may differ.
+    // The key identifies the input. The params can differ after a deploy or a rotation of the secret.
     const options = { budget: await budget?.(user), [ASKED]: input };
     try {
       const { idempotency_key: _, ...body } = params;

@@ -1,6 +1,6 @@
 import { tooMany } from './responses.js';
 
-/** Something that counts for its user until it is released. Releasing it again has no effect. */
+/** An open request, which counts for its user until it is released. Releasing it twice has no effect. */
 export interface OpenRequest {
   release(): void;
 }
@@ -8,13 +8,13 @@ export interface OpenRequest {
 interface OpenRequestsOptions {
   /** Noun for the message, such as `uploads`. */
   readonly what: string;
-  /** How much a user may have open. */
+  /** Maximum number per user. */
   readonly max: number;
-  /** After this time one that was never released no longer counts: on Workers, a request may break off without notice. */
+  /** An open request stops counting after this. On Workers, an aborted request may never release it. */
   readonly maxAgeMs: number;
 }
 
-/** Counts what each user has open. */
+/** Limits the number of open requests per user. */
 export class OpenRequests {
   readonly #now: () => number;
   readonly #options: OpenRequestsOptions;
@@ -25,7 +25,7 @@ export class OpenRequests {
     this.#options = options;
   }
 
-  /** Counts one more, in place of those in `instead`. Throws a 429 if the user has too many open. */
+  /** Adds one, in place of those in `instead`. Throws a 429 if the user has too many open. */
   take(user: string, instead: readonly OpenRequest[] = []): OpenRequest {
     const { what, max, maxAgeMs } = this.#options;
     const own = this.#open.get(user) ?? new Map<OpenRequest, number>();
@@ -38,7 +38,7 @@ export class OpenRequests {
     return this.add(user);
   }
 
-  /** Counts one more while `work` is in progress. */
+  /** Adds one until `work` settles. */
   async during<T>(user: string, work: () => Promise<T>): Promise<T> {
     const request = this.take(user);
     try {
@@ -48,7 +48,7 @@ export class OpenRequests {
     }
   }
 
-  /** Counts one more, however many there are. */
+  /** Adds one without a limit. */
   add(user: string): OpenRequest {
     const own = this.#open.get(user) ?? new Map<OpenRequest, number>();
     const request: OpenRequest = {

@@ -23,7 +23,7 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
     throw new ProxyError(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
 }
 
-/** During development it names the hosts that differ: a web server in front may have changed the header Host. */
+/** During development, the message has both hosts, because a reverse proxy may have changed the Host header. */
 function foreignOrigin(origin: string | null, request: Request): ProxyError {
   const why =
     origin === null || !isDevelopment()
@@ -32,7 +32,7 @@ function foreignOrigin(origin: string | null, request: Request): ProxyError {
   return new ProxyError(403, 'foreign_origin', `This page may not use this address.${why}`);
 }
 
-/** The response to a preflight of a listed origin. Nobody else gets CORS headers. */
+/** Responds to a preflight of a listed origin. Other origins get no CORS headers. */
 export function preflightResponse(request: Request, origins: readonly string[]): Response {
   const origin = request.headers.get('origin');
   if (!isAllowedOrigin(origin, origins))
@@ -64,7 +64,7 @@ function isAllowedOrigin(origin: string | null, origins: readonly string[]): boo
   return origin !== null && origins.includes(origin);
 }
 
-/** Behind a TLS proxy only the host is the same, not the scheme. */
+/** Compares only hosts, because the scheme differs behind a TLS proxy. */
 function isOwnHost(origin: string, request: Request): boolean {
   try {
     return new URL(origin).host === requestedHost(request);
@@ -77,7 +77,7 @@ function requestedHost({ headers, url }: Request): string {
   return headers.get('host') ?? new URL(url).host;
 }
 
-/** Room for the tickets of 100 jobs. */
+/** Enough for the tickets of 100 jobs. */
 const MAX_BODY_BYTES = 128 * 1024;
 const BODY_MS = 10_000;
 
@@ -98,10 +98,10 @@ export async function pageBody(request: Request): Promise<Record<string, unknown
 }
 
 async function bodyText(request: Request): Promise<string> {
-  // JSON needs no raw bytes. As a text again, it goes through the same checks.
+  // A parsed body is serialized again, so that it passes the same checks.
   const parsed = parsedBodyOf(request);
   if (parsed !== undefined) return JSON.stringify(parsed);
-  // In real time: a sandbox's clock may run faster than the network.
+  // Real time, because a sandbox's clock may run faster than the network.
   const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES, (fire) => systemClock.after(BODY_MS, fire));
   if (end === 'late') throw new ProxyError(408, 'body_timeout', 'The body did not arrive in time.');
   if (end === 'too_large') throw bodyTooLarge();
@@ -114,7 +114,7 @@ function bodyTooLarge(): ProxyError {
 
 const PROTOTYPES: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
-/** `JSON.parse` creates an own property of such a name, and a careless copy of the object turns it into a prototype. */
+/** `JSON.parse` creates these as own properties, and copying such an object can set its prototype. */
 function rejectPrototype(name: string, value: unknown): unknown {
   if (PROTOTYPES.includes(name)) throw new TypeError(name);
   return value;
@@ -123,7 +123,7 @@ function rejectPrototype(name: string, value: unknown): unknown {
 /** Fields of a create that only the app may set. */
 const APPS_OWN: readonly string[] = ['webhook_url', 'callback_url', 'idempotency_key'];
 
-/** The input of a create. Throws if it has a field that only the app may set. */
+/** Validates the input of a create. Throws for a field that only the app may set. */
 export function inputOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { input } = body;
   if (!isFields(input)) throw new ProxyError(400, 'invalid_input', 'Send an object as "input".');
@@ -145,7 +145,7 @@ export async function createParams(
   const params = { ...returned };
   const uploadIds: string[] = [];
   const texts = textsIn(input);
-  // Also a part of what the page sent: the function may have trimmed it.
+  // Also matches a part of the input, because the function may have trimmed it.
   const isOfPage = (value: string) => value !== '' && texts.some((text) => text.includes(value));
   for (const name of ['webhook_url', 'callback_url']) {
     const url = params[name];
@@ -169,7 +169,7 @@ export async function createParams(
   return { params, uploadIds };
 }
 
-/** JSON other than a string: a page can't send a file in this way, and the app passes files of its own classes. */
+/** JSON other than a string. Neither a page's ticket nor an app's file has this form. */
 function isPlain(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return value !== undefined;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -15,7 +15,7 @@ interface ProxyErrorOptions {
   readonly retry?: boolean;
 }
 
-/** A request that the proxy rejects because of what the page sent. The status is below 500. */
+/** Thrown for an invalid request of a page. The status is below 500. */
 export class ProxyError extends Error {
   readonly status: number;
   readonly code: string;
@@ -39,7 +39,7 @@ export function tooMany(what: string, retry: boolean): ProxyError {
   });
 }
 
-/** A ticket that opens nothing: forged, expired, another user's, or of another kind. They all look the same. */
+/** The same error for a forged ticket, an expired one, another user's, and one of another kind. */
 export const badTicket = () => new ProxyError(404, 'not_found', 'This does not exist, or it has expired.');
 
 const HEADERS = {

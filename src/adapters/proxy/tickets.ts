@@ -13,10 +13,10 @@ type TicketKind = 'session' | 'job' | 'file' | 'link' | 'put' | 'upload';
 interface Ticket {
   readonly kind: TicketKind;
   readonly id: string;
-  /** Its user; null if anyone may use it. */
+  /** User of the ticket. Null if anyone may use it. */
   readonly user: string | null;
   readonly expiresMs: number;
-  /** How the job ended, if that was known. */
+  /** Outcome of the job, if it was known. */
   readonly end?: JobView;
   /** Encrypted content, such as the URL and headers of an upload. */
   readonly sealed?: unknown;
@@ -24,7 +24,7 @@ interface Ticket {
 
 export type Tickets = ReturnType<typeof createTickets>;
 
-/** Has room for the URL and headers of an upload. */
+/** Enough for the URL and headers of an upload. */
 const MAX_CHARACTERS = 16_384;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -63,7 +63,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
       const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
       return `${body}.${toBase64url(new Uint8Array(signature))}`;
     },
-    /** Returns a ticket's content; undefined if it is forged, expired, of another kind, or of another user. */
+    /** Returns a ticket's content. Undefined if it is forged, expired, of another kind, or of another user. */
     async open(ticket: unknown, { kind, user }: Pick<Ticket, 'kind' | 'user'>): Promise<Ticket | undefined> {
       if (typeof ticket !== 'string' || ticket.length > MAX_CHARACTERS) return undefined;
       const [body = '', signature = '', ...more] = ticket.split('.');
@@ -71,7 +71,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
       if (more.length > 0 || !bytes) return undefined;
       for (const secret of secrets) {
         const keys = await keysOf(secret);
-        // The runtime compares in constant time.
+        // Compares in constant time.
         if (!(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) continue;
         const content: Ticket = JSON.parse(decoder.decode(fromBase64url(body)));
         const owner = user === null ? null : await hash(secret, user);
@@ -95,7 +95,7 @@ async function deriveKeys(secret: string) {
   return { sign, seal };
 }
 
-/** A signature under the same key for another purpose can never be one of a ticket. */
+/** Prefix that keeps a signature of the same key for another purpose from being a valid ticket. */
 function signedBytes(body: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(`ticket.${body}`);
 }
@@ -121,7 +121,7 @@ function toBase64url(bytes: Uint8Array): string {
 }
 
 function fromBase64url(value: string): Uint8Array<ArrayBuffer> | undefined {
-  // Strict, so that no ticket has two forms.
+  // Strict, so that each ticket has exactly one form.
   if (!/^[\w-]+$/.test(value)) return undefined;
   try {
     const binary = atob(value.replaceAll('-', '+').replaceAll('_', '/'));

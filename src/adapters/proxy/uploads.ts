@@ -60,7 +60,7 @@ export class PageUploads {
     if (typeof file_size !== 'number' || !Number.isSafeInteger(file_size) || file_size < 0) {
       throw invalidUpload('Send size in bytes.');
     }
-    // Browsers know no type for some files, such as HEIC on Windows.
+    // Browsers don't know the type of some files, such as HEIC on Windows.
     const mime_type = isText(announced) ? announced : mediaTypeOfName(file_name);
     const uploadType = mime_type && uploadTypeOf(mime_type);
     if (!mime_type || !uploadType)
@@ -147,7 +147,7 @@ function sizeMismatch(status: number): ProxyError {
   return new ProxyError(status, 'size_mismatch', 'The file does not have the announced size.');
 }
 
-/** The outcome of a call. One that ends because its page left is nobody's failure. */
+/** Returns the result of a call. Ignores its error if the page has disconnected. */
 async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
   try {
     return await call;
@@ -156,7 +156,7 @@ async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promi
   }
 }
 
-/** If true, the bytes can only be sent with a credential, which a page must not have. */
+/** Returns true if sending the bytes needs a credential, which a page must not have. */
 function needsCredential({ url, headers }: PutTarget, baseUrl: string | undefined): boolean {
   const isServices = baseUrl !== undefined && new URL(url).origin === new URL(baseUrl).origin;
   return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));

@@ -1,4 +1,4 @@
-// Follows the jobs of pages, in the account's one schedule of polls. One request of a page carries all its jobs.
+// Follows the jobs of pages, within the account's polling schedule. A single request follows all jobs of a page.
 import type { GenClient } from '../../client/client.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
 import { onAbort } from '../../runtime/deadline.js';
@@ -6,7 +6,7 @@ import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { type JobView, jobView } from './job-view.js';
 import type { OpenRequest, OpenRequests } from './open-requests.js';
 
-/** The last result of a job; undefined before the first one. */
+/** The last result of a poll. Undefined before the first one. */
 export type Known = { readonly view: JobView } | { readonly error: unknown } | undefined;
 
 /** A job that a page watches. */
@@ -31,16 +31,16 @@ interface Viewer {
 
 /** A job is followed for this time after its last viewer has left: pages come back for the next part of a wait. */
 const LINGER_MS = 60_000;
-/** If nothing is known of a job yet, even a page that polls waits up to this time for the first poll. */
+/** Maximum wait for the first poll of a job, even if the page itself polls. */
 const FIRST_POLL_MS = 10_000;
-/** Milliseconds to wait for more news after the first, so that a gallery of new jobs needs few responses. */
+/** Milliseconds to collect changes of other jobs after the first, so that a gallery needs fewer responses. */
 const COLLECT_NEWS_MS = 100;
-/** The same for progress without news. */
+/** The same for changes of the progress only. */
 const COLLECT_PROGRESS_MS = 1_000;
-/** Ends that are remembered. An end never changes. */
+/** Maximum number of cached outcomes, which never change. */
 const MAX_ENDS = 10_000;
 
-/** A wait that all viewers of a job share, between their requests too. */
+/** A wait that all viewers of a job share, also between their requests. */
 class SharedWait {
   known: Known;
   readonly viewers = new Set<() => void>();
@@ -55,7 +55,7 @@ class SharedWait {
   }
 }
 
-/** Holds requests until one of their jobs moves. */
+/** Holds requests until one of their jobs changes. */
 export class Watches {
   readonly #client: GenClient;
   readonly #clock: Clock;
@@ -81,7 +81,7 @@ export class Watches {
     this.#onEnd(id);
   }
 
-  /** Resolves once there is news of a job, at the latest after `holdMs`. Throws a 429 if the user has too much open. */
+  /** Resolves when a job changes, or after `holdMs`. Throws a 429 if the user has too many open requests. */
   async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<Known[]> {
     const ended = jobs.map(({ id, known }) => known ?? this.#knownEnd(id));
     if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#waits.get(id)?.known);
@@ -104,7 +104,7 @@ export class Watches {
     followed?.lingerTimer?.();
     if (followed) return followed;
     const wait = new SharedWait();
-    // On Workers, whatever a request has begun ends with it, so each one waits by itself.
+    // On Workers, work can't outlive the request that started it, so each request has its own wait.
     if (!this.#clock.perRequest) this.#waits.set(id, wait);
     const show = (view: JobView) => {
       this.note(id, view);
@@ -115,7 +115,7 @@ export class Watches {
       .waitForJob(id, { ...options, onUpdate: (job, ahead) => show(jobView({ ...ahead, job })) })
       .then((job) => show(jobView({ job, progress: 1, etaMs: 0 })))
       .catch((error: unknown) => wait.update({ error }))
-      // An end is remembered, and after an error the next request polls again.
+      // Outcomes are cached. After an error, the next request polls again.
       .finally(() => this.#forget(id, wait));
     return wait;
   }
@@ -127,7 +127,7 @@ export class Watches {
     wait.stop.abort();
   }
 
-  /** A request leaves its job. The wait continues for a while after the last one, and counts for its user. */
+  /** Removes a viewer. After the last one, the wait continues for a while, and counts for that user. */
   #leave(id: string, wait: SharedWait, user: string): void {
     if (this.#clock.perRequest) this.#forget(id, wait);
     if (wait.viewers.size > 0 || wait.stop.signal.aborted) return;
@@ -135,18 +135,18 @@ export class Watches {
     wait.lingerTimer = this.#clock.after(LINGER_MS, () => this.#forget(id, wait));
   }
 
-  /** Resolves when a job has moved, the time is over, or the page has left. */
+  /** Resolves when a job changes, the time is up, or the page disconnects. */
   async #news(waits: readonly WatchedWait[], { holdMs, signal }: Viewer): Promise<void> {
     const isReady = () => (holdMs === 0 ? waits.every(({ wait }) => wait.known !== undefined) : waits.some(hasMoved));
     if (isReady()) return;
     const isUnknown = waits.some(({ wait }) => wait.known === undefined);
     const undo: (() => void)[] = [];
     await new Promise<void>((done) => {
-      // In real time: what is collected are responses that are on their way.
+      // Real time, because it collects responses that are in flight.
       const collect = (ms: number) => undo.push(systemClock.after(ms, done));
       const look = () => {
         if (isReady()) holdMs === 0 ? done() : collect(COLLECT_NEWS_MS);
-        // On Workers each request begins with a poll of its own, which is no progress.
+        // On Workers, each request starts with its own poll, which doesn't count as a change.
         else if (holdMs > 0 && !this.#clock.perRequest) collect(COLLECT_PROGRESS_MS);
       };
       for (const { wait } of waits) {

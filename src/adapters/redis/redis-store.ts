@@ -219,7 +219,7 @@ function redisScript(client: RedisClient, source: string): (keys: string[], args
   throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis or redis (node-redis)', client));
 }
 
-// By reading the methods, because some clients are proxies that create a method on access.
+// Checks the methods' types, because some clients are proxies that create any method on access.
 const isNodeRedis = (client: RedisClient): client is NodeRedisClient => clientHas(client, 'evalSha');
 const isIoRedis = (client: RedisClient): client is IoRedisClient => clientHas(client, 'eval', 'defineCommand');
 const isUpstash = (client: RedisClient): client is UpstashRedisClient => clientHas(client, 'eval', 'evalsha');

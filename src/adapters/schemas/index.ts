@@ -39,7 +39,7 @@ const CHECKS = new WeakMap<z.ZodObject, Check>();
 function paramsSchema<S extends z.ZodRawShape>(shape: S, check: Check): z.ZodObject<S, z.core.$strict> {
   const fields = Object.keys(shape);
   const schema = z.strictObject(shape).superRefine((params, context) => {
-    // Fields that a caller adds with `extend` are none of preflight's business.
+    // Preflight doesn't check fields that a caller adds with `extend`.
     const own = Object.fromEntries(Object.entries(params).filter(([field]) => fields.includes(field)));
     try {
       check(own, () => {});
@@ -49,14 +49,14 @@ function paramsSchema<S extends z.ZodRawShape>(shape: S, check: Check): z.ZodObj
     }
   });
   CHECKS.set(schema, check);
-  // zod's own methods refuse a schema with a check, and don't say what to do.
+  // zod's own methods reject a schema with a check, but don't explain what to do.
   const refused = (method: string) => () => {
     throw new GenError(`${method}: params can't drop their rules. Use pickParams(params, ['prompt', 'model']).`);
   };
   return Object.assign(schema, { pick: refused('pick'), omit: refused('omit'), partial: refused('partial') });
 }
 
-/** A prompt can't be left out of a schema that has no `content` to take its place. */
+/** A schema without `content` requires a prompt. */
 type PickedShape<S, K extends keyof S> = {
   [F in K]: F extends 'prompt'
     ? 'content' extends K

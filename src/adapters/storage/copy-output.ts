@@ -30,10 +30,10 @@ import {
 import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from './store-answers.js';
 
 const CALL = 'copyOutput(client, job, destination)';
-/** Puts that are repeated at once: to see a redirect, to follow it, and without a condition. */
+/** Immediate repeats of a put: to see a redirect, to follow it, and to send it without a condition. */
 const MAX_REPEATS = 4;
 const STORE_TIMEOUT_MS = 60_000;
-/** After the last byte, a store that gathers them first gets more time. */
+/** Extra time after the last byte, for stores that buffer the file first. */
 const STORE_BYTES_PER_MS = 1_000;
 
 /** Progress of a copy. */
@@ -116,7 +116,7 @@ class PutBody {
   readonly sizeBytes: number;
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   isWhole = false;
-  /** Called with who has to act next: the source when bytes are requested, the store when they have arrived. */
+  /** Called with who acts next: the source when the store requests bytes, the store when they have arrived. */
   onTurn: (whose: 'source' | 'store') => void = () => {};
   readonly #digest = createSha256();
 
@@ -129,7 +129,7 @@ class PutBody {
       const bytes = await body.next();
       if (bytes !== undefined) {
         receivedBytes += bytes.length;
-        // A file that is too long is noticed before its last byte leaves.
+        // Detects a file that is too long before its last byte is sent.
         if (receivedBytes === sizeBytes) await body.next();
         await this.#digest.update(bytes);
         controller.enqueue(bytes);
@@ -218,7 +218,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     let doubt: StorageError | undefined;
     try {
       const answer = await this.#attempt(async ({ signal, restart, pause }) => {
-        // A store that gathers all bytes first sends them after the last one.
+        // A store that buffers the file sends it after the last byte.
         body.onTurn = (whose) => {
           if (whose === 'source') pause();
           else restart(timeoutMs + (body.isWhole ? sizeBytes / STORE_BYTES_PER_MS : 0));
@@ -272,7 +272,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     if (!isPassingStore(error) || this.#retriesLeft <= 0) throw error;
     this.#retriesLeft -= 1;
     this.#failures += 1;
-    // Copies that failed together must not come back together.
+    // Copies that failed together must not retry together.
     const pauseMs = spread(backoff(FILE_BACKOFF, this.#failures), systemRandom.next());
     await sleep(this.#file.clock, pauseMs, this.#file.signal);
   }

@@ -60,7 +60,7 @@ const SOURCE_MS = 10_000;
 /** Jobs whose types a handler remembers. */
 const MAX_TYPES = 1_000;
 
-/** Serves the file of the job that a request names. */
+/** Serves the file of a request's job. */
 export type OutputHandler = (request: Request) => Promise<Response>;
 
 /**
@@ -117,7 +117,7 @@ class Handling {
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
     const url = new URL(request.url);
     const jobId = this.#requestedJob(url);
-    // A user object, or a Response that is returned by mistake, authorizes nothing.
+    // A user object, or a Response that is returned by mistake, doesn't authorize.
     if (jobId === undefined || (await authorize(request, jobId)) !== true) return this.#notFound(jobId);
     this.#isInApp = false;
     this.#jobId = jobId;
@@ -144,7 +144,7 @@ class Handling {
     return plainResponse(status, pause);
   }
 
-  /** The same response for an unknown job and for one that this request may not see. */
+  /** Responds identically for an unknown job and for one that this request may not see. */
   #notFound(jobId: string | undefined): Response {
     const what = jobId === undefined ? 'The request names no job' : `The requested ID is "${jobId.slice(0, 80)}"`;
     return plainResponse(404, {}, isDevelopment() ? ` ${what}. Pass jobId to createOutputHandler to change it.` : '');
@@ -157,7 +157,7 @@ class Handling {
     return typeof id !== 'string' || id === '' || /^\.{1,2}$|\p{C}/u.test(id) ? undefined : id;
   }
 
-  /** The file, or the part of it that is asked for: a copy if there is one, otherwise from the service. */
+  /** Returns the file or the requested range: from the copy if there is one, otherwise from the service. */
   async #read(jobId: string, asked: GetOptions): Promise<Response> {
     return (await this.#copy(jobId, asked)) ?? (await this.#file(jobId, asked));
   }
@@ -231,7 +231,7 @@ class Handling {
     } catch (cause) {
       if (APIError.isInstance(cause) && isUnsatisfiable(cause.status))
         return new Response(null, { status: cause.status, headers: cause.headers });
-      // Otherwise, the job says why it has no file.
+      // Otherwise, the job explains why it has no file.
       if (saysWhyNoFile(cause)) throw cause;
       return file.explained(() => Promise.reject(cause));
     }
@@ -250,7 +250,7 @@ class Handling {
   }
 }
 
-/** If a response is the file, or the part of it that is asked for. */
+/** Returns true if a response is the file or the requested range. */
 function isFile({ ok, status, headers }: Response, { range }: GetOptions): boolean {
   return isPart(status) ? range !== undefined && headers.has('content-range') : ok || isUnsatisfiable(status);
 }

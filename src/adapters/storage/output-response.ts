@@ -3,7 +3,7 @@ import { isPart } from '../../rules/files.js';
 import { isEncoded } from '../../runtime/bytes.js';
 import { mediaTypeEssence, safeContentType, safeFileName } from '../../schemas/media-type.js';
 
-/** The headers of a file that a page receives. */
+/** Headers that are passed on to the page. */
 const SHOWN_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
 const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
 /**
@@ -11,7 +11,7 @@ const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-
  * opened by its link does not play: the player of the browser requests it from another origin.
  */
 const SAFE = { 'x-content-type-options': 'nosniff', 'content-security-policy': 'sandbox allow-same-origin' } as const;
-/** Bun.serve sends every stream without its length, so a file up to this size is sent in one piece. */
+/** Maximum size of a file that is sent as bytes, because Bun.serve sends streams without a Content-Length. */
 const MAX_BYTES_IN_ONE_PIECE = 16 * 1024 * 1024;
 const TEXTS: Readonly<Record<number, string>> = {
   404: 'Not found.',
@@ -30,7 +30,7 @@ export async function fileResponse(
   const shown = safeContentType(contentType);
   const isOnePart = isPart(found.status);
   const headers = new Headers({ 'cache-control': 'private, no-cache', ...SAFE });
-  // The decoded bytes have another length and other ranges.
+  // The decoded bytes have a different length and different ranges.
   for (const header of isEncoded(found.headers)
     ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header))
     : SHOWN_HEADERS) {
@@ -69,7 +69,7 @@ export function plainResponse(status: number, headers: Readonly<Record<string, s
   });
 }
 
-/** If the page has the file already, by If-None-Match, otherwise by If-Modified-Since (RFC 9110, 13.2.2). */
+/** Returns true if the page already has the file, by If-None-Match, otherwise by If-Modified-Since (RFC 9110, 13.2.2). */
 function isUnchanged({ headers: asked }: Request, headers: Headers): boolean {
   const tags = asked.get('if-none-match');
   if (tags !== null) {
@@ -94,7 +94,7 @@ interface ByteRange {
 
 const BYTES = /^bytes=(\d*)-(\d*)$/;
 
-/** The Range header if it requests one range of bytes. Any other is ignored, and the response is the entire file. */
+/** Returns the Range header if it requests a single byte range. Otherwise, the response is the entire file. */
 export function singleRange(header: string | null): string | undefined {
   const text = header?.trim() ?? '';
   const [, first = '', last = ''] = BYTES.exec(text) ?? [];
@@ -102,7 +102,7 @@ export function singleRange(header: string | null): string | undefined {
   return first !== '' && last !== '' && Number(last) < Number(first) ? undefined : text;
 }
 
-/** The bytes that a Range header selects in a file of `size` bytes. Undefined for the entire file. */
+/** Returns the bytes that a Range header selects. Undefined for the entire file. */
 export function rangeIn(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const range = singleRange(header ?? null);
   if (range === undefined) return undefined;

@@ -136,7 +136,7 @@ class S3Sender {
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const init = { method, redirect: 'manual', signal: signal ?? null } as const;
-    // An encoded response has another length. With a range, the runtime requests this itself.
+    // An encoded response has a different length. With a range, the runtime sends this header itself.
     const plain: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
     const response = await this.#send(headers, init, plain);
     return this.#followed(response) ? this.#send(headers, init, plain) : response;
@@ -336,7 +336,7 @@ function refuseBucketIn({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);
   const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);
-  // Behind a longer path the name may be the store's own, as in Supabase's "/storage/v1/s3".
+  // In a longer path, the name may be part of the store's own path, as in Supabase's "/storage/v1/s3".
   if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
   const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
   throw new GenError(`endpoint contains the bucket "${bucket}", which is added automatically. Leave ${part} off.`);

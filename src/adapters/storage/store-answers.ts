@@ -1,32 +1,32 @@
-// What the answer of an object store means for a copy. It is not the service: these are the codes of S3 and of stores like it.
+// Classifies the responses of object stores, with the codes of S3 and compatible stores.
 import { DownloadError, GenError, StorageError } from '../../errors/index.js';
 import { failureKindOf } from '../../rules/failure-kind.js';
 
-/** Statuses of a request that may succeed when it is repeated. */
+/** Statuses below 500 that a retry can fix. */
 const PASSING: readonly number[] = [408, 409, 425, 429];
-/** Statuses that say that an object is already there, or that another request is storing it. */
+/** The object exists, or another request is storing it. */
 const TAKEN: readonly number[] = [409, 412];
-/** Codes of a download that may come whole the next time. */
+/** Download errors that a retry can fix. */
 const CHANGED_ON_THE_WAY: readonly string[] = ['interrupted', 'file_changed'];
 const WITHOUT_ANSWER: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
-/** Codes of a request whose signature is wrong. Every other 403 says only that this request is not allowed. */
+/** Codes of an invalid signature. Any other 403 only means that the request isn't allowed. */
 const BAD_SIGNATURE =
   /^(SignatureDoesNotMatch|InvalidAccessKeyId|RequestTimeTooSkewed|ExpiredToken|ExpiredTokenException|TokenRefreshRequired|InvalidToken|InvalidSecurity)$/;
 
-/** The status of a store's answer, where there was one, and the code in its body. */
+/** The status of a response, if there was one, and the code in its body. */
 export interface StoreAnswer {
   readonly status: number | undefined;
   readonly code: string;
 }
 
-/** Whether a failed request may succeed when it is repeated: not when the store says that the request itself is wrong. */
+/** Returns true if a retry can succeed. */
 export function isPassingStore(error: StorageError): boolean {
   const { status, code, cause } = error;
   if (GenError.isInstance(cause) && !StorageError.isInstance(cause)) return false;
   return status === undefined || status >= 500 || PASSING.includes(status) || code === 'RequestTimeout';
 }
 
-/** Whether the same copy may succeed later: the job is paid, so its file is not given up for a moment's trouble. */
+/** Returns true if the copy can succeed later. The job is paid, so a temporary failure must not end it. */
 export function mayCopyLater(error: GenError): boolean {
   if (DownloadError.isInstance(error)) return CHANGED_ON_THE_WAY.includes(error.code);
   if (!StorageError.isInstance(error)) return failureKindOf(error) === 'lost';
@@ -38,22 +38,21 @@ export function isTaken({ status }: StorageError): boolean {
   return status !== undefined && TAKEN.includes(status);
 }
 
-/** Whether the object may be there all the same: the answer was lost, or the store failed after it had all bytes. */
+/** Returns true if the object may exist: the response was lost, or the store failed after it received the bytes. */
 export function mayHaveStored({ code, status = 0 }: StorageError): boolean {
   return code === 'unreachable' || code === 'timeout' || status >= 500;
 }
 
-/** Whether there is no such object. A bucket that does not exist is another matter. */
+/** Returns true if the object doesn't exist. A missing bucket is an error instead. */
 export function isAbsent({ status, code }: StoreAnswer): boolean {
   return status === 404 && code !== 'NoSuchBucket';
 }
 
-/** Whether credentials may not look, so that nothing is known of the object: those of a policy that only allows to put. */
+/** Returns true if the credentials don't allow reads, so that the object may or may not exist. */
 export function isUnknown({ status, code }: StoreAnswer): boolean {
   return status === 403 && !BAD_SIGNATURE.test(code);
 }
 
-/** Whether the request is to be sent again, as it is, to the place that the answer names. */
 export function isTemporaryRedirect(status: number): boolean {
   return status === 307 || status === 308;
 }
@@ -62,7 +61,7 @@ export function isDenied({ status }: Pick<StoreAnswer, 'status'>): boolean {
   return status === 403;
 }
 
-/** Whether a store does not know the condition of a put. Backblaze B2 answers If-None-Match so. */
+/** Returns true if the store doesn't support conditional puts. Backblaze B2 doesn't. */
 export function refusesCondition({ status, code }: StoreAnswer): boolean {
   return status === 501 || code === 'NotImplemented';
 }

@@ -1,4 +1,4 @@
-// What the store of a batch knows of its rows, and the files of the rows.
+// The stored records of a batch's rows, and the rows' files.
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, parse, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../../adapters/node/index.js';
@@ -7,20 +7,20 @@ import { UsageError } from '../errors.js';
 import { MAX_FAULTS, type Row } from './rows.js';
 
 interface RowRecord {
-  /** The row's digest at that time. A caller's own key stays the same when the row changes. */
+  /** The row's digest when it was sent, because your own key doesn't change with the row. */
   readonly content?: string;
-  /** The key of its create, if it differs from the row's: the key of a new job after a failed one. */
+  /** The key of the row's create, if it differs from the row's key: a new one after a failed job. */
   readonly key?: string;
   /** The final job. */
   readonly job?: Job | undefined;
-  /** Why the job has no file. */
+  /** The reason that the job has no file. */
   readonly error?: Record<string, unknown> | undefined;
   /** The saved file. */
   readonly path?: string;
 }
 
 const GROUP = 'batch';
-/** A batch can be run again after years. */
+/** Ten years, so that a batch can be run again much later. */
 const KEPT_MS = 3_650 * 24 * 60 * 60_000;
 
 type Keyed = Pick<Row, 'key' | 'content'>;
@@ -71,7 +71,7 @@ export class RowRecords {
     }
   }
 
-  /** Forgets failed jobs, so that their rows get new ones. An interrupted run keeps the new key. */
+  /** Assigns new keys to rows with failed jobs. An interrupted run reuses the new keys. */
   async retryFailed(rows: readonly Keyed[]): Promise<void> {
     for (const row of rows) {
       const { job } = this.of(row);

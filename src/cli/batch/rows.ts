@@ -21,7 +21,7 @@ function isFields(value: unknown): value is Fields {
 
 export interface PromptsFile {
   readonly path: string;
-  /** The keys of the rows depend on it. One that ends in `.csv` or `.tsv` is CSV. */
+  /** Part of each row's key. A name that ends in `.csv` or `.tsv` means CSV. */
   readonly name: string;
   readonly bytes: Uint8Array;
 }
@@ -62,7 +62,7 @@ export interface Row {
   /** Groups the cost. */
   readonly label: string | undefined;
   readonly call: CallName;
-  /** Files are in them by value. Rows that name the same file share its source, so that it is uploaded once. */
+  /** Contains files by value. Rows with the same file share its source, so that it is uploaded once. */
   readonly params: Fields;
   /** Undocumented fields. */
   readonly extraBody: Fields | undefined;
@@ -72,7 +72,7 @@ export interface Row {
   readonly key: string;
 }
 
-/** Rejects if the create of a row would be rejected without a request. */
+/** Throws if the client would reject the create of a row without a request. */
 export type RowCheck = (row: Pick<Row, 'call' | 'params' | 'extraBody'>) => Promise<void>;
 
 /** Calls the create of a row with a client that sends nothing. */
@@ -95,11 +95,11 @@ export function rowCheck(createClient: (options: ClientOptions) => GenClient): R
 
 const CALLS = ['images', 'videos', 'videoEdits', 'characters'] as const satisfies readonly CallName[];
 const ROW_FIELDS = ['call', 'id', 'label', 'params', 'extraBody'];
-/** A file name on every system. Windows reserves the names of devices. */
+/** A valid file name on every system. Windows reserves device names. */
 const ROW_ID = /^(?!\.|(con|prn|aux|nul|com\d|lpt\d)(\.|$))[\w.-]{1,100}$/i;
 export const MAX_FAULTS = 20;
 
-/** The files that rows name, by their absolute path. */
+/** Files of the rows, by absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
 
 type RowDraft = Omit<Row, 'key' | 'content'>;
@@ -155,7 +155,7 @@ function onlyParams({ params, ...others }: Fields): Fields {
   return params;
 }
 
-/** Replaces paths in fields for upload IDs by sources. Paths are relative to the prompts file. */
+/** Replaces file paths with upload sources. Paths are relative to the prompts file. */
 function withSources(
   params: Fields,
   { folder, sources }: { readonly folder: string; readonly sources: Sources },
@@ -223,7 +223,7 @@ async function fileHash(path: string): Promise<string> {
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** JSON with sorted names: the order of the fields does not change the key. */
+/** Serializes with sorted names, so that the order of the fields doesn't change the key. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, item: unknown) =>
     isFields(item) ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1))) : item,
@@ -258,7 +258,7 @@ async function csvRows(path: string, text: string): Promise<ReadRow[]> {
   }
 }
 
-/** The separator of a first line `sep=;`, as Excel reads it, otherwise tabs if the header has no comma. */
+/** Detects the separator: Excel's first line `sep=;`, otherwise tabs if the header has no comma. */
 function separatorOf(text: string): { readonly delimiter: string; readonly from_line: number } {
   const [, given] = /^sep=(.)\r?\n/i.exec(text) ?? [];
   if (given !== undefined) return { delimiter: given, from_line: 2 };
@@ -300,7 +300,7 @@ async function fieldSchemas(): Promise<ReadonlyMap<string, FieldSchema>> {
   return new Map([...(documented as [string, FieldSchema][]), ['extraBody', { type: 'object' }]]);
 }
 
-/** The fields of a row. An empty cell is not a field. */
+/** Returns the fields of a row, without empty cells. */
 function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMap<string, FieldSchema>): Fields {
   const cells = Object.entries(record).filter(([name, cell]) => name !== '' && cell.trim() !== '');
   const fields = cells.map(([name, cell]) => {
@@ -319,7 +319,7 @@ function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMa
 const ERROR_VALUE =
   /^(#(NAME\?|REF!|VALUE!|DIV\/0!|N\/A|NULL!|NUM!|SPILL!|CALC!|FIELD!|BLOCKED!|CONNECT!|BUSY!|UNKNOWN!|ERROR!|GETTING_DATA)|Err:\d{3})$/;
 
-/** The result of a failed formula must not be charged as a prompt. */
+/** Throws for the error of a spreadsheet formula, which must not be charged as a prompt. */
 function checkedCell(cell: string): string {
   if (!ERROR_VALUE.test(cell.trim())) return cell;
   throw new UsageError(`"${cell.trim()}" is the error value of a spreadsheet. Correct its formula.`);
@@ -328,7 +328,7 @@ function checkedCell(cell: string): string {
 function cellValue(text: string, { type, items }: FieldSchema): unknown {
   if (type === 'number' || type === 'integer') {
     const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-    // A longer number would lose digits.
+    // A larger number would lose digits.
     if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
     throw new UsageError(`${show(text)} is not a number of up to 15 digits, such as 5.`);
   }
@@ -338,7 +338,7 @@ function cellValue(text: string, { type, items }: FieldSchema): unknown {
     throw new UsageError(`${show(text)} is neither true nor false.`);
   }
   if (type === 'array' && items?.type === 'string' && !text.startsWith('[')) {
-    // A URL may contain semicolons: it ends at the next URL.
+    // A URL may contain semicolons, so split only before the next URL.
     const separator = /^https?:/i.test(text) ? /;(?=\s*https?:)/i : ';';
     return text.split(separator).map((item) => item.trim());
   }

@@ -22,7 +22,7 @@ interface BatchFlags extends WaitFlags {
   readonly retryFailed?: boolean;
 }
 
-/** More rows at once only wait for the account's limits. */
+/** More concurrent rows would only wait for the account's rate limits. */
 const ROWS_AT_ONCE = 100;
 
 export function batchCommand(open: OpenSession): Command {
@@ -66,7 +66,7 @@ function parseName(text: string): string {
 }
 
 async function batch(session: Session, path: string, flags: BatchFlags): Promise<void> {
-  // A missing base URL concerns all rows.
+  // Reports a missing base URL once instead of for each row.
   session.client();
   const file = await readPrompts(session, path, flags.name);
   const rows = await readRows(file, rowCheck(session.client));
@@ -105,7 +105,7 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   }
 }
 
-/** The keys of the rows depend on the name, and a pipe has another name in every run. */
+/** Requires `--name` for a pipe, whose name differs in every run, because the rows' keys depend on it. */
 async function readPrompts({ host }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
   const stats = path === STDIN ? undefined : statSync(path, { throwIfNoEntry: false });
   if (name === undefined && (path === STDIN || stats?.isFile() === false)) {
@@ -141,7 +141,7 @@ function printNextSteps(
     session.exitCode = exitCodeOf(stopped);
   }
   const isFailedJob = ({ status, job }: RowResult) => status === 'failed' && job !== undefined;
-  // The same row would be rejected again.
+  // Running it again would fail in the same way.
   const isRejected = ({ status, job, error }: RowResult) =>
     status === 'failed' && job === undefined && error?.recovery === 'change_request';
   const isOpen = (result: RowResult) => result.status !== 'completed' && !isFailedJob(result) && !isRejected(result);
@@ -212,7 +212,7 @@ function reportLines(report: ReturnType<typeof reportOf>): string[] {
   ];
 }
 
-/** Assumes that the rows that are left take as long as the others. */
+/** Estimates the remaining time from the completed rows. */
 function batchProgress(results: readonly RowResult[], rows: number, elapsedMs: number): Progress {
   const { failed, tokens } = reportOf(results);
   const done = results.length;

@@ -1,4 +1,4 @@
-// The commands that create a job: a table of words and flags each, with the params that they set.
+// The commands that create a job, each with a table of its arguments and flags, and the params that they set.
 import { Command } from 'commander';
 import { DEFAULT_VIDEO_MODEL, MODELS } from '../../index.js';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../command.js';
 import { type CallName, paramsOf, type ReferenceFields, runJobCommand } from '../run-job.js';
 
-/** A word or a flag, and the field that it sets: with a function that parses its text, or the value of a flag without one. */
+/** An argument or a flag, and the field that it sets: with a parser of its text, or the value of a boolean flag. */
 type Param = readonly [
   name: string,
   says: string,
@@ -27,7 +27,7 @@ interface CreateTable {
   readonly flags: readonly Param[];
 }
 
-/** Adds words and flags to a command that creates a job. */
+/** Adds arguments and flags to a command that creates a job. */
 function making(command: Command, open: OpenSession, { call, words, flags }: CreateTable): Command {
   for (const [name, says] of words) command.argument(name, says);
   const options = flags.map(([name, says, field, read, fallback]) => {

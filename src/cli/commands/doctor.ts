@@ -27,7 +27,7 @@ export function doctorCommand(open: OpenSession): Command {
   });
 }
 
-/** Without retries: failures and 429s are results. */
+/** Without retries, because failures and 429s are results. */
 const ONCE = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: 15_000, rateLimit: 'off' } as const;
 
 async function diagnose(session: Session, webhook: string | undefined): Promise<Check[]> {
@@ -75,7 +75,7 @@ const about =
     ...facts,
   });
 
-/** Receivers compare the time of an event with theirs, and reject it from {@link OLD_S} on. */
+/** Receivers compare the time of an event with their own clock, and reject it after {@link OLD_S}. */
 const NOTED_SKEW_S = 30;
 
 /** Calls GET /v1/models, which needs no key, and compares this machine's clock with the Date header. */
@@ -99,7 +99,7 @@ function clockCheck(header: string | null, now: number): Check {
   const says = about('clock');
   const date = Date.parse(header ?? '');
   if (Number.isNaN(date)) return says('skipped', 'The service sends no Date header.');
-  // The header has whole seconds.
+  // The header has a resolution of one second.
   const skewS = Math.round((now - date - 500) / 1000);
   const message = `This machine is ${Math.abs(skewS)} s ${skewS < 0 ? 'behind' : 'ahead of'} the service.`;
   const offS = Math.abs(skewS);
@@ -132,7 +132,7 @@ function rateLimitIn(error: unknown): string | undefined {
 
 const PING_TIMEOUT_MS = 10_000;
 const OLD_S = 301;
-/** The types of the service begin with "job.". */
+/** Not a type of the service, which all start with "job.". */
 const PING_TYPE = 'doctor.ping';
 
 /** Sends a signed, a forged, and an old event. The receiver should accept only the first. */

@@ -60,7 +60,7 @@ export function waitCommand(open: OpenSession): Command {
   });
 }
 
-/** Saves the file of each job. A failure does not stop the others: it is thrown at the end. */
+/** Saves the file of each job. Continues after a failure, and throws it at the end. */
 async function saveAll(
   session: Session,
   ended: AsyncIterable<Job>,
@@ -136,7 +136,7 @@ const ACCOUNT = [
   'the account option of the program (default: the account of GEN_API_KEY)',
 ] as const;
 
-/** Opens a store for a command. A missing file, or one of another kind, is a usage error. */
+/** Opens a store. Throws a UsageError if the file is missing or isn't a store. */
 async function existingStore(path: string): Promise<FileStore> {
   if (!existsSync(path)) throw new UsageError(`"${path}" does not exist. Pass the path of a store.`);
   const store = fileStore(path);

@@ -143,7 +143,7 @@ export function modelsCommand(open: OpenSession): Command {
 function describeModel(record: Record<string, unknown>): [alias: string, text: string] {
   const alias = aliasOf(record);
   const row = modelCapabilities(alias);
-  // Examples are no limits.
+  // Example ratios aren't limits.
   const known = Object.entries(row ?? record).filter(([field]) => field !== 'exampleRatios');
   const lists = known.flatMap(([field, value]) =>
     Array.isArray(value) ? [`${LABELS[field] ?? field} ${value.join(' ')}`] : [],
