@@ -178,7 +178,7 @@ test('a rule imports what is known of the service, and is pure', () => {
 
 /** Also the service itself, the classes of errors, and the parts that talk to a page or to an object store. */
 const KNOWS_STATUSES =
-  /^src\/(rules\/|sandbox\/|errors\/|adapters\/(page\/|storage\/(store-answers|page-answer)\.ts$))/;
+  /^src\/(rules\/|sandbox\/|errors\/|adapters\/(page\/|storage\/(store-responses|page-answer)\.ts$))/;
 
 test('a status is compared in rules/ only', () => {
   const isStatus = (node: ts.Node) => ts.isNumericLiteral(node) && /^[1-5]\d\d$/.test(node.getText());

@@ -1,6 +1,6 @@
 // Rules that are tables of cases: what an object store's answer means, what a page is told.
 import { describe, expect, it } from 'vitest';
-import * as store from '../../src/adapters/storage/store-answers.js';
+import * as store from '../../src/adapters/storage/store-responses.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';
 
 describe('an answer of an object store', () => {
@@ -20,12 +20,12 @@ describe('an answer of an object store', () => {
     [403, 'put_failed', false],
     [404, 'put_failed', false],
   ])('%s %s may pass: %s', (status, code, passes) => {
-    expect(store.isPassingStore(failed(status, code))).toBe(passes);
+    expect(store.isRetryableStoreError(failed(status, code))).toBe(passes);
   });
 
   it('that was never asked for because of a wrong call does not pass', () => {
-    expect(store.isPassingStore(failed(undefined, 'put_failed', new GenError('wrong')))).toBe(false);
-    expect(store.isPassingStore(failed(undefined, 'put_failed', failed(500)))).toBe(true);
+    expect(store.isRetryableStoreError(failed(undefined, 'put_failed', new GenError('wrong')))).toBe(false);
+    expect(store.isRetryableStoreError(failed(undefined, 'put_failed', failed(500)))).toBe(true);
   });
 
   const download = (code: string) => new DownloadError('no', { code } as never);

@@ -14,8 +14,8 @@ import type { GenClient } from '../../client/client.js';
 import { type ClientOptions, checkClientOptions } from '../../client/client-options.js';
 import * as option from '../../rules/options.js';
 import { isFields } from '../../schemas/envelope.js';
-import { createOutputKeys, type KeyedCall, makeOutputs, responseMetadata } from './outputs.js';
-import { prepareImage, prepareVideo, refuseWaitingOptions, type VideoCall } from './settings.js';
+import { createOutputKeys, createOutputs, type KeyedCall, responseMetadata } from './outputs.js';
+import { prepareImage, prepareVideo, rejectWaitingOptions, type VideoCall } from './settings.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
 /** Workflows look up these symbols to pass instances of a class between steps. */
@@ -102,7 +102,7 @@ class GenImageModel implements ImageModelV4 {
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
     const image = prepareImage(this.modelId, call);
     return this.#withKeys({ call, ownKey: image.own.idempotencyKey }, this.#source.client, async (client, keys) => {
-      const { done, metadata, ...result } = await makeOutputs(client, 'image', { call, keys, ...image });
+      const { done, metadata, ...result } = await createOutputs(client, 'image', { call, keys, ...image });
       return {
         ...result,
         images: done.map((output) => output.bytes),
@@ -146,7 +146,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
 
   async doGenerate(call: VideoCall): Promise<Experimental_VideoModelV4Result> {
     return this.#withKeys(call, async (client, video) => {
-      const { done, metadata, ...result } = await makeOutputs(client, 'video', video);
+      const { done, metadata, ...result } = await createOutputs(client, 'video', video);
       return {
         ...result,
         videos: done.map(toVideo),
@@ -158,7 +158,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
 
   async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
     return this.#withKeys(call, (client, video) => {
-      refuseWaitingOptions(video.own);
+      rejectWaitingOptions(video.own);
       return startJobs(client, this.modelId, video);
     });
   }
@@ -213,7 +213,7 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
   const source = modelSource(settings);
   const image = (modelId: string) => new GenImageModel(source, modelId);
   const video = (modelId: string) => new GenVideoModel(source, modelId);
-  const refuse = (modelType: 'languageModel' | 'embeddingModel') => (modelId: string) => {
+  const reject = (modelType: 'languageModel' | 'embeddingModel') => (modelId: string) => {
     throw new NoSuchModelError({ modelId, modelType });
   };
   return {
@@ -222,8 +222,8 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
     imageModel: image,
     video,
     videoModel: video,
-    languageModel: refuse('languageModel'),
-    embeddingModel: refuse('embeddingModel'),
+    languageModel: reject('languageModel'),
+    embeddingModel: reject('embeddingModel'),
   };
 }
 

@@ -36,7 +36,7 @@ export interface KeyedCall<Call> extends PreparedCall {
 }
 
 /** Creates one job per key, and downloads its file. */
-export async function makeOutputs(
+export async function createOutputs(
   client: GenClient,
   mediaType: 'image' | 'video',
   { body, own, call, keys, ...prepared }: KeyedCall<ImageModelV4CallOptions | VideoCall>,

@@ -86,7 +86,7 @@ function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>)
 }
 
 /** Throws for options that need the client's own wait, because the AI SDK's core or another process waits. */
-export function refuseWaitingOptions({ options }: ReadProviderOptions): void {
+export function rejectWaitingOptions({ options }: ReadProviderOptions): void {
   for (const name of ['recover', 'cleanup'] as const) {
     if (options[name] === undefined) continue;
     throw new GenError(

@@ -32,7 +32,7 @@ const ARGUMENTS = option.optionsOf({
 });
 
 /** Maximum attempts of a request to the object. */
-const OBJECT_TRIES = 5;
+const MAX_ATTEMPTS = 5;
 const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
@@ -44,15 +44,15 @@ const PAUSE = { firstMs: 20, mostMs: 320 } as const;
  */
 export function durableObjectStore(namespace: GenAccountNamespace, name: string): Store {
   option.checkOptions('durableObjectStore(namespace, name)', ARGUMENTS, { namespace, name });
-  const ask = <T>(act: (stub: GenAccountStub) => Promise<T>): Promise<T> => {
-    const answer = askObject(() => act(namespace.get(namespace.idFromName(name) as never) as GenAccountStub));
+  const request = <T>(act: (stub: GenAccountStub) => Promise<T>): Promise<T> => {
+    const response = withRetries(() => act(namespace.get(namespace.idFromName(name) as never) as GenAccountStub));
     // Lets the request finish even if the Worker has already responded.
-    callObserver(() => workers.waitUntil?.(answer.catch(() => {})));
-    return answer;
+    callObserver(() => workers.waitUntil?.(response.catch(() => {})));
+    return response;
   };
   return clientStore({
-    read: (group, keys) => ask((stub) => stub.read(group, keys)),
-    write: (group, version, changes) => ask((stub) => stub.write(group, version, changes)),
+    read: (group, keys) => request((stub) => stub.read(group, keys)),
+    write: (group, version, changes) => request((stub) => stub.write(group, version, changes)),
   });
 }
 
@@ -60,16 +60,16 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
  * Retries, because the object may be moved, restarted, or updated at any time. If a write had succeeded, the retry conflicts,
  * and the transaction runs again on the new values.
  */
-async function askObject<T>(ask: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
+async function withRetries<T>(request: () => Promise<T>): Promise<T> {
+  for (let attempts = 1; ; attempts++) {
     try {
-      return await ask();
+      return await request();
     } catch (error) {
       const setup = objectMisconfiguration(error);
       if (setup) throw setup;
-      if (tries >= OBJECT_TRIES || isOverloaded(error)) throw error;
+      if (attempts >= MAX_ATTEMPTS || isOverloaded(error)) throw error;
     }
-    await sleep(systemClock, spread(backoff(PAUSE, tries), systemRandom.next()));
+    await sleep(systemClock, spread(backoff(PAUSE, attempts), systemRandom.next()));
   }
 }
 

@@ -10,7 +10,7 @@ import { jobErrorOf } from '../../waiting/wait.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
 import type { OutputDestination } from '../storage/destination.js';
-import { mayCopyLater } from '../storage/store-answers.js';
+import { mayCopyLater } from '../storage/store-responses.js';
 import type { Activities, Json } from './engines.js';
 
 /** Options of {@link createActivities}. */

@@ -50,10 +50,10 @@ function paramsSchema<S extends z.ZodRawShape>(shape: S, check: Check): z.ZodObj
   });
   CHECKS.set(schema, check);
   // zod's own methods reject a schema with a check, but don't explain what to do.
-  const refused = (method: string) => () => {
+  const rejected = (method: string) => () => {
     throw new GenError(`${method}: params can't drop their rules. Use pickParams(params, ['prompt', 'model']).`);
   };
-  return Object.assign(schema, { pick: refused('pick'), omit: refused('omit'), partial: refused('partial') });
+  return Object.assign(schema, { pick: rejected('pick'), omit: rejected('omit'), partial: rejected('partial') });
 }
 
 /** A schema without `content` requires a prompt. */

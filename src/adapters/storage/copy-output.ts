@@ -27,7 +27,7 @@ import {
   type StoredObject,
   UnconfirmedPut,
 } from './destination.js';
-import { isAbsent, isPassingStore, isTaken, isUnknown, mayHaveStored } from './store-answers.js';
+import { isAbsent, isRetryableStoreError, isTaken, isUnknown, mayHaveStored } from './store-responses.js';
 
 const CALL = 'copyOutput(client, job, destination)';
 /** Immediate repeats of a put: to see a redirect, to follow it, and to send it without a condition. */
@@ -269,7 +269,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
       this.#repeatsLeft -= 1;
       return;
     }
-    if (!isPassingStore(error) || this.#retriesLeft <= 0) throw error;
+    if (!isRetryableStoreError(error) || this.#retriesLeft <= 0) throw error;
     this.#retriesLeft -= 1;
     this.#failures += 1;
     // Copies that failed together must not retry together.

@@ -23,7 +23,7 @@ import {
   type StoredObject,
   UnconfirmedPut,
 } from './destination.js';
-import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreAnswer } from './store-answers.js';
+import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreResponse } from './store-responses.js';
 
 /** Credentials that sign requests to S3. */
 export interface S3Credentials {
@@ -67,7 +67,7 @@ const METADATA = 'x-amz-meta-';
  */
 export function s3(options: S3Options): OutputDestination & OutputSource {
   checkOptions('s3', S3_OPTIONS, options);
-  refuseBucketIn(options);
+  rejectBucketIn(options);
   try {
     new Headers(options.headers);
   } catch {
@@ -77,7 +77,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
   return {
     store: 's3',
     async head({ signal }) {
-      const found = await sender.look(signal);
+      const found = await sender.head(signal);
       return found && objectOf(found);
     },
     async put(body, put) {
@@ -90,8 +90,8 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
     },
     async get({ method, range, ifRange, signal }) {
       const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
-      const response = await sender.ask(method, headers, signal);
-      return response.ok || isUnsatisfiable(response.status) ? response : sender.refuse(response);
+      const response = await sender.request(method, headers, signal);
+      return response.ok || isUnsatisfiable(response.status) ? response : sender.throwError(response);
     },
   };
 }
@@ -110,7 +110,7 @@ function objectOf({ headers }: Response): StoredObject {
 }
 
 const DEFAULT_REGION = 'us-east-1';
-const MOST_S3_ERROR_BYTES = 16_384;
+const MAX_S3_ERROR_BYTES = 16_384;
 /** Sends signed requests for one object. Remembers redirects and what the credentials allow. */
 class S3Sender {
   readonly #options: S3Options;
@@ -120,7 +120,7 @@ class S3Sender {
   /** If true, the next put must report its redirect, which needs a copy in memory. */
   #showsRedirect = false;
   /** If true, the credentials allow HEAD. */
-  #mayLook = true;
+  #allowsHead = true;
   /** If true, the store has rejected the condition of a put. */
   #lacksConditions = false;
 
@@ -130,7 +130,7 @@ class S3Sender {
   }
 
   /** Sends a request without a body; a temporary redirect is followed once. */
-  async ask(
+  async request(
     method: 'GET' | 'HEAD',
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal | undefined,
@@ -143,8 +143,8 @@ class S3Sender {
   }
 
   /** The response to a HEAD of the object. Undefined if there is none, or if the credentials don't allow HEAD. */
-  async look(signal: AbortSignal): Promise<Response | undefined> {
-    const response = await this.ask('HEAD', {}, signal);
+  async head(signal: AbortSignal): Promise<Response | undefined> {
+    const response = await this.request('HEAD', {}, signal);
     if (response.ok && response.headers.has('etag')) return response;
     if (response.ok) {
       const what = 'is no S3 store (check endpoint): it answers HEAD without an ETag';
@@ -152,14 +152,14 @@ class S3Sender {
     }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
     // The response to a HEAD has no body. A GET of the first byte returns the error code.
-    const told = await this.ask('GET', { range: 'bytes=0-0' }, signal);
-    if (told.ok) {
-      told.body?.cancel().catch(() => undefined);
+    const probe = await this.request('GET', { range: 'bytes=0-0' }, signal);
+    if (probe.ok) {
+      probe.body?.cancel().catch(() => undefined);
       return undefined;
     }
-    const refusal = await storeRefusal(told);
-    this.#mayLook = !isUnknown(refusal);
-    return isAbsent(refusal) || !this.#mayLook ? undefined : this.#fail(told, refusal);
+    const error = await parseError(probe);
+    this.#allowsHead = !isUnknown(error);
+    return isAbsent(error) || !this.#allowsHead ? undefined : this.#fail(probe, error);
   }
 
   /**
@@ -188,14 +188,14 @@ class S3Sender {
       throw this.#repeat('redirects the put');
     });
     if (this.#followed(response)) throw this.#repeat('redirects the put', response.status);
-    const refusal = await storeRefusal(response);
-    if (isConditional && refusesCondition(refusal)) return this.#withoutCondition(refusal);
-    if (!response.ok && !isAbsent(refusal)) return this.#fail(response, refusal);
+    const error = await parseError(response);
+    if (isConditional && refusesCondition(error)) return this.#withoutCondition(error);
+    if (!response.ok && !isAbsent(error)) return this.#fail(response, error);
     const etag = response.headers.get('etag');
-    if (response.ok && etag && refusal.text.trim() === '') return etag;
-    const code = response.ok && refusal.code === `http_${response.status}` ? 'not_confirmed' : refusal.code;
+    if (response.ok && etag && error.text.trim() === '') return etag;
+    const code = response.ok && error.code === `http_${response.status}` ? 'not_confirmed' : error.code;
     const what = `answers the put with ${response.ok ? 'no proof that the object is stored' : code}`;
-    throw new UnconfirmedPut(this.#message(`${what}${refusal.message ? `: ${refusal.message}` : ''}`), {
+    throw new UnconfirmedPut(this.#message(`${what}${error.message ? `: ${error.message}` : ''}`), {
       code,
       store: 's3',
       status: response.ok ? undefined : response.status,
@@ -203,15 +203,15 @@ class S3Sender {
   }
 
   /** Throws the error of the response. Resolves with undefined if there is no object. */
-  async refuse(response: Response): Promise<undefined> {
-    const refusal = await storeRefusal(response);
-    return isAbsent(refusal) ? undefined : this.#fail(response, refusal);
+  async throwError(response: Response): Promise<undefined> {
+    const error = await parseError(response);
+    return isAbsent(error) ? undefined : this.#fail(response, error);
   }
 
   /** Repeats the put without its condition, if a HEAD can replace it. */
-  #withoutCondition({ status }: S3Refusal): never {
+  #withoutCondition({ status }: S3Error): never {
     this.#lacksConditions = true;
-    if (this.#mayLook) throw this.#repeat('does not support If-None-Match', status);
+    if (this.#allowsHead) throw this.#repeat('does not support If-None-Match', status);
     throw this.#error(
       'cannot_check',
       'does not support If-None-Match, and the credentials cannot read the object. Allow them GetObject and ListBucket, or pass overwrite: true',
@@ -219,7 +219,7 @@ class S3Sender {
     );
   }
 
-  #fail({ headers }: Response, { status, code, message }: S3Refusal): never {
+  #fail({ headers }: Response, { status, code, message }: S3Error): never {
     const region = headers.get('x-amz-bucket-region');
     const hint = region && region !== this.#options.region ? ` Pass region: "${region}".` : '';
     throw this.#error(code, `answers ${code}: ${message ?? `HTTP status ${status}`}${hint}`, { status });
@@ -272,7 +272,7 @@ class S3Sender {
     const to = location !== '' && URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;
     const isDowngrade = this.#url.startsWith('https:') && to?.protocol !== 'https:';
     if (this.#isMoved || to === undefined || isDowngrade) {
-      const why = this.#isMoved ? 'a second time' : 'to a place that is not told or not encrypted';
+      const why = this.#isMoved ? 'a second time' : 'to an address that is missing or not encrypted';
       throw this.#error('redirected', `redirects the request ${why}`, { status });
     }
     this.#url = to.href;
@@ -302,15 +302,15 @@ function objectUrl({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options
   return bucket.includes('.') ? `https://${host}/${bucket}/${path}` : `https://${bucket}.${host}/${path}`;
 }
 
-interface S3Refusal extends StoreAnswer {
+interface S3Error extends StoreResponse {
   readonly status: number;
   readonly text: string;
   readonly message: string | undefined;
 }
 
-async function storeRefusal(response: Response): Promise<S3Refusal> {
+async function parseError(response: Response): Promise<S3Error> {
   const { status } = response;
-  const text = new TextDecoder().decode((await readUpTo(response.body, MOST_S3_ERROR_BYTES)).bytes);
+  const text = new TextDecoder().decode((await readUpTo(response.body, MAX_S3_ERROR_BYTES)).bytes);
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
   return { status, text, code: field('Code') ?? `http_${status}`, message: field('Message') };
 }
@@ -332,7 +332,7 @@ const S3_OPTIONS = optionsOf({
 });
 
 /** Throws for an endpoint that contains the bucket, as some consoles show it, because it would be part of the key, too. */
-function refuseBucketIn({ endpoint, bucket }: S3Options): void {
+function rejectBucketIn({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);
   const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);

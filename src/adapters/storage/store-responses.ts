@@ -3,39 +3,39 @@ import { DownloadError, GenError, StorageError } from '../../errors/index.js';
 import { failureKindOf } from '../../rules/failure-kind.js';
 
 /** Statuses below 500 that a retry can fix. */
-const PASSING: readonly number[] = [408, 409, 425, 429];
+const RETRYABLE_STATUSES: readonly number[] = [408, 409, 425, 429];
 /** The object exists, or another request is storing it. */
-const TAKEN: readonly number[] = [409, 412];
+const CONFLICTS: readonly number[] = [409, 412];
 /** Download errors that a retry can fix. */
-const CHANGED_ON_THE_WAY: readonly string[] = ['interrupted', 'file_changed'];
-const WITHOUT_ANSWER: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
+const RETRYABLE_DOWNLOADS: readonly string[] = ['interrupted', 'file_changed'];
+const WITHOUT_RESPONSE: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
 /** Codes of an invalid signature. Any other 403 only means that the request isn't allowed. */
 const BAD_SIGNATURE =
   /^(SignatureDoesNotMatch|InvalidAccessKeyId|RequestTimeTooSkewed|ExpiredToken|ExpiredTokenException|TokenRefreshRequired|InvalidToken|InvalidSecurity)$/;
 
 /** The status of a response, if there was one, and the code in its body. */
-export interface StoreAnswer {
+export interface StoreResponse {
   readonly status: number | undefined;
   readonly code: string;
 }
 
 /** Returns true if a retry can succeed. */
-export function isPassingStore(error: StorageError): boolean {
+export function isRetryableStoreError(error: StorageError): boolean {
   const { status, code, cause } = error;
   if (GenError.isInstance(cause) && !StorageError.isInstance(cause)) return false;
-  return status === undefined || status >= 500 || PASSING.includes(status) || code === 'RequestTimeout';
+  return status === undefined || status >= 500 || RETRYABLE_STATUSES.includes(status) || code === 'RequestTimeout';
 }
 
 /** Returns true if the copy can succeed later. The job is paid, so a temporary failure must not end it. */
 export function mayCopyLater(error: GenError): boolean {
-  if (DownloadError.isInstance(error)) return CHANGED_ON_THE_WAY.includes(error.code);
+  if (DownloadError.isInstance(error)) return RETRYABLE_DOWNLOADS.includes(error.code);
   if (!StorageError.isInstance(error)) return failureKindOf(error) === 'lost';
-  if (error.status !== undefined) return isPassingStore(error);
-  return WITHOUT_ANSWER.includes(error.code);
+  if (error.status !== undefined) return isRetryableStoreError(error);
+  return WITHOUT_RESPONSE.includes(error.code);
 }
 
 export function isTaken({ status }: StorageError): boolean {
-  return status !== undefined && TAKEN.includes(status);
+  return status !== undefined && CONFLICTS.includes(status);
 }
 
 /** Returns true if the object may exist: the response was lost, or the store failed after it received the bytes. */
@@ -44,12 +44,12 @@ export function mayHaveStored({ code, status = 0 }: StorageError): boolean {
 }
 
 /** Returns true if the object doesn't exist. A missing bucket is an error instead. */
-export function isAbsent({ status, code }: StoreAnswer): boolean {
+export function isAbsent({ status, code }: StoreResponse): boolean {
   return status === 404 && code !== 'NoSuchBucket';
 }
 
 /** Returns true if the credentials don't allow reads, so that the object may or may not exist. */
-export function isUnknown({ status, code }: StoreAnswer): boolean {
+export function isUnknown({ status, code }: StoreResponse): boolean {
   return status === 403 && !BAD_SIGNATURE.test(code);
 }
 
@@ -57,11 +57,11 @@ export function isTemporaryRedirect(status: number): boolean {
   return status === 307 || status === 308;
 }
 
-export function isDenied({ status }: Pick<StoreAnswer, 'status'>): boolean {
+export function isDenied({ status }: Pick<StoreResponse, 'status'>): boolean {
   return status === 403;
 }
 
 /** Returns true if the store doesn't support conditional puts. Backblaze B2 doesn't. */
-export function refusesCondition({ status, code }: StoreAnswer): boolean {
+export function refusesCondition({ status, code }: StoreResponse): boolean {
   return status === 501 || code === 'NotImplemented';
 }
