@@ -216,7 +216,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       'grow from 10 seconds to at most five minutes',
-      'test/waiting/run-rules.test.ts',
+      'test/rules/run-keys.test.ts',
       'grows from 10 s to five minutes, so that half an hour takes 60 steps at most',
     ],
   ],

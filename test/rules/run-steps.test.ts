@@ -1,46 +1,10 @@
 // What a run does after each event, wherever it stands; how long a queue waits.
 import { describe, expect, it } from 'vitest';
-import type { FailureKind } from '../../src/rules/failure-kind.js';
 import { queuedReadMs } from '../../src/rules/read-order.js';
-import { nextStep } from '../../src/rules/run.js';
-import {
-  type JobRunState,
-  type RunEvent,
-  type RunRules,
-  type RunStep,
-  resumeRun,
-  startRun,
-} from '../../src/rules/run-state.js';
-import type { Job } from '../../src/schemas/job.js';
+import { type JobRunState, type RunEvent, type RunRules, type RunStep, resumeRun } from '../../src/rules/run-state.js';
+import { failed, job, passed, proceed, start, stored, woken } from './run-events.js';
 
-const RULES: RunRules = {
-  timeoutMs: null,
-  resubmitPending: true,
-  recover: {},
-  persistent: true,
-  stores: false,
-  pollMs: null,
-  retryMs: null,
-};
-const start = (rules: Partial<RunRules> = {}) => startRun({ key: 'k', shortKey: 's', rules: { ...RULES, ...rules } });
 const ID = 'job_1';
-const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
-  type: 'job',
-  job: { id: ID, status, ...(status === 'completed' && { providerOutputUrl: 'https://x.example' }), ...more },
-});
-const failed = (
-  kind: FailureKind,
-  retryAfterMs: number | null = null,
-  name = 'GenError',
-  keyIsUnused = false,
-): RunEvent => ({
-  type: 'failed',
-  failure: { kind, retryAfterMs, error: { name, message: kind }, ...(keyIsUnused && { keyIsUnused }) },
-});
-const passed: RunEvent = { type: 'waited', woken: false };
-const woken: RunEvent = { type: 'waited', woken: true };
-const stored: RunEvent = { type: 'stored' };
-const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextStep, state);
 const stepOf = (state: JobRunState, ...events: readonly RunEvent[]) => proceed(state, ...events).step;
 
 const create = { type: 'create', key: 'k', model: null, isSecondKey: false };

@@ -1,4 +1,4 @@
-// A create, the wait for its end and what is sent again, as a program sees them. Which step follows which is in run-rules.
+// A create, the wait for its end and what is sent again, as a program sees them. Which step follows which is in test/rules/run-keys.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi } from 'vitest';
 import type { CreateOptions } from '../../src/client/create-options.js';

@@ -10,6 +10,7 @@ import type { JobIndex } from '../../src/adapters/bullmq/connection.js';
 import { createProcessor } from '../../src/adapters/bullmq/process-call.js';
 import { GenError } from '../../src/index.js';
 import type { RunRules } from '../../src/rules/run-state.js';
+import { RULES as PERSISTENT } from '../rules/run-events.js';
 import type { ProcessLife } from './simulation/process.js';
 
 /** A record as the engine keeps it. */
@@ -63,15 +64,7 @@ export const COMPLETED = 'completed';
 const LOCK_MS = 30_000;
 const SHORTEST_LOOK_MS = 50;
 const LONGEST_LOOK_MS = 60_000;
-const RULES: RunRules = {
-  timeoutMs: null,
-  resubmitPending: true,
-  recover: {},
-  persistent: true,
-  stores: false,
-  pollMs: null,
-  retryMs: 30_000,
-};
+const RULES: RunRules = { ...PERSISTENT, retryMs: 30_000 };
 
 /** Works on the calls of the queue for as long as there are any. */
 export class QueueWorker {

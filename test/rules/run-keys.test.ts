@@ -1,36 +1,15 @@
-// What a run does over several events: which keys go out, and when. One step at a time is in test/rules/run-steps.
+// What a run does over several events: which keys it sends, and when. One step at a time is in run-steps.
 import { describe, expect, it } from 'vitest';
 import { APIError, JobFailedError } from '../../src/errors/index.js';
-import { callFailure, type FailureKind } from '../../src/rules/failure-kind.js';
+import { callFailure } from '../../src/rules/failure-kind.js';
 import { nextStep } from '../../src/rules/run.js';
-import { type JobRunState, type RunEvent, type RunRules, resumeRun, startRun } from '../../src/rules/run-state.js';
+import { type JobRunState, type RunEvent, type RunRules, resumeRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
+import { failed, job, passed, proceed, start as startWithoutLimit, woken } from './run-events.js';
 
-const RULES: RunRules = {
-  timeoutMs: 1_800_000,
-  resubmitPending: true,
-  recover: {},
-  persistent: true,
-  stores: false,
-  pollMs: null,
-  retryMs: null,
-};
-const start = (rules: Partial<RunRules> = {}, key = 'k') =>
-  startRun({ key, shortKey: `${key.slice(0, 128)}-0123456789abcdef`, rules: { ...RULES, ...rules } });
-const LINK = { providerOutputUrl: 'https://x.example/v1/jobs/job_1/output' };
-const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
-  type: 'job',
-  job: { id: 'job_1', status, ...(status === 'completed' && LINK), ...more },
-});
+const start = (rules: Partial<RunRules> = {}, key = 'k') => startWithoutLimit({ timeoutMs: 1_800_000, ...rules }, key);
 const failedJob = (errorCode: string, errorData: Job['errorData'] = null, id = 'job_1') =>
   job('failed', { id, errorCode, errorData });
-const failed = (kind: FailureKind, retryAfterMs: number | null = null): RunEvent => ({
-  type: 'failed',
-  failure: { kind, retryAfterMs, error: { name: 'GenError', message: kind } },
-});
-const passed: RunEvent = { type: 'waited', woken: false };
-const woken: RunEvent = { type: 'waited', woken: true };
-const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextStep, state);
 
 /** The keys that are sent while each event follows its create, with waits that run their time. */
 function keysSent(run: JobRunState, ...events: readonly RunEvent[]): string[] {

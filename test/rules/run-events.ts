@@ -1,0 +1,42 @@
+// The events of a run, and shorthands to build them.
+import type { FailureKind } from '../../src/rules/failure-kind.js';
+import { nextStep } from '../../src/rules/run.js';
+import { type JobRunState, type RunEvent, type RunRules, startRun } from '../../src/rules/run-state.js';
+import type { Job } from '../../src/schemas/job.js';
+
+/** Rules of a run that persists and has no time limit. */
+export const RULES: RunRules = {
+  timeoutMs: null,
+  resubmitPending: true,
+  recover: {},
+  persistent: true,
+  stores: false,
+  pollMs: null,
+  retryMs: null,
+};
+
+export const start = (rules: Partial<RunRules> = {}, key = 'k') =>
+  startRun({ key, shortKey: `${key.slice(0, 128)}-0123456789abcdef`, rules: { ...RULES, ...rules } });
+
+const LINK = { providerOutputUrl: 'https://x.example/v1/jobs/job_1/output' };
+export const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
+  type: 'job',
+  job: { id: 'job_1', status, ...(status === 'completed' && LINK), ...more },
+});
+
+export const failed = (
+  kind: FailureKind,
+  retryAfterMs: number | null = null,
+  name = 'GenError',
+  keyIsUnused = false,
+): RunEvent => ({
+  type: 'failed',
+  failure: { kind, retryAfterMs, error: { name, message: kind }, ...(keyIsUnused && { keyIsUnused }) },
+});
+
+export const passed: RunEvent = { type: 'waited', woken: false };
+export const woken: RunEvent = { type: 'waited', woken: true };
+export const stored: RunEvent = { type: 'stored' };
+
+/** Feeds events to a run, one after the other. */
+export const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextStep, state);
