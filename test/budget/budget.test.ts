@@ -11,6 +11,7 @@ import { createStore, memoryStore } from '../../src/ledger/stores.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { ownBudget } from '../support/own-budget.js';
 import { PATIENCE_MS } from '../support/patience.js';
+import { errorOf } from '../support/rejection.js';
 import { json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -27,20 +28,13 @@ const spent = async ({ budget }: Pick<ReturnType<typeof spender>, 'budget'>) => 
   return { spentTokens, reservedTokens };
 };
 
-async function failureOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
-
 describe('a budget', () => {
   test('lets creates through as long as they fit, and refuses the others before anything is sent', async () => {
     const { sandbox, client, budget } = spender();
     const calls = await Promise.allSettled(Array.from({ length: 10 }, () => client.videos.create(VIDEO)));
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
     expect(sandbox.requests).toHaveLength(3);
-    const error = await failureOf(client.videos.create(VIDEO));
+    const error = await errorOf(client.videos.create(VIDEO));
     expect(BudgetExceededError.isInstance(error)).toBe(true);
     expect(GenError.isInstance(error)).toBe(true);
     expect(error).toMatchObject({
@@ -64,7 +58,7 @@ describe('a budget', () => {
 
   test('gives back what a refused create has reserved', async () => {
     const run = spender({}, { balanceTokens: 5 });
-    const error = await failureOf(run.client.videos.create(VIDEO));
+    const error = await errorOf(run.client.videos.create(VIDEO));
     expect(InsufficientBalanceError.isInstance(error)).toBe(true);
     expect(await spent(run)).toEqual({ spentTokens: 0, reservedTokens: 0 });
   });
@@ -101,7 +95,7 @@ describe('a budget', () => {
     const { client } = stubbed(answers, { budget, maxRetries: 0 });
     await client.videos.create(VIDEO);
     for (const reservedTokens of [10, 10, 0]) {
-      await failureOf(client.videos.create(VIDEO, { idempotencyKey: 'lost-2' }));
+      await errorOf(client.videos.create(VIDEO, { idempotencyKey: 'lost-2' }));
       expect(await budget.usage()).toMatchObject({ spentTokens: 10, reservedTokens });
     }
   });
@@ -112,7 +106,7 @@ describe('a budget', () => {
     const limited = client.withOptions({ limits: { 'videos.create': { limit: 1, windowMs: 3_600_000 } } });
     await limited.withOptions({ budget: ownBudget({ maxTokens: 100 }) }).videos.create(VIDEO);
     const controller = new AbortController();
-    const call = failureOf(limited.videos.create(VIDEO, { signal: controller.signal }));
+    const call = errorOf(limited.videos.create(VIDEO, { signal: controller.signal }));
     await new Promise((resolve) => setTimeout(resolve, 20));
     controller.abort(new Error('changed my mind'));
     await call;
@@ -147,7 +141,7 @@ describe('a budget', () => {
     const { sandbox, client, budget } = spender({ maxTokens: 1_000 });
     const tenant = ownBudget({ maxTokens: 10, scope: 'tenant-7' });
     await client.videos.create(VIDEO, { budget: tenant });
-    const error = await failureOf(client.videos.create(VIDEO, { budget: tenant }));
+    const error = await errorOf(client.videos.create(VIDEO, { budget: tenant }));
     expect(error).toMatchObject({ code: 'budget_exceeded', scope: 'tenant-7' });
     expect(sandbox.requests).toHaveLength(1);
     // The refused create gave back what it had reserved of the client's budget.
@@ -163,14 +157,14 @@ describe('a budget', () => {
     const job = await client.videos.createAndWait(VIDEO, { recover: { generation_timeout: 1 } });
     expect(job.tries).toHaveLength(2);
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
-    const error = await failureOf(client.videos.createAndWait(VIDEO));
+    const error = await errorOf(client.videos.createAndWait(VIDEO));
     expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
   });
 
   test('refuses before the files in the params are uploaded', async () => {
     const { sandbox, client } = spender({ maxTokens: 0 });
     const file = new Blob(['\x89PNG\r\n\x1a\n'], { type: 'image/png' });
-    const error = await failureOf(client.videos.create({ ...VIDEO, first_frame_upload_id: file }));
+    const error = await errorOf(client.videos.create({ ...VIDEO, first_frame_upload_id: file }));
     expect(error).toMatchObject({ code: 'budget_exceeded' });
     expect(sandbox.requests).toHaveLength(0);
   });
@@ -178,7 +172,7 @@ describe('a budget', () => {
   test('that cannot reach its store sends nothing', async () => {
     const away = () => Promise.reject(new Error('connection refused'));
     const { sandbox, client } = spender({ store: createStore({ read: away, write: away }) });
-    const error = await failureOf(client.videos.create(VIDEO));
+    const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({
       name: 'ConnectionError',
       message: expect.stringContaining(
@@ -204,14 +198,14 @@ describe('a price that is not known yet', () => {
     const { client, seen } = stubbed(answers, { budget: ownBudget({ maxTokens: 100 }) });
     client.videos.create(VIDEO).catch(() => {});
     await vi.waitFor(() => expect(seen).toHaveLength(1), PATIENCE_MS);
-    const error = await failureOf(client.images.create({ prompt: 'x' }, { signal: AbortSignal.timeout(30) }));
+    const error = await errorOf(client.images.create({ prompt: 'x' }, { signal: AbortSignal.timeout(30) }));
     expect(error).toMatchObject({ name: 'TimeoutError' });
     expect(seen).toHaveLength(1);
   });
 
   test("is refused where unknownPrice is 'refuse'", async () => {
     const { sandbox, client } = spender({ unknownPrice: 'refuse' });
-    const error = await failureOf(client.videos.create(VIDEO));
+    const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({ code: 'budget_exceeded', estimateTokens: undefined, leftTokens: 35 });
     expect((error as Error).message).toContain(
       `has 35 of 35 tokens left and rejects unknown prices, so a create of unknown price was not sent. Let unknownPrice estimate, or set it to 'one-at-a-time'.`,
@@ -226,7 +220,7 @@ describe('a price that is not known yet', () => {
       return job.call === 'videos' ? 36 : undefined;
     };
     const { client } = spender({ unknownPrice });
-    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded', estimateTokens: 36 });
+    expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded', estimateTokens: 36 });
     expect(asked[0]).toEqual({ call: 'videos', duration: 4 });
     await client.images.create({ prompt: 'a fox' });
   });
@@ -235,7 +229,7 @@ describe('a price that is not known yet', () => {
 describe('unknownPrice', () => {
   test.each([-1, Number.POSITIVE_INFINITY, '5', null])('that gives %j fails the create', async (price) => {
     const { sandbox, client } = spender({ unknownPrice: () => price as never });
-    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({
+    expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({
       message: expect.stringMatching(/^unknownPrice\(\) must be a number of tokens, 0 or more, or undefined, not /),
     });
     expect(sandbox.requests).toEqual([]);
@@ -248,7 +242,7 @@ describe('the scopes of a budget', () => {
     const budget = ownBudget({ maxTokens: 10 });
     const create = (name: string) => sandbox.client().videos.create(VIDEO, { budget: budget.scoped(name) });
     await create('ann');
-    expect(await failureOf(create('ann'))).toMatchObject({
+    expect(await errorOf(create('ann'))).toMatchObject({
       code: 'budget_exceeded',
       message: expect.stringContaining('The budget "ann" has 0 of 10 tokens left'),
     });
@@ -272,10 +266,10 @@ describe('a period', () => {
   ] as const)('of %s ends when it should, and the next one begins with all tokens', async (per, resetsAt) => {
     const { client, budget } = spender({ per, maxTokens: 10 });
     await client.videos.create(VIDEO);
-    const error = await failureOf(client.videos.create(VIDEO));
+    const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 0, resetsAt });
     vi.setSystemTime(Date.parse(resetsAt) - 1);
-    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded' });
+    expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded' });
     vi.setSystemTime(Date.parse(resetsAt));
     await client.videos.create(VIDEO);
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
@@ -286,7 +280,7 @@ describe('a period', () => {
     const { client } = spender({ per: 'day', maxTokens: 10 });
     await client.videos.create(VIDEO);
     vi.setSystemTime(Date.parse('2026-01-31T23:59:55Z'));
-    expect(await failureOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded' });
+    expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded' });
   });
 });
 

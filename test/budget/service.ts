@@ -1,5 +1,6 @@
 import { type BudgetOptions, type ClientOptions, GenClient } from '../../src/index.js';
 import { ownBudget } from '../support/own-budget.js';
+import { errorOf } from '../support/rejection.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 
 export const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -61,13 +62,6 @@ export function spenderOn(service: ReturnType<typeof openService>, options: Budg
 /** What each call came to. */
 export async function inTurn(count: number, call: (number: number) => Promise<unknown>): Promise<readonly unknown[]> {
   const outcomes: unknown[] = [];
-  for (let number = 0; number < count; number++) {
-    outcomes.push(
-      await call(number).then(
-        () => undefined,
-        (error: unknown) => error,
-      ),
-    );
-  }
+  for (let number = 0; number < count; number++) outcomes.push(await errorOf(call(number)));
   return outcomes;
 }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, GenError } from '../../src/index.js';
 import { createStore, memoryStore } from '../../src/ledger/stores.js';
+import { errorOf } from '../support/rejection.js';
 import { rejection } from '../transport/support.js';
 import { openService, spenderOn, VIDEO } from './service.js';
 
@@ -28,10 +29,7 @@ const SOON_MS = 10_000;
 
 async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {
   const began = performance.now();
-  const error = await call.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
+  const error = await errorOf(call);
   return { ms: performance.now() - began, error };
 }
 

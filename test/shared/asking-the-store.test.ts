@@ -3,14 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/index.js';
 import { CLOCK, type Clock, systemClock } from '../../src/runtime/clock.js';
 import { boundedStore, isSetupError, type Store, updateGroup } from '../../src/store/store.js';
+import { errorOf } from '../support/rejection.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const random = { next: () => 0.5, uuid: () => 'id' };
-const errorOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
 const answering = (answer: unknown, timeoutMs?: number) =>
   ({ timeoutMs, read: async () => answer, write: async () => true }) as Store;
 /** A store that works in the time of the clock. Other stores are persistent, and work in real time. */

@@ -83,7 +83,7 @@ export function company({ perRequest = false } = {}) {
     const budget = createBudget({ scope: 'team', per: 'month', maxTokens: 100, store, ...terms });
     const base = { apiKey, baseUrl: BASE_URL, fetch, store, budget, maxRetries: 0, [CLOCK]: clock };
     const client = new GenClient({ ...base, rateLimit: 'off', ...options });
-    return { client, budget, store, life };
+    return { client, budget, store, life, fetch };
   };
   const charged = () => [...jobs.values()].filter(({ status }) => status === 'completed').length * PRICE;
   return { clock, jobs, posted, state, open, charged };
@@ -101,10 +101,13 @@ export function refusedConnection(): Error {
 }
 
 /** What resume gives, and the errors that it throws at its end. */
-export async function resumed(client: GenClient): Promise<{ keys: string[]; errors: unknown[] }> {
+export async function resumed(
+  client: GenClient,
+  options: Parameters<GenClient['resume']>[0] = {},
+): Promise<{ keys: string[]; errors: unknown[] }> {
   const keys: string[] = [];
   try {
-    for await (const { job, idempotencyKey } of client.resume()) {
+    for await (const { job, idempotencyKey } of client.resume(options)) {
       keys.push(idempotencyKey);
       if (job.status === 'completed') await client.markStored(job);
     }

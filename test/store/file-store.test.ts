@@ -24,6 +24,7 @@ import { fileStore } from '../../src/adapters/node/index.js';
 import { leasesOf } from '../../src/store/port.js';
 import type { Store } from '../../src/store/store.js';
 import { ROOT } from '../support/build.js';
+import { errorOf } from '../support/rejection.js';
 
 const WEEK_MS = 604_800_000;
 const run = promisify(execFile);
@@ -49,11 +50,7 @@ async function valueIn(store: Store, group: string, key: string) {
   return (await store.read(group, [key])).values[key];
 }
 
-const failure = (call: Promise<unknown>) =>
-  call.then(
-    () => undefined,
-    (error: Error & { recovery?: string }) => error,
-  );
+const failure = async (call: Promise<unknown>) => (await errorOf(call)) as Error & { recovery?: string };
 
 /** A program of the tests, as one file that Node runs. */
 async function programOf(source: string): Promise<string> {
@@ -233,8 +230,8 @@ describe('several processes', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 3_000));
     const error = await failure(store.write('g', (await store.read('g', [])).version, { a: set('2') }));
     vi.restoreAllMocks();
-    expect(error?.name).toBe('ConnectionError');
-    expect(error?.message).toContain('database is locked');
+    expect(error.name).toBe('ConnectionError');
+    expect(error.message).toContain('database is locked');
     other.close();
     await put(store, 'g', 'a', '3');
   });
@@ -337,7 +334,7 @@ describe('damage', () => {
     for (const call of [() => store.read('g', ['k1']), () => store.write('g', '0', { k1: set('1') })]) {
       const error = await failure(call());
       expect(error).toMatchObject({ message: expect.stringContaining(message), recovery: 'fix_setup' });
-      expect(error?.message).toContain(path);
+      expect(error.message).toContain(path);
     }
     expect(readFileSync(path).equals(damaged)).toBe(true);
   });

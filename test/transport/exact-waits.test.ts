@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, RateLimitError } from '../../src/index.js';
 import type { WaitEvent } from '../../src/transport/events.js';
+import { errorOf } from '../support/rejection.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { created, json, rejection, stubbed } from './support.js';
 
@@ -27,12 +28,7 @@ function heldClient(steps: readonly (() => Response)[], options: ClientOptions =
 
 async function sentBy(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
   const { client, sentAt, clock } = heldClient(steps, options, chance);
-  const error = await clock.until(
-    client.videos.create(PROMPT).then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    ),
-  );
+  const error = await clock.until(errorOf(client.videos.create(PROMPT)));
   return { sentAt, error };
 }
 
