@@ -32,7 +32,11 @@ export interface JobFlags extends GlobalFlags {
 export function addJobFlags(command: Command): Command {
   return addWaitFlags(command)
     .option('--no-wait', 'print the job and exit; continue with "gen-client wait"')
-    .option('--idempotency-key <key>', 'the same key again resumes the same job and is never charged twice', parseKey)
+    .option(
+      '--idempotency-key <key>',
+      'run again with the same key to resume the same job without a second charge',
+      parseKey,
+    )
     .option('--webhook <url>', 'https URL that receives the signed event of the final state');
 }
 

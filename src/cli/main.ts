@@ -32,7 +32,7 @@ const COMMANDS = [
 
 const HELP = `
 Environment:
-  GEN_API_KEY          the API key; keys are never taken from the command line
+  GEN_API_KEY          the API key; keys are never accepted on the command line
   GEN_BASE_URL         base URL of the service
   GEN_WEBHOOK_SECRET   the signing secret, for "webhook"
 

@@ -101,9 +101,9 @@ function checkBaseUrl(value: string | URL, name = 'baseUrl'): string {
   const text = String(value).trim();
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw bad('must be an absolute http(s) URL');
-  if (url.username + url.password + url.search + url.hash) throw bad('must have no credentials, query or hash');
+  if (url.username + url.password + url.search + url.hash) throw bad('must have no credentials, query, or hash');
   const path = url.pathname.replace(/(?<!\/)\/+$/, '');
-  if (/\/v1$/.test(path)) throw bad('must not end in /v1, because every path begins with it: leave /v1 off');
+  if (/\/v1$/.test(path)) throw bad('must not end in /v1, because every path starts with it: remove /v1');
   return url.origin + path;
 }
 

@@ -98,7 +98,7 @@ export class OutputReader {
       const answer = await this.#sized(response);
       const { part } = answer;
       if (part !== undefined) {
-        if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the response does not say its range');
+        if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the response does not include its range');
         this.#start = part.start;
         if (part.whole !== part.end + 1) this.#end = part.end;
       }

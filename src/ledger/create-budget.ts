@@ -55,7 +55,7 @@ const TOKENS = 'a number of tokens, 0 or more';
 const BUDGET_OPTIONS = option.optionsOf({
   maxTokens: option.required(TOKENS, isTokens),
   per: option.must(
-    "'day', 'month', 'total' or a number of milliseconds above 0",
+    "'day', 'month', 'total', or a number of milliseconds above 0",
     (value) =>
       (typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY) ||
       ['day', 'month', 'total'].includes(String(value)),
@@ -63,7 +63,7 @@ const BUDGET_OPTIONS = option.optionsOf({
   scope: option.text,
   store: option.store,
   unknownPrice: option.must(
-    "'one-at-a-time', 'refuse' or a function that estimates",
+    "'one-at-a-time', 'refuse', or a function that estimates",
     (value) => typeof value === 'function' || value === 'one-at-a-time' || value === 'refuse',
   ),
   lowBalanceTokens: option.must(TOKENS, isTokens),

@@ -217,13 +217,10 @@ function checkItems(list: string, value: unknown): void {
 const problemOfUpload: ProblemOf = (value, field) => {
   if (typeof value === 'string') {
     if (value.trim() === '') return 'is empty. Pass an upload ID or a file, or leave the field out';
-    if (/^https?:/i.test(value))
-      return `takes an upload ID or a file, and this is a URL. Pass it as ${urlFieldFor(field)}`;
-    if (/^data:/i.test(value)) return 'takes an upload ID or a file, and this is a data URI. Pass a Buffer or a Blob';
+    if (/^https?:/i.test(value)) return `accepts an upload ID or a file, not a URL. Pass it as ${urlFieldFor(field)}`;
+    if (/^data:/i.test(value)) return 'accepts an upload ID or a file, not a data URI. Pass a Buffer or a Blob';
     const isFileName = PLACE.test(value) || mediaTypeOfName(value) !== undefined;
-    return isFileName
-      ? 'takes an upload ID or a file, and this is the name of a file. Pass fromPath(path) or a Blob'
-      : undefined;
+    return isFileName ? 'accepts an upload ID or a file, not a file name. Pass fromPath(path) or a Blob' : undefined;
   }
   if (isPromise(value)) return 'is a promise. Await the upload, and pass its upload_id';
   if (isFields(value) && typeof value.upload_id === 'string') return 'is an upload. Pass its upload_id';
@@ -239,7 +236,7 @@ const problemOfUrl: ProblemOf = (value, field) => {
   if (!isObject(value)) return problemOfText(value, field);
   // Items of these lists may be objects that contain the URL.
   if (/^reference_\w+s$/.test(field) && !field.endsWith('_urls') && !isOpaque(value)) return undefined;
-  return `takes a public URL. Pass a file as ${uploadFieldFor(field)}`;
+  return `accepts a public URL. Pass a file as ${uploadFieldFor(field)}`;
 };
 
 const problemOfText: ProblemOf = (value) =>

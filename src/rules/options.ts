@@ -195,16 +195,15 @@ const isStore = (value: unknown) => isObject(value) && LEDGER in value && SHARIN
 const isBudget = (value: unknown) => isObject(value) && LEDGER in value && !(SHARING in value);
 
 export const store = optional(
-  required(
-    'what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns',
-    isStore,
-    { hides: 'texts', fix: (value) => isBudget(value) && 'Pass the budget as budget.' },
-  ),
+  required('the result of fileStore(path), redisStore(redis), or createStore({ read, write })', isStore, {
+    hides: 'texts',
+    fix: (value) => isBudget(value) && 'Pass the budget as budget.',
+  }),
 );
 
 /** A number in the place of a budget is meant as its tokens. */
 export const budget = optional(
-  required('what createBudget({ maxTokens }) returns', isBudget, {
+  required('the result of createBudget({ maxTokens })', isBudget, {
     hides: 'texts',
     fix: (value) =>
       isStore(value)

@@ -69,6 +69,6 @@ export type OpenSharedLimits = (where: LimitsInStore) => SharedLimits;
 export function sharedLimits(where: LimitsInStore): SharedLimits {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openLimits: OpenSharedLimits } } =
     where.store as object;
-  if (!sharing) throw new TypeError('The store brings no rate limits.');
+  if (!sharing) throw new TypeError('The store has no rate limits.');
   return sharing.openLimits(where);
 }

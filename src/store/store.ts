@@ -105,7 +105,7 @@ function checkedValues(answer: StoredValues): StoredValues {
   const { version, nowMs, values } = answer ?? {};
   if (typeof version === 'string' && Number.isFinite(nowMs) && typeof values === 'object' && values !== null)
     return answer;
-  const shape = 'an object { version, nowMs, values } with a string, a number and an object';
+  const shape = 'an object { version, nowMs, values } with a string, a number, and an object';
   throw setupError(mustBe('The result of store.read', shape, answer));
 }
 

@@ -115,7 +115,7 @@ function apiRefusal({ call, secret }: Attempt, { response, text }: Read): APIErr
 function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
   const type = response.headers.get('content-type') ?? 'no content type';
   const what = text === '' ? 'an empty body' : `a body that is not JSON (${type}, ${text.length} characters)`;
-  const message = `${call.method} ${call.url}: the service answered ${response.status} with ${what}`;
+  const message = `${call.method} ${call.url}: the service responded ${response.status} with ${what}`;
   const error = new ResponseError(message, detailsOf(call));
   if (isPageBody(text, response.headers.get('content-type'))) markPage(error);
   return error;

@@ -120,7 +120,7 @@ function findMessage(places: readonly Fields[]): string | undefined {
 
 function plainMessage(refusal: RefusedRequest, call: RefusedCall, text: string): string {
   const said = isMarkup(text) ? '' : text.trim().slice(0, MAX_PLAIN_MESSAGE);
-  return `${call.method} ${call.url} was answered with ${statusLine(refusal)}${said ? `: ${said}` : '.'}`;
+  return `${call.method} ${call.url} failed with ${statusLine(refusal)}${said ? `: ${said}` : '.'}`;
 }
 
 function pageMessage(refusal: RefusedRequest, { method, url }: RefusedCall, said: string | undefined): string {
@@ -128,7 +128,7 @@ function pageMessage(refusal: RefusedRequest, { method, url }: RefusedCall, said
   const title = isMarkup(text) ? /<title[^>]{0,100}>([^<]{0,200})/i.exec(text)?.[1] : text;
   const shown = (said ?? title ?? '').trim().slice(0, MAX_PLAIN_MESSAGE);
   const page = statusLine(refusal) + (shown && `, "${shown}"`);
-  return `${method} ${url}: a page came instead of the service's response (${page}). A proxy may have sent it. Try again later, and check baseUrl.`;
+  return `${method} ${url}: received a web page instead of the service's response (${page}). A proxy may have sent it. Try again later, and check baseUrl.`;
 }
 
 function statusLine({ status, statusText }: RefusedRequest): string {

@@ -230,7 +230,7 @@ function checkKind(ready: readonly ReadyFile[], { source, at, field }: PlacedFil
   const params = ready.find((it) => it.source === source)?.params;
   const [, type, what] = KINDS.find(([name]) => name.test(field)) ?? [];
   if (params === undefined || type === undefined || params.upload_type === type) return;
-  throw new PreflightError(`${at}: ${what} is required, and this file is ${params.mime_type}.`, {
+  throw new PreflightError(`${at}: ${what} is required, but this file is ${params.mime_type}.`, {
     code: 'upload_invalid',
     param: field,
   });

@@ -211,12 +211,12 @@ function checkLimits(file: {
   const maxBytes = MAX_BYTES[uploadType];
   if (maxBytes !== undefined && sizeBytes > maxBytes) {
     throw new PreflightError(
-      `The file has ${sizeBytes} bytes, and ${uploadType} uploads may have ${maxBytes} (${maxBytes / MB} MB).`,
+      `The file has ${sizeBytes} bytes, but ${uploadType} uploads can have at most ${maxBytes} (${maxBytes / MB} MB).`,
       { code: 'upload_too_large', param: 'source' },
     );
   }
   if (purpose !== 'character') return;
-  if (uploadType !== 'IMAGE') throw invalid(`A character needs an image, and this file is ${uploadType}.`, 'source');
+  if (uploadType !== 'IMAGE') throw invalid(`A character needs an image, but this file is ${uploadType}.`, 'source');
   const width = imageSize(head)?.width;
   if (width !== undefined && width < CHARACTER_WIDTH) {
     throw invalid(`The image is ${width} px wide. A character needs at least ${CHARACTER_WIDTH} px.`, 'source');
@@ -225,7 +225,7 @@ function checkLimits(file: {
 
 function refuseType(name: string | undefined): never {
   const from = name === undefined ? 'from its first bytes' : `from its first bytes or its name "${name}"`;
-  throw invalid(`The type of the file is not known ${from}. Pass mimeType: "video/mp4".`, 'mimeType');
+  throw invalid(`The type of the file could not be detected ${from}. Pass mimeType: "video/mp4".`, 'mimeType');
 }
 
 function refuseKind(mimeType: string): never {

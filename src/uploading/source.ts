@@ -86,7 +86,7 @@ function responseSource(source: Response): Source {
   const { body, headers } = source;
   if (!source.ok)
     throw new TypeError(`The Response has status ${source.status}: check response.ok before you upload it.`);
-  if (body === null || source.bodyUsed) throw new TypeError('The Response has no body, or its body was read before.');
+  if (body === null || source.bodyUsed) throw new TypeError('The Response has no body, or its body was already read.');
   return {
     kind: 'a Response',
     name: responseName(source),

@@ -272,7 +272,7 @@ const FAILURES: Readonly<Record<string, typeof JobError>> = {
 /** Advice by recovery. */
 const JOB_ADVICE: Readonly<Record<string, string>> = {
   change_reference: 'Use another reference.',
-  change_request: 'Change the prompt, references or options.',
+  change_request: 'Change the prompt, references, or options.',
   wait_and_retry: 'Wait errorData.retry_after seconds and send it again under a new idempotency key.',
   retry_with_new_key: 'Send it again under a new idempotency key.',
   retry_later: 'Try again later or with another model.',

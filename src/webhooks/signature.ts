@@ -108,7 +108,7 @@ function decodedBody(body: string): RawBody {
   }
 }
 
-const NO_BYTES = 'is missing, or was read before: verify first';
+const NO_BYTES = 'is missing, or was already read: verify first';
 
 /** `what` completes "The body …". */
 function bodyUnavailable(what: string, cause?: unknown): Error {

@@ -166,6 +166,6 @@ it('rejects a mask before anything is paid', async () => {
   const { gen, sandbox } = providerOnSandbox();
   const image = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
   const masked = { model: gen.image('svc-image-pro'), prompt: { text: 'a hat', images: [image], mask: image } };
-  await expect(generateImage(masked)).rejects.toThrow('generateImage: the service documents no masked edits.');
+  await expect(generateImage(masked)).rejects.toThrow('generateImage: the service does not support masked edits.');
   expect(sandbox.jobs).toEqual([]);
 });

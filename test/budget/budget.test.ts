@@ -290,16 +290,16 @@ describe('createBudget', () => {
     [{ maxTokens: -1 }, 'maxTokens must be a number of tokens, 0 or more, not -1.'],
     [
       { maxTokens: 1, per: 'week' },
-      `per must be 'day', 'month', 'total' or a number of milliseconds above 0, not "week".`,
+      `per must be 'day', 'month', 'total', or a number of milliseconds above 0, not "week".`,
     ],
     [{ maxTokens: Number.POSITIVE_INFINITY }, 'maxTokens must be a number of tokens, 0 or more, not Infinity.'],
     ...[0, Number.POSITIVE_INFINITY, '5', [5]].map((per): [object, string] => [
       { maxTokens: 1, per },
-      "per must be 'day', 'month', 'total' or a number of milliseconds above 0, not ",
+      "per must be 'day', 'month', 'total', or a number of milliseconds above 0, not ",
     ]),
     [
       { maxTokens: 1, store: {} },
-      'store must be what fileStore(path), redisStore(redis), or, for a store of your own, createStore({ read, write }) returns, not an object.',
+      'store must be the result of fileStore(path), redisStore(redis), or createStore({ read, write }), not an object.',
     ],
     [{ maxToken: 1 }, 'maxTokens'],
   ])('refuses %j', (options, message) => {
@@ -309,14 +309,15 @@ describe('createBudget', () => {
 
   test('is refused by a client that is given something else', () => {
     expect(() => new GenClient({ budget: {} as never })).toThrow(
-      'budget must be what createBudget({ maxTokens }) returns, not an object.',
+      'budget must be the result of createBudget({ maxTokens }), not an object.',
     );
   });
 
   test('names the option that a store or a budget belongs to', () => {
     const [store, budget] = [memoryStore(), createBudget({ maxTokens: 1 })];
-    const toStore = /^store must be what fileStore.* returns, not an object\. Pass the budget as budget\.$/;
-    const toBudget = 'budget must be what createBudget({ maxTokens }) returns, not an object. Pass the store as store.';
+    const toStore = /^store must be the result of fileStores, not an object\. Pass the budget as budget\.$/;
+    const toBudget =
+      'budget must be the result of createBudget({ maxTokens }), not an object. Pass the store as store.';
     expect(() => new GenClient({ store: budget as never })).toThrow(toStore);
     expect(() => createBudget({ maxTokens: 1, store: budget as never })).toThrow(toStore);
     expect(() => new GenClient({ budget: store as never })).toThrow(toBudget);

@@ -43,7 +43,7 @@ describe('a created job', () => {
     const { client } = stubbed(() => new Response(null, { status: 200 }), { maxRetries: 0 });
     expect(await rejection(call(client))).toMatchObject({
       name: 'ResponseError',
-      message: `POST ${BASE_URL}${path}: the service answered 200 with an empty body`,
+      message: `POST ${BASE_URL}${path}: the service responded 200 with an empty body`,
     });
   });
 

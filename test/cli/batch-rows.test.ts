@@ -75,7 +75,7 @@ describe('a row is refused', () => {
       JSON.stringify({ ...row, prompt: 'a' }),
     );
     expect(await refusal([...rows, 'null'].join('\n'))).toBe(
-      'rows.jsonl: line 7: not a JSON object; line 3: id "fox" is on line 1 already; line 4: id "fox" is on line 1 already; line 6: idempotency_key "order-1" is on line 1 already',
+      'rows.jsonl: line 7: not a JSON object; line 3: id "fox" is already on line 1; line 4: id "fox" is already on line 1; line 6: idempotency_key "order-1" is already on line 1',
     );
   });
 
@@ -99,7 +99,7 @@ describe('a prompts file is refused', () => {
       'is not UTF-8. Save it as UTF-8.',
     ],
     ['with a column twice', 'prompt,prompt\na,b\n', 'rows.csv', 'the column "prompt" appears twice.'],
-    ['with semicolons', 'id;prompt\n1;a\n', 'rows.csv', 'Separate columns by commas, not by semicolons.'],
+    ['with semicolons', 'id;prompt\n1;a\n', 'rows.csv', 'Separate columns with commas, not semicolons.'],
     [
       'with a name in another case',
       'Duration,prompt\n5,a\n',

@@ -175,11 +175,11 @@ describe('files on the way to a job', () => {
   it.each([
     [
       ['edit', 'fox.png', 'make it snow'],
-      '"fox.png": source_video_upload_id: a video is required, and this file is image/png.',
+      '"fox.png": source_video_upload_id: a video is required, but this file is image/png.',
     ],
     [
       ['video', 'a', '--sound', 'fox.png'],
-      '"fox.png": reference_audio_upload_ids[0]: an audio file is required, and this file is image/png.',
+      '"fox.png": reference_audio_upload_ids[0]: an audio file is required, but this file is image/png.',
     ],
     [['video', 'a', '--image', 'fox.png', '--image', 'notes.xyz'], '"notes.xyz": '],
   ])('%j is refused before a byte moves', async (words, message) => {

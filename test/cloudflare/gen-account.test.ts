@@ -128,7 +128,7 @@ describe('durableObjectStore', () => {
   const NO_SQL =
     'The Durable Object has no SQLite. List GenAccount under new_sqlite_classes in the migrations of the Wrangler configuration, not under new_classes.';
   const NO_METHOD =
-    'The binding is not one of GenAccount. Bind a class that is exported with: export { GenAccount } from "gen-client/cloudflare".';
+    'The binding does not point to a GenAccount. Bind a class that is exported with: export { GenAccount } from "gen-client/cloudflare".';
   it.each([
     ['SQL is not enabled for this Durable Object class.', NO_SQL],
     ['The RPC receiver does not implement the method "read".', NO_METHOD],

@@ -30,22 +30,22 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
   [
     'a data URI in an upload field',
     () => videos.create({ prompt, first_frame_upload_id: 'data:image/png;base64,AA' }),
-    'PreflightError: first_frame_upload_id: takes an upload ID or a file, and this is a data URI. Pass a Buffer or a Blob.',
+    'PreflightError: first_frame_upload_id: accepts an upload ID or a file, not a data URI. Pass a Buffer or a Blob.',
   ],
   [
     'a URL in an upload field',
     () => videos.create({ prompt, first_frame_upload_id: url }),
-    'PreflightError: first_frame_upload_id: takes an upload ID or a file, and this is a URL. Pass it as first_frame_url.',
+    'PreflightError: first_frame_upload_id: accepts an upload ID or a file, not a URL. Pass it as first_frame_url.',
   ],
   [
     'a URL in a list of uploads',
     () => images.create({ prompt, reference_upload_ids: [url] }),
-    'PreflightError: reference_upload_ids[0]: takes an upload ID or a file, and this is a URL. Pass it as reference_image_urls.',
+    'PreflightError: reference_upload_ids[0]: accepts an upload ID or a file, not a URL. Pass it as reference_image_urls.',
   ],
   [
     'a path in an upload field',
     () => videos.create({ prompt, first_frame_upload_id: './fox.png' }),
-    'PreflightError: first_frame_upload_id: takes an upload ID or a file, and this is the name of a file. Pass fromPath(path) or a Blob.',
+    'PreflightError: first_frame_upload_id: accepts an upload ID or a file, not a file name. Pass fromPath(path) or a Blob.',
   ],
   [
     'a field in the singular',
@@ -100,7 +100,7 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
   [
     'a number as a budget',
     () => new GenClient({ budget: 100 } as never),
-    'GenError: budget must be what createBudget({ maxTokens }) returns, not 100. Pass createBudget({ maxTokens: 100 }).',
+    'GenError: budget must be the result of createBudget({ maxTokens }), not 100. Pass createBudget({ maxTokens: 100 }).',
   ],
   [
     'a secret in place of the options',

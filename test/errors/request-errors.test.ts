@@ -156,7 +156,7 @@ describe('a refusal that is not the service’s envelope', () => {
   });
 
   const page = (what: string) =>
-    `POST ${BASE_URL}/v1/videos: a page came instead of the service's response (${what}). A proxy may have sent it. Try again later, and check baseUrl.`;
+    `POST ${BASE_URL}/v1/videos: received a web page instead of the service's response (${what}). A proxy may have sent it. Try again later, and check baseUrl.`;
 
   it('shows a plain text, and no page of HTML', async () => {
     expect((await refused('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
@@ -174,7 +174,7 @@ describe('a refusal that is not the service’s envelope', () => {
     ['["Not today, please."]', 'Not today, please.'],
     // A word that is a code is the message only where nothing else is one.
     ['{"message":"invalid_input","detail":"The prompt is empty."}', 'The prompt is empty.'],
-    ['', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict.`],
+    ['', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
     ['<html>no</html>', page('409 Conflict')],
     ['<title>Just a moment</title>', page('409 Conflict, "Just a moment"')],
     ['<Error><Code>AccessDenied</Code><Message>Expired</Message></Error>', page('409 Conflict, "Expired"')],
@@ -200,7 +200,7 @@ describe('a refusal that is not the service’s envelope', () => {
     [{ code: 'Not a code!', message: 'No code.' }, 'http_409', 'No code.'],
     [{ code: 'x'.repeat(81), message: 'Too long.' }, 'http_409', 'Too long.'],
     [{ code: 'a_code', message: 'word' }, 'a_code', 'word'],
-    [{ code: 'a_code', msg: 'word' }, 'a_code', `POST ${BASE_URL}/v1/videos was answered with 409 Conflict.`],
+    [{ code: 'a_code', msg: 'word' }, 'a_code', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
     [{ code: 'toString', message: 'Of no object.' }, 'toString', 'Of no object.'],
   ])('%j has the code %s and the message %s', async (body, code, message) => {
     const error = await refused(JSON.stringify(body), { status: 409, statusText: 'Conflict' });

@@ -137,7 +137,7 @@ describe('everything is looked at before a byte moves', () => {
     [
       'a video where an image belongs, beside one that is right',
       () => ({ prompt, reference_image_upload_ids: [png(), mp4()] }),
-      'reference_image_upload_ids[1]: an image is required, and this file is video/mp4.',
+      'reference_image_upload_ids[1]: an image is required, but this file is video/mp4.',
     ],
     ['an image where a clip belongs', () => ({ prompt, reference_video_upload_ids: [png()] }), 'a video is required'],
     [

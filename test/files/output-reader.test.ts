@@ -223,7 +223,7 @@ describe('a download gives up', () => {
     expect(await reading([zipped()], { info: async () => ({ sizeBytes: 2 }) }).all()).toEqual(['01']);
     for (const range of ['bytes ?', 'x bytes 0-1/2', 'bytes 0-1/2x', 'bytes 0-1', 'bytes */2']) {
       await expect(reading([]).reader.begin(part('01', range))).rejects.toThrow(
-        'The download of job job_1 cannot be resumed: the response does not say its range.',
+        'The download of job job_1 cannot be resumed: the response does not include its range.',
       );
     }
     const { 'content-length': _, ...unsized } = HEADERS;

@@ -147,8 +147,8 @@ describe('a source is refused', () => {
   const locked = new Blob([BYTES]).stream();
   locked.getReader();
   it.each<[unknown, string]>([
-    [new Response(null), 'The Response has no body, or its body was read before.'],
-    [read, 'The Response has no body, or its body was read before.'],
+    [new Response(null), 'The Response has no body, or its body was already read.'],
+    [read, 'The Response has no body, or its body was already read.'],
     [locked, 'The ReadableStream is locked'],
     [new URL('https://a.test'), 'fromPath(path)'],
     [{ buffer: BYTES }, 'pass file.buffer'],

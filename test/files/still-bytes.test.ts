@@ -27,7 +27,7 @@ it('the deadline of an upload is that of bytes that stand still, and does not gr
     expect(performance.now() - start).toBeLessThan(15_000);
     expect(cause).toBeInstanceOf(TimeoutError);
     if (!/^no bytes/.test((cause as Error).message) && isTooSlow('how long an upload stands still')) return;
-    expect((cause as Error).message).toContain('no bytes moved and no response came for 10786 ms');
+    expect((cause as Error).message).toContain('no bytes were transferred and no response arrived for 10786 ms');
   } finally {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));

@@ -19,7 +19,7 @@ it('a page that failed to get a video is told why', async () => {
   const { job } = await app.client.videos.create(INPUT);
   app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
   const { body } = await app.post('watch', { ticket: await app.proxy.ticket(job.id, ANN) });
-  expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references or options.') });
+  expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references, or options.') });
 });
 
 it('two hundred tickets of finished jobs, made from the jobs, cost no poll', async () => {
@@ -105,7 +105,7 @@ it('files without a type are known by their name, and messages are for people', 
   const messageOf = async (file: object) => (await app.post('upload', file)).body.message;
   expect(await messageOf({ ...heic, size: 0 })).toBe('The file is empty. Choose another one.');
   expect(await messageOf({ ...heic, name: 'fox.txt' })).toBe(
-    'The file is not an image, a video, or a sound. Choose another one.',
+    'The file is not an image, a video, or audio. Choose another one.',
   );
 });
 

@@ -89,7 +89,7 @@ describe('a refused request', () => {
       expect(await told()).toEqual({
         code: 'foreign_origin',
         message:
-          "This page may not use this address. Its origin is http://shop.test, and the proxy's host is upstream:3000. List the origin in origins, or let the web server in front pass on the header Host.",
+          "This page may not use this address. Its origin is http://shop.test, and the proxy's host is upstream:3000. List the origin in origins, or let the reverse proxy pass on the Host header.",
         retry: false,
       });
     });

@@ -192,7 +192,7 @@ test.each([
   ['ERR ACL failure in script: User app has no permissions to run', /Allow its user the commands/],
   ['WRONGPASS no', /Correct the user name and the password/],
   ['Command failed: NOAUTH no', /Pass the password to the Redis client/],
-  ['CROSSSLOT no', /Choose a prefix without braces/],
+  ['CROSSSLOT no', /Pass a prefix without braces/],
 ])('a Redis that refuses with "%s" says what to set up', async (said, message) => {
   const cause = new Error(said);
   const onError = vi.fn();
@@ -252,7 +252,7 @@ describe('a client', () => {
     ['the options of a client', { host: 'localhost', port: 6379 }, 'an object'],
     ['half a client', { eval: reply }, 'an object'],
   ])('of no known shape is refused at once: %s', (_, client, shown) => {
-    const message = `client must be a connected client of @upstash/redis, ioredis or redis (node-redis), not ${shown}.`;
+    const message = `client must be a connected client of @upstash/redis, ioredis, or redis (node-redis), not ${shown}.`;
     // @ts-expect-error what JavaScript callers pass
     expect(() => redisStore(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });

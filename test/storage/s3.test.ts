@@ -295,7 +295,7 @@ describe('what the store refuses', () => {
     const fetch = async () => new Response('<p>Sign in</p>', { headers: { 'content-type': 'text/html' } });
     const error = await failure(copy({ fetch }));
     expect(error).toMatchObject({ code: 'not_s3', status: 200 });
-    expect(error.message).toContain('is no S3 store (check endpoint): it answers HEAD without an ETag');
+    expect(error.message).toContain('is not an S3 store: its response to HEAD has no ETag. Check endpoint');
     expect(reads()).toBe(0);
   });
 
@@ -378,8 +378,8 @@ describe('s3 is refused by name', () => {
     [{ credentials: { accessKeyId: 'a' } }, 'credentials must be'],
     [{ regoin: 'x' }, 'Did you mean "region"?'],
     [{ key: 'fox-\ud83e.mp4' }, 'key must be'],
-    [{ endpoint: 'https://account.r2.test/media/' }, 'Leave "/media" at the end off'],
-    [{ endpoint: 'https://media.s3.eu-central-1.amazonaws.com' }, 'Leave "media." at the beginning off'],
+    [{ endpoint: 'https://account.r2.test/media/' }, 'Remove "/media" at the end'],
+    [{ endpoint: 'https://media.s3.eu-central-1.amazonaws.com' }, 'Remove "media." at the beginning'],
   ])('%j', (wrong, message) => {
     const make = () => s3({ ...store.at(KEY), ...wrong } as S3Options);
     expect(make).toThrow(message);

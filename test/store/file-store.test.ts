@@ -382,7 +382,7 @@ describe('a path', () => {
   });
 
   it.each([['', 7, null, 'a\0b', new URL('https://example.com/gen.store')]])('cannot be %j', (given) => {
-    expect(() => fileStore(given as string)).toThrow('fileStore(path) takes a path');
+    expect(() => fileStore(given as string)).toThrow('fileStore: path must be a string');
   });
 
   it('cannot be :memory:', () => {

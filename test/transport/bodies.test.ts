@@ -42,7 +42,7 @@ describe('a JSON answer', () => {
     const { client } = stubbed(() => new Response(body, init), { maxRetries: 0 });
     expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
       name: 'ResponseError',
-      message: `GET ${BASE_URL}/v1/jobs/job_1: the service answered 200 with a body that is not JSON (${what})`,
+      message: `GET ${BASE_URL}/v1/jobs/job_1: the service responded 200 with a body that is not JSON (${what})`,
       method: 'GET',
       url: `${BASE_URL}/v1/jobs/job_1`,
       attempts: 1,
@@ -74,7 +74,7 @@ describe('a refusal', () => {
     const broken = () => new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) });
     const { client } = stubbed(() => new Response(broken(), { status: 402, statusText: 'Payment Required' }));
     expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
-      message: `POST ${BASE_URL}/v1/videos was answered with 402 Payment Required.`,
+      message: `POST ${BASE_URL}/v1/videos failed with 402 Payment Required.`,
       data: undefined,
     });
   });

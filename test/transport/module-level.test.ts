@@ -53,7 +53,7 @@ describe('what is wrong, and not missing, throws at once', () => {
   it.each(['https://host/v1', 'https://host/prefix/v1/', new URL('https://host/v1')])(
     'a base URL that ends in /v1: %s',
     (baseUrl) => {
-      expect(() => new GenClient({ baseUrl })).toThrow('leave /v1 off');
+      expect(() => new GenClient({ baseUrl })).toThrow('remove /v1');
     },
   );
 

@@ -19,7 +19,7 @@ describe('what is sent again', () => {
   }
 
   it.each([408, 500, 502, 503, 504, 520, 521, 522, 523, 524])(
-    'a create that was answered with %i goes out again under the same key',
+    'a create that failed with %i goes out again under the same key',
     async (status) => {
       const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
       const made = await settle(client.videos.create(PROMPT).withResponse());

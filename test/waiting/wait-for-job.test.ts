@@ -114,7 +114,7 @@ describe('a wait', () => {
     [
       { status: 'failed', errorCode: 'generation_rejected', errorMessage: 'too dark' },
       JobFailedError,
-      'Job a failed (generation_rejected: too dark). Change the prompt, references or options.',
+      'Job a failed (generation_rejected: too dark). Change the prompt, references, or options.',
     ],
     [
       { status: 'failed', errorCode: 'generation_timeout' },

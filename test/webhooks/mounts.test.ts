@@ -155,7 +155,7 @@ test.each<[string, App, string]>([
   [
     'c.req.json() in Hono',
     inHono((app) => app.post('/webhooks', (c) => c.req.json().then(() => handler(c.req.raw)))),
-    'was read before: verify first',
+    'was already read: verify first',
   ],
 ])('behind %s the log, and not the response, names the fix', async (_, open, fix) => {
   await using app = await open();

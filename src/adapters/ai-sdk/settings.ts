@@ -124,7 +124,7 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
   const { size, aspectRatio, seed, mask, files = [] } = call;
   const warnings: SharedV4Warning[] = [];
   const fields: Record<string, unknown> = {};
-  if (seed !== undefined) warnings.push(unsupported('seed', 'The service supports no seed for images.'));
+  if (seed !== undefined) warnings.push(unsupported('seed', 'The service does not support a seed for images.'));
   if (aspectRatio !== undefined) fields.ratio = aspectRatio;
   if (size !== undefined) {
     const ratio = ratioOf(size, modelId);
@@ -137,7 +137,7 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
   }
   if (mask) {
     const fix = 'Leave prompt.mask out, and describe the edit in the prompt.';
-    throw new PreflightError(`generateImage: the service documents no masked edits. ${fix}`, {
+    throw new PreflightError(`generateImage: the service does not support masked edits. ${fix}`, {
       code: INVALID_PARAMS,
       param: 'mask',
     });
@@ -151,7 +151,7 @@ export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
   const { aspectRatio, resolution, duration, fps, seed, generateAudio, webhookUrl } = call;
   const warnings: SharedV4Warning[] = [];
   const fields: Record<string, unknown> = {};
-  if (fps !== undefined) warnings.push(unsupported('fps', 'The service supports no frame rate.'));
+  if (fps !== undefined) warnings.push(unsupported('fps', 'The service does not support a frame rate.'));
   if (duration !== undefined) fields.duration = duration;
   if (seed !== undefined) fields.seed = seed;
   if (generateAudio !== undefined) fields.generate_audio = generateAudio;

@@ -88,7 +88,7 @@ function objectMisconfiguration(error: unknown): Error | undefined {
   const lacksMethod = /does not (implement|have)\b/i.test(reason) && /method/i.test(reason);
   if (lacksMethod || /not support RPC/i.test(reason))
     return setupError(
-      'The binding is not one of GenAccount. Bind a class that is exported with: export { GenAccount } from "gen-client/cloudflare".',
+      'The binding does not point to a GenAccount. Bind a class that is exported with: export { GenAccount } from "gen-client/cloudflare".',
       error,
     );
   return undefined;

@@ -154,7 +154,7 @@ function pathOf(path: string | URL): string {
   const given = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
   if (given === ':memory:') throw new GenError('fileStore(path): ":memory:" is not a file. Use memoryStore().');
   if (typeof given === 'string' && given !== '' && !given.includes('\0')) return resolve(given);
-  throw new GenError(`fileStore(path) takes a path or a file: URL, not ${show(given)}.`);
+  throw new GenError(`fileStore: path must be a string or a file: URL, not ${show(given)}.`);
 }
 
 const MAX_LINKS = 40;

@@ -28,7 +28,7 @@ function foreignOrigin(origin: string | null, request: Request): ProxyError {
   const why =
     origin === null || !isDevelopment()
       ? ''
-      : ` Its origin is ${origin}, and the proxy's host is ${requestedHost(request)}. List the origin in origins, or let the web server in front pass on the header Host.`;
+      : ` Its origin is ${origin}, and the proxy's host is ${requestedHost(request)}. List the origin in origins, or let the reverse proxy pass on the Host header.`;
   return new ProxyError(403, 'foreign_origin', `This page may not use this address.${why}`);
 }
 

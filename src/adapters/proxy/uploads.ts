@@ -64,7 +64,7 @@ export class PageUploads {
     const mime_type = isText(announced) ? announced : mediaTypeOfName(file_name);
     const uploadType = mime_type && uploadTypeOf(mime_type);
     if (!mime_type || !uploadType)
-      throw invalidUpload('The file is not an image, a video, or a sound. Choose another one.');
+      throw invalidUpload('The file is not an image, a video, or audio. Choose another one.');
     return { file: { file_name, mime_type, file_size }, uploadType };
   }
 

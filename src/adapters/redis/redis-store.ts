@@ -69,7 +69,8 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
   option.checkOptions('redisStore', OPTIONS, options);
   const swap = redisScript(redis, SWAP);
   const { prefix = 'gen-client:', timeoutMs = 2_000, onError } = options;
-  if (prefix.includes('{}')) throw new GenError('prefix must not contain "{}", which splits the keys of a cluster.');
+  if (prefix.includes('{}'))
+    throw new GenError('prefix must not contain "{}", which splits the keys of a cluster. Pass another prefix.');
   const failed = (error: unknown) => callObserver(() => onError?.(error));
   const ask = (keys: string[], values: string[]) =>
     swap(keys, values).catch((error: unknown) => {
@@ -150,7 +151,7 @@ const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; 
     // Inside a script, a denied command has no code of its own.
     message: /\bNOPERM\b|user executing the script can't |ACL failure in script/,
     fix: (prefix) =>
-      `Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe and unsubscribe, and the keys and channels ${prefix}*.`,
+      `Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe, and unsubscribe, and the keys and channels ${prefix}*.`,
   },
   {
     code: 'WRONGPASS',
@@ -158,7 +159,7 @@ const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; 
     fix: () => 'Correct the user name and the password of the Redis client.',
   },
   { code: 'NOAUTH', message: /\bNOAUTH\b/, fix: () => 'Pass the password to the Redis client.' },
-  { code: 'CROSSSLOT', message: /\bCROSSSLOT\b/, fix: () => 'Choose a prefix without braces.' },
+  { code: 'CROSSSLOT', message: /\bCROSSSLOT\b/, fix: () => 'Pass a prefix without braces.' },
 ];
 
 /** The message of node-redis if its client was never connected, or was closed. After a lost connection, it reconnects. */
@@ -216,7 +217,7 @@ function redisScript(client: RedisClient, source: string): (keys: string[], args
   if (isNodeRedis(client)) return async (keys, args) => client.eval(source, { keys, arguments: args });
   if (isIoRedis(client)) return async (keys, args) => client.eval(source, keys.length, ...keys, ...args);
   if (isUpstash(client)) return async (keys, args) => client.eval(source, keys, args);
-  throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis or redis (node-redis)', client));
+  throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis, or redis (node-redis)', client));
 }
 
 // Checks the methods' types, because some clients are proxies that create any method on access.

@@ -147,7 +147,7 @@ class S3Sender {
     const response = await this.request('HEAD', {}, signal);
     if (response.ok && response.headers.has('etag')) return response;
     if (response.ok) {
-      const what = 'is no S3 store (check endpoint): it answers HEAD without an ETag';
+      const what = 'is not an S3 store: its response to HEAD has no ETag. Check endpoint';
       throw this.#error('not_s3', what, { status: response.status });
     }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
@@ -194,7 +194,7 @@ class S3Sender {
     const etag = response.headers.get('etag');
     if (response.ok && etag && error.text.trim() === '') return etag;
     const code = response.ok && error.code === `http_${response.status}` ? 'not_confirmed' : error.code;
-    const what = `answers the put with ${response.ok ? 'no proof that the object is stored' : code}`;
+    const what = `responded to the put with ${response.ok ? 'no proof that the object is stored' : code}`;
     throw new UnconfirmedPut(this.#message(`${what}${error.message ? `: ${error.message}` : ''}`), {
       code,
       store: 's3',
@@ -222,7 +222,7 @@ class S3Sender {
   #fail({ headers }: Response, { status, code, message }: S3Error): never {
     const region = headers.get('x-amz-bucket-region');
     const hint = region && region !== this.#options.region ? ` Pass region: "${region}".` : '';
-    throw this.#error(code, `answers ${code}: ${message ?? `HTTP status ${status}`}${hint}`, { status });
+    throw this.#error(code, `responded with ${code}: ${message ?? `HTTP status ${status}`}${hint}`, { status });
   }
 
   async #send(
@@ -321,7 +321,7 @@ const S3_OPTIONS = optionsOf({
     'a non-empty string of valid Unicode, without "." or ".." in its path',
     (key) => isText(key) && !/(^|\/)\.{1,2}(\/|$)|\p{Surrogate}/u.test(key),
   ),
-  endpoint: secret('an absolute http(s) URL without credentials, query and hash', isEndpoint),
+  endpoint: secret('an absolute http(s) URL without credentials, query, or hash', isEndpoint),
   region: text,
   credentials: requiredObject(
     'an object with accessKeyId and secretAccessKey, or a function that returns one',
@@ -339,7 +339,7 @@ function rejectBucketIn({ endpoint, bucket }: S3Options): void {
   // In a longer path, the name may be part of the store's own path, as in Supabase's "/storage/v1/s3".
   if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
   const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
-  throw new GenError(`endpoint contains the bucket "${bucket}", which is added automatically. Leave ${part} off.`);
+  throw new GenError(`endpoint contains the bucket "${bucket}", which is added automatically. Remove ${part}.`);
 }
 
 function isCredentials(value: unknown): value is S3Credentials {

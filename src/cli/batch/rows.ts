@@ -193,7 +193,7 @@ function repeated(drafts: readonly RowDraft[], what: string, read: (draft: RowDr
     const value = read(draft);
     const first = lines.get(value);
     if (value !== undefined) lines.set(value, first ?? draft.line);
-    return first === undefined ? [] : [`line ${draft.line}: ${what} ${show(value)} is on line ${first} already`];
+    return first === undefined ? [] : [`line ${draft.line}: ${what} ${show(value)} is already on line ${first}`];
   });
 }
 
@@ -270,7 +270,7 @@ function checkedColumns(names: readonly string[]): string[] {
   const columns = names.map((name) => name.trim());
   const [only = ''] = columns;
   if (columns.length === 1 && only.includes(';')) {
-    throw new UsageError(`the header has one column, "${only}". Separate columns by commas, not by semicolons.`);
+    throw new UsageError(`the header has one column, "${only}". Separate columns with commas, not semicolons.`);
   }
   const repeated = columns.find((name, at) => name !== '' && columns.indexOf(name) !== at);
   if (repeated === undefined) return columns;

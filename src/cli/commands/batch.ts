@@ -32,7 +32,7 @@ export function batchCommand(open: OpenSession): Command {
     )
     .argument(
       '<prompts>',
-      'UTF-8. JSONL: {"call":"videos","params":{"prompt":"a fox","duration":5},"id":"fox"} per line; CSV: a column per field; extraBody holds undocumented fields; - reads standard input',
+      'UTF-8. JSONL: {"call":"videos","params":{"prompt":"a fox","duration":5},"id":"fox"} per line; CSV: a column per field; extraBody contains undocumented fields; - reads standard input',
     )
     .option(
       '--name <name>',
@@ -42,8 +42,8 @@ export function batchCommand(open: OpenSession): Command {
     .option('-o, --out <dir>', 'save the files in this directory, which is created if missing')
     .option('--max-tokens <tokens>', 'create no job that would exceed this sum over all runs of the batch', parseCount)
     .option('--concurrency <rows>', "concurrent rows; the account's limits always apply", parseCount, ROWS_AT_ONCE)
-    .option('--retry-failed', 'make a new job for rows whose job has failed')
-    .option('-f, --force', 'replace files of another content')
+    .option('--retry-failed', 'create a new job for rows whose job failed')
+    .option('-f, --force', 'replace files with different content')
     .option('--timeout <time>', 'stop waiting for a row after 90s, 30m, 1h, or "none" (default: 30m)', parseTimeout)
     .option('--poll <time>', 'poll interval (default: depends on the kind of job)', parseTime);
   withExamples(command, [

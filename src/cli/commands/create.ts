@@ -137,7 +137,7 @@ export function editCommand(open: OpenSession): Command {
   );
   withExamples(command, [
     'edit clip.mp4 "make it snow" --out snow.mp4',
-    'edit clip.mp4 "as a watercolour" --mode restyle --model svc-video-pro --resolution 1080p --out .',
+    'edit clip.mp4 "as a watercolor" --mode restyle --model svc-video-pro --resolution 1080p --out .',
   ]);
   return making(command, open, {
     call: 'videoEdits',

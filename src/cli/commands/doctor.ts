@@ -39,7 +39,7 @@ async function diagnose(session: Session, webhook: string | undefined): Promise<
     const noKey: Check = { name: 'key', status: 'failed', message: 'GEN_API_KEY is not set.' };
     checks.push(hasKey ? await checkKey(client, signal) : noKey);
   }
-  const untried = 'Pass --webhook https://… to try your receiver with a signed event.';
+  const untried = 'Pass --webhook https://… to test your receiver with a signed event.';
   if (webhook === undefined) return [...checks, { name: 'webhook', status: 'skipped', message: untried }];
   return [...checks, await checkWebhook(webhook, session)];
 }
@@ -119,7 +119,7 @@ async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check> 
     const code = APIError.isInstance(error) ? error.code : undefined;
     if (NotFoundError.isInstance(error)) return says('ok', 'The key is valid.');
     if (code === 'scope_missing') return says('warning', 'The key is valid, but lacks the scope jobs:read.', { code });
-    if (AuthenticationError.isInstance(error)) return says('failed', 'The key is wrong or revoked.', { code });
+    if (AuthenticationError.isInstance(error)) return says('failed', 'The key is invalid or revoked.', { code });
     return says('failed', rateLimitIn(error) ?? messageOf(error), { code });
   }
 }
@@ -164,7 +164,11 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
   const { status: httpStatus } = signed;
   const facts = { url, httpStatus, durationMs: Math.round(systemClock.now() - startMs) };
   if (!signed.ok) {
-    return says('failed', `It answered a signed event with ${httpStatus}. Check that it has the same secret.`, facts);
+    return says(
+      'failed',
+      `It responded to a signed event with ${httpStatus}. Check that it has the same secret.`,
+      facts,
+    );
   }
   const isAccepted = (response: unknown) => isResponse(response) && response.ok;
   const accepted = [

@@ -71,7 +71,7 @@ function registerCommand(open: OpenSession): Command {
   const command = new Command('register')
     .description('Register a reusable character from an image of at least 300 px width.')
     .argument('<name>', "the character's name")
-    .argument('<image>', 'file or upload id')
+    .argument('<image>', 'file or upload ID')
     .option('--idempotency-key <key>', 'the same key again registers nothing new', parseKey);
   withExamples(command, ['character register Mira mira.png']);
   return runCommand<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {

@@ -30,11 +30,11 @@ interface SandboxFlags {
 export function sandboxCommand(open: OpenSession): Command {
   const command = new Command('sandbox')
     .description('Serve the sandbox on this machine, in memory, with a page at /. Press Ctrl-C to stop.')
-    .option('-p, --port <port>', '0 takes any free one', parseNumber, 4010)
+    .option('-p, --port <port>', '0 for any free port', parseNumber, 4010)
     .option('--host <host>', 'address to listen on; any other than loopback lets others connect', '127.0.0.1')
-    .option('--speed <factor>', 'sandbox seconds in a real one', parseNumber, 1)
-    .option('--seed <number>', 'the same seed gives the same ids and the same media', parseNumber)
-    .option('--balance <tokens>', 'tokens to start with (default: 1000)', parseNumber)
+    .option('--speed <factor>', 'sandbox seconds per real second', parseNumber, 1)
+    .option('--seed <number>', 'the same seed returns the same IDs and media', parseNumber)
+    .option('--balance <tokens>', 'initial tokens (default: 1000)', parseNumber)
     .option('--job-time <time>', 'how long a job takes, in sandbox time (default: 3s)', parseTime)
     .option('--key <key>', 'the API key (default: a new one each time)')
     .option('--secret <secret>', 'the signing secret (default: a new one each time)')
@@ -42,7 +42,7 @@ export function sandboxCommand(open: OpenSession): Command {
   withExamples(command, [
     'sandbox',
     'sandbox --port 4010 --speed 60',
-    'sandbox --port 0 --json   # one line with baseUrl, apiKey and webhookSecret',
+    'sandbox --port 0 --json   # one line with baseUrl, apiKey, and webhookSecret',
     'sandbox --key test-key --job-time 20s',
   ]);
   return runCommand<SandboxFlags>(command, open, async (session, _, flags) => {
@@ -91,7 +91,7 @@ export function webhookCommand(open: OpenSession): Command {
 function listenCommand(open: OpenSession): Command {
   const command = new Command('listen')
     .description('Serve a receiver on any path, verify events, and print one line per event. Press Ctrl-C to stop.')
-    .option('-p, --port <port>', '0 takes any free one', parseNumber, 4020)
+    .option('-p, --port <port>', '0 for any free port', parseNumber, 4020)
     .option('--host <host>', 'address to listen on', '127.0.0.1');
   withExamples(command, [
     'webhook listen',

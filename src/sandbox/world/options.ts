@@ -126,7 +126,7 @@ const sandboxSchema = z.strictObject({
   ),
   storage: oneOf('same-origin', 'other-origin'),
   webhookFetch: callback,
-  baseUrl: must('an absolute http(s) URL without query and hash', isBaseUrl),
+  baseUrl: must('an absolute http(s) URL without query or hash', isBaseUrl),
   apiKey: secret(
     'a string of visible ASCII characters',
     (value) => typeof value === 'string' && /^[!-~]+$/.test(value),

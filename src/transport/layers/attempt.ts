@@ -74,7 +74,7 @@ function newDeadline(call: Call<unknown>): Deadline {
   const { core, method, url, timeoutMs, signal } = call;
   const late = (ms: number) => {
     const plain = `the response was not complete within ${timeoutMs} ms (timeoutMs)`;
-    const moving = `no bytes moved and no response came for ${Math.ceil(ms)} ms (timeoutMs plus time for buffered bytes)`;
+    const moving = `no bytes were transferred and no response arrived for ${Math.ceil(ms)} ms (timeoutMs plus time for buffered bytes)`;
     return new TimeoutError(`${method} ${url}: ${ms === timeoutMs ? plain : moving}`, {
       ...detailsOf(call),
       timeoutMs,

@@ -55,8 +55,8 @@ describe('a message names the fix', () => {
     ],
     [{ ...PROMPT, duration: '5' }, 'duration: must be a number, not "5". Pass duration: 5.'],
     [{ ...PROMPT, duration: 7 }, 'duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 7.'],
-    [file('data:image/png;base64,AAAA'), 'this is a data URI. Pass a Buffer or a Blob.'],
-    [file('https://a.test/fox.png'), 'this is a URL. Pass it as first_frame_url.'],
+    [file('data:image/png;base64,AAAA'), 'not a data URI. Pass a Buffer or a Blob.'],
+    [file('https://a.test/fox.png'), 'not a URL. Pass it as first_frame_url.'],
     ['a fox', 'params: must be an object such as { prompt: "a fox" }, not "a fox".'],
     [[PROMPT], 'params: must be an object such as { prompt: "a fox at dawn" }, not an array.'],
     [new FormData(), 'params: must be an object such as { prompt: "a fox at dawn" }, not a FormData.'],
@@ -81,7 +81,7 @@ describe('a message names the fix', () => {
   it.each([
     [
       { budget: 100 },
-      'budget must be what createBudget({ maxTokens }) returns, not 100. Pass createBudget({ maxTokens: 100 }).',
+      'budget must be the result of createBudget({ maxTokens }), not 100. Pass createBudget({ maxTokens: 100 }).',
     ],
     [{ timeoutMS: 1 }, 'GenClient has no option "timeoutMS". Did you mean "timeoutMs"?'],
   ])('%j', (options, message) => {

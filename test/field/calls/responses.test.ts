@@ -56,7 +56,7 @@ describe('a page is no answer of the service', () => {
 
   it('its error says what came, and not that the key or the job is wrong', async () => {
     const error = await pollError(403, html('Just a moment...'), HTML);
-    expect(error.message).toMatch(/a page came instead of the service's response \(403, "Just a moment..."\)/);
+    expect(error.message).toMatch(/received a web page instead of the service's response \(403, "Just a moment..."\)/);
   });
 
   it.each([
