@@ -34,9 +34,7 @@ export function lastingRules({
     timeoutMs: timeoutMs === false || timeoutMs === Number.POSITIVE_INFINITY ? null : timeoutMs,
     resubmitPending: true,
     recover: recoverRules(recover),
-    persistent: true,
     stores,
-    pollMs: null,
     retryMs,
   };
 }

@@ -105,10 +105,5 @@ function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recov
     timeoutMs: timeoutMs === false ? null : timeoutMs,
     resubmitPending,
     recover: recoverRules(recover),
-    // The transport retries.
-    persistent: false,
-    stores: false,
-    pollMs: null,
-    retryMs: null,
   };
 }

@@ -21,14 +21,12 @@ export interface RunRules {
   /** If true, a create that waits for a review is sent again when the service asks for it. */
   readonly resubmitPending: boolean;
   readonly recover: Recover;
-  /** If true, the run retries calls without a usable response. Otherwise, the error ends the run. */
-  readonly persistent: boolean;
-  /** If true, the file is stored before the run ends. */
-  readonly stores: boolean;
-  /** Milliseconds between two polls. Null: grows with the run, from 10 seconds to 5 minutes. */
-  readonly pollMs: number | null;
-  /** Longest pause after a call without a response, in milliseconds. Null: the time between two polls. */
-  readonly retryMs: number | null;
+  /** If true, a detached run stores the file before it ends. */
+  readonly stores?: boolean;
+  /** Milliseconds between two polls of a detached run. Null: grows with the run, from 10 seconds to 5 minutes. */
+  readonly pollMs?: number | null;
+  /** Longest pause of a detached run after a call without a response, in milliseconds. Null: the time between two polls. */
+  readonly retryMs?: number | null;
 }
 
 /** Sends the create with a key. */

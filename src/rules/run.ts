@@ -1,6 +1,6 @@
 import { isSettled, type Job, type JobTry } from '../schemas/job.js';
 import { type CreateEntry, entryJobId } from './create-entry.js';
-import { type CallFailure, errorJson, MAX_PAGES, MAX_WITHOUT_FILE_MS, missingFileError } from './failure-kind.js';
+import type { CallFailure } from './failure-kind.js';
 import { DOCUMENTED_LIMITS } from './limits.js';
 import {
   type CreateStep,
@@ -20,48 +20,34 @@ const RESUBMISSIONS = 20;
 /** Wait for a review if the response specifies none. The service doesn't document how long reviews take. */
 const UNSAID_REVIEW_MS = 15_000;
 /** Wait for a rate-limit slot if the response specifies none: the mean time between two creates. */
-const UNSAID_SLOT_MS = DOCUMENTED_LIMITS['videos.create'].windowMs / DOCUMENTED_LIMITS['videos.create'].limit;
+export const UNSAID_SLOT_MS = DOCUMENTED_LIMITS['videos.create'].windowMs / DOCUMENTED_LIMITS['videos.create'].limit;
 /** Minimum wait, so that a service that requests none is not called in a loop. */
-const SHORTEST_WAIT_MS = 1_000;
+export const SHORTEST_WAIT_MS = 1_000;
 const FIRST_READ_MS = 10_000;
-const LONGEST_READ_MS = 5 * 60_000;
-/** Recoveries of an unsent create that may succeed later. */
-const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
+export const LONGEST_READ_MS = 5 * 60_000;
 /** The time between two polls is this share of the elapsed time: 25 polls in half an hour. */
 const READ_GROWTH = 0.2;
 /** A wait that a webhook ended adds no time. After this many wakes it does, so that every run ends. */
 const FREE_WAKES = 50;
-/** Maximum retries of storing a file. */
-const STORE_RETRIES = 10;
 
 /**
- * Returns the state of a run after an event. `createAndWait`, the queue's worker, and durable runs share these rules.
- * Pure, with JSON in and out.
- * - A create gets a new key only after the service rejected the previous one. After a lost response, the same key is
- *   sent
+ * Returns the state of a run after an event: each create, and each wait for a job. `createAndWait` needs no more, and
+ * {@link nextDetachedStep} adds what no call waits for. Pure, with JSON in and out.
+ * - A create gets a new key only after the service rejected the previous one. After a lost response, the same key is sent
  *   again.
- * - A webhook is only a hint, so the job is polled. A wait that would exceed the timeout doesn't begin.
+ * - A wait that would exceed the timeout doesn't begin.
  */
 export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   const run = countTime(before, event);
   const { step } = run;
-  switch (step.type) {
-    case 'create':
-      if (event.type === 'job') return accepted(run, step, event);
-      return event.type === 'failed' ? withoutHiding(afterCreateFailed(run, step, event.failure)) : run;
-    case 'read':
-      if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : readAgain(run, step.jobId);
-      return event.type === 'failed' ? afterPollFailed(run, step, event.failure) : run;
-    case 'wait':
-      // The driver may poll the job itself.
-      if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : run;
-      return event.type === 'waited' ? waited(run, event) : run;
-    case 'store':
-      if (event.type === 'stored') return withStep(run, { type: 'end', job: step.job, error: null, resumeStep: null });
-      return event.type === 'failed' ? notStored(run, step, event.failure) : run;
-    default:
-      return run;
+  if (step.type === 'create') {
+    if (event.type === 'job') return accepted(run, step, event);
+    return event.type === 'failed' ? withoutHiding(afterCreateFailed(run, step, event.failure)) : run;
   }
+  if (step.type !== 'wait') return run;
+  // The driver may poll the job itself.
+  if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : run;
+  return event.type === 'waited' ? waited(run, event) : run;
 }
 
 function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
@@ -70,19 +56,14 @@ function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): Jo
   return afterJob({ ...run, ...fresh, tries: [...run.tries, made] }, event);
 }
 
-function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
+export function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
   const filelessMs = job.status === 'completed' ? (before.filelessMs ?? before.elapsedMs) : null;
   const run = { ...before, tries: withJob(before.tries, job), failedCalls: 0, pages: 0, filelessMs };
-  if (!isSettled(job)) {
-    const step: ReadStep = { type: 'read', jobId: job.id };
-    if (filelessMs !== null && Number(run.elapsedMs) - filelessMs >= MAX_WITHOUT_FILE_MS) {
-      return withStep(run, { type: 'fail', reason: 'lost', error: errorJson(missingFileError(job)), resumeStep: step });
-    }
-    return { ...readAgain(run, job.id), isAnnounced: false };
-  }
+  if (!isSettled(job)) return { ...readAgain(run, job.id), isAnnounced: false };
   if (job.status !== 'completed') return afterFailure({ ...run, failedJobs: run.failedJobs + 1 }, event);
-  return withStep(run, run.rules.stores ? { type: 'store', job } : { type: 'end', job, error: null, resumeStep: null });
+  const end: LastStep = { type: 'end', job, error: null, resumeStep: null };
+  return { ...run, step: run.rules.stores ? { type: 'store', job } : end };
 }
 
 /** Handles a failed job. The only place that creates another job, because the failure is certain. */
@@ -124,19 +105,12 @@ function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFail
     if (failure.keyIsUnused) return { ...run, step: onTimeout };
     return refusedForGood(run, step, failure);
   }
-  if (reason === 'throttled' && run.refusal !== null && step.isSecondKey && !run.rules.persistent) {
-    // The run must not wait between the two keys, so the next round begins with its own key again. A persistent run may
-    // have sent the second key before and lost the response, so it settles that key first.
+  if (reason === 'throttled' && run.refusal !== null && step.isSecondKey) {
+    // The run must not wait between the two keys, so the next round begins with its own key again.
     const withNewKey = { ...onTimeout, resumeStep: createStep(run) };
     return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, onTimeout: withNewKey });
   }
-  // Retry an unsent create if its cause can pass: no connection, a budget that other creates reserve, or another owner.
-  const mayPass = error.name === 'ConnectionError' || PASSING.includes(error.recovery ?? '');
-  const isFinal = reason === 'unsent' && !mayPass;
-  if (!run.rules.persistent || isFinal) return { ...run, step: onTimeout };
-  if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next: step, onTimeout });
-  const missed = { ...run, failedCalls: run.failedCalls + 1 };
-  return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next: step, onTimeout });
+  return { ...run, step: onTimeout };
 }
 
 /**
@@ -190,29 +164,6 @@ function resubmit(
   return pauseBefore(next, { ms: Math.max(waitMs, SHORTEST_WAIT_MS), next: createStep(next), onTimeout });
 }
 
-function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
-  const { kind: reason, retryAfterMs, error } = failure;
-  const pages = failure.isStrayPage ? run.pages + 1 : 0;
-  if (reason === 'refused' || reason === 'unsent' || pages >= MAX_PAGES) {
-    return { ...run, step: { type: 'fail', reason, error, resumeStep: step } };
-  }
-  if (reason === 'throttled') return readAgain(run, step.jobId, slotMs(failure));
-  // The job is paid, so the service can't delay its polls any longer.
-  const failed = { ...run, pages, failedCalls: run.failedCalls + 1 };
-  return readAgain(failed, step.jobId, Math.min(retryAfterMs ?? 0, LONGEST_READ_MS));
-}
-
-function notStored(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {
-  const resumeStep: ReadStep = { type: 'read', jobId: step.job.id };
-  if (reason !== 'lost' || run.failedCalls >= STORE_RETRIES) {
-    return { ...run, step: { type: 'fail', reason, error, resumeStep } };
-  }
-  const missed = { ...run, failedCalls: run.failedCalls + 1 };
-  // The job is paid, so the timeout no longer applies.
-  const ms = retryMs(missed);
-  return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
-}
-
 function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRunState {
   const { step } = run;
   if (step.type !== 'wait') return run;
@@ -223,19 +174,16 @@ function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRu
 }
 
 /** Waits for the next poll. The last poll happens at the timeout. */
-function readAgain(run: JobRunState, jobId: string, leastMs = 0): JobRunState {
+export function readAgain(run: JobRunState, jobId: string, ms = readMs(run)): JobRunState {
   const left = leftMs(run);
   const next: ReadStep = { type: 'read', jobId };
   if (left === 0) return { ...run, step: timeout(run, next) };
-  // After a webhook, a failed poll is retried sooner.
-  const isMissed = run.isAnnounced && run.failedCalls > 0;
-  const ms = Math.max(isMissed ? Math.min(retryMs(run), readMs(run)) : readMs(run), leastMs);
   const within = Math.max(1, Math.ceil(left === null ? ms : Math.min(ms, left)));
   return { ...run, step: { type: 'wait', jobId, ms: within, leftMs: left, next, onTimeout: null } };
 }
 
 /** Waits before `next`. If the wait would exceed the timeout, ends with `onTimeout` immediately. */
-function pauseBefore(
+export function pauseBefore(
   run: JobRunState,
   { ms, next, onTimeout }: { readonly ms: number; readonly next: CreateStep | StoreStep; readonly onTimeout: LastStep },
 ): JobRunState {
@@ -243,10 +191,6 @@ function pauseBefore(
   if (left !== null && ms >= left) return { ...run, step: onTimeout };
   if (ms === 0) return { ...run, step: next };
   return { ...run, step: { type: 'wait', jobId: null, ms: Math.ceil(ms), leftMs: left, next, onTimeout } };
-}
-
-function withStep(run: JobRunState, step: JobRunState['step']): JobRunState {
-  return { ...run, step };
 }
 
 function timeout({ rules }: JobRunState, resumeStep: ReadStep): LastStep {
@@ -261,21 +205,9 @@ function createStep(run: JobRunState, secondKey?: number): CreateStep {
 }
 
 /** Milliseconds between two polls. */
-function readMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
-  if (rules.pollMs !== null) return rules.pollMs;
-  if (isAnnounced) return FIRST_READ_MS;
-  return Math.min(Math.max(FIRST_READ_MS, Math.round((elapsedMs ?? 0) * READ_GROWTH)), LONGEST_READ_MS);
-}
-
-/** Milliseconds until a call without a response is retried. Doubles with each. */
-function retryMs(run: JobRunState): number {
-  const { retryMs: longest } = run.rules;
-  return longest === null ? readMs(run) : Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
-}
-
-/** Milliseconds until the rate limit has a free slot. */
-function slotMs({ retryAfterMs }: CallFailure): number {
-  return Math.max(retryAfterMs ?? UNSAID_SLOT_MS, SHORTEST_WAIT_MS);
+export function readMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
+  const growingMs = Math.min(Math.round((elapsedMs ?? 0) * READ_GROWTH), LONGEST_READ_MS);
+  return rules.pollMs ?? Math.max(FIRST_READ_MS, isAnnounced ? 0 : growingMs);
 }
 
 /** Milliseconds until the timeout. Null without one, and before the service's first response. */
@@ -283,13 +215,13 @@ function leftMs({ rules, elapsedMs }: JobRunState): number | null {
   return rules.timeoutMs === null || elapsedMs === null ? null : Math.max(0, rules.timeoutMs - elapsedMs);
 }
 
-type JobRunEvent = Extract<RunEvent, { readonly type: 'job' }>;
+export type JobRunEvent = Extract<RunEvent, { readonly type: 'job' }>;
 
 /**
  * Adds the elapsed time. It counts from the service's first response, so time in a rate limit's queue doesn't shorten a
  * wait. A clock that was set back adds nothing, and a complete wait adds at least its duration.
  */
-function countTime(before: JobRunState, event: RunEvent): JobRunState {
+export function countTime(before: JobRunState, event: RunEvent): JobRunState {
   const run = event.type === 'waited' && event.woken ? { ...before, wakes: before.wakes + 1 } : before;
   const { step, elapsedMs, wakes } = run;
   if (elapsedMs === null) {
@@ -326,15 +258,7 @@ const NO_RUN: Pick<RunRules, 'resubmitPending' | 'recover'> = { resubmitPending:
 export function resumedRun(entry: CreateEntry, shortKey: string, timeoutMs: number | null): JobRunState {
   const { key, sentKey, phase, rules, run } = entry;
   const jobId = entryJobId(entry);
-  const own: RunRules = {
-    pollMs: null,
-    retryMs: null,
-    persistent: false,
-    stores: false,
-    ...NO_RUN,
-    ...rules,
-    timeoutMs,
-  };
+  const own: RunRules = { ...NO_RUN, ...rules, timeoutMs };
   const begun = startRun({ key, shortKey, rules: own });
   const first: JobRunState = { ...begun, step: { type: 'create', key: sentKey, model: null, isSecondKey: false } };
   let state: JobRunState = run ? { ...run, rules: own, elapsedMs: 0 } : first;

@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const FAILING = { params: { prompt: 'a fox [fail:generation_rejected]' } };
 const RULES = {
-  ...{ timeoutMs: null, resubmitPending: true, recover: {}, persistent: true, stores: false },
+  ...{ timeoutMs: null, resubmitPending: true, recover: {}, stores: false },
   ...{ pollMs: null, retryMs: 30_000 },
 };
 

@@ -7,7 +7,7 @@ import {
   generate,
   type Json,
 } from '../../src/adapters/durable/index.js';
-import { nextStep } from '../../src/rules/run.js';
+import { nextDetachedStep } from '../../src/rules/detached-run.js';
 import type { RunEvent, RunRules } from '../../src/rules/run-state.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 
@@ -46,7 +46,6 @@ export const WORKER_RULES: RunRules = {
   timeoutMs: 1_800_000,
   resubmitPending: true,
   recover: {},
-  persistent: true,
   stores: false,
   pollMs: 12_000,
   retryMs: 60_000,
@@ -134,7 +133,7 @@ function recordQueue({ name, options, steps }: RecordedRun): QueueRecord[] {
     const run = loadRun({ id, data }, { ...WORKER_RULES, recover: recover ?? {} });
     const event = eventOf(step);
     if ((event.type === 'waited') !== (run.step.type === 'wait')) break;
-    const next = nextStep(run, event);
+    const next = nextDetachedStep(run, event);
     records.push({
       name,
       id,

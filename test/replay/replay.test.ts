@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { isKnownRecord, loadRun } from '../../src/adapters/bullmq/call-record.js';
-import { nextStep } from '../../src/rules/run.js';
+import { nextDetachedStep } from '../../src/rules/detached-run.js';
 import { endOf, json, type Recordings, replayingEngine, WORKER_RULES } from './recordings.js';
 
 const FOLDER = new URL('../fixtures/replay/', import.meta.url);
@@ -40,7 +40,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
         const { recover = {} } = queueJob.data;
         const run = loadRun(queueJob, { ...WORKER_RULES, recover });
         expect(json(run.step)).toEqual(step);
-        expect(json(nextStep(run, event as never).step)).toEqual(next);
+        expect(json(nextDetachedStep(run, event as never).step)).toEqual(next);
       },
     );
 

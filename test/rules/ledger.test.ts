@@ -89,7 +89,6 @@ const RULES = {
   timeoutMs: null,
   resubmitPending: true,
   recover: {},
-  persistent: false,
   stores: false,
   pollMs: null,
   retryMs: null,

@@ -1,15 +1,14 @@
 // The events of a run, and shorthands to build them.
+import { nextDetachedStep } from '../../src/rules/detached-run.js';
 import type { FailureKind } from '../../src/rules/failure-kind.js';
-import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, startRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
 
-/** Rules of a run that persists and has no time limit. */
+/** Rules of a run without a time limit. */
 export const RULES: RunRules = {
   timeoutMs: null,
   resubmitPending: true,
   recover: {},
-  persistent: true,
   stores: false,
   pollMs: null,
   retryMs: null,
@@ -38,5 +37,5 @@ export const passed: RunEvent = { type: 'waited', woken: false };
 export const woken: RunEvent = { type: 'waited', woken: true };
 export const stored: RunEvent = { type: 'stored' };
 
-/** Feeds events to a run, one after the other. */
-export const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextStep, state);
+/** Feeds events to a detached run, one after the other. */
+export const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextDetachedStep, state);

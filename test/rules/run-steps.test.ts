@@ -1,6 +1,7 @@
 // What a run does after each event, wherever it stands; how long a queue waits.
 import { describe, expect, it } from 'vitest';
 import { queuedReadMs } from '../../src/rules/read-order.js';
+import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, type RunStep, resumeRun } from '../../src/rules/run-state.js';
 import { failed, job, passed, proceed, start, stored, woken } from './run-events.js';
 
@@ -57,12 +58,6 @@ describe('a create that failed', () => {
   it.each<[string, Partial<RunRules>, RunEvent, object]>([
     ['without a connection', {}, failed('unsent', null, 'ConnectionError'), { type: 'wait', next: create }],
     ['as a wrong call', {}, failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: create }],
-    [
-      'without a connection, in a run that leaves repeating to its calls',
-      { persistent: false },
-      failed('unsent', null, 'ConnectionError'),
-      { type: 'fail', error: { name: 'ConnectionError' } },
-    ],
     ['at a full rate limit', {}, failed('throttled'), { type: 'wait', ms: 3_000, next: create }],
     ['at a limit that is free very soon', {}, failed('throttled', 200), { type: 'wait', ms: 1_000 }],
     ['at a limit that says when', {}, failed('throttled', 40_000), { type: 'wait', ms: 40_000 }],
@@ -75,6 +70,11 @@ describe('a create that failed', () => {
     ['for a review, where none is waited for', { resubmitPending: false }, failed('review'), { resumeStep: create }],
   ])('%s', (_, rules, event, step) => {
     expect(stepOf(start(rules), event)).toMatchObject(step);
+  });
+
+  it.each(['unsent', 'throttled', 'lost'] as const)('as %s ends a run that leaves retries to its calls', (kind) => {
+    const { step } = nextStep(start(), failed(kind, null, 'ConnectionError'));
+    expect(step).toMatchObject({ type: 'fail', reason: kind, error: { name: 'ConnectionError' }, resumeStep: create });
   });
 
   it('for a review is never hurried by a webhook, but fifty wakes are all that cost no time', () => {

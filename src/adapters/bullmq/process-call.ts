@@ -4,10 +4,10 @@ import { type CallKind, pollRunJob, type StepResult, sendRunCreate, stepResultOf
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import { GenError, WaitTimeoutError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
+import { nextDetachedStep } from '../../rules/detached-run.js';
 import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { DAY_MS } from '../../rules/limits.js';
 import { queuedReadMs } from '../../rules/read-order.js';
-import { nextStep } from '../../rules/run.js';
 import type { CreateStep, EndStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Clock, systemRandom } from '../../runtime/clock.js';
@@ -71,7 +71,7 @@ const FIRST_RETRY_MS = 1_000;
 /** Thrown if another worker has claimed the call. */
 class LostCall extends Error {}
 
-/** Returns the function that works on a call until it sleeps or ends. It performs each step that `nextStep` returns. */
+/** Returns the function that works on a call until it sleeps or ends. It performs each step that `nextDetachedStep` returns. */
 export function createProcessor(
   context: WorkerContext,
 ): (queueJob: GenQueueJob, token?: string) => Promise<GenJobResult> {
@@ -169,7 +169,7 @@ async function resumeCall(work: Work): Promise<JobRunState> {
   if (run.step.type !== 'wait') return run;
   const { jobId } = run.step;
   const woken = jobId !== null && (await context.jobIndex.consumeWake(jobId));
-  return nextStep(run, { type: 'waited', woken, passedMs: passedMs(work) });
+  return nextDetachedStep(run, { type: 'waited', woken, passedMs: passedMs(work) });
 }
 
 /** Creates the service's job, and stores its ID before anything else. */
@@ -240,7 +240,7 @@ async function advance(work: Work, run: JobRunState, { event, ...result }: StepR
   await extendLock(work);
   const isPolled = event.type === 'job' || run.step.type === 'read';
   const pollMs = context.pollIntervalMs ?? (isPolled ? await pollPaceMs(context, queueJob.data.call) : null);
-  const next = nextStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
+  const next = nextDetachedStep({ ...run, rules: { ...run.rules, pollMs } }, { ...event, passedMs: passedMs(work) });
   if (next.step.type !== 'fail' && next.step.type !== 'end') await storeRun(work, next);
   if (result.job) {
     const { id: jobId, status, quotedTokenCost, finalTokenCost } = result.job;

@@ -1,9 +1,9 @@
 import { type CallKind, lastingRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
+import { nextDetachedStep } from '../../rules/detached-run.js';
 import { errorJson } from '../../rules/failure-kind.js';
 import { DEFAULT_WAIT_MS } from '../../rules/limits.js';
 import * as option from '../../rules/options.js';
-import { nextStep } from '../../rules/run.js';
 import { type JobRunState, type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
 import { extra, isFields } from '../../schemas/envelope.js';
 import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
@@ -83,22 +83,22 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
       case 'create': {
         const { recover } = run.rules;
         const input = { call, params, key: step.key, model: step.model, recover } as object as Json;
-        run = nextStep(run, remembered(await engine.call(name('create'), 'create', input)));
+        run = nextDetachedStep(run, remembered(await engine.call(name('create'), 'create', input)));
         break;
       }
       case 'read':
-        run = nextStep(run, remembered(await engine.call(name('read'), 'read', { jobId: step.jobId })));
+        run = nextDetachedStep(run, remembered(await engine.call(name('read'), 'read', { jobId: step.jobId })));
         break;
       case 'store': {
         const event: StoreEvent = remembered(
           await engine.call(name('store'), 'store', { job: extra(step.job) } as Json),
         );
-        run = nextStep(run, event);
+        run = nextDetachedStep(run, event);
         ({ stored } = event);
         break;
       }
       case 'wait':
-        run = nextStep(run, { type: 'waited', woken: await engine.wait(name('wait'), step.jobId, step.ms) });
+        run = nextDetachedStep(run, { type: 'waited', woken: await engine.wait(name('wait'), step.jobId, step.ms) });
         break;
       default:
         if (step.type === 'fail') throw engine.fail(step.error);

@@ -1,0 +1,110 @@
+// What a run does that no call waits for, in a queue or a workflow: it polls its job, retries, and stores the file.
+import { isSettled } from '../schemas/job.js';
+import { type CallFailure, errorJson, MAX_PAGES, MAX_WITHOUT_FILE_MS, missingFileError } from './failure-kind.js';
+import {
+  afterJob,
+  countTime,
+  type JobRunEvent,
+  LONGEST_READ_MS,
+  nextStep,
+  pauseBefore,
+  readAgain,
+  readMs,
+  SHORTEST_WAIT_MS,
+  UNSAID_SLOT_MS,
+} from './run.js';
+import type { CreateStep, JobRunState, ReadStep, RunEvent, StoreStep } from './run-state.js';
+
+/** Recoveries of an unsent create that may succeed later. */
+const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
+/** Maximum retries of storing a file. */
+const STORE_RETRIES = 10;
+
+/**
+ * Returns the state of a detached run after an event. Retries calls without a usable response, where {@link nextStep} ends
+ * the run. A webhook is only a hint, so the job is polled. Pure, with JSON in and out.
+ */
+export function nextDetachedStep(before: JobRunState, event: RunEvent): JobRunState {
+  const run = countTime(before, event);
+  const { step } = run;
+  if (event.type === 'job' && (step.type === 'read' || step.type === 'wait')) {
+    if (event.job.id === step.jobId) return afterPoll(run, event);
+    return step.type === 'read' ? readAgain(run, step.jobId) : run;
+  }
+  if (event.type === 'stored' && step.type === 'store')
+    return { ...run, step: { type: 'end', job: step.job, error: null, resumeStep: null } };
+  if (event.type === 'failed') {
+    if (step.type === 'read') return afterPollFailed(run, step, event.failure);
+    if (step.type === 'store') return notStored(run, step, event.failure);
+    if (step.type === 'create' && isRetried(event.failure)) return retryCreate(run, step, event.failure);
+  }
+  return nextStep(before, event);
+}
+
+function afterPoll(before: JobRunState, event: JobRunEvent): JobRunState {
+  const { job } = event;
+  const run = afterJob(before, event);
+  const { filelessMs, elapsedMs } = run;
+  if (isSettled(job) || filelessMs === null || Number(elapsedMs) - filelessMs < MAX_WITHOUT_FILE_MS) return run;
+  const resumeStep: ReadStep = { type: 'read', jobId: job.id };
+  return { ...run, step: { type: 'fail', reason: 'lost', error: errorJson(missingFileError(job)), resumeStep } };
+}
+
+/**
+ * Returns true if the same create may succeed later. An unsent create is retried if its cause can pass: no connection, a budget
+ * that other creates reserve, or another owner.
+ */
+function isRetried({ kind, error }: CallFailure): boolean {
+  const mayPass = error.name === 'ConnectionError' || PASSING.includes(error.recovery ?? '');
+  return kind === 'lost' || kind === 'throttled' || (kind === 'unsent' && mayPass);
+}
+
+/** Sends the create again under the same key, because the response to an earlier one may be lost. */
+function retryCreate(run: JobRunState, next: CreateStep, failure: CallFailure): JobRunState {
+  const { kind: reason, retryAfterMs, error } = failure;
+  const onTimeout = { type: 'fail', reason, error, resumeStep: next } as const;
+  if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next, onTimeout });
+  const missed = { ...run, failedCalls: run.failedCalls + 1 };
+  return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next, onTimeout });
+}
+
+function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
+  const { kind: reason, retryAfterMs, error } = failure;
+  const pages = failure.isStrayPage ? run.pages + 1 : 0;
+  if (reason === 'refused' || reason === 'unsent' || pages >= MAX_PAGES) {
+    return { ...run, step: { type: 'fail', reason, error, resumeStep: step } };
+  }
+  if (reason === 'throttled') return readAgain(run, step.jobId, Math.max(pollMs(run), slotMs(failure)));
+  // The job is paid, so the service can't delay its polls any longer.
+  const failed = { ...run, pages, failedCalls: run.failedCalls + 1 };
+  return readAgain(failed, step.jobId, Math.max(pollMs(failed), Math.min(retryAfterMs ?? 0, LONGEST_READ_MS)));
+}
+
+function notStored(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {
+  const resumeStep: ReadStep = { type: 'read', jobId: step.job.id };
+  if (reason !== 'lost' || run.failedCalls >= STORE_RETRIES) {
+    return { ...run, step: { type: 'fail', reason, error, resumeStep } };
+  }
+  const missed = { ...run, failedCalls: run.failedCalls + 1 };
+  // The job is paid, so the timeout no longer applies.
+  const ms = retryMs(missed);
+  return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
+}
+
+/** Milliseconds until the next poll. After a webhook, a failed poll is retried sooner. */
+function pollMs(run: JobRunState): number {
+  const isMissed = run.isAnnounced && run.failedCalls > 0;
+  return isMissed ? Math.min(retryMs(run), readMs(run)) : readMs(run);
+}
+
+/** Milliseconds until a call without a response is retried. Doubles with each. */
+function retryMs(run: JobRunState): number {
+  const { retryMs: longest } = run.rules;
+  if (longest === undefined || longest === null) return readMs(run);
+  return Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
+}
+
+/** Milliseconds until the rate limit has a free slot. */
+function slotMs({ retryAfterMs }: CallFailure): number {
+  return Math.max(retryAfterMs ?? UNSAID_SLOT_MS, SHORTEST_WAIT_MS);
+}
