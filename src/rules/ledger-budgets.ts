@@ -66,10 +66,16 @@ export function removeEntry(tx: LedgerTransaction, id: string): void {
   tx.remove(id);
 }
 
-/** Removes a finished entry, but retains its key. A random key in memory can't be reused, so it is removed, too. */
-export function closeEntry(tx: LedgerTransaction, id: string): void {
-  const entry = tx.entry(id);
+/**
+ * Removes a finished entry, but retains its key. A random key in memory can't be reused, so it is removed, too. An entry
+ * without a price stays until a poll shows the charge, because nothing else counts it in its budgets.
+ */
+export function closeEntry(tx: LedgerTransaction, id: string, entry = tx.entry(id)): void {
   if (!entry) return;
+  if (isAccepted(entry) && entry.tokens === null && entry.budgets.length > 0) {
+    replaceEntry(tx, id, { ...entry, retainUntilStored: false });
+    return;
+  }
   removeEntry(tx, id);
   if (tx.isPersistent || entry.digest !== undefined) tx.remove(id, usedKeyOf(entry));
 }

@@ -56,7 +56,7 @@ export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResu
     (!entry.retainUntilStored && entry.phase === 'ended' && entry.tokens !== null);
   if (left.owners.length > 0) replaceEntry(tx, id, left);
   else if (entry.phase === 'open' && entry.earlierJobs === undefined && !isResumed) removeEntry(tx, id);
-  else if (isOver) closeEntry(tx, id);
+  else if (isOver) closeEntry(tx, id, left);
   else replaceEntry(tx, id, entry.phase === 'sent' ? transition(left, { type: 'unanswered' }) : left);
 }
 

@@ -251,6 +251,20 @@ describe('an entry', () => {
     expect([entry(), usedKey()?.jobId, usage()]).toEqual([undefined, 'job_1', [12, 0]]);
   });
 
+  it('without a price waits for the poll that shows its charge, also after its file is stored', () => {
+    for (const rules of [null, RULES]) {
+      const { tx, id, reserve, accept, usage, end, acknowledge, entry, claim } = ledger();
+      const unpriced = { tokens: null, isLearned: false, rules };
+      const { entry: asked } = reserve('one#1', unpriced);
+      accept('one#1', { asked, quotedTokens: null, run: rules ? {} : undefined });
+      acknowledge('file');
+      expect([entry()?.phase, claim('two#1')]).toEqual(['accepted', undefined]);
+      end({ status: 'completed', chargedTokens: 25 });
+      owners.closeRun(tx, { id, owner: 'one#1', isDelivered: true });
+      expect([usage(), entry()]).toEqual([[25, 0], undefined]);
+    }
+  });
+
   it('of a completed job is over when its link expires, or seven days later (C9)', () => {
     const days = 86_400_000;
     for (const [expiresMs, afterMs] of [
