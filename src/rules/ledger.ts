@@ -54,7 +54,9 @@ export function reuseCreate(
   const { digest, earlierJobs } = known ?? usedKey ?? {};
   const differs = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
   // Later creates of a run may differ: the run derives their keys and may change the model.
-  if (differs && isFirst) return { outcome: 'reused', jobId: entryJobId(known) ?? usedKey?.jobId };
+  if (differs && isFirst) {
+    return { outcome: 'reused', jobId: earlierJobs?.[entry.sentKey] ?? entryJobId(known) ?? usedKey?.jobId };
+  }
   const hasJob = (usedKey && isFirst) || earlierJobs?.[entry.sentKey] !== undefined;
   if (!hasJob && !(known && isInProgress(tx, known, entry.sentKey))) return undefined;
   if (known) replaceEntry(tx, id, withOwner(tx, markLostIfOrphaned(tx, known), owner));

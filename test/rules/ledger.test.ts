@@ -368,6 +368,15 @@ describe('an entry', () => {
     expect(reserve('one#4', { digest: 'a' }).result).toMatchObject({ outcome: 'recorded' });
   });
 
+  it('is reported as reused with the job of its key, also while its run creates again', () => {
+    const { reserve, accept, end } = ledger();
+    reserve('one#1', { rules: RULES, digest: 'a' });
+    accept('one#1');
+    end();
+    reserve('one#1', { rules: RULES, sentKey: 'k:r2' });
+    expect(reserve('one#2', { digest: 'b' }).result).toEqual({ outcome: 'reused', jobId: 'job_1' });
+  });
+
   it('is claimed by nobody while a living process owns it, and asks for room again if it was not sent', () => {
     const { reserve, usage, claim, living } = ledger();
     reserve('one#1');
