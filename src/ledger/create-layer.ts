@@ -55,7 +55,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   const record = createRecord(creates);
   const failed = (error: unknown) => {
     const outcome = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
-    const failure = { outcome, sentKey: record.sentKey, isResumed: run?.isResumed };
+    const failure = { outcome, sentKey: record.sentKey, run };
     return Promise.all(creates.map((it) => it.ledger.awaitBriefly(recordFailure(it, failure), call.signal)));
   };
   try {
@@ -189,13 +189,12 @@ async function reserveAll(
   targets: readonly Target[],
   origin: CreateOrigin,
 ): Promise<readonly RecordedCreate[]> {
-  const isResumed = call.request.run?.isResumed;
   const creates: RecordedCreate[] = [];
   try {
     for (const target of targets) creates.push(await reserveIn(call, target, origin));
     return creates;
   } catch (error) {
-    const failure = { outcome: 'unsent', isResumed } as const;
+    const failure = { outcome: 'unsent', run: call.request.run } as const;
     await Promise.all(creates.map((it) => it.ledger.awaitBriefly(recordFailure(it, failure), call.signal)));
     for (const { ledger, owner } of creates) ledger.endCall(owner);
     throw error;
@@ -231,7 +230,7 @@ async function reserveIn(
     return recorded;
   } catch (cause) {
     // The create may have been recorded, because an abort doesn't wait for the store.
-    void recordFailure(create, { outcome: 'unsent', isResumed: run?.isResumed }).catch(() => {});
+    void recordFailure(create, { outcome: 'unsent', run }).catch(() => {});
     // The run doesn't know this entry yet, so it can't close it.
     if (run && !known)
       void ledgerCreate(create, run.isResumed)
@@ -325,6 +324,7 @@ async function recordAccepted(
     quotedTokens: tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost) ?? null,
     isUncharged: chargedTokensOf(job) === 0,
     sentKey: sentKey ?? idempotencyKey ?? '',
+    run: call.request.run,
   };
   const writes = creates.map(({ ledger, id, owner, asked }) => {
     const recorded = ledger.record((tx) => acceptCreate(tx, { id, owner, asked, ...response }), keysOf(id, asked));
@@ -344,7 +344,7 @@ function unpricedWarning(jobId: string): string {
 
 function recordFailure(
   { ledger, id, owner, asked }: RecordedCreate,
-  failure: Pick<FailedCreate, 'outcome' | 'sentKey' | 'isResumed'>,
+  failure: Pick<FailedCreate, 'outcome' | 'sentKey' | 'run'>,
 ): Promise<void> {
   return ledger.record((tx) => failCreate(tx, { id, owner, ...failure }), keysOf(id, asked));
 }

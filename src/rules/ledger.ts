@@ -180,6 +180,12 @@ export function recordParams(tx: LedgerTransaction, id: string, params: CreateEn
   if (entry && entry.params === null) replaceEntry(tx, id, { ...entry, params });
 }
 
+/** The run of a call. It ends with `closeRun`, and owns its entry until then. */
+export interface CallRun {
+  /** If true, the create was left by a crashed process, so its entry must be retained. */
+  readonly isResumed?: boolean;
+}
+
 export interface AcceptedResponse {
   readonly id: string;
   readonly owner: string;
@@ -190,26 +196,27 @@ export interface AcceptedResponse {
   /** The quote in the response, or null if it has none. */
   readonly quotedTokens: number | null;
   readonly isUncharged: boolean;
+  readonly run?: CallRun | undefined;
 }
 
 /** Records that the service accepted the create. Returns true if it counts in a budget but has no price. */
 export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse): boolean {
-  const { id, owner, asked, sentKey, jobId, quotedTokens, isUncharged } = response;
+  const { id, owner, asked, sentKey, jobId, quotedTokens, isUncharged, run } = response;
   if (asked.hasFixedPrice && quotedTokens !== null) tx.learnPrice(asked, quotedTokens);
   const { jobId: usedJob, earlierJobs = {} } = tx.usedKey(id) ?? {};
   if ([usedJob, ...Object.values(earlierJobs)].includes(jobId)) return false;
   const entry = tx.entry(id) ?? asked;
-  const owners = entry.rules === null ? [] : entry.owners;
+  const left = run && entry.rules !== null ? entry : withoutOwner(entry, owner);
   // A run that is repeated from its first key gets the jobs that it created before.
   const isKnown = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
   if (isKnown || entry.earlierJobs?.[sentKey] === jobId) {
-    if (entry.rules === null) replaceEntry(tx, id, withoutOwner(entry, owner));
+    replaceEntry(tx, id, left);
     return false;
   }
   const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? tx.price(entry) ?? null);
   const accepted = {
-    ...transition(entry, { type: 'accepted', jobId, nowMs: tx.nowMs }),
-    owners,
+    ...transition(left, { type: 'accepted', jobId, nowMs: tx.nowMs }),
+    ...(entry.rules === null && { owners: [] }),
     tokens,
     isLearned: true,
   };
@@ -252,18 +259,17 @@ export interface FailedCreate {
   readonly owner: string;
   readonly outcome: 'refused' | 'unsent' | 'lost';
   readonly sentKey?: string | undefined;
-  /** If true, the create was left by a crashed process, so its entry must be retained. */
-  readonly isResumed?: boolean | undefined;
+  readonly run?: CallRun | undefined;
 }
 
 /** Records that a call got no job. Retains the entry if a job may exist, or if it belongs to a run. */
 export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
-  const { id, owner, outcome, sentKey, isResumed = false } = failed;
+  const { id, owner, outcome, sentKey, run } = failed;
   const entry = tx.entry(id);
   if (!entry?.owners.includes(owner) || isAccepted(entry) || hasEarlierJob(entry, sentKey)) return;
-  const isRun = entry.rules !== null || isResumed;
+  const isRun = entry.rules !== null || run?.isResumed === true;
   const others = entry.owners.filter((it) => it !== owner);
-  const left = { ...entry, owners: isRun ? entry.owners : others };
+  const left = { ...entry, owners: isRun && run ? entry.owners : others };
   if (outcome === 'lost') {
     replaceEntry(tx, id, { ...transition(left, { type: 'unanswered' }), sentKey: sentKey ?? entry.sentKey });
     return;

@@ -139,15 +139,17 @@ function ledger() {
   };
   const send = (owner: string, sentKey = 'k', at = id) =>
     rule.recordSent(tx, { id: at, owner, params: {}, sentKey }).outcome;
+  /** The calls of the tests belong to the run of their entry, if it has one. */
+  const run = () => (tx.entry(id)?.rules ? {} : undefined);
   const accept = (owner: string, more: object = {}) => {
     const { entry: asked } = reserve(owner);
     const response = { id, owner, asked, sentKey: 'k', jobId: 'job_1', quotedTokens: 12, isUncharged: false };
-    rule.acceptCreate(tx, { ...response, ...more });
+    rule.acceptCreate(tx, { ...response, run: run(), ...more });
   };
   const end = (more: Partial<rule.FinalState> = {}) =>
     rule.endCreate(tx, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, ...more });
   const fail = (owner: string, outcome: 'refused' | 'unsent' | 'lost', more: object = {}) =>
-    rule.failCreate(tx, { id, owner, outcome, sentKey: 'k', ...more });
+    rule.failCreate(tx, { id, owner, outcome, sentKey: 'k', run: run(), ...more });
   const usage = () => {
     const { spentTokens, reservedTokens } = snapshotOf(tx.budget(TERMS), TERMS, 1, tx.isAlive);
     return [spentTokens, reservedTokens];
@@ -321,6 +323,21 @@ describe('an entry', () => {
     expect(usage()).toEqual([0, 10]);
     fail('one#1', 'unsent');
     expect(entry()?.owners).toEqual(['two#1']);
+  });
+
+  it('of a run is left by another call under its key, whatever becomes of that call', () => {
+    for (const outcome of ['unsent', 'refused', 'lost', 'accepted'] as const) {
+      const { tx, id, reserve, send, accept, fail, usage, entry } = ledger();
+      reserve('one#1', { rules: RULES });
+      reserve('one#2');
+      send('one#2');
+      if (outcome === 'accepted') accept('one#2', { run: undefined });
+      else fail('one#2', outcome, { run: undefined });
+      expect(entry()?.owners, outcome).toEqual(['one#1']);
+      if (outcome !== 'unsent') continue;
+      owners.closeRun(tx, { id, owner: 'one#1', isDelivered: true });
+      expect([usage(), entry()]).toEqual([[0, 0], undefined]);
+    }
   });
 
   it('that another call has sent is not removed or reopened by one that sent nothing (C1)', () => {
