@@ -108,6 +108,14 @@ function reserve(tx: LedgerTransaction, id: string, entry: CreateEntry, sign: 1 
   }
 }
 
+/** Returns the budgets of an entry with their present limits. */
+export function withLimits(budgets: readonly CountedBudget[], present: readonly BudgetTerms[]): CountedBudget[] {
+  const isIn = (list: readonly BudgetTerms[]) => (it: BudgetTerms) =>
+    list.some((other) => budgetName(other) === budgetName(it));
+  const isPresent = isIn(present);
+  return [...present.filter(isIn(budgets)), ...budgets.filter((it) => !isPresent(it))];
+}
+
 /** Sets the price of entries without one, if it has been learned from another create since. */
 export function fillIn(tx: LedgerTransaction, budget: BudgetTerms): void {
   for (const id of unpricedIn(budgetAt(tx.budget(budget), budget.per, tx), tx.isAlive)) {

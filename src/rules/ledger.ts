@@ -11,7 +11,7 @@ import {
   transition,
   withFirst,
 } from './create-entry.js';
-import { adjustSpent, closeEntry, fillIn, removeEntry, replaceEntry, spend } from './ledger-budgets.js';
+import { adjustSpent, closeEntry, fillIn, removeEntry, replaceEntry, spend, withLimits } from './ledger-budgets.js';
 import { markLostIfOrphaned, withOwner, withoutOwner } from './ledger-owners.js';
 import type { LedgerTransaction } from './ledger-transaction.js';
 import { type JobRunState, originsOf } from './run-state.js';
@@ -70,7 +70,9 @@ export function reserveCreate(tx: LedgerTransaction, request: ReserveRequest): R
   const { owner, entry, rejectsUnknown } = request;
   const id = knownId(tx, request.id, entry);
   const known = tx.entry(id);
-  const before: CreateEntry = { ...(known ?? entry), ...priceNow(tx, entry) };
+  const before: CreateEntry = known
+    ? { ...known, budgets: withLimits(known.budgets, entry.budgets), ...priceNow(tx, entry) }
+    : { ...entry, ...priceNow(tx, entry) };
   const noRoom = noRoomFor(tx, before, { step: 'reserve', rejectsUnknown });
   if (noRoom) return noRoom;
   const jobId = entryJobId(known);

@@ -340,6 +340,19 @@ describe('an entry', () => {
     }
   });
 
+  it('that a crash has left asks for room under the limit that its budget has now', () => {
+    const { reserve, claim, living } = ledger();
+    const under = (maxTokens: number) => ({ budgets: [{ ...TERMS, maxTokens }] });
+    reserve('one#1', under(10));
+    living.delete('one');
+    claim('two#1');
+    expect(reserve('two#1', under(9)).result).toMatchObject({ outcome: 'spent', budget: { maxTokens: 9 } });
+    claim('two#1');
+    reserve('two#2', { ...under(10), key: 'other', sentKey: 'other', tokens: 5 }, 'account/other');
+    expect(reserve('two#1', under(10)).result).toMatchObject({ outcome: 'busy' });
+    expect(reserve('two#1', under(15)).result).toMatchObject({ outcome: 'recorded' });
+  });
+
   it('that another call has sent is not removed or reopened by one that sent nothing (C1)', () => {
     for (const isRun of [false, true]) {
       const { tx, id, reserve, send, usage, fail, phase, living } = ledger();
