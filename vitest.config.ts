@@ -53,6 +53,7 @@ const real = [
   'test/storage/{azurite,browser,campaign,limits,r2,recipes,runtimes}.test.ts',
   'test/shared/real-stores.test.ts',
   'test/store/{crashes,finished-job,shared-file}.test.ts',
+  'test/events/charges-of-processes.test.ts',
 ];
 
 export default defineConfig({
