@@ -38,6 +38,7 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
     about: 'budgets in drawn worlds of outages, crashes, and clocks (WORLDS=5000)',
     file: 'test/budget/invariant.test.ts',
   },
+  aborts: { about: 'aborts at every point at which a call waits', file: 'test/budget/aborts.test.ts' },
   forgeries: { about: 'mutated webhooks', file: 'test/webhooks/forgeries.test.ts' },
   durable: {
     about: 'durable runs on an engine that forgets, repeats, and loses',

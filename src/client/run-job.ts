@@ -61,7 +61,7 @@ async function runJob(
     checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
     const job = await executeRun(creator, { ...request, body, files: requestFiles, run }, state, options);
     await settleFiles();
-    await endRun(run, true);
+    await endRun(run, true, options.signal);
     return job;
   } catch (error) {
     const isOutcome = JobError.isInstance(error);

@@ -7,10 +7,11 @@ import type { ClientLedger } from '../transport/call.js';
 import type { LedgerCore, OpenLedger } from '../transport/ledger.js';
 import { openNotifications } from '../waiting/shared-notifications.js';
 import { countingOf } from './counting-budget.js';
-import { homeOf, ledgerLayer, recordSentLayer, storeLedgerOf } from './create-layer.js';
+import { ledgerLayer, recordSentLayer } from './create-layer.js';
 import { acknowledgeJob, ownJob, recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 import { resumeCreates, unfinishedCreatesIn } from './resume.js';
+import { homeOf, storeLedgerOf } from './targets.js';
 
 /** Attaches the ledger to a budget. */
 export function withLedger<T extends object>(budget: T): T & { readonly [LEDGER]: OpenLedger } {

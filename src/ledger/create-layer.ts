@@ -20,15 +20,16 @@ import { isFields } from '../schemas/envelope.js';
 import { type JobCall, tokensIn } from '../schemas/job.js';
 import type { ClientAccount } from '../store/account.js';
 import { isSetupError } from '../store/store.js';
-import type { Call, Core, CreateRecord, Layer } from '../transport/call.js';
+import type { Call, CreateRecord, Layer } from '../transport/call.js';
 import { detachedCall, detailsOf, snapshotIn } from '../transport/call.js';
 import type { LedgerCreate } from '../transport/create-run.js';
 import { chargedTokensOf } from '../transport/job-log.js';
 import { digestOfCreate, reuseError } from '../transport/layers/used-keys.js';
 import type { JobSnapshot } from '../transport/transport.js';
-import { type ClientHome, countingOf, noRoomError } from './counting-budget.js';
+import { countingOf, noRoomError } from './counting-budget.js';
 import { recordsOf } from './job-records.js';
-import { type Ledger, ledgerOf } from './ledger.js';
+import type { Ledger } from './ledger.js';
+import { homeOf, storeLedgerOf, type Target, targetsOf } from './targets.js';
 
 /** A create with an entry in the ledger. */
 interface RecordedCreate {
@@ -52,7 +53,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   const origin = { account, namespace, digest: digestOfCreate(call) };
   const creates = await reserveAll(call, targets, origin);
   call.sent.records = creates.map(({ ledger }) => recordsOf(ledger));
-  const record = createRecord(creates);
+  const record = createRecord(creates, call.signal);
   const failed = (error: unknown) => {
     const outcome = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
     const failure = { outcome, sentKey: record.sentKey, run };
@@ -84,7 +85,10 @@ export const recordSentLayer: Layer = async (call, next) => {
 };
 
 /** Lets the layers below report on a create. `sentKey` is the last key recorded as sent. */
-function createRecord(creates: readonly RecordedCreate[]): CreateRecord & { readonly sentKey: string | undefined } {
+function createRecord(
+  creates: readonly RecordedCreate[],
+  signal: AbortSignal | undefined,
+): CreateRecord & { readonly sentKey: string | undefined } {
   let sentKey: string | undefined;
   return {
     get sentKey() {
@@ -95,7 +99,7 @@ function createRecord(creates: readonly RecordedCreate[]): CreateRecord & { read
       const writes = creates
         .filter(({ asked }) => asked.retainUntilStored)
         .map(({ ledger, id, asked }) =>
-          ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, asked) }),
+          ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, asked), signal }),
         );
       // A failure also fails `sending`, which reports it.
       await Promise.allSettled(writes);
@@ -111,7 +115,10 @@ function createRecord(creates: readonly RecordedCreate[]): CreateRecord & { read
     async unsent() {
       sentKey = undefined;
       const writes = creates.map(({ ledger, id, owner, asked }) =>
-        ledger.awaitBriefly(ledger.record((tx) => recordUnsent(tx, id, owner), keysOf(id, asked))),
+        ledger.awaitBriefly(
+          ledger.record((tx) => recordUnsent(tx, id, owner), keysOf(id, asked)),
+          signal,
+        ),
       );
       await Promise.all(writes);
     },
@@ -145,37 +152,6 @@ export function ledgerCreate({ ledger, id, owner, asked }: ClaimedEntry, isResum
 /** An entry that a call owns. */
 export interface ClaimedEntry extends Omit<RecordedCreate, 'asked'> {
   readonly asked: CreateEntry;
-}
-
-/** Returns the ledger of the client's store, or undefined if it has none. */
-export function storeLedgerOf({ config }: Pick<Core, 'config'>): Ledger | undefined {
-  return config.store && ledgerOf(config.store, config.clock.wall);
-}
-
-export function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
-  return { store: config.store, clock: config.clock.wall };
-}
-
-interface Target {
-  readonly ledger: Ledger;
-  readonly budgets: readonly Budget[];
-}
-
-/** Returns the ledgers that record a create: the one of its budgets' store, then the one of its client's store. */
-function targetsOf({ core, options }: Call<unknown>): Target[] {
-  const { store, budget, clock } = core.config;
-  const budgets = [...new Set([budget, options.budget].filter((it) => it !== undefined))];
-  const stores = [...new Set(budgets.map((it) => countingOf(it).countIn(homeOf(core)).store))];
-  const [counting] = stores;
-  if (stores.length > 1) {
-    throw new GenError(
-      'budget: the budgets of one call have different stores. Pass the same store to each createBudget.',
-    );
-  }
-  return [...new Set([counting, store].filter((it) => it !== undefined))].map((it) => ({
-    ledger: ledgerOf(it, clock.wall),
-    budgets: it === counting ? budgets : [],
-  }));
 }
 
 interface CreateOrigin {

@@ -3,7 +3,7 @@
 import { backoff } from '../rules/backoff.js';
 import { type LedgerProcess, LedgerTransaction, MissingKeys, STEP_KEYS } from '../rules/ledger-transaction.js';
 import { type Clock, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
-import { abortable, onAbort } from '../runtime/deadline.js';
+import { abortable, settledOrAborted } from '../runtime/deadline.js';
 import { boundedStore, isSetupError, type Store, type StoredValues, updateGroup } from '../store/store.js';
 
 const GROUP = 'ledger';
@@ -74,17 +74,12 @@ export class LedgerSteps {
   /** Waits at most two seconds in total for the writes that follow a response, or until an abort. */
   async awaitBriefly(work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
     const sinceMs = this.#pendingSince ?? systemClock.now();
-    let stop = () => {};
+    let stopTimer = () => {};
     const late = new Promise<void>((resolve) => {
-      const stopTimer = systemClock.after(Math.max(0, sinceMs + BRIEFLY_MS - systemClock.now()), resolve);
-      const removeListener = onAbort(signal, resolve);
-      stop = () => {
-        stopTimer();
-        removeListener();
-      };
-      if (signal?.aborted) resolve();
+      stopTimer = systemClock.after(Math.max(0, sinceMs + BRIEFLY_MS - systemClock.now()), resolve);
     });
-    await Promise.race([work.catch(() => {}), late]).finally(() => stop());
+    await settledOrAborted(Promise.race([work, late]), signal);
+    stopTimer();
   }
 
   async read(keys: readonly string[]): Promise<StoredValues> {

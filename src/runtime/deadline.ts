@@ -68,6 +68,18 @@ export function abortable<T>(
   });
 }
 
+/** Resolves when `work` settles, or immediately on an abort. The work continues without its caller. */
+export function settledOrAborted(work: PromiseLike<unknown>, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const forget = onAbort(signal, resolve);
+    const settled = () => {
+      forget();
+      resolve();
+    };
+    work.then(settled, settled);
+  });
+}
+
 /** Resolves after `ms` milliseconds. An abort rejects immediately with the signal's reason and cancels the timer. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@
 import { GenError, PreflightError } from '../errors/index.js';
 import { INVALID_PARAMS, isUploadField } from '../rules/fields.js';
 import type { RequestOptions } from '../rules/options.js';
-import { onAbort } from '../runtime/deadline.js';
+import { onAbort, settledOrAborted } from '../runtime/deadline.js';
 import { isFields } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
@@ -71,7 +71,8 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   const remove = async () => {
     const { timeoutMs, headers } = last;
     const gone = end('unwanted').map(({ id }) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
-    await Promise.allSettled(gone);
+    // Deletions must not delay an abort.
+    await settledOrAborted(Promise.allSettled(gone), last.signal);
   };
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
@@ -79,9 +80,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     const ready = await describeAll(steps, placed, { ...options, purpose }, memory);
     const failed = await sendAll(steps, { ready, options, uses, memory });
     if (failed === undefined) return;
-    const removed = remove();
-    // Deletions must not delay an abort.
-    if (!options.signal?.aborted) await removed;
+    await remove();
     throw failed.reason;
   };
   return {

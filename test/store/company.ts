@@ -25,6 +25,8 @@ export function company({ perRequest = false } = {}) {
   const database = memoryStoreOn(clock);
   const jobs = new Map<string, ServiceJob>();
   const posted: string[] = [];
+  /** The last step of each upload: `created`, `PUT`, `completed`, or `DELETE`. */
+  const uploads = new Map<string, string>();
   const state: { answer: (key: string) => Answer; outcomes: Partial<ServiceJob>[] } = {
     answer: () => 'made',
     outcomes: [],
@@ -43,7 +45,16 @@ export function company({ perRequest = false } = {}) {
       ...(status === 'failed' && { finalTokenCost: 0 }),
     };
   };
+  const serveUpload = async (url: string, init: RequestInit): Promise<Response> => {
+    const id = /upl_\d+/.exec(`${url} ${init.body}`)?.[0] ?? `upl_${uploads.size + 1}`;
+    const step = init.method === 'POST' ? (url.endsWith('/complete') ? 'completed' : 'created') : `${init.method}`;
+    if (init.body instanceof ReadableStream) await new Response(init.body).arrayBuffer();
+    uploads.set(id, step);
+    const direct_upload_url = `${BASE_URL}/v1/uploads?upload_id=${id}`;
+    return json({ success: true, data: { upload_id: id, direct_upload_url, headers: {} } });
+  };
   const serve = async (url: string, init: RequestInit): Promise<Response> => {
+    if (url.includes('/v1/uploads')) return serveUpload(url, init);
     if (init.method !== 'POST') {
       const job = [...jobs.values()].find(({ id }) => url.endsWith(id));
       return job ? json({ success: true, data: { job: shown(job) } }) : refusal(404, 'job_not_found');
@@ -64,7 +75,13 @@ export function company({ perRequest = false } = {}) {
     budget: terms,
     ...options
   }: Omit<ClientOptions, 'budget'> & { budget?: Partial<BudgetOptions> } = {}) => {
-    const life = { isDead: false, delayMs: 0, isAway: false };
+    const life = {
+      isDead: false,
+      delayMs: 0,
+      isAway: false,
+      /** Passes each request, and each read and write of the store, on to `work`. */
+      pass: <T>(_what: string, work: () => Promise<T>): Promise<T> => work(),
+    };
     const alive = async <T>(work: () => Promise<T>): Promise<T> => {
       if (life.isAway) throw new Error('away');
       if (life.delayMs > 0) await new Promise<void>((resolve) => void clock.after(life.delayMs, resolve));
@@ -72,12 +89,13 @@ export function company({ perRequest = false } = {}) {
     };
     const store: Store = clientStore({
       ...{ [CLOCK]: clock },
-      read: (group, keys) => alive(() => database.read(group, keys)),
-      write: (group, version, changes) => alive(() => database.write(group, version, changes)),
+      read: (group, keys) => life.pass('read', () => alive(() => database.read(group, keys))),
+      write: (group, version, changes) =>
+        life.pass('write', () => alive(() => database.write(group, version, changes))),
     });
     const fetch = async (url: string, init: RequestInit) => {
       if (life.isDead) return new Promise<Response>(() => {});
-      const answer = await serve(url, init);
+      const answer = await life.pass(`${init.method}`, () => serve(url, init));
       return life.isDead ? new Promise<Response>(() => {}) : answer;
     };
     const budget = createBudget({ scope: 'team', per: 'month', maxTokens: 100, store, ...terms });
@@ -86,7 +104,7 @@ export function company({ perRequest = false } = {}) {
     return { client, budget, store, life, fetch };
   };
   const charged = () => [...jobs.values()].filter(({ status }) => status === 'completed').length * PRICE;
-  return { clock, jobs, posted, state, open, charged };
+  return { clock, jobs, posted, uploads, state, open, charged };
 }
 
 /** A refusal that asks for an hour. */

@@ -1,0 +1,37 @@
+// Where the creates of a client are recorded.
+import { GenError } from '../errors/index.js';
+import type { Budget } from '../schemas/budget.js';
+import type { Call, Core } from '../transport/call.js';
+import { type ClientHome, countingOf } from './counting-budget.js';
+import { type Ledger, ledgerOf } from './ledger.js';
+
+/** Returns the ledger of the client's store, or undefined if it has none. */
+export function storeLedgerOf({ config }: Pick<Core, 'config'>): Ledger | undefined {
+  return config.store && ledgerOf(config.store, config.clock.wall);
+}
+
+export function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
+  return { store: config.store, clock: config.clock.wall };
+}
+
+export interface Target {
+  readonly ledger: Ledger;
+  readonly budgets: readonly Budget[];
+}
+
+/** Returns the ledgers that record a create: the one of its budgets' store, then the one of its client's store. */
+export function targetsOf({ core, options }: Call<unknown>): Target[] {
+  const { store, budget, clock } = core.config;
+  const budgets = [...new Set([budget, options.budget].filter((it) => it !== undefined))];
+  const stores = [...new Set(budgets.map((it) => countingOf(it).countIn(homeOf(core)).store))];
+  const [counting] = stores;
+  if (stores.length > 1) {
+    throw new GenError(
+      'budget: the budgets of one call have different stores. Pass the same store to each createBudget.',
+    );
+  }
+  return [...new Set([counting, store].filter((it) => it !== undefined))].map((it) => ({
+    ledger: ledgerOf(it, clock.wall),
+    budgets: it === counting ? budgets : [],
+  }));
+}

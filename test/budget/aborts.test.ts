@@ -1,0 +1,206 @@
+// An abort at every point at which a program waits: it is answered at once, no job is lost, and nothing stays reserved.
+import type { GenClient } from 'gen-client';
+import { describe, expect, it } from 'vitest';
+import { company, PRICE, resumed, VIDEO } from '../store/company.js';
+import { MODES, pointAt } from '../support/await-points.js';
+import { countedSignal, json } from '../transport/support.js';
+import { settle } from '../waiting/virtual-clock.js';
+
+type Company = ReturnType<typeof company>;
+type Open = ReturnType<Company['open']>;
+const KEY = 'order-1';
+const REASON = new Error('the caller left');
+/** What a call may take after an abort. */
+const ABORT_MS = 100;
+
+interface Program {
+  /** Prepares the service and the store. What it does is not a point. */
+  prepare?(world: Company, process: Open): Promise<unknown>;
+  run(client: GenClient, signal: AbortSignal): Promise<unknown>;
+}
+
+/** Jobs run for 15 s, and the first create meets a 503. */
+function slowService({ clock, state, jobs }: Company): void {
+  let isFirst = true;
+  state.answer = () => {
+    if (isFirst) {
+      isFirst = false;
+      return json({ success: false, error: { code: 'internal_error' } }, { status: 503 });
+    }
+    state.outcomes.push({ status: 'processing' });
+    clock.after(15_000, () => {
+      for (const job of jobs.values()) job.status = 'completed';
+    });
+    return 'made';
+  };
+}
+
+const PROGRAMS: Readonly<Record<string, Program>> = {
+  create: {
+    prepare: async (world) => slowService(world),
+    run: (client, signal) => client.videos.create(VIDEO, { idempotencyKey: KEY, signal, maxRetries: 2 }),
+  },
+  'create that waits for a slot': {
+    prepare: (_, { client }) =>
+      client.withOptions({ budget: undefined }).videos.create(VIDEO, { idempotencyKey: 'free' }),
+    run: (client, signal) => client.videos.create(VIDEO, { idempotencyKey: KEY, signal }),
+  },
+  'create that waits for its budget': {
+    async prepare(world, { client }) {
+      let answer = () => {};
+      world.state.answer = () => 'made';
+      const other = world.open();
+      other.life.pass = async (what, work) => {
+        if (what === 'POST')
+          await new Promise<void>((resolve) => {
+            answer = resolve;
+          });
+        return work();
+      };
+      void other.client.videos.create(VIDEO);
+      for (let turn = 0; turn < 20; turn++) await settle();
+      world.clock.after(4_000, () => answer());
+      void client;
+    },
+    run: (client, signal) => client.videos.create(VIDEO, { idempotencyKey: KEY, signal }),
+  },
+  createAndWait: {
+    prepare: async (world) => slowService(world),
+    run: (client, signal) =>
+      client.videos.createAndWait(VIDEO, { idempotencyKey: KEY, signal, maxRetries: 2, pollIntervalMs: 4_000 }),
+  },
+  'createAndWait with a file': {
+    prepare: async (world) => slowService(world),
+    run: (client, signal) =>
+      client.videos.createAndWait(
+        { ...VIDEO, first_frame_upload_id: new Blob(['a fox'], { type: 'image/png' }) },
+        { idempotencyKey: KEY, signal, maxRetries: 2, pollIntervalMs: 4_000, cleanup: 'after-job' },
+      ),
+  },
+  'createAndWait that submits its job again': {
+    async prepare({ clock, state, jobs }) {
+      state.outcomes.push({ status: 'failed', errorCode: 'generation_timeout' });
+      void [clock, jobs];
+    },
+    run: (client, signal) =>
+      client.videos.createAndWait(VIDEO, {
+        idempotencyKey: KEY,
+        signal,
+        pollIntervalMs: 4_000,
+        recover: { generation_timeout: 1 },
+      }),
+  },
+  waitForJob: {
+    async prepare(world, { client }) {
+      slowService(world);
+      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
+    },
+    run: (client, signal) => client.waitForJob('job_1', { signal, pollIntervalMs: 4_000 }),
+  },
+  watchJob: {
+    async prepare(world, { client }) {
+      slowService(world);
+      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
+    },
+    async run(client, signal) {
+      for await (const _ of client.watchJob('job_1', { signal, pollIntervalMs: 4_000 }));
+    },
+  },
+  waitForJobs: {
+    async prepare(world, { client }) {
+      slowService(world);
+      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
+      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: 'other' }));
+    },
+    async run(client, signal) {
+      for await (const _ of client.waitForJobs(['job_1', 'job_2'], { signal, pollIntervalMs: 4_000 }));
+    },
+  },
+  'uploads.upload': {
+    run: (client, signal) => client.uploads.upload(new Blob(['a fox'], { type: 'image/png' }), { signal }),
+  },
+  resume: {
+    async prepare(world) {
+      const crashed = world.open();
+      world.state.answer = (key) => (key === 'lost' ? 'lost' : 'made');
+      await world.clock.until(crashed.client.videos.create(VIDEO, { idempotencyKey: KEY }));
+      crashed.client.videos.create(VIDEO, { idempotencyKey: 'lost' }).catch(() => {});
+      for (let turn = 0; turn < 40; turn++) await settle();
+      crashed.life.isDead = true;
+      world.state.answer = () => 'made';
+      await world.clock.advance(40_000);
+    },
+    async run(client, signal) {
+      // Storing a file is the program's own work: `markStored` has no signal.
+      for await (const { job } of client.resume({ signal })) client.markStored(job).catch(() => {});
+    },
+  },
+};
+
+/** Aborts a run of the program at one point, and checks what is left. Returns undefined if the program ended before. */
+async function abortAt(program: Program, index: number, mode: (typeof MODES)[number]): Promise<string | undefined> {
+  const world = company();
+  const { clock, jobs, posted, uploads, open, charged } = world;
+  const process = open({
+    budget: { unknownPrice: () => PRICE },
+    rateLimit: 'wait',
+    limits: { 'videos.create': { limit: 1, windowMs: 10_000 } },
+  });
+  await program.prepare?.(world, process);
+  const { controller, signal, listeners } = countedSignal();
+  const point = pointAt(index, mode, () => controller.abort(REASON));
+  const after = clock.after;
+  clock.after = (ms, fire, options) => after(ms, () => point.fire(fire), options);
+  process.life.pass = point.pass;
+  let ended: 'resolved' | { readonly error: unknown } | undefined;
+  const run = program.run(process.client, signal).then(
+    () => {
+      ended = 'resolved';
+    },
+    (error: unknown) => {
+      ended = { error };
+    },
+  );
+  const at = () => `${mode}: ${point.reached ?? 'the end'}`;
+  await clock.until(Promise.race([run, point.whenReached]));
+  if (!point.reached) return undefined;
+  clock.after = after;
+  const postedBefore = posted.includes(KEY);
+  for (let turn = 0; turn < 20; turn++) await settle();
+  await clock.advance(ABORT_MS);
+  expect(ended, at()).toBeDefined();
+  if (ended !== 'resolved') expect(ended?.error, at()).toBe(REASON);
+  point.release();
+  await run;
+  await clock.advance(45_000);
+  expect(listeners(), at()).toBe(0);
+  // What was not sent before the abort may be sent only if its request was held.
+  if (mode !== 'held') expect(posted.includes(KEY), at()).toBe(postedBefore);
+  const next = open();
+  const { errors } = await clock.until(resumed(next.client));
+  expect(errors, at()).toEqual([]);
+  const usage = await next.budget.usage();
+  const free = jobs.has('free') ? PRICE : 0;
+  expect(usage, at()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+  expect(usage.spentTokens, at()).toBe(charged() - free);
+  // An upload whose first response came with the abort may stay: it has no bytes.
+  expect([...uploads.values()], at()).not.toContain('PUT');
+  return point.reached;
+}
+
+/** `npm run campaign -- aborts` takes every point, else each mode takes other ones. */
+const STRIDE = process.env.CAMPAIGN === 'full' ? 1 : MODES.length;
+
+describe.each(Object.entries(PROGRAMS))('an abort at each point of %s', (_, program) => {
+  it.each(MODES)('is answered at once, and loses nothing (%s)', { timeout: 60_000 }, async (mode) => {
+    const failures: string[] = [];
+    const first = 1 + (STRIDE > 1 ? MODES.indexOf(mode) : 0);
+    for (let index = first; ; index += STRIDE) {
+      const reached = await abortAt(program, index, mode).catch((error) => failures.push(String(error.message)));
+      if (reached !== undefined) continue;
+      expect(index).toBeGreaterThan(5);
+      break;
+    }
+    expect(failures).toEqual([]);
+  });
+});
