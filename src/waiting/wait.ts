@@ -287,7 +287,7 @@ export function outcomeOf(job: Job, throwOnFailure = true, cause?: unknown): Com
 export function jobErrorOf(job: Job, cause?: unknown): JobError {
   const { id, status, errorCode, errorMessage } = job;
   const Failure = FAILURES[status] ?? JobError;
-  const reason = [errorCode, errorMessage].filter(Boolean).join(': ');
+  const reason = [errorCode, errorMessage].filter(Boolean).join(': ').replace(/\.$/, '');
   const error = new Failure(`Job ${id} ${status === 'failed' ? status : `was ${status}`}${reason && ` (${reason})`}.`, {
     job,
     cause,

@@ -110,7 +110,7 @@ describe('a wait', () => {
   it.each([
     [{ status: 'failed' }, JobFailedError, 'Job a failed.'],
     [{ status: 'canceled' }, JobCanceledError, 'Job a was canceled.'],
-    [{ status: 'blocked', errorMessage: 'No.' }, JobBlockedError, 'Job a was blocked (No.).'],
+    [{ status: 'blocked', errorMessage: 'No.' }, JobBlockedError, 'Job a was blocked (No).'],
     [
       { status: 'failed', errorCode: 'generation_rejected', errorMessage: 'too dark' },
       JobFailedError,
