@@ -1,5 +1,7 @@
 // `node --import ./scripts/typescript.mjs scripts/pictures.ts [FOLDER]`: takes `docs/sandbox.png` from a real run. With a folder,
-// takes the page at two widths and in both color schemes.
+// takes the page at two widths and in both color schemes. Needs ffmpeg, which reduces the colors to a palette.
+import { execFileSync } from 'node:child_process';
+import { renameSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -53,5 +55,11 @@ for (const { path, width, colorScheme } of folder === undefined ? [forDocs] : vi
   await context.close();
 }
 await browser.close();
+if (folder === undefined) {
+  const [from, to] = [forDocs.path, `${forDocs.path}.small.png`];
+  const filter = 'split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none';
+  execFileSync('ffmpeg', ['-v', 'error', '-y', '-i', from, '-vf', filter, '-pix_fmt', 'pal8', '-pred', 'mixed', to]);
+  renameSync(to, from);
+}
 await service.close();
 receiver.close();

@@ -166,7 +166,7 @@ const { child, env } = await startSandbox('--job-time', '6s', '--no-limits');
 try {
   writeFileSync(join(folder, 'foxes.jsonl'), foxes.map((row) => JSON.stringify(row)).join('\n'));
   for (const shot of [JOB, BATCH]) {
-    const lines = await screenOf(shot, env);
+    const lines = (await screenOf(shot, env)).map((line) => line.replaceAll(folder, '~/foxes'));
     writeFileSync(join(ROOT, shot.file), picture(lines));
     process.stdout.write(`${shot.file}\n${lines.join('\n')}\n`);
   }
