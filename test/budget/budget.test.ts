@@ -315,7 +315,7 @@ describe('createBudget', () => {
 
   test('names the option that a store or a budget belongs to', () => {
     const [store, budget] = [memoryStore(), createBudget({ maxTokens: 1 })];
-    const toStore = /^store must be the result of fileStores, not an object\. Pass the budget as budget\.$/;
+    const toStore = /^store must be the result of fileStore.*, not an object\. Pass the budget as budget\.$/;
     const toBudget =
       'budget must be the result of createBudget({ maxTokens }), not an object. Pass the store as store.';
     expect(() => new GenClient({ store: budget as never })).toThrow(toStore);
