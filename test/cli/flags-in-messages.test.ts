@@ -57,6 +57,15 @@ it('a rejected row is to be changed, and not to be run again as it is', async ()
   expect(stderr).toBe('Nothing was created for rejected rows. Change them, and run the command again.\n');
 });
 
+it.each([
+  ['rows.jsonl', '{"prompt":"a fox","shiny":1}\n'],
+  ['rows.csv', 'prompt,shiny\na fox,1\n'],
+])('an unknown field of %s can be sent in extraBody', async (name, text) => {
+  writeFileSync(join(place.folder, name), text);
+  const { stderr } = await cli('batch', name, '--out', 'out/');
+  expect(stderr).toContain('Leave it out, or put it into extraBody, as a JSON object.');
+});
+
 it('a missing key names its variable only', async () => {
   const { code, stderr } = await runCli(['job', 'job_1'], {
     env: { ...place.env, GEN_API_KEY: '' },

@@ -2,6 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fileStore } from '../../src/adapters/node/index.js';
+import type { ClientOptions } from '../../src/client/client-options.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
@@ -9,9 +10,10 @@ const place = cliOnSandbox();
 const { sandbox, cli } = place;
 const QUICK = ['--poll', '100ms'];
 /** A program that has ended: one create without an answer, one job that runs, one that fails. */
-async function crash(): Promise<void> {
+async function crash(account?: string): Promise<void> {
   const store = fileStore(join(place.folder, 'gen.store'));
-  const client = place.options.createClient({ apiKey: sandbox.apiKey, store, maxRetries: 0 });
+  const create = account === undefined ? place.options.createClient : sandbox.client;
+  const client = create({ apiKey: sandbox.apiKey, store, account, maxRetries: 0 });
   sandbox.faults.add({ match: { path: '/v1/images' }, commitThenDrop: true });
   await client.images.create({ prompt: 'a fox' }, { label: 'user-7' }).catch(() => {});
   await client.videos.create({ prompt: 'a hare' });
@@ -45,6 +47,22 @@ describe('resume', () => {
       code: 0,
       stdout: 'Nothing to resume.\n',
     });
+    expect(JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout)).toEqual({ jobs: [] });
+  });
+});
+
+describe('resume of a program with the account option', () => {
+  it('needs --account', async () => {
+    await crash('shop');
+    // As the program `gen-client` creates it: the fixture's clients have an account of their own.
+    const options = { ...place.options, createClient: (all: ClientOptions) => sandbox.client(all) };
+    const resume = (...words: string[]) =>
+      runCli(['resume', 'gen.store', '--out', 'out/', ...QUICK, ...words], options);
+    expect(await resume()).toMatchObject({ code: 0, stdout: 'Nothing to resume.\n' });
+    expect(await resume('--account', 'blog')).toMatchObject({ code: 0, stdout: 'Nothing to resume.\n' });
+    expect(sandbox.jobs).toHaveLength(3);
+    expect((await resume('--account', 'shop')).stdout).toMatch(/job_\w+ {2}completed/);
+    expect(readdirSync(join(place.folder, 'out'))).toHaveLength(2);
     expect(JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout)).toEqual({ jobs: [] });
   });
 });

@@ -113,6 +113,7 @@ describe('what is written', () => {
 
   it('is readable by the owner only, also in a file that was open to others', async () => {
     await put(fileStore(path), 'g', 'a', '1');
+    expect(leasesOf(fileStore(path))?.own()).toBeDefined();
     for (const name of readdirSync(folder))
       expect([name, statSync(join(folder, name)).mode & 0o077]).toEqual([name, 0]);
     await fileStore(path).close();

@@ -1,6 +1,6 @@
 // Leases of processes on one machine: a file beside the store, which its process locks for as long as it runs. The operating
 // system releases the lock however the process exits, and containers that share a volume see it, too.
-import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { isSqliteError, openSqlite } from './sqlite.js';
@@ -17,10 +17,16 @@ function leaseFile(path: string, name: string): string {
   return `${path}-lease-${name}`;
 }
 
+/** Creates an empty file that only its owner may open. */
+export function createPrivateFile(path: string): void {
+  closeSync(openSync(path, 'wx', 0o600));
+}
+
 export function acquireLease(path: string): Lease {
   for (;;) {
     const name = systemRandom.uuid();
     const file = leaseFile(path, name);
+    createPrivateFile(file);
     const database = openSqlite(file);
     const end = () => {
       database.close();

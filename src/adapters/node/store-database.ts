@@ -2,11 +2,9 @@
 import {
   accessSync,
   chmodSync,
-  closeSync,
   constants,
   existsSync,
   linkSync,
-  openSync,
   renameSync,
   rmSync,
   type Stats,
@@ -19,7 +17,7 @@ import { systemClock } from '../../runtime/clock.js';
 import { GROUP_TABLES_SQL, type GroupTable, openGroupTable } from '../../store/group-table.js';
 import { setupError } from '../../store/store.js';
 import { fileSystemCode, flushDirectory, flushPath } from './flush.js';
-import { temporaryFile } from './lease.js';
+import { createPrivateFile, temporaryFile } from './lease.js';
 import { openSqlite } from './sqlite.js';
 
 /** "genc", which identifies a store. */
@@ -176,7 +174,7 @@ export function damagedFile(path: string, reason: string): Error {
 /** Creates an empty store under a temporary name, and renames it once it is complete. */
 function createStoreFile(path: string): void {
   const temporary = temporaryFile(path);
-  closeSync(openSync(temporary, 'wx', MODE));
+  createPrivateFile(temporary);
   try {
     const database = openSqlite(temporary);
     try {
