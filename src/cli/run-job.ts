@@ -11,8 +11,9 @@ import {
   type UploadOptions,
   type WaitOptions,
 } from '../index.js';
-import { systemRandom } from '../runtime/clock.js';
+import { systemClock, systemRandom } from '../runtime/clock.js';
 import type { JobFlags } from './command.js';
+import { expectedDurationMs, learnDuration } from './durations.js';
 import { UsageError } from './errors.js';
 import { quote } from './quote.js';
 import type { Session } from './session.js';
@@ -55,7 +56,9 @@ export async function runJobCommand(
       terminal.result({ ...created }, [...lines, `Continue with: ${resumeLine(created.job.id, {})}`]);
       return;
     }
-    await waitAndSave(session, flags, (wait, began) =>
+    const { model, duration, resolution } = fields as Readonly<Record<string, unknown>>;
+    const kind = JSON.stringify([session.baseUrl, call, model, duration, resolution]);
+    await waitAndSave(session, { ...flags, kind }, (wait, began) =>
       maker.createAndWait(fields as never, {
         ...options,
         ...wait,
@@ -71,6 +74,11 @@ export async function runJobCommand(
 
 export type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
+/** Jobs of one kind take about as long. */
+interface KindOfJob {
+  readonly kind?: string;
+}
+
 export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
   return { signal, timeoutMs: timeout, pollIntervalMs: poll };
 }
@@ -78,14 +86,20 @@ export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
 /** Waits for a job, shows its progress, and saves its file. After `began`, the message of an interruption has the job's ID. */
 export async function waitAndSave(
   session: Session,
-  flags: WaitFlags,
+  { kind, ...flags }: WaitFlags & KindOfJob,
   wait: (options: WaitOptions, began: (job: Job) => void) => Promise<Job>,
 ): Promise<void> {
+  const { host, terminal } = session;
+  const isTimed = kind !== undefined && terminal.isLive;
+  const expectedMs = isTimed ? expectedDurationMs(host, kind) : undefined;
   let show: ShowProgress | undefined;
+  let startMs = 0;
   const onUpdate = (job: Job, { etaMs }: Partial<JobUpdate> = {}) => {
     session.outcome.job = job;
-    show ??= session.terminal.progress(job.id);
-    show({ text: job.status, step: job.status, etaMs });
+    if (!show) startMs = systemClock.now();
+    show ??= terminal.progress(job.id);
+    const leftMs = expectedMs === undefined ? undefined : startMs + expectedMs - systemClock.now();
+    show({ text: job.status, step: job.status, etaMs: etaMs ?? leftMs });
   };
   const began = (job: Job) => {
     session.next = { what: `Job ${job.id} continues. Wait for it`, command: resumeLine(job.id, flags) };
@@ -93,11 +107,9 @@ export async function waitAndSave(
   };
   try {
     const job = await wait({ ...waitOptions(session, flags), onUpdate }, began);
+    if (isTimed) learnDuration(host, kind, Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? ''));
     const file = flags.out === undefined ? undefined : await saveTo(session, job, flags);
-    session.terminal.result(
-      { ...session.outcome, job, file },
-      describeJob(job, { file, hasSave: flags.out !== STDOUT }),
-    );
+    terminal.result({ ...session.outcome, job, file }, describeJob(job, { file, hasSave: flags.out !== STDOUT }));
   } finally {
     session.signal.throwIfAborted();
   }

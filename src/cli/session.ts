@@ -33,13 +33,15 @@ export interface Session {
   readonly host: CliHost;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
+  /** --base-url, otherwise GEN_BASE_URL. */
+  readonly baseUrl: string | undefined;
   /** JSON output if the command fails. */
   outcome: Record<string, unknown>;
   /** How to continue if the command ends early. */
   next: NextStep | undefined;
   /** Exit code if the command doesn't throw. */
   exitCode: number;
-  /** The client for GEN_API_KEY and GEN_BASE_URL or --base-url. With options, it reports no waits and retries. */
+  /** The client for GEN_API_KEY and `baseUrl`. With options, it reports no waits and retries. */
   readonly client: (options?: ClientOptions) => GenClient;
 }
 
@@ -57,23 +59,23 @@ export function createSession(
     host,
     terminal,
     signal,
+    baseUrl: flags.baseUrl ?? variable(host, 'GEN_BASE_URL'),
     outcome: {},
     next: undefined,
     exitCode: EXIT.done,
     client(options) {
-      if (options) return createClient(flags, session, options);
-      client ??= createClient(flags, session, { hooks: hooksOf(session) });
+      if (options) return createClient(session, options);
+      client ??= createClient(session, { hooks: hooksOf(session) });
       return client;
     },
   };
   return session;
 }
 
-function createClient(flags: GlobalFlags, { host, terminal }: Session, options: ClientOptions): GenClient {
+function createClient({ host, terminal, baseUrl }: Session, options: ClientOptions): GenClient {
   const warn = (message: string) => terminal.note(`Warning: ${message}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
   const { createClient: create = (all) => new GenClient(all) } = host;
-  const baseUrl = flags.baseUrl ?? variable(host, 'GEN_BASE_URL');
   if (!baseUrl) throw new UsageError('baseUrl is missing. Set GEN_BASE_URL, or pass --base-url https://host.');
   try {
     return create({ baseUrl, apiKey: variable(host, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });

@@ -73,6 +73,8 @@ function plainJson(value: unknown): string {
 export interface Terminal {
   /** If true, writes one JSON document to stdout, and nothing to stderr. */
   readonly isJson: boolean;
+  /** If true, progress is a line that is rewritten in place. */
+  readonly isLive: boolean;
   /** Writes the outcome, as JSON or as lines. */
   result(value: unknown, lines: readonly string[]): void;
   /** Writes lines of the outcome early. Not with `--json`. */
@@ -109,6 +111,7 @@ export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolea
   };
   return {
     isJson,
+    isLive: live !== undefined,
     result(value, lines) {
       live?.end();
       if (isJson) stdout.write(`${plainJson(value)}\n`);

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
@@ -25,6 +25,31 @@ it('a job is one line of a terminal, with its status, the time that has passed, 
   const { stdout: plain } = await runCli(['job', sandbox.jobs[0]?.id ?? ''], place.options);
   expect(stdout.split('\n')[0]).toBe(plain.split('\n')[0]);
   expect(stdout).not.toContain(MOVES);
+});
+
+it('a job shows the time left if an earlier command of the same service and model has completed one', async () => {
+  const env = { XDG_CACHE_HOME: join(place.folder, 'cache') };
+  /** The line when the job is accepted: the client of this process knows no duration then. */
+  const accepted = async (...words: string[]) => {
+    const { stderr } = await onTerminal(['image', 'a fox', ...QUICK, ...words], env);
+    return stripVTControlCharacters(stderr).match(/.*processing.*/)?.[0];
+  };
+  expect(await accepted()).toMatch(/processing {2}0:00 elapsed$/);
+  expect(await accepted()).toMatch(/processing {2}0:00 elapsed, about 0:0\d left$/);
+  expect(await accepted('--model', 'svc-image-pro')).toMatch(/elapsed$/);
+  const file = join(place.folder, 'cache', 'gen-client', 'durations.json');
+  for (const damaged of ['{"', 'null', '{"a":["b"]}']) {
+    writeFileSync(file, damaged);
+    await accepted();
+    expect(Object.values(JSON.parse(readFileSync(file, 'utf8')))).toEqual([[expect.any(Number)]]);
+  }
+});
+
+it('no duration is remembered without a terminal, or without a cache directory', async () => {
+  const env = { ...place.env, XDG_CACHE_HOME: join(place.folder, 'cache') };
+  expect((await runCli(['video', 'a fox', ...QUICK], { ...place.options, env })).code).toBe(0);
+  expect((await onTerminal(['video', 'a fox', ...QUICK])).code).toBe(0);
+  expect(readdirSync(place.folder)).toEqual([]);
 });
 
 it('times run on between two updates', () => {

@@ -1,0 +1,51 @@
+// How long the jobs of earlier commands took, so that a command with a single job can show the time left.
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { CliHost } from './session.js';
+
+/** Milliseconds by kind of job, newest last. */
+type Durations = Readonly<Record<string, readonly number[]>>;
+
+const MAX_PER_KIND = 20;
+
+/** The file in the user's cache directory. Undefined if the environment names none. */
+function fileOf({ env }: CliHost): string | undefined {
+  const cache = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache'));
+  return cache ? join(cache, 'gen-client', 'durations.json') : undefined;
+}
+
+/** A file that is missing or damaged has no durations. */
+function readDurations(file: string | undefined): Durations {
+  try {
+    const read: unknown = JSON.parse(readFileSync(file ?? '', 'utf8'));
+    return isDurations(read) ? read : {};
+  } catch {
+    return {};
+  }
+}
+
+function isDurations(read: unknown): read is Durations {
+  const isObject = typeof read === 'object' && read !== null;
+  return isObject && Object.values(read).every((all) => Array.isArray(all) && all.every(Number.isFinite));
+}
+
+/** Returns the median duration of a kind of job, or undefined until a command has finished one. */
+export function expectedDurationMs(host: CliHost, kind: string): number | undefined {
+  const known = readDurations(fileOf(host))[kind]?.toSorted((a, b) => a - b) ?? [];
+  return known[Math.floor(known.length / 2)];
+}
+
+/** Remembers a duration. A cache that cannot be written costs only the time left of later commands. */
+export function learnDuration(host: CliHost, kind: string, ms: number): void {
+  const file = fileOf(host);
+  if (file === undefined || !(ms >= 0)) return;
+  const known = readDurations(file);
+  const durations: Durations = { ...known, [kind]: [...(known[kind] ?? []), ms].slice(-MAX_PER_KIND) };
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(`${file}.${process.pid}`, JSON.stringify(durations));
+    renameSync(`${file}.${process.pid}`, file);
+  } catch {
+    // Read-only, or full.
+  }
+}
