@@ -60,6 +60,9 @@ export function withoutDocComments(text: string): string {
   return text.replace(/^[ \t]*\/\*\*[\s\S]*?\*\//gm, (comment) => comment.replace(/[^\n]/g, ''));
 }
 
+/** What is bundled of zod. Its constants would otherwise remain in every program that imports anything of the core. */
+const ZOD = /[\\/]node_modules[\\/]zod[\\/]v4[\\/]core[\\/][^\\/]+\.js$/;
+
 /**
  * Applies both to the sources, and marks those of the core alone: entry points are files of their own, and a builder of
  * workflows knows the classes of one only as they are written.
@@ -72,5 +75,6 @@ export const pure: NonNullable<Options['esbuildPlugins']>[number] = {
       const text = withoutDocComments(await readFile(path, 'utf8'));
       return { contents: isCore(path) ? markPure(text) : text, loader: 'ts' };
     });
+    build.onLoad({ filter: ZOD }, async ({ path }) => ({ contents: markPure(await readFile(path, 'utf8')) }));
   },
 };
