@@ -77,9 +77,9 @@ export type VideoModel = AliasWith<{ kind: 'video' }>;
 /** A documented alias that supports edits of a source video. */
 export type EditModel = AliasWith<{ edits: true }>;
 
-/** The model of a video if the call doesn't specify one. */
+/** Model of a video if the call doesn't specify one. */
 export const DEFAULT_VIDEO_MODEL = 'svc-video-fast' satisfies EditModel;
-/** The alias of the default model. */
+/** Alias of the default video model. */
 export type DefaultVideoModel = typeof DEFAULT_VIDEO_MODEL;
 /** Any string. In a union, editors still suggest the known values. */
 export type OpenString = string & {};
@@ -132,7 +132,12 @@ export function ratiosOf({ aspectRatios, exampleRatios = [] }: ModelCapabilities
   return aspectRatios ?? exampleRatios;
 }
 
-/** Returns the capabilities of a model by its alias, or undefined if the alias is unknown. */
+/**
+ * Returns the capabilities of a model by its alias, or undefined if the alias is unknown.
+ *
+ * @example
+ * const durations = modelCapabilities('svc-video-fast')?.durations; // [4, 5, 6, 8, 10]
+ */
 export function modelCapabilities(alias: string): ModelCapabilities | undefined {
   return Object.hasOwn(MODELS, alias) ? MODELS[alias as ModelAlias] : undefined;
 }

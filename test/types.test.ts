@@ -1,6 +1,6 @@
 // The types as they are published: what the compiler and an editor make of the declarations in the tarball.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ import { manifest } from './support/consumer.js';
 import { type Editor, openEditor } from './support/editor.js';
 import { type Compiler, checkSnippets, compile, MODES, type Mode, settingsToRun } from './support/type-check.js';
 import { undocumentedFields } from './types/documented-fields.js';
-import { undocumentedIn } from './types/documented-members.js';
+import { hoverFlawsIn, publicNamesIn, undocumentedIn } from './types/documented-members.js';
 import { SNIPPETS } from './types/snippets.js';
 
 const EVERY_METHOD = readFileSync(new URL('./types/every-method.ts', import.meta.url), 'utf8').replace(
@@ -64,10 +64,45 @@ it('a program that uses every method makes few types', SLOW, async () => {
   expect(instantiations).toBeLessThan(60_000);
 });
 
-it('every exported name, and every member of it, has a doc comment', SLOW, () => {
-  const doors = Object.keys(manifest().exports).filter((door) => door !== './package.json');
-  const declarations = doors.map((door) => `dist/${door === '.' ? 'index' : door.slice(2)}.d.cts`);
-  expect(undocumentedIn(declarations)).toEqual([]);
+describe('a hover', () => {
+  it('documents every public name in at most three sentences, with an example for each call', SLOW, () => {
+    const doors = Object.keys(manifest().exports).filter((door) => door !== './package.json');
+    const names = publicNamesIn(doors.map((door) => `dist/${door === '.' ? 'index' : door.slice(2)}.d.cts`));
+    expect(names.length).toBeGreaterThan(500);
+    expect(names.filter(({ isCalled }) => isCalled).length).toBeGreaterThan(70);
+    expect(undocumentedIn(names)).toEqual([]);
+    expect(hoverFlawsIn(names)).toEqual([]);
+  });
+
+  it('fails this check for each kind of flaw', SLOW, () => {
+    const file = join(folder, 'hovers.d.ts');
+    writeFileSync(
+      file,
+      `
+/** Whether it works. One. Two. Three. @example works() */
+export declare function works(): boolean;
+/** Returns the value. */
+export declare function valueOf<T>(value: T): T;
+export declare class Client {
+  /** The name. */
+  name: string;
+  /** Sends \`a.b. c.\`, see {@link Client.name}. Done. */
+  send(): void;
+  bare: string;
+}
+`,
+    );
+    const names = publicNamesIn([file], folder);
+    expect(undocumentedIn(names)).toEqual(['Client', 'Client.bare']);
+    expect(hoverFlawsIn(names)).toEqual([
+      'works: begins with Whether',
+      'works: 4 sentences',
+      'valueOf: type parameter T',
+      'valueOf: no @example',
+      'Client.name: begins with The',
+      'Client.send: no @example',
+    ]);
+  });
 });
 
 it('the check tells what compiles and must not, what must and does not, and what stands elsewhere or says something else', {

@@ -21,26 +21,50 @@ export interface Characters {
 
   /**
    * Starts a one-off character-reference image (prompt mode). Resolves when the service has accepted it. Throws a
-   * PreflightError before the request if the params break a documented rule, and an APIError if the service rejects them.
+   * PreflightError before the request if the params break a documented rule, and an APIError if the service rejects
+   * them.
+   *
+   * @example
+   * const { job } = await client.characters.create({ name: 'Ann', prompt: 'short red hair, green coat' });
    */
   create<Call>(params: CharacterParams, options?: CreateCallOptions): CallResult<CreatedJob, Call>;
 
   /**
-   * Starts a one-off character-reference image and waits for its file. Throws what `create` throws, a JobError if the job
-   * doesn't complete, and a WaitTimeoutError after `timeoutMs`.
+   * Starts a one-off character-reference image and waits for its file. Throws what `create` throws, a JobError if the
+   * job doesn't complete, and a WaitTimeoutError after `timeoutMs`.
+   *
+   * @example
+   * const image = await client.characters.createAndWait({ name: 'Ann', prompt: 'short red hair, green coat' });
    */
   createAndWait<Throws extends boolean = true>(
     params: CharacterParams,
     options?: CreateOptionsOf<Throws>,
   ): FinalJobPromise<Throws>;
 
-  /** Lists the account's characters. */
+  /**
+   * Lists the account's characters.
+   *
+   * @example
+   * const { characters } = await client.characters.list();
+   */
   list<Call>(options?: RequestOptions): CallResult<CharacterList, Call>;
 
-  /** Returns a character by ID or slug. Throws a NotFoundError for an unknown one. */
+  /**
+   * Returns a character by ID or slug. Throws a NotFoundError for an unknown one.
+   *
+   * @example
+   * const { character_id } = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });
+   * const ann = await client.characters.get(character_id);
+   */
   get<Call>(id: string, options?: RequestOptions): CallResult<Character, Call>;
 
-  /** Deletes a character by ID or slug. Resolves with the service's response. Throws a NotFoundError for an unknown one. */
+  /**
+   * Deletes a character by ID or slug. Resolves with the service's response. Throws a NotFoundError for an unknown one.
+   *
+   * @example
+   * const { character_id } = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });
+   * await client.characters.delete(character_id);
+   */
   delete<Call>(id: string, options?: RequestOptions): CallResult<Fields, Call>;
 }
 

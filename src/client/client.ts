@@ -36,7 +36,7 @@ import { Uploads, uploadSteps } from './uploads.js';
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
 
 /**
- * The client of the generation service.
+ * Client of the generation service.
  *
  * @example
  * const client = new GenClient({ apiKey, baseUrl });
@@ -55,7 +55,7 @@ export class GenClient {
   readonly uploads: Uploads;
   /** Jobs and their finished files. */
   readonly jobs: Jobs;
-  /** The service's models. */
+  /** Models of the service. */
   readonly models: Models;
   /** Voices for speech. */
   readonly voices: Voices;
@@ -103,7 +103,8 @@ export class GenClient {
   }
 
   /**
-   * Creates a client with some options changed. If the account is the same, it shares rate limits and waits with this one.
+   * Creates a client with some options changed. If the account is the same, it shares rate limits and waits with this
+   * one.
    *
    * @example
    * const patient = client.withOptions({ timeoutMs: 120_000, maxRetries: 6 });
@@ -119,11 +120,14 @@ export class GenClient {
   }
 
   /**
-   * Calls an endpoint that has no method, and resolves with its `data`. Retries, timeouts, and errors work as for other calls,
-   * and a POST has an Idempotency-Key. The response isn't validated against `T`.
+   * Calls an endpoint that has no method, and resolves with its `data`. Retries, timeouts, and errors work as for other
+   * calls, and a POST has an Idempotency-Key. The response isn't validated against `Data`.
+   *
+   * @example
+   * const { voices } = await client.request<{ voices: object[] }>({ method: 'GET', path: '/v1/voices' });
    */
-  request<T = unknown>(request: RawRequest, options?: RequestOptions): RequestPromise<T> {
-    return this.#transport.send(rawRequest<T>(request ?? {}), options);
+  request<Data = unknown>(request: RawRequest, options?: RequestOptions): RequestPromise<Data> {
+    return this.#transport.send(rawRequest<Data>(request ?? {}), options);
   }
 
   /**
@@ -139,8 +143,8 @@ export class GenClient {
   }
 
   /**
-   * Yields the job after each poll, with its estimated progress, and the final job last. Throws what `waitForJob` throws.
-   * Leaving the loop ends the wait, not the job.
+   * Yields the job after each poll, with its estimated progress, and the final job last. Throws what `waitForJob`
+   * throws. Leaving the loop ends the wait, not the job.
    *
    * @example
    * for await (const { job: seen, progress = 0, etaMs } of client.watchJob(job.id)) {
@@ -167,12 +171,9 @@ export class GenClient {
   }
 
   /**
-   * Resumes creates that a crashed process left unfinished. Yields their jobs in completion order. An unsent create is sent,
-   * and one that may have been sent is sent again under its key. A failed job is yielded until the loop requests the next
-   * one, a completed job until its file is stored by `saveOutput`, `copyOutput`, or `markStored`.
-   *
-   * If some can't be resumed, the others continue, and the errors are thrown after the last job. Throws a GenError without a
-   * persistent store.
+   * Resumes creates that a crashed process left unfinished, and yields their jobs in completion order. A completed job
+   * is yielded by each `resume` until its file is stored by `saveOutput`, `copyOutput`, or `markStored`. Throws a
+   * GenError without a persistent store, and the errors of creates that can't be resumed after the last job.
    *
    * @example
    * const client = new GenClient({ apiKey, baseUrl, store: fileStore('gen.store') });
@@ -227,8 +228,7 @@ export class GenClient {
 
   /**
    * Notifies the waits for the event's job in this process and, with a `store`, in other processes. They poll the job
-   * immediately. If no poll is available within two seconds, a verified event of a completed job ends them. A copy of an event,
-   * or your own object, only triggers a poll.
+   * immediately. If no poll is available within two seconds, a verified event of a completed job ends them.
    *
    * @example
    * client.notify(await client.verifyWebhook(request));
@@ -255,14 +255,22 @@ export class GenClient {
     return verifyWebhook(received, { ...options, secret });
   }
 
-  /** Returns the state of each rate limit by name. Empty until a key function has returned a key. */
+  /**
+   * Returns the state of each rate limit by name. Empty until a key function has returned a key.
+   *
+   * @example
+   * const free = client.limits()['videos.create']?.free;
+   */
   limits(): ReturnType<RateLimits['snapshot']> {
     return this.#transport.limits()?.snapshot() ?? {};
   }
 
   /**
-   * Estimates the cost of a create: the last quote in this process for the same call, model, duration, resolution, and audio.
-   * Unknown until the first such job, because the service quotes only created jobs. Sends no request.
+   * Estimates the cost of a create: the last quote in this process for the same call, model, duration, resolution, and
+   * audio. Unknown until the first such job, because the service quotes only created jobs. Sends no request.
+   *
+   * @example
+   * const { tokens } = client.estimate({ call: 'videos', model: 'svc-video-pro', duration: 6 });
    */
   estimate(job: PricedCall): CostEstimate {
     if (!isFields(job)) throw new GenError(mustBe('estimate: job', 'an object such as { call: "videos" }', job));

@@ -48,11 +48,11 @@ export function createNamespace(creator: JobCreator, call: JobCall): Creating {
 }
 
 /** Sends a create. Uploads the files in its body first, and deletes the uploads if no job was created. */
-export function sendCreate<T>(
+export function sendCreate<Data>(
   { transport, uploads }: JobCreator,
-  request: JsonRequest<T>,
+  request: JsonRequest<Data>,
   options: CreateCallOptions | undefined,
-): RequestPromise<T> {
+): RequestPromise<Data> {
   const files = filesInBody(uploads, request);
   const failed = (error: unknown, wasSent: boolean) => leaveFiles(files, error, wasSent && mayHaveCreated(error));
   return transport.send(
@@ -71,21 +71,21 @@ export interface Images {
    * const { job } = await client.images.create({ prompt: 'a fox at dawn', ratio: '16:9' });
    * await db.save(job.id);
    */
-  create<M extends ImageModel | OpenString, P extends ImageParams>(
-    params: CheckedImageParams<M, P>,
+  create<Model extends ImageModel | OpenString, Params extends ImageParams>(
+    params: CheckedImageParams<Model, Params>,
     options?: CreateCallOptions,
-  ): CallResult<CreatedJob, P>;
+  ): CallResult<CreatedJob, Params>;
 
   /**
-   * Starts an image job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
-   * WaitTimeoutError after `timeoutMs`. Resubmits a job whose reference or character is still under review.
+   * Starts an image job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete,
+   * and a WaitTimeoutError after `timeoutMs`. Resubmits a job whose reference or character is still under review.
    *
    * @example
    * const image = await client.images.createAndWait({ prompt: 'a fox at dawn' });
    * await saveOutput(client, image, 'images/');
    */
-  createAndWait<M extends ImageModel | OpenString, P extends ImageParams, Throws extends boolean = true>(
-    params: CheckedImageParams<M, P>,
+  createAndWait<Model extends ImageModel | OpenString, Params extends ImageParams, Throws extends boolean = true>(
+    params: CheckedImageParams<Model, Params>,
     options?: CreateOptionsOf<Throws>,
   ): FinalJobPromise<Throws>;
 }
@@ -102,14 +102,14 @@ export interface Videos {
    *   { idempotencyKey: 'order-42' },
    * );
    */
-  create<M extends VideoModel | OpenString = DefaultVideoModel, P extends VideoParams = VideoParams>(
-    params: CheckedVideoParams<M, P>,
+  create<Model extends VideoModel | OpenString = DefaultVideoModel, Params extends VideoParams = VideoParams>(
+    params: CheckedVideoParams<Model, Params>,
     options?: CreateCallOptions,
-  ): CallResult<CreatedJob, P>;
+  ): CallResult<CreatedJob, Params>;
 
   /**
-   * Starts a video job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
-   * WaitTimeoutError after `timeoutMs`. Resubmits a job whose reference or character is still under review.
+   * Starts a video job and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and
+   * a WaitTimeoutError after `timeoutMs`. Resubmits a job whose reference or character is still under review.
    *
    * @example
    * const video = await client.videos.createAndWait(
@@ -119,10 +119,10 @@ export interface Videos {
    * await saveOutput(client, video, 'videos/');
    */
   createAndWait<
-    M extends VideoModel | OpenString = DefaultVideoModel,
-    P extends VideoParams = VideoParams,
+    Model extends VideoModel | OpenString = DefaultVideoModel,
+    Params extends VideoParams = VideoParams,
     Throws extends boolean = true,
-  >(params: CheckedVideoParams<M, P>, options?: CreateOptionsOf<Throws>): FinalJobPromise<Throws>;
+  >(params: CheckedVideoParams<Model, Params>, options?: CreateOptionsOf<Throws>): FinalJobPromise<Throws>;
 }
 
 /** Transforms, restyles, and extends existing videos. */
@@ -130,11 +130,18 @@ export interface VideoEdits {
   /**
    * Starts an edit. Resolves when the service has accepted it. Throws a PreflightError before the request if
    * the params break a documented rule, and an APIError if the service rejects them.
+   *
+   * @example
+   * const { job } = await client.videoEdits.create({
+   *   model: 'svc-video-pro',
+   *   prompt: 'make it snow',
+   *   source_video_upload_id: fromPath('clip.mp4'),
+   * });
    */
-  create<M extends EditModel | OpenString, P extends VideoEditParams>(
-    params: CheckedVideoEditParams<M, P>,
+  create<Model extends EditModel | OpenString, Params extends VideoEditParams>(
+    params: CheckedVideoEditParams<Model, Params>,
     options?: CreateCallOptions,
-  ): CallResult<CreatedJob, P>;
+  ): CallResult<CreatedJob, Params>;
 
   /**
    * Starts an edit and waits for its file. Throws what `create` throws, a JobError if the job doesn't complete, and a
@@ -147,8 +154,8 @@ export interface VideoEdits {
    *   source_video_upload_id: fromPath('clip.mp4'),
    * });
    */
-  createAndWait<M extends EditModel | OpenString, P extends VideoEditParams, Throws extends boolean = true>(
-    params: CheckedVideoEditParams<M, P>,
+  createAndWait<Model extends EditModel | OpenString, Params extends VideoEditParams, Throws extends boolean = true>(
+    params: CheckedVideoEditParams<Model, Params>,
     options?: CreateOptionsOf<Throws>,
   ): FinalJobPromise<Throws>;
 }

@@ -30,8 +30,8 @@ export interface OutputOptions extends RequestOptions {
   /** Entity tag of the part. If the file has changed, the response holds all of it. */
   readonly ifRange?: string | undefined;
   /**
-   * If true, the body resumes after an interruption with Range and If-Range, up to five times in a row without another byte.
-   * It fails with a DownloadError if the file has changed. @default false
+   * If true, the body resumes after an interruption with Range and If-Range, up to five times in a row without another
+   * byte. It fails with a DownloadError if the file has changed. @default false
    */
   readonly resume?: boolean | undefined;
 }
@@ -61,8 +61,8 @@ export class Jobs {
   }
 
   /**
-   * Returns the finished file as a streaming Response. Waits up to 30 seconds after `completedAt` for a file that the service
-   * is still publishing. Storage behind a redirect never receives the key. The link expires at `providerOutputExpiresAt`.
+   * Returns the finished file as a streaming Response. Waits up to 30 seconds after `completedAt` for a file that the
+   * service is still publishing. The link expires at `providerOutputExpiresAt`.
    *
    * @example
    * const { body, headers } = await client.jobs.output(video, { resume: true });
@@ -83,7 +83,12 @@ export class Jobs {
     );
   }
 
-  /** Describes the finished file without its bytes. */
+  /**
+   * Describes the finished file without its bytes.
+   *
+   * @example
+   * const { contentType, sizeBytes } = await client.jobs.outputInfo(video);
+   */
   outputInfo(job: JobRef, options?: RequestOptions): RequestPromise<OutputInfo> {
     const request = { name: 'jobs.outputInfo', method: 'HEAD', path: outputPath(job), limit: 'jobs.output' } as const;
     return this.#transport.open({ ...request, headers: () => outputHeaders(undefined), read: outputInfoOf }, options);
@@ -139,8 +144,8 @@ function outputPath(job: JobRef): RequestPath {
 }
 
 /**
- * Returns the response with a body that resumes after an interruption if the file hasn't changed. Detects its Content-Type
- * from the first bytes. Throws a DownloadError for a page or JSON.
+ * Returns the response with a body that resumes after an interruption if the file hasn't changed. Detects its
+ * Content-Type from the first bytes. Throws a DownloadError for a page or JSON.
  */
 async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
   const reader = new OutputReader(reading);

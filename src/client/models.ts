@@ -3,19 +3,19 @@ import type { Fields } from '../schemas/envelope.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { decodeFields, decodeList } from './endpoint.js';
 
-/** The service's models, with the response's other fields. */
+/** Models of the service. Includes undocumented fields that the service sends. */
 export interface ModelList {
-  /** The service's records: names, aliases, prompt limits, and media limits. */
+  /** Records as sent by the service: names, aliases, prompt limits, and media limits. */
   models: Fields[];
 }
 
-/** The voices for speech, with the response's other fields. */
+/** Voices for speech. Includes undocumented fields that the service sends. */
 export interface VoiceList {
-  /** The service's records. */
+  /** Records as sent by the service. */
   voices: Fields[];
 }
 
-/** The service's models. */
+/** Models of the service. */
 export class Models {
   readonly #transport: Transport;
 
@@ -37,7 +37,12 @@ export class Models {
     );
   }
 
-  /** Returns the service's machine-readable integration data. */
+  /**
+   * Returns the service's machine-readable integration data.
+   *
+   * @example
+   * const data = await client.models.integrationData();
+   */
   integrationData(options?: RequestOptions): RequestPromise<Fields> {
     return this.#transport.send(
       {
@@ -60,7 +65,12 @@ export class Voices {
     this.#transport = transport;
   }
 
-  /** Lists the voices. */
+  /**
+   * Lists the voices.
+   *
+   * @example
+   * const { voices } = await client.voices.list();
+   */
   list(options?: RequestOptions): RequestPromise<VoiceList> {
     return this.#transport.send(
       { name: 'voices.list', method: 'GET', path: '/v1/voices', decode: decodeList('voices') },

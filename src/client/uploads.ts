@@ -24,8 +24,8 @@ export class Uploads {
   }
 
   /**
-   * Uploads a file in all three steps and resolves with its `upload_id`. Streams the file. Throws a PreflightError for a file
-   * that is too large before any byte is sent, and an UploadError that names the failed step.
+   * Uploads a file in all three steps and resolves with its `upload_id`. Streams the file. Throws a PreflightError for
+   * a file that is too large before any byte is sent, and an UploadError that names the failed step.
    *
    * @example
    * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
@@ -37,7 +37,14 @@ export class Uploads {
     return await atCaller(uploadFile(this.#steps, file, options));
   }
 
-  /** Step 1: announces a file. Resolves with the URL and the headers for its bytes. */
+  /**
+   * Step 1: announces a file. Resolves with the URL and the headers for its bytes.
+   *
+   * @example
+   * const fox = fromPath('fox.png');
+   * const params = { file_name: fox.name, mime_type: 'image/png', file_size: fox.size, upload_type: 'IMAGE' };
+   * const { upload_id, direct_upload_url } = await client.uploads.create(params);
+   */
   create(params: CreateUploadParams, options?: RequestOptions): RequestPromise<CreatedUpload> {
     return this.#transport.send(
       {
@@ -55,8 +62,14 @@ export class Uploads {
   }
 
   /**
-   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers. The API key is sent to the base URL's origin
-   * only. Resolves with the storage's response, whose body has been read.
+   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers. The API key is sent to the base URL's
+   * origin only. Resolves with the storage's response, whose body has been read.
+   *
+   * @example
+   * const fox = fromPath('fox.png');
+   * const params = { file_name: fox.name, mime_type: 'image/png', file_size: fox.size, upload_type: 'IMAGE' };
+   * const upload = await client.uploads.create(params);
+   * await client.uploads.put(upload, fox);
    */
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     checkOptions('uploads.put', PUT_OPTIONS, options);
@@ -65,7 +78,16 @@ export class Uploads {
     return await atCaller(putSource(this.#steps, { target: upload, source, options }));
   }
 
-  /** Step 3: completes the upload. Safe to repeat. */
+  /**
+   * Step 3: completes the upload. Safe to repeat.
+   *
+   * @example
+   * const fox = fromPath('fox.png');
+   * const params = { file_name: fox.name, mime_type: 'image/png', file_size: fox.size, upload_type: 'IMAGE' };
+   * const upload = await client.uploads.create(params);
+   * await client.uploads.put(upload, fox);
+   * await client.uploads.complete(upload.upload_id);
+   */
   complete(uploadId: string, options?: RequestOptions): RequestPromise<Upload> {
     return this.#transport.send(
       {
@@ -83,6 +105,10 @@ export class Uploads {
   /**
    * Deletes an upload. Throws a ConflictError (`upload_in_use`) while a queued or processing job uses it, and a
    * NotFoundError for an unknown ID. Resolves with the service's undocumented response.
+   *
+   * @example
+   * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
+   * await client.uploads.delete(upload_id);
    */
   delete(uploadId: string, options?: RequestOptions): RequestPromise<Fields> {
     return this.#transport.send(

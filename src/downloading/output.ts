@@ -90,8 +90,10 @@ function isoDate(text: string | undefined): string | undefined {
 }
 
 /**
- * Returns the file extension for a content type, including the dot: `.mp4` for `video/mp4; codecs=avc1`. Returns an empty
- * string for an unknown type.
+ * Returns the file extension for a content type, including the dot. Returns an empty string for an unknown type.
+ *
+ * @example
+ * const extension = extensionFor('video/mp4; codecs=avc1'); // '.mp4'
  */
 export function extensionFor(contentType: string | null | undefined): string {
   const extension = extensionsOf(contentType ?? '')[0];
@@ -143,8 +145,8 @@ export function readOutputAnswer(jobId: string, response: Response): OutputAnswe
 }
 
 /**
- * Returns the content type of an output, detected from its first bytes if possible. Throws a DownloadError for HTML or JSON,
- * which is an error with status 200 or a proxy's sign-in page.
+ * Returns the content type of an output, detected from its first bytes if possible. Throws a DownloadError for HTML or
+ * JSON, which is an error with status 200 or a proxy's sign-in page.
  */
 export function outputType(jobId: string, contentType: string | undefined, head: Uint8Array): string | undefined {
   const found = mediaTypeOf({ head, type: contentType });

@@ -8,7 +8,7 @@ export type APIErrorDetails = Details<
   'data' | 'headers' | 'requestId' | 'retryAfterMs' | 'idempotencyKey' | 'attempts' | 'topUpUrl'
 >;
 
-/** The service rejected the call. */
+/** Thrown if the service rejected the call. */
 export class APIError extends GenError {
   protected static override get family(): string {
     return 'GenError/APIError';
@@ -16,19 +16,19 @@ export class APIError extends GenError {
 
   /** HTTP status of the response. */
   declare readonly status: number;
-  /** The service's code, or `http_<status>` if the response contains none. */
+  /** Error code of the service, or `http_<status>` if the response contains none. */
   declare readonly code: RequestErrorCode;
-  /** The HTTP method of the request. */
+  /** HTTP method of the request. */
   declare readonly method: string;
-  /** The URL of the request, without its query. */
+  /** URL of the request, without its query. */
   declare readonly url: string;
-  /** The `data` of the response body, otherwise the body itself, if it could be read. */
+  /** Data of the response body, otherwise the body itself, if it could be read. */
   declare readonly data: unknown;
-  /** The service's ID of this request, if it sent one. */
+  /** Request ID of the service, if it sent one. */
   declare readonly requestId: string | undefined;
   /** Time to wait before the next call, in milliseconds, from the Retry-After header or the body. */
   declare readonly retryAfterMs: number | undefined;
-  /** The Idempotency-Key that was sent. Calling again with it never creates a second job. */
+  /** Idempotency key that was sent. Calling again with it never creates a second job. */
   declare readonly idempotencyKey: string | undefined;
   /** Number of attempts. */
   declare readonly attempts: number;
@@ -66,7 +66,7 @@ export class InsufficientBalanceError extends APIError {
     return 'GenError/APIError/InsufficientBalanceError';
   }
 
-  /** The billing page. */
+  /** URL of the billing page. */
   declare readonly topUpUrl: string | undefined;
 }
 

@@ -8,9 +8,9 @@ export class PreflightError extends GenError {
     return 'GenError/PreflightError';
   }
 
-  /** The code that the service would return. */
+  /** Error code that the service would return. */
   declare readonly code: RequestErrorCode;
-  /** The invalid parameter. */
+  /** Name of the invalid parameter. */
   declare readonly param: string;
   /** HTTP status for the sender of the params. */
   declare readonly status: 400;
@@ -28,11 +28,11 @@ type CallDetails = Details<CallError, never, 'method' | 'url' | 'idempotencyKey'
 
 /** A call without a usable response. */
 class CallError extends GenError {
-  /** The HTTP method of the request. */
+  /** HTTP method of the request. */
   declare readonly method: string | undefined;
-  /** The URL of the request, without its query. */
+  /** URL of the request, without its query. */
   declare readonly url: string | undefined;
-  /** The Idempotency-Key that was sent. The job may exist, so retry with this key. */
+  /** Idempotency key that was sent. A job may exist, so retry with this key. */
   declare readonly idempotencyKey: string | undefined;
   /** Number of attempts. */
   declare readonly attempts: number;
@@ -42,24 +42,24 @@ class CallError extends GenError {
   }
 }
 
-/** The connection failed before the response was complete. */
+/** Thrown if the connection failed before the response was complete. */
 export class ConnectionError extends CallError {
   protected static override get family() {
     return 'GenError/ConnectionError';
   }
 }
 
-/** No complete response arrived within `timeoutMs`. */
+/** Thrown if no complete response arrived within `timeoutMs`. */
 export class TimeoutError extends CallError {
   protected static override get family() {
     return 'GenError/TimeoutError';
   }
 
-  /** The timeout that expired, in milliseconds. */
+  /** Timeout that expired, in milliseconds. */
   declare readonly timeoutMs: number | undefined;
 }
 
-/** A successful response does not have the documented shape. */
+/** Thrown if a successful response doesn't have the documented shape. */
 export class ResponseError extends CallError {
   protected static override get family() {
     return 'GenError/ResponseError';
@@ -67,11 +67,11 @@ export class ResponseError extends CallError {
 
   /** Path of the missing or mistyped value in the body, for example `data.job.id`. */
   declare readonly path: string | undefined;
-  /** The job, if it remained completed without a file. */
+  /** Job that remained completed without a file. */
   declare readonly job?: Job | undefined;
 }
 
-/** A create would exceed a budget, so it was not sent. */
+/** Thrown if a create would exceed a budget, so it was not sent. */
 export class BudgetExceededError extends GenError {
   protected static override get family() {
     return 'GenError/BudgetExceededError';
@@ -83,13 +83,13 @@ export class BudgetExceededError extends GenError {
   declare readonly estimateTokens: number | undefined;
   /** Remaining tokens of the budget. */
   declare readonly leftTokens: number;
-  /** ISO timestamp at which the next period begins; null for a budget without periods. */
+  /** ISO timestamp when the next period begins, or null for a budget without periods. */
   declare readonly resetsAt: string | null;
   /** Scope of the budget. */
   declare readonly scope: string;
   /**
-   * `spent`: the budget is used up until the next period. `unresolved`: tokens may come back from jobs in flight, so call again
-   * soon.
+   * `spent`: the budget is used up until the next period. `unresolved`: tokens may come back from jobs in flight, so
+   * call again soon.
    */
   declare readonly reason: 'spent' | 'unresolved';
 
@@ -103,17 +103,17 @@ export class BudgetExceededError extends GenError {
 
 const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 
-/** A job that did not complete. See `job`. */
+/** Thrown if a job did not complete. See `job`. */
 export class JobError extends GenError {
   protected static override get family(): string {
     return 'GenError/JobError';
   }
 
-  /** The job from the last poll. */
+  /** Job from the last poll. */
   declare readonly job: Job;
-  /** The job's `errorCode`. */
+  /** Error code of the job. */
   declare readonly code: JobErrorCode | undefined;
-  /** The job's `errorData`, for example `retry_after` in seconds. */
+  /** Error data of the job, for example `retry_after` in seconds. */
   declare readonly data: Readonly<Record<string, unknown>> | undefined;
 
   constructor(message: string, details: Details<JobError, 'job', 'recovery'>) {
@@ -123,38 +123,38 @@ export class JobError extends GenError {
   }
 }
 
-/** The job failed and was not charged. */
+/** Thrown if a job failed. It was not charged. */
 export class JobFailedError extends JobError {
   protected static override get family() {
     return 'GenError/JobError/JobFailedError';
   }
 }
 
-/** The job was canceled. */
+/** Thrown if a job was canceled. */
 export class JobCanceledError extends JobError {
   protected static override get family() {
     return 'GenError/JobError/JobCanceledError';
   }
 }
 
-/** The job was blocked. */
+/** Thrown if a job was blocked. */
 export class JobBlockedError extends JobError {
   protected static override get family() {
     return 'GenError/JobError/JobBlockedError';
   }
 }
 
-/** A wait exceeded its `timeoutMs`. The job continues: wait again with its ID. */
+/** Thrown if a wait exceeded its `timeoutMs`. The job continues: wait again with its ID. */
 export class WaitTimeoutError extends GenError {
   protected static override get family() {
     return 'GenError/WaitTimeoutError';
   }
 
-  /** The job from the last poll. Undefined if no poll succeeded. */
+  /** Job from the last poll. Undefined if no poll succeeded. */
   declare readonly job: Job | undefined;
   /** ID of the job. */
   declare readonly jobId: string;
-  /** The timeout that expired, in milliseconds. */
+  /** Timeout that expired, in milliseconds. */
   declare readonly timeoutMs: number;
 
   constructor(message: string, details: Details<WaitTimeoutError, 'jobId' | 'timeoutMs', 'job'>) {

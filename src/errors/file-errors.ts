@@ -9,13 +9,13 @@ function uploadRecovery({ step, cause }: UploadDetails): Recovery {
   return step === 'prepare' ? 'change_reference' : 'retry';
 }
 
-/** An upload failed at `step`. */
+/** Thrown if an upload failed at `step`. */
 export class UploadError extends GenError {
   protected static override get family() {
     return 'GenError/UploadError';
   }
 
-  /** The step that failed. */
+  /** Step that failed. */
   declare readonly step: 'prepare' | 'create' | 'put' | 'complete';
   /** ID of the upload, if the service returned one. */
   declare readonly uploadId: string | undefined;
@@ -37,7 +37,7 @@ export type DownloadErrorCode =
   | 'cannot_write'
   | (string & {});
 
-/** Problems of this machine, and those that a retry can\'t resolve. */
+/** Problems of this machine, and those that a retry can't resolve. */
 const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
   output_expired: 'none',
   job_without_output: 'none',
@@ -46,7 +46,7 @@ const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
   cannot_write: 'fix_setup',
 };
 
-/** The file of a job could not be downloaded or written completely. */
+/** Thrown if a job's file could not be downloaded or written completely. */
 export class DownloadError extends GenError {
   protected static override get family() {
     return 'GenError/DownloadError';
@@ -54,7 +54,7 @@ export class DownloadError extends GenError {
 
   /** Code to switch on. */
   declare readonly code: DownloadErrorCode;
-  /** ID of the file\'s job. */
+  /** ID of the file's job. */
   declare readonly jobId: string;
   /** Idempotency key of the job, if this call created it. */
   declare readonly idempotencyKey: string | undefined;
@@ -88,17 +88,17 @@ function storageRecovery({ code, status }: StorageDetails): Recovery {
   return status === 401 || status === 403 ? 'fix_credentials' : 'retry';
 }
 
-/** A store rejected an object or could not confirm it. The store contains no partial object. */
+/** Thrown if a store rejected an object or could not confirm it. The store contains no partial object. */
 export class StorageError extends GenError {
   protected static override get family() {
     return 'GenError/StorageError';
   }
 
-  /** The store's own code, or one of this package. */
+  /** Error code of the store, or of this package. */
   declare readonly code: StorageErrorCode;
   /** HTTP status of the store's response, if any. */
   declare readonly status: number | undefined;
-  /** The store: `s3`, `r2`, or the `store` of your own destination. */
+  /** Store that failed: `s3`, `r2`, or the `store` of your own destination. */
   declare readonly store: string;
 
   constructor(message: string, details: StorageDetails) {

@@ -10,15 +10,15 @@ export type Details<E, Must extends keyof E, May extends keyof E = never> = Pick
 /** Base class of every error of this package. An abort rejects with the signal's own reason instead. */
 export class GenError extends Error {
   // A getter, because the CommonJS build renames a class that has a static field, and the name is what Node prints.
-  /** The class hierarchy, so that {@link GenError.isInstance} needs no shared class object. */
+  /** Class hierarchy, so that {@link GenError.isInstance} needs no shared class object. */
   protected static get family(): string {
     return 'GenError';
   }
 
-  /** What to do, as a value to switch on. @default 'fix_setup' */
+  /** How to recover, as a value to switch on. @default 'fix_setup' */
   readonly recovery: Recovery;
 
-  /** The key of the create that failed. Calling again with it never creates a second job. */
+  /** Idempotency key of the failed create. Calling again with it never creates a second job. */
   declare readonly idempotencyKey?: string | undefined;
 
   /** Uploads of a failed create that may have created a job, which can still use them. */
@@ -39,8 +39,16 @@ export class GenError extends Error {
     Object.defineProperty(this, FAMILY, { value: family });
   }
 
-  /** Returns true if `value` is an error of this class or a subclass, from any copy of the package. */
-  static isInstance<T extends typeof GenError>(this: T, value: unknown): value is InstanceType<T> {
+  /**
+   * Returns true if `value` is an error of this class or a subclass, from any copy of the package.
+   *
+   * @example
+   * const job = await client.videos.createAndWait({ prompt: 'a fox at dawn' }).catch((error) => {
+   *   if (JobFailedError.isInstance(error)) return error.job;
+   *   throw error;
+   * });
+   */
+  static isInstance<Class extends typeof GenError>(this: Class, value: unknown): value is InstanceType<Class> {
     if (typeof value !== 'object' || value === null || !(FAMILY in value)) return false;
     // biome-ignore lint/complexity/noThisInStatic: each class asks for its own family.
     return `${value[FAMILY]}/`.startsWith(`${this.family}/`);
@@ -74,7 +82,7 @@ export function withAdvice<E extends Error>(error: E, advice: string): E {
 
 /** An earlier attempt of the call may have reached the service. */
 const MAY_HAVE_ARRIVED = Symbol.for('gen-client.may-have-arrived');
-/** A page of a proxy stood in for the response of the service. */
+/** A proxy returned a page instead of the service's response. */
 const IS_PAGE = Symbol.for('gen-client.is-page');
 /** The cause may be temporary, although the error reports the setup: a key function that failed. */
 const MAY_PASS = Symbol.for('gen-client.may-pass');
@@ -83,13 +91,13 @@ const mark = (error: Error, symbol: symbol): void => {
   Object.defineProperty(error, symbol, { value: true, configurable: true });
 };
 
-/** Marks the error of a call of which an earlier attempt may have reached the service. */
+/** Marks the error of a call if an earlier attempt may have reached the service. */
 export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED);
 
 /** True if an earlier attempt may have reached the service, so the error doesn't prove the outcome of the call. */
 export const mayHaveArrived = (error: Error): boolean => MAY_HAVE_ARRIVED in error;
 
-/** Marks the error of a response that was a page, for example of a proxy, and not JSON of the service. */
+/** Marks the error of a response that was a page, for example from a proxy. */
 export const markPage = (error: Error): void => mark(error, IS_PAGE);
 
 export const isPage = (error: Error): boolean => IS_PAGE in error;
@@ -100,15 +108,15 @@ export const markPassing = (error: Error): void => mark(error, MAY_PASS);
 export const isPassing = (error: Error): boolean => MAY_PASS in error;
 
 /**
- * Begins the stack of an error of this package at the caller of `inner`. V8 keeps ten frames, and the line of the user's own
- * program should be the first of them. Called in an async function after an `await`, it follows the `await`s of the callers.
- * Where V8 finds no caller, because nobody awaits the promise itself, the stack stays as it is.
+ * Begins the stack of an error at the caller of `inner`, so that the user's own line is among the ten frames that V8
+ * retains. After an `await`, V8 follows the callers' `await`s. If it finds no caller, because nothing awaits the
+ * promise, the stack isn't changed.
  */
 export function seenFromCallerOf<T>(error: T, inner: (...args: never[]) => unknown): T {
   return seenFrom(error, callSite(inner));
 }
 
-/** Awaits `work`, and lets the stack of its error begin at the line that awaits this promise. */
+/** Awaits `work`. The stack of its error begins at the line that awaits this promise. */
 export async function atCaller<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -121,14 +129,14 @@ export interface CallSite {
   readonly stack?: string;
 }
 
-/** Notes the caller of `inner`, also for a promise that V8 does not follow: one that others have asked for its outcome. */
+/** Captures the caller of `inner`, for a promise that V8 can't follow because it already has handlers. */
 export function callSite(inner: (...args: never[]) => unknown): CallSite {
   const site: CallSite = {};
   Error.captureStackTrace?.(site, inner);
   return site;
 }
 
-/** Lets the stack of an error of this package begin where the call was made. */
+/** Begins the stack of an error at the call site. */
 export function seenFrom<T>(error: T, { stack }: CallSite): T {
   if (GenError.isInstance(error)) {
     const frames = stack?.slice(stack.indexOf('\n')) ?? '';

@@ -11,17 +11,17 @@ import { DownloadError, StorageError, UploadError } from './file-errors.js';
 import { GenError } from './gen-error.js';
 import { WebhookVerificationError } from './webhook-error.js';
 
-/** The response for the user of your own app. */
+/** Response for the user of your own app. */
 export interface HttpAnswer {
-  /** The HTTP status. */
+  /** HTTP status. */
   readonly status: HttpStatus;
   /** Error code that your frontend can switch on. */
   readonly code: string;
   /** Error message, without a key, another secret, or an internal URL. */
   readonly message: string;
   /**
-   * Cause of the error: the `caller` who sent the request, your `app` (a key, an option, the balance), or the `service`.
-   * Log every error that is not the caller's, because the message for the user omits details.
+   * Cause of the error: the `caller` who sent the request, your `app` (a key, an option, the balance), or the
+   * `service`. Log every error that is not the caller's, because the message for the user omits details.
    */
   readonly fault: 'caller' | 'app' | 'service';
 }

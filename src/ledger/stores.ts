@@ -12,7 +12,12 @@ const STORE = option.optionsOf({
   timeoutMs: option.milliseconds,
 });
 
-/** Creates a {@link Store} in the memory of this process. Each call creates an empty one. */
+/**
+ * Creates a {@link Store} in the memory of this process. Each call creates an empty one.
+ *
+ * @example
+ * const client = new GenClient({ store: memoryStore() });
+ */
 export function memoryStore(): Store & Required<Pick<Store, 'publish' | 'subscribe'>> {
   return clientStore(memoryStoreOn(systemClock));
 }

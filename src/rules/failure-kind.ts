@@ -36,11 +36,11 @@ export type FailureKind = 'review' | 'refused' | 'unsent' | 'throttled' | 'lost'
 
 /** An error as plain data. Contains no secret. */
 export interface GenErrorJson {
-  /** The error's class, for example `JobFailedError`. */
+  /** Error class, for example `JobFailedError`. */
   readonly name: string;
   /** Describes the failure and how to fix it. */
   readonly message: string;
-  /** The service's error code, if it sent one. */
+  /** Error code of the service, if it sent one. */
   readonly code?: string;
   /** How to recover, as a value that a program can switch on. */
   readonly recovery?: string;
@@ -58,7 +58,7 @@ export interface CallFailure {
   readonly kind: FailureKind;
   /** Milliseconds to wait, as requested by the service or the rate limit. Null if neither requests a wait. */
   readonly retryAfterMs: number | null;
-  /** The error as plain data. */
+  /** Error as plain data. */
   readonly error: GenErrorJson;
   /** If true, a poll returned a page that may mean a wrong address: see {@link MAX_PAGES}. */
   readonly isStrayPage?: true;

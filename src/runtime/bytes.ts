@@ -26,8 +26,8 @@ export function pieceBytes(sizeBytes: number): number {
 type BodyEnd = 'whole' | 'too_large' | 'late';
 
 /**
- * Reads a body up to a maximum size. `after` sets a timer and returns a function that cancels it. When it fires, the body is
- * abandoned.
+ * Reads a body up to a maximum size. `after` sets a timer and returns a function that cancels it. When it fires, the
+ * body is abandoned.
  */
 export async function readUpTo(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
@@ -109,7 +109,7 @@ function decodedHeaders(given: Headers): Headers {
   headers.delete('content-encoding');
   if (!isEncoded(given)) return headers;
   for (const name of ['content-length', 'content-range', 'accept-ranges']) headers.delete(name);
-  // The entity tag belongs to the encoded bytes, so it can\'t validate a range of the decoded ones.
+  // The entity tag belongs to the encoded bytes, so it can't validate a range of the decoded ones.
   const etag = headers.get('etag');
   if (etag?.startsWith('"')) headers.set('etag', `W/${etag}`);
   return headers;

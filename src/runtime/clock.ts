@@ -1,7 +1,7 @@
-// The client\'s only source of time, timers, and randomness. A test controls its own Clock, and a simulation
+// The client's only source of time, timers, and randomness. A test controls its own Clock, and a simulation
 // seeds its randomness.
 
-/** The client\'s source of time. */
+/** The client's source of time. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
@@ -16,15 +16,15 @@ export interface Clock {
    */
   elapsed?(): number;
   /**
-   * If true, timers and promises belong to the request that created them and end with it, as on Cloudflare Workers. A call
-   * must then not wait for anything that another call does.
+   * If true, timers and promises belong to the request that created them and end with it, as on Cloudflare Workers. A
+   * call must then not wait for anything that another call does.
    */
   readonly perRequest?: boolean;
   /** Source of randomness. A simulation's clock has one with a seed. @default the runtime's */
   readonly random?: Random;
 }
 
-/** Option and property of a client\'s clock. A sandbox passes its own. */
+/** Option and property of a client's clock. A sandbox passes its own. */
 export const CLOCK: unique symbol = Symbol.for('gen-client.clock');
 
 /** The clock of a client or a store, so that its work follows a sandbox's time. Falls back to the runtime's. */
@@ -71,8 +71,9 @@ export interface SteadyClock extends Clock {
 }
 
 /**
- * The same clock, protected against changes of the system time: `now` counts the time that has really passed if the clock knows
- * it, never runs backward, and never shows less than a timer's delay when it fires. Use it for differences only.
+ * The same clock, protected against changes of the system time: `now` counts the time that has really passed if the
+ * clock knows it, never runs backward, and never shows less than a timer's delay when it fires. Use it for differences
+ * only.
  */
 export function steady(clock: Clock | SteadyClock): SteadyClock {
   if ('wall' in clock) return clock;
@@ -117,7 +118,7 @@ export interface Random {
   uuid(): string;
 }
 
-/** Unpredictable bytes for a cipher, which a simulation can\'t seed. */
+/** Unpredictable bytes for a cipher, which a simulation can't seed. */
 export const secretBytes = (size: number): Uint8Array<ArrayBuffer> => crypto.getRandomValues(new Uint8Array(size));
 
 export const systemRandom: Random = {

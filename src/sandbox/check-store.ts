@@ -15,8 +15,8 @@ export interface CheckStoreOptions {
 const OPTIONS = option.optionsOf({ advance: option.callback });
 
 /**
- * Checks your own store against the contract that rate limits, budgets, and the ledger rely on. `make` returns a new store.
- * The check writes only to groups with unique names. Throws a GenError that describes the first violation.
+ * Tests your own store for the behavior that rate limits, budgets, and creates rely on. Writes only to groups with
+ * unique names. Throws a GenError that describes the first violation.
  *
  * @example
  * await checkStore(() => memoryStore()); // in a test, with yours

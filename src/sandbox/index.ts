@@ -17,9 +17,8 @@ type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
 /** An in-memory copy of the documented service, with clients for it. */
 export interface Sandbox extends SandboxService {
   /**
-   * Creates a client for this sandbox, with its key, URL, webhook secret, `fetch`, and clock. With `clock: 'manual'`, waits
-   * follow `advance`. On the real clock, a wait of one second takes a millisecond unless `speed` is set. Throws a GenError
-   * for an invalid option.
+   * Creates a client for this sandbox, with its key, URL, webhook secret, `fetch`, and clock. On the real clock, a wait
+   * of one second takes a millisecond unless `speed` is set. Throws a GenError for an invalid option.
    *
    * @example
    * const client = createSandbox().client();
@@ -33,15 +32,16 @@ export interface Sandbox extends SandboxService {
    */
   client(options?: GenClientOptions): GenClient;
   /**
-   * Returns an independent copy of the entire state, including the time. Keys and secrets work on both. The copy has its own
-   * `baseUrl`, so the clients don't share rate limits, and requests and deliveries in flight stay with the original.
+   * Returns an independent copy of the entire state, including the time. Keys and secrets work on both. The copy has
+   * its own `baseUrl`, so the clients don't share rate limits, and requests and deliveries in flight stay with the
+   * original.
    */
   fork(): Sandbox;
 }
 
 /**
- * Creates the documented service in memory: stateful, strict, repeatable with a `seed`, and with failures on demand. It needs
- * no port and no Node API. Throws a GenError for an invalid or unknown option.
+ * Creates the documented service in memory: stateful, strict, repeatable with a `seed`, and with failures on demand. It
+ * needs no port and no Node API. Throws a GenError for an invalid or unknown option.
  *
  * @example
  * const sandbox = createSandbox();
@@ -71,11 +71,13 @@ interface MockedService {
 }
 
 /**
- * Creates msw 3 handlers that send every request below the sandbox's base URL to the sandbox. Pass them to `setupServer` in
- * Node or `setupWorker` in a browser. A fault with `reset` rejects the request with a network error.
+ * Creates msw 3 handlers that send every request below the sandbox's base URL to the sandbox. Pass them to
+ * `setupServer` in Node or `setupWorker` in a browser. A fault with `reset` rejects the request with a network error.
  *
- * The element type is `never`, which matches msw's handler type without a dependency on msw.
+ * @example
+ * const handlers = sandboxHandlers(createSandbox());
  */
+// The element type is `never`, which matches msw's handler type without a dependency on msw.
 export function sandboxHandlers(sandbox: MockedService): never[] {
   return [createMswHandler(sandbox)] as never[];
 }

@@ -49,14 +49,16 @@ export interface Budget {
    * key, which `usage().unresolved` lists. Rejects with a ConnectionError if the store is unavailable.
    *
    * @example
-   * await budget.release('order-17');
+   * const budget = createBudget({ maxTokens: 2_000 });
+   * for (const key of (await budget.usage()).unresolved) await budget.release(key);
    */
   release(idempotencyKey: string): Promise<void>;
   /**
    * Returns a budget with the same limit for another scope, for example one per tenant.
    *
    * @example
-   * const video = await client.videos.create(params, { budget: budget.scoped('tenant-7') });
+   * const budget = createBudget({ maxTokens: 2_000, per: 'month' });
+   * await client.videos.create({ prompt: 'a fox at dawn' }, { budget: budget.scoped('tenant-7') });
    */
   scoped(scope: string): Budget;
 }

@@ -8,9 +8,9 @@ export interface Character {
   character_id: string;
 }
 
-/** The account's characters. Includes undocumented fields that the service sends. */
+/** Characters of the account. Includes undocumented fields that the service sends. */
 export interface CharacterList {
-  /** The records as sent by the service. */
+  /** Records as sent by the service. */
   characters: Fields[];
 }
 

@@ -80,7 +80,12 @@ export interface CompletedJob extends Job {
 
 const FINAL: readonly string[] = ['completed', 'failed', 'canceled', 'blocked'];
 
-/** Returns true if the job has ended: it is completed, failed, canceled, or blocked. */
+/**
+ * Returns true if the job has ended: it is completed, failed, canceled, or blocked.
+ *
+ * @example
+ * const running = [first, second].filter((job) => !isFinal(job));
+ */
 export function isFinal(job: Job): boolean {
   return FINAL.includes(job.status);
 }
@@ -98,7 +103,7 @@ export function isSettled(job: Job): boolean {
  * `job.status` doesn't narrow the type, because a status may be any string.
  *
  * @example
- * const urls = jobs.filter(isCompleted).map((job) => job.providerOutputUrl);
+ * const urls = [first, second].filter(isCompleted).map((job) => job.providerOutputUrl);
  */
 export function isCompleted(job: Job): job is CompletedJob {
   return job.status === 'completed' && typeof job.providerOutputUrl === 'string' && job.providerOutputUrl !== '';
@@ -110,9 +115,9 @@ export function tokensIn(value: unknown): number | undefined {
   return typeof tokens === 'number' && tokens >= 0 && Number.isFinite(tokens) ? tokens : undefined;
 }
 
-/** The service's response to a create. Includes undocumented fields that the service sends. */
+/** Response to a create. Includes undocumented fields that the service sends. */
 export interface CreatedJob {
-  /** The job as accepted. It may already have ended. */
+  /** Job as accepted. It may already have ended. */
   job: Job;
   /** Quoted price in tokens. */
   quoted_token_cost?: number;

@@ -8,7 +8,7 @@ export const WEBHOOK_EVENT_TYPES = ['job.completed', 'job.failed', 'job.canceled
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
 /**
- * The job of an event. For other fields, such as `errorMessage` and `finalTokenCost`, call
+ * Job of an event. For other fields, such as `errorMessage` and `finalTokenCost`, call
  * `client.jobs.get(event.data.job.id)`.
  */
 // A type alias, because an interface is not assignable to `Job`, which the client's methods accept.
@@ -21,7 +21,7 @@ export type EventJob = {
   providerOutputUrl?: string | null;
 };
 
-/** The job of a `job.completed` event. */
+/** Job of a `job.completed` event. */
 export type CompletedEventJob = EventJob & {
   /** Download link of the file. Requires the API key, and expires. */
   providerOutputUrl: string;
@@ -45,25 +45,25 @@ interface JobWebhookEvent<Job extends EventJob = EventJob> extends EventFields {
   };
 }
 
-/** The job completed, and its file can be downloaded. */
+/** Sent if a job completed, and its file can be downloaded. */
 export interface JobCompletedEvent extends JobWebhookEvent<CompletedEventJob> {
   /** Event type. */
   type: 'job.completed';
 }
 
-/** The job failed and was not charged. */
+/** Sent if a job failed. It was not charged. */
 export interface JobFailedEvent extends JobWebhookEvent {
   /** Event type. */
   type: 'job.failed';
 }
 
-/** The job was canceled. */
+/** Sent if a job was canceled. */
 export interface JobCanceledEvent extends JobWebhookEvent {
   /** Event type. */
   type: 'job.canceled';
 }
 
-/** The job was blocked. */
+/** Sent if a job was blocked. */
 export interface JobBlockedEvent extends JobWebhookEvent {
   /** Event type. */
   type: 'job.blocked';
@@ -91,7 +91,7 @@ type DocumentedEvent = JobCompletedEvent | JobFailedEvent | JobCanceledEvent | J
 /** A verified webhook event, discriminated by `type`. Includes events of undocumented types. */
 export type WebhookEvent = DocumentedEvent | UnknownWebhookEvent;
 
-/** The event for a documented type. */
+/** Event of a documented type. */
 export type WebhookEventOf<T extends WebhookEventType> = Extract<DocumentedEvent, { type: T }>;
 
 const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;

@@ -6,7 +6,10 @@ import type { Job, JobCall } from '../schemas/job.js';
 
 /** Where the end of a job is recorded. The same object for each store. */
 export interface JobRecords {
-  /** Waits briefly. Calls `recorded`: true if this step ended the entry, undefined without an entry. A failure becomes a warning. */
+  /**
+   * Waits briefly. Calls `recorded`: true if this step ended the entry, undefined without an entry. A failure becomes a
+   * warning.
+   */
   recordEnd(
     jobId: string,
     end: {
@@ -62,35 +65,35 @@ export interface ClaimedCreate {
 
 /** A job that was resumed, and the order that it belongs to. */
 export interface ResumedJob {
-  /** The final job. */
+  /** Final job. */
   readonly job: Job;
-  /** The namespace that created it. */
+  /** Namespace of the create. */
   readonly call: JobCall;
-  /** The key of the first create of its run. */
+  /** Idempotency key of the run's first create. */
   readonly idempotencyKey: string;
-  /** The `label` of the call, if it had one. */
+  /** Label of the create, if it had one. */
   readonly label?: string | undefined;
 }
 
 /** A create that is not finished. */
 export interface UnfinishedCreate {
-  /** The key of the first create of its run. */
+  /** Idempotency key of the run's first create. */
   readonly idempotencyKey: string;
-  /** The namespace that creates the job. */
+  /** Namespace of the create. */
   readonly call: JobCall;
-  /** The body, with upload IDs in the place of files; null until the files are uploaded. */
+  /** Body with upload IDs in place of files, or null until the files are uploaded. */
   readonly params: Readonly<Record<string, unknown>> | null;
   /** ISO timestamp of the call. */
   readonly at: string;
-  /** The `label` of the call, if it had one. */
+  /** Label of the create, if it had one. */
   readonly label?: string | undefined;
   /**
-   * `open` is not sent, `sent` is in flight, `lost` had no response and may have a job, `accepted` has a job, and the job of
-   * `ended` is final.
+   * `open` is not sent, `sent` is in flight, `lost` had no response and may have a job, `accepted` has a job, and the
+   * job of `ended` is final.
    */
   readonly phase: CreatePhase;
-  /** The service's job ID, once it is known. */
+  /** Job ID. Undefined until the service has accepted the create. */
   readonly jobId?: string | undefined;
-  /** The final status of the job, once it is known. */
+  /** Final status of the job. Undefined until it has ended. */
   readonly status?: string | undefined;
 }

@@ -154,19 +154,19 @@ export interface Logger {
 
 /** An attempt of a call. */
 export interface RequestEvent {
-  /** The same for every attempt, retry, and wait of a call. */
+  /** ID of the call, shared by its attempts, retries, and waits. */
   readonly callId: string;
-  /** The HTTP method. */
+  /** HTTP method. */
   readonly method: string;
-  /** The path relative to the base URL, without its query. For a direct upload, its origin and path. */
+  /** Path relative to the base URL, without its query. For a direct upload, its origin and path. */
   readonly path: string;
-  /** The documented rate limit of the call, if any. */
+  /** Documented rate limit of the call, if any. */
   readonly limit: string | undefined;
   /** 1 for the first attempt. */
   readonly attempt: number;
   /** Time that the call has waited for its rate limit, in milliseconds. */
   readonly limitWaitMs: number;
-  /** The idempotency key of a create; undefined for other calls. */
+  /** Idempotency key of a create. Undefined for other calls. */
   readonly idempotencyKey: string | undefined;
 }
 
@@ -204,30 +204,32 @@ export interface WaitEvent {
   readonly waitMs: number;
   /** Number of queued calls, including this one. */
   readonly queued: number;
-  /** `limit`: the limit is reached. `pause`: the service asked to wait. `budget`: other creates reserve what is missing. */
+  /**
+   * `limit`: the limit is reached. `pause`: the service asked to wait. `budget`: other creates reserve what is missing.
+   */
   readonly reason: 'limit' | 'pause' | 'budget';
 }
 
 /**
- * A phase of a job. Each phase is reported once per process, whether a poll or a webhook reports it first. A process that
- * didn't create the job knows only what it has polled.
+ * A phase of a job. Each phase is reported once per process, whether a poll or a webhook reports it first. A process
+ * that didn't create the job knows only what it has polled.
  */
 export interface JobEvent {
   /** `accepted` by the service, `final`, or its file `stored` by saveOutput or copyOutput. */
   readonly phase: 'accepted' | 'final' | 'stored';
-  /** The service's job ID. */
+  /** Job ID. */
   readonly jobId: string;
-  /** The namespace that created the job. Undefined if this process knows only the ID, from a webhook. */
+  /** Namespace of the create. Undefined if this process knows only the ID, from a webhook. */
   readonly call?: JobCall | undefined;
   /** Alias of the job's model. */
   readonly model?: string | undefined;
-  /** The idempotency key of the create, if this process created the job. */
+  /** Idempotency key of the create, if this process created the job. */
   readonly idempotencyKey?: string | undefined;
-  /** The `label` of the create, if this process created the job. */
+  /** Label of the create, if this process created the job. */
   readonly label?: string | undefined;
   /** Status of the job. */
   readonly status: JobStatus;
-  /** The error code of a failed job. Undefined if this process knows its end only from a webhook. */
+  /** Error code of a failed job. Undefined if this process knows its end only from a webhook. */
   readonly errorCode?: string | undefined;
   /** Tokens that were quoted when the job was accepted. */
   readonly quotedTokens?: number | undefined;
@@ -243,7 +245,9 @@ export interface JobEvent {
   readonly waitedMs?: number | undefined;
 }
 
-/** Functions that are called for every job, attempt, retry, and wait. Returned values and thrown errors have no effect. */
+/**
+ * Functions that are called for every job, attempt, retry, and wait. Returned values and thrown errors have no effect.
+ */
 export interface Hooks {
   /** Called before an attempt. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;

@@ -10,20 +10,22 @@ import type { BodyFiles } from '../uploading/body-files.js';
 import type { CreateRun } from './create-run.js';
 
 /** A Promise of the data, with two other ways to get the response. */
-export interface RequestPromise<T> extends Promise<T> {
-  /** The Idempotency-Key of a create, known from the start, so also when the call is aborted. Undefined for other calls. */
+export interface RequestPromise<Data> extends Promise<Data> {
+  /** Idempotency key of a create, known from the start, so also when the call is aborted. Undefined for other calls. */
   readonly idempotencyKey?: string | undefined;
-  /** Resolves with the data, the response, the service's request ID, the number of attempts, and the idempotency key. */
+  /**
+   * Resolves with the data, the response, the service's request ID, the number of attempts, and the idempotency key.
+   */
   withResponse(): Promise<{
-    /** The data that the call resolves with. */
-    readonly data: T;
-    /** The HTTP response. Its body is unread. */
+    /** Result of the call. */
+    readonly data: Data;
+    /** HTTP response, whose body is unread. */
     readonly response: Response;
-    /** The service's ID for the request, if it sent one. */
+    /** Request ID of the service, if it sent one. */
     readonly requestId?: string | undefined;
     /** Number of requests sent. */
     readonly attempts: number;
-    /** The Idempotency-Key of a create. */
+    /** Idempotency key of a create. */
     readonly idempotencyKey?: string | undefined;
   }>;
   /** Resolves with the response, whose body is unread. */
@@ -33,14 +35,14 @@ export interface RequestPromise<T> extends Promise<T> {
 export type ResponseMeta = Omit<Awaited<ReturnType<RequestPromise<unknown>['withResponse']>>, 'data'>;
 
 /**
- * What a call returns: a {@link RequestPromise}. In a test, a function that returns a plain Promise may stand in for the
- * call, because a fake has no response to give. `Call` is any type parameter of the method. The compiler resolves the
- * condition to a RequestPromise for each call. Where it compares a function with the method, `Call` is still open, and
- * of the two types only the Promise is compared.
+ * Result of a call: a {@link RequestPromise}. In a test, a function that returns a plain Promise can replace the
+ * method.
  */
-export type CallResult<T, Call> = [[Call] extends [never] ? 'open' : never] extends [never]
-  ? RequestPromise<T>
-  : Promise<T>;
+// `Call` is any type parameter of the method. For a call, the compiler resolves the condition to a RequestPromise. When
+// it compares a function with the method, `Call` is unresolved, and only the Promise is compared.
+export type CallResult<Data, Call> = [[Call] extends [never] ? 'open' : never] extends [never]
+  ? RequestPromise<Data>
+  : Promise<Data>;
 
 /** The call of a response, for its decoder. */
 export interface DecodeContext {

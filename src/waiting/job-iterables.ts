@@ -10,7 +10,7 @@ import type { WaitOptions } from './wait-options.js';
 
 /** A job's state after a poll, and its progress. */
 export interface JobUpdate extends JobProgress {
-  /** The job. In the last update, it is final. */
+  /** Polled job. In the last update, it is final. */
   readonly job: Job;
 }
 

@@ -1,14 +1,14 @@
-// What a framework passes to a web handler by mistake, and the fix.
+// Recognizes what frameworks pass to a web handler by mistake.
 import { GenError } from '../errors/gen-error.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 
-/** The mistake of a program that calls a web handler with something else; undefined for a web Request. */
+/** Returns an error with the fix if a web handler was called with anything but a web Request. */
 export function handlerMistake(handler: string, given: unknown): GenError | undefined {
   if (isRequest(given)) return undefined;
   return new GenError(`${handler} accepts a web Request. ${fixFor(fieldsOf(given))}`);
 }
 
-/** `request` is SvelteKit's, `req` Hono's, and `requestContext` that of an API Gateway event. */
+/** SvelteKit passes `request`, Hono `req`, and API Gateway `requestContext`. */
 function fixFor({ request, req, requestContext }: Fields): string {
   if (isRequest(request)) return 'In SvelteKit, Astro, and React Router, export ({ request }) => handler(request).';
   if (isRequest(fieldsOf(req).raw)) return 'In Hono, call handler(c.req.raw).';

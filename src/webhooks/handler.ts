@@ -20,7 +20,7 @@ import { type VerifyWebhookOptions, verifyWebhook } from './verify.js';
 
 /** Listeners by event type. */
 export type WebhookListeners = {
-  readonly [T in WebhookEventType]?: ((event: WebhookEventOf<T>) => unknown) | undefined;
+  readonly [Type in WebhookEventType]?: ((event: WebhookEventOf<Type>) => unknown) | undefined;
 } & {
   /** Called for every event without a listener, including undocumented types. */
   readonly '*'?: ((event: WebhookEvent) => unknown) | undefined;
@@ -29,15 +29,15 @@ export type WebhookListeners = {
 /** Keeps the runtime alive until `work` settles, after the response was sent. */
 export type WaitUntil = (work: Promise<unknown>) => void;
 
-/** The part of a GenClient that a handler uses. */
+/** Methods of a GenClient that a handler uses. */
 export interface WebhookClient {
   /** Notifies the waits on the event's job. */
   notify(event: WebhookEvent): unknown;
-  /** Verifies with the client's own secret. */
+  /** Verifies a webhook with the client's own secret. */
   verifyWebhook?(request: Request, options: Omit<VerifyWebhookOptions, 'secret'>): Promise<WebhookEvent>;
 }
 
-/** How to receive webhooks. */
+/** Options for {@link createWebhookHandler}. */
 export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secret'> {
   /**
    * Signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one throws. Without a
@@ -47,9 +47,9 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   /** Listeners by event type. Returned promises are awaited. Events without a listener are acknowledged. */
   readonly on?: WebhookListeners | undefined;
   /**
-   * `'after'` runs the listener, then responds: 500 if it throws, so that the service sends the event again. A crash can run
-   * the listener twice. `'before'` responds 200 first, and loses the event if the listener throws, the process crashes, or
-   * the host freezes it after the response. @default 'after'
+   * `'after'` runs the listener, then responds: 500 if it throws, so that the service sends the event again. A crash
+   * can run the listener twice. `'before'` responds 200 first, and loses the event if the listener throws, the process
+   * crashes, or the host freezes it after the response. @default 'after'
    */
   readonly ack?: 'before' | 'after' | undefined;
   /**
@@ -58,8 +58,8 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
    */
   readonly store?: Store | undefined;
   /**
-   * Milliseconds that one delivery owns its event. Pass more than the longest listener takes: afterwards another copy can be
-   * handled, and the unfinished listener is reported to `onError`. @default 60_000
+   * Milliseconds that one delivery owns its event. Pass more than the longest listener takes: afterwards another copy
+   * can be handled, and the unfinished listener is reported to `onError`. @default 60_000
    */
   readonly leaseMs?: number | undefined;
   /** A GenClient. Each event notifies its waits. Without `secret`, events are verified with the client's secret. */
@@ -67,8 +67,8 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   /** Used if the runtime's context has none, for example `after` of Next.js. */
   readonly waitUntil?: WaitUntil | undefined;
   /**
-   * Called for every rejected request (a WebhookVerificationError, without an event) and when a listener or the store fails.
-   * Errors that it throws are ignored. @default console.error, without forged and stale requests
+   * Called for every rejected request (a WebhookVerificationError, without an event) and when a listener or the store
+   * fails. Errors that it throws are ignored. @default console.error, without forged and stale requests
    */
   readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
 }
@@ -106,7 +106,7 @@ function checkHandlerOptions(options: WebhookHandlerOptions): void {
   }
 }
 
-/** The runtime's second argument, such as a Cloudflare Worker's context. Only `waitUntil` is used. */
+/** Second argument of the runtime, for example a Cloudflare Worker's context. Only `waitUntil` is used. */
 export type WebhookContext = { readonly waitUntil?: WaitUntil } | object;
 
 /** Receives a webhook request and returns the response. Never rejects. */
@@ -114,7 +114,7 @@ export type WebhookHandler = (request: Request, context?: WebhookContext) => Pro
 
 const STATUS_OF_REFUSAL: { readonly [R in WebhookRefusal]?: number } = {
   body_too_large: 413,
-  // The receiver's own mistakes: the service should send the event again.
+  // The receiver's own mistakes, so the service should send the event again.
   secret_missing: 500,
   options_invalid: 500,
   body_unavailable: 500,
@@ -134,13 +134,12 @@ const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
 /** A copy that arrives during the work waits one second for its end, then gets a 503 response. */
 const PAUSES_MS = [25, 50, 100, 200, 300, 325];
 
-/** Handled events that a handler without a store remembers. */
+/** Maximum handled events that a handler without a store remembers. */
 const MAX_EVENTS = 10_000;
 
 /**
- * Creates a handler that verifies each webhook and handles each event ID once. Responds 200 to an event and its copies, 400
- * to a forged or stale one, and 500 if the service should send the event again. For node:http, Express, Nest, and Fastify,
- * wrap it in `toNodeHandler` from `gen-client/node`. Throws a GenError for an invalid option.
+ * Creates a web handler that verifies each webhook and handles each event ID once. For node:http, Express, Nest, and
+ * Fastify, wrap it in `toNodeHandler` from `gen-client/node`. Throws a GenError for an invalid option.
  *
  * @example
  * export const POST = createWebhookHandler({
@@ -196,7 +195,7 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
 
 type Report = (error: unknown, event?: WebhookEvent) => void;
 
-/** The one default that prints: without it, events would be lost silently. */
+/** Prints errors by default, because events would otherwise be lost silently. */
 function printError(error: unknown, event?: WebhookEvent): void {
   if (event === undefined && !isOwnMistake(error)) return;
   // biome-ignore lint/suspicious/noConsole: the default of `onError`, as its documentation says.
@@ -206,18 +205,18 @@ function printError(error: unknown, event?: WebhookEvent): void {
 /** True if the receiver needs a fix. Requests of strangers aren't printed, because they could fill the log. */
 function isOwnMistake(error: unknown): boolean {
   if (!WebhookVerificationError.isInstance(error)) return true;
-  // A truncated body is the sender's fault. A body that was read or parsed before is ours.
+  // A truncated body is the sender's mistake. A body that was read or parsed before is the receiver's.
   const isCutOff = error.cause !== undefined && !GenError.isInstance(error.cause);
   return STATUS_OF_REFUSAL[error.reason] === 500 && !isCutOff;
 }
 
 function listenerOf(event: WebhookEvent, on: WebhookListeners): ((event: WebhookEvent) => unknown) | undefined {
-  // Own names only: an event may be of type "constructor".
+  // Only own properties, because an event's type may be "constructor".
   const [, listener] = Object.entries(on).find(([type]) => type === event.type) ?? [];
   return (listener ?? on['*']) as ((event: WebhookEvent) => unknown) | undefined;
 }
 
-/** The reason is in the response, because the service's delivery log shows it. The message stays here. */
+/** Responds with only the reason, because the service's delivery log shows the response. */
 function refused(error: unknown): Response {
   if (!WebhookVerificationError.isInstance(error)) return new Response(null, { status: 500 });
   return new Response(error.reason, { status: STATUS_OF_REFUSAL[error.reason] ?? 400 });

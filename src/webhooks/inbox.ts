@@ -8,7 +8,10 @@ import { type Decision, type Store, updateGroup } from '../store/store.js';
 /** Result of a claim: the event is new, another copy is in progress, or it was handled. */
 type Claimed = 'new' | 'busy' | 'done';
 
-/** How a delivery ended. `done` was handled before, `busy` is owned by another copy, `unclaimed` met an unavailable store. */
+/**
+ * Result of a delivery. `done`: handled before. `busy`: another copy owns the event. `unclaimed`: the store was
+ * unavailable.
+ */
 export type Verdict = 'handled' | 'done' | 'busy' | 'failed' | 'unfinished' | 'unclaimed';
 
 export interface Delivery {
@@ -28,7 +31,7 @@ export interface InboxOptions {
   readonly report: (error: unknown, event: WebhookEvent) => void;
 }
 
-/** Handles each event once. Copies meet only in the store: on Workers, a promise is abandoned when its request ends. */
+/** Handles each event once. Deduplicates only in the store, because on Workers, promises end with their request. */
 export function createInbox(options: InboxOptions): (event: WebhookEvent) => Delivery {
   return (event) => {
     const claim = claimEvent(event, options);
@@ -42,7 +45,7 @@ export function createInbox(options: InboxOptions): (event: WebhookEvent) => Del
 interface Claim {
   readonly found: Claimed | 'unclaimed';
   readonly record: ReturnType<typeof eventRecord>;
-  /** End of the lease. It starts before the store's own copy of it, so that it never ends later. */
+  /** End of the lease. Calculated before the claim, so it's never later than the store's. */
   readonly endsMs: number;
 }
 
@@ -79,7 +82,7 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
       if (verdict === 'handled') await record.complete();
       else if (!isOver) await record.release();
     } catch (error) {
-      // The verdict stands: the lease expires on its own.
+      // The verdict doesn't change, because the lease expires automatically.
       report(error, event);
     }
   };
@@ -111,7 +114,7 @@ function eventRecord(store: Store, id: string) {
     /** Of any number of concurrent claims, one gets `new`. */
     claim: (leaseMs: number) =>
       update<Claimed>((state) => {
-        // A claim whose response was lost finds itself.
+        // The claim may be our own, if its response was lost.
         if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
         return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
       }),

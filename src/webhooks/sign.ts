@@ -18,7 +18,7 @@ export interface SignWebhookOptions {
 
 /** A signed webhook: POST `body` with `headers`. */
 export interface SignedWebhook {
-  /** The exact signed text. */
+  /** Exact signed text. */
   readonly body: string;
   /** `Content-Type` and the documented `X-Service-*` headers. */
   readonly headers: Record<string, string>;
@@ -31,8 +31,8 @@ const SIGN_OPTIONS = option.optionsOf({
 });
 
 /**
- * Signs an event as the service does, to test a receiver. A string is signed unchanged, so you can test broken bodies, too.
- * Throws a GenError for an invalid option.
+ * Signs an event as the service does, to test a receiver. A string is signed unchanged, so you can test broken bodies,
+ * too. Throws a GenError for an invalid option.
  *
  * @example
  * const { body, headers } = await signWebhook(event, { secret: 'whsec_test' });

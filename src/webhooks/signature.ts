@@ -2,7 +2,7 @@ import { refusal } from '../errors/webhook-error.js';
 import { hexOf, readUpTo } from '../runtime/bytes.js';
 import { shortTimer } from '../runtime/clock.js';
 
-/** The headers that a webhook carries, as the service writes them. */
+/** Headers of a webhook. */
 export const WEBHOOK_HEADERS = [
   'X-Service-Event-Id',
   'X-Service-Event-Type',
@@ -14,7 +14,7 @@ export const WEBHOOK_HEADERS = [
 /** A signing secret, or several during a rotation. May be undefined, so that a missing variable fails at run time. */
 export type WebhookSecret = string | readonly string[] | undefined;
 
-/** The secrets as a list. Throws a WebhookVerificationError if one is missing or blank. */
+/** Returns the secrets as a list. Throws a WebhookVerificationError if one is missing or blank. */
 export function secretsOf(secret: WebhookSecret): readonly string[] {
   const secrets = [secret ?? []].flat();
   const isMissing = !secrets.length || secrets.some((one: unknown) => typeof one !== 'string' || !one.trim());
@@ -28,18 +28,18 @@ export function secretsOf(secret: WebhookSecret): readonly string[] {
   return secrets;
 }
 
-/** The hex HMAC-SHA256 of `<timestamp>.<body>`. `timestamp` is the header's own text, in Unix seconds. */
+/** Returns the hex HMAC-SHA256 of `<timestamp>.<body>`. `timestamp` is the header's exact text. */
 export function signatureOf(secret: string, timestamp: string, body: RawBody): string | Promise<string> {
   const hmac = ownHmac(secret);
   return hmac ? hmac.update(`${timestamp}.`).update(body).digest('hex') : webSignatureOf(secret, timestamp, body);
 }
 
-/** The runtime's own crypto, if it is available without an import: ten times faster than WebCrypto. */
+/** Returns the runtime's own HMAC, if available without an import. Ten times faster than WebCrypto. */
 function ownHmac(secret: string) {
   try {
     return globalThis.process.getBuiltinModule('node:crypto').createHmac('sha256', secret);
   } catch {
-    // There is no `process`, or it is the Edge runtime's, whose functions throw.
+    // Without `process`, or in the Edge runtime, whose functions throw.
     return undefined;
   }
 }
@@ -57,16 +57,16 @@ export function sameDigest(left: string, right: string): boolean {
   return difference === 0;
 }
 
-/** The body of a webhook: the bytes as received, or their text. */
+/** Body of a webhook: the bytes as received, or their text. */
 export type WebhookBody = string | Uint8Array | ArrayBuffer;
 
-/** The bytes that were signed, or their text. */
+/** Signed bytes, or their text. */
 export type RawBody = string | Uint8Array;
 
-/** Reading stops after this, because a stranger could keep the connection open. */
+/** Timeout for reading the body, because a stranger could keep the connection open. */
 const BODY_MS = 10_000;
 
-/** Reads the exact bytes that were signed, up to `maxBytes` and {@link BODY_MS}. */
+/** Reads the signed bytes, up to `maxBytes` and {@link BODY_MS}. */
 export async function readBody(request: Request, maxBytes: number): Promise<RawBody> {
   if (request.bodyUsed) throw bodyUnavailable(NO_BYTES);
   const { bytes, end } = await readUpTo(request.body, maxBytes, (fire) => shortTimer(BODY_MS, fire)).catch((cause) => {
@@ -77,12 +77,12 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
   return bytes;
 }
 
-/** Joins parts, with text as UTF-8. A Blob does it in one line, which keeps this entry point small. */
+/** Joins parts, with text as UTF-8. Uses a Blob to keep this entry point small. */
 async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }
 
-/** A copy of the bytes that were signed, because servers reuse their buffers. Throws an error that names the fix. */
+/** Copies the signed bytes, because servers reuse their buffers. Throws an error with the fix for a parsed body. */
 export async function rawBody({
   body,
   isBase64Encoded,
@@ -91,7 +91,7 @@ export async function rawBody({
   isBase64Encoded?: unknown;
 }): Promise<RawBody> {
   if (typeof body === 'string') return isBase64Encoded === true ? decodedBody(body) : body;
-  // Of any realm.
+  // Also matches buffers from another realm.
   if (ArrayBuffer.isView(body) || {}.toString.call(body) === '[object ArrayBuffer]') return bytesOf(body as Uint8Array);
   if (body == null) throw bodyUnavailable(NO_BYTES);
   throw refusal(

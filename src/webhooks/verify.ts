@@ -11,12 +11,12 @@ import {
   type WebhookSecret,
 } from './signature.js';
 
-/** The headers of a webhook: a web `Headers`, a plain object, or Node's. Names are case-insensitive. */
+/** Headers of a webhook: a web `Headers`, a plain object, or Node's. Names are case-insensitive. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | null | undefined>>;
 
 /** A webhook as received: `{ body, headers }`, or an API Gateway event. */
 export interface ReceivedWebhook {
-  /** The raw body, before any parsing. A missing one throws: the type of an API Gateway event has it as optional. */
+  /** Raw body, before any parsing. Optional only to match API Gateway events: a missing body throws. */
   readonly body?: WebhookBody | null | undefined;
   /** All headers, or at least `X-Service-Signature`. */
   readonly headers: WebhookHeaders;
@@ -24,7 +24,7 @@ export interface ReceivedWebhook {
   readonly isBase64Encoded?: boolean | undefined;
 }
 
-/** How to verify a webhook. */
+/** Options for {@link verifyWebhook}. */
 export interface VerifyWebhookOptions {
   /** Signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one throws. */
   readonly secret: WebhookSecret;
@@ -43,9 +43,11 @@ const MAX_PARTS = 17;
 const MAX_HEADER_LENGTH = 4_096;
 
 /**
- * Verifies a webhook and returns its event. It checks the timestamp first, then compares the signature of the raw body in
- * constant time. Accepts a web `Request`, `{ body, headers }`, or an API Gateway event. Throws a WebhookVerificationError
- * with the `reason` if the webhook is invalid.
+ * Verifies a webhook and returns its event. Accepts a web `Request`, `{ body, headers }`, or an API Gateway event.
+ * Throws a WebhookVerificationError with the `reason` if the webhook is invalid.
+ *
+ * @example
+ * const event = await verifyWebhook(request, { secret: process.env.GEN_WEBHOOK_SECRET });
  */
 export async function verifyWebhook(
   received: Request | ReceivedWebhook,
@@ -149,7 +151,9 @@ interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
   readonly of: object;
 }
 
-/** Marks an event as verified. The mark contains the signed bytes, so changing the event later changes nothing verified. */
+/**
+ * Marks an event as verified. The mark contains the signed bytes, so changing the event later changes nothing verified.
+ */
 export function markVerified(event: WebhookEvent, body: RawBody, signature: string): WebhookEvent {
   return Object.defineProperty(event, VERIFIED, { value: Object.freeze<VerifiedMark>({ body, signature, of: event }) });
 }

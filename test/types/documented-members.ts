@@ -1,9 +1,20 @@
+import { resolve } from 'node:path';
 import ts from 'typescript';
 import { ROOT } from '../support/build.js';
 
-/** The exported names of the published declarations, and the members of their classes and interfaces, that have no doc comment. */
-export function undocumentedIn(declarations: readonly string[]): string[] {
-  const files = declarations.map((file) => ROOT + file);
+/** A public name or one of its members. */
+interface PublicName {
+  /** For example `GenClient.waitForJob`. */
+  readonly name: string;
+  /** One declaration per overload. */
+  readonly nodes: readonly ts.Node[];
+  /** If true, users call it: an exported function, or a method of an exported class or of its namespaces. */
+  readonly isCalled: boolean;
+}
+
+/** Returns the exported names of declarations, and their members. Ignores declarations outside of `own`. */
+export function publicNamesIn(declarations: readonly string[], own = `${ROOT}dist/`): PublicName[] {
+  const files = declarations.map((file) => resolve(ROOT, file));
   const program = ts.createProgram(files, {
     module: ts.ModuleKind.NodeNext,
     target: ts.ScriptTarget.ES2022,
@@ -11,42 +22,101 @@ export function undocumentedIn(declarations: readonly string[]): string[] {
     skipLibCheck: true,
   });
   const checker = program.getTypeChecker();
-  const found = new Set<string>();
+  const names: PublicName[] = [];
   for (const file of files) {
     const module = checker.getSymbolAtLocation(program.getSourceFile(file) ?? fail(file));
-    for (const symbol of checker.getExportsOfModule(module ?? fail(file))) {
+    const exported = checker.getExportsOfModule(module ?? fail(file)).map((symbol) => {
       const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
-      const own = (target.declarations ?? []).filter((node) =>
-        node.getSourceFile().fileName.startsWith(`${ROOT}dist/`),
-      );
-      if (own.length > 0 && !own.some(isDocumented)) found.add(symbol.name);
-      for (const declaration of own) for (const name of undocumentedMembers(declaration)) found.add(name);
+      const nodes = (target.declarations ?? []).filter((node) => node.getSourceFile().fileName.startsWith(own));
+      return { symbol, nodes };
+    });
+    const classes = exported.flatMap(({ nodes }) => nodes.filter(ts.isClassDeclaration));
+    const callable = new Set<ts.Node>(classes.flatMap((node) => [node, ...namespacesOf(node, checker)]));
+    for (const { symbol, nodes } of exported) {
+      if (nodes.length > 0) names.push({ name: symbol.name, nodes, isCalled: nodes.some(ts.isFunctionDeclaration) });
+      for (const node of nodes) names.push(...membersOf(node, callable.has(node)));
     }
   }
-  return [...found];
+  return names;
 }
 
 function fail(file: string): never {
-  throw new Error(`${file} is no module.`);
+  throw new Error(`${file} is not a module.`);
 }
 
-function undocumentedMembers(node: ts.Declaration): string[] {
+/** The types of a class's properties, such as `client.videos`. */
+function namespacesOf(node: ts.ClassDeclaration, checker: ts.TypeChecker): ts.Node[] {
+  const properties = node.members.filter(ts.isPropertyDeclaration).filter(isReachable);
+  return properties.flatMap((property) => checker.getTypeAtLocation(property).symbol?.declarations ?? []);
+}
+
+function membersOf(node: ts.Declaration, isCallable: boolean): PublicName[] {
   if (!ts.isInterfaceDeclaration(node) && !ts.isClassDeclaration(node)) return [];
   const members: readonly (ts.TypeElement | ts.ClassElement)[] = node.members;
-  // The comment of an overloaded method stands at its first signature.
-  const documented = new Set(members.filter(isDocumented).map((member) => member.name?.getText()));
-  return members
-    .filter((member) => isReachable(member) && !documented.has(member.name?.getText()))
-    .map((member) => `${node.name?.text}.${member.name?.getText()}`);
+  const overloads = new Map<string, ts.Node[]>();
+  for (const member of members.filter(isReachable)) {
+    const name = `${node.name?.text}.${member.name?.getText()}`;
+    overloads.set(name, [...(overloads.get(name) ?? []), member]);
+  }
+  const isMethod = (it: ts.Node) => ts.isMethodDeclaration(it) || ts.isMethodSignature(it);
+  return Array.from(overloads, ([name, nodes]) => ({ name, nodes, isCalled: isCallable && nodes.some(isMethod) }));
 }
 
 function isReachable(member: ts.TypeElement | ts.ClassElement): boolean {
   const { name } = member;
   if (!name || ts.isComputedPropertyName(name) || ts.isPrivateIdentifier(name)) return false;
+  if (ts.getJSDocTags(member).some(({ tagName }) => tagName.text === 'internal')) return false;
   return (ts.getCombinedModifierFlags(member) & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) === 0;
 }
 
-/** The comment of a constant stands before its statement. */
-function isDocumented(node: ts.Node): boolean {
-  return ts.getJSDocCommentsAndTags(node).some(ts.isJSDoc);
+/** Returns the names that have no doc comment. */
+export function undocumentedIn(names: readonly PublicName[]): string[] {
+  // The comment of a constant precedes its statement.
+  const undocumented = names.filter(({ nodes }) => !nodes.some((node) => commentsOf(node).length > 0));
+  return undocumented.map(({ name }) => name);
+}
+
+/** A runtime calls these, or they need no explanation. */
+const CALLED_BY_OTHERS = /^GenAccount\.|\.(toJSON|close|constructor)$/;
+
+/** Returns the flaws of hovers: style of the doc comment, missing examples, and type parameters of one letter. */
+export function hoverFlawsIn(names: readonly PublicName[]): string[] {
+  return names.flatMap(({ name, nodes, isCalled }) => {
+    const comments = nodes.flatMap(commentsOf);
+    const flaws = comments.flatMap((comment) => textFlaws(ts.getTextOfJSDocComment(comment.comment) ?? ''));
+    const letters = nodes.flatMap(oneLetterParameters).map((letter) => `type parameter ${letter}`);
+    const hasExample = comments.some(({ tags }) => tags?.some(({ tagName }) => tagName.text === 'example'));
+    const missing = isCalled && !hasExample && !CALLED_BY_OTHERS.test(name) ? ['no @example'] : [];
+    return [...flaws, ...letters, ...missing].map((flaw) => `${name}: ${flaw}`);
+  });
+}
+
+function commentsOf(node: ts.Node): ts.JSDoc[] {
+  return ts.getJSDocCommentsAndTags(node).filter(ts.isJSDoc);
+}
+
+function textFlaws(text: string): string[] {
+  const [first = ''] = /^\S+/.exec(text) ?? [];
+  const opening = ['Whether', 'What', 'The', 'Where', 'Which'].includes(first) ? [`begins with ${first}`] : [];
+  const sentences = sentencesIn(text);
+  return sentences > 3 ? [...opening, `${sentences} sentences`] : opening;
+}
+
+/** Counts sentences. Code and abbreviations contain dots that end none, and a list counts as one sentence. */
+function sentencesIn(text: string): number {
+  const plain = text.replace(/`[^`]*`/g, 'code').replace(/\{@link [^}]*\}/g, 'link');
+  const list = plain.replace(/(\n\s*- .*)+/g, '');
+  return list.match(/[.!?](?=\s|$)/g)?.length ?? 0;
+}
+
+function oneLetterParameters(node: ts.Node): string[] {
+  const found: string[] = [];
+  const visit = (child: ts.Node) => {
+    if (ts.isTypeParameterDeclaration(child) && child.name.text.length === 1) found.push(child.name.text);
+    // A member is a name of its own.
+    if (!(ts.isTypeElement(child) || ts.isClassElement(child))) ts.forEachChild(child, visit);
+  };
+  if (ts.isTypeElement(node) || ts.isClassElement(node)) ts.forEachChild(node, visit);
+  else visit(node);
+  return found;
 }

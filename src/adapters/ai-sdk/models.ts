@@ -31,7 +31,9 @@ type PlainOptions = Pick<
   'baseUrl' | 'timeoutMs' | 'maxRetries' | 'maxRetryAfterMs' | 'preflight' | 'rateLimit'
 >;
 
-/** A model in a workflow's storage. It never contains the API key: the other process reads that from its environment. */
+/**
+ * A model in a workflow's storage. It never contains the API key: the other process reads that from its environment.
+ */
 interface SerializedModel {
   readonly modelId: string;
   readonly config: PlainOptions;
@@ -126,7 +128,9 @@ class GenVideoModel implements Experimental_VideoModelV4 {
   readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
   readonly #source: ModelSource;
   readonly #outputKeys = createOutputKeys();
-  /** The core calls `handleWebhookOption` for all parts of a call at the same time, and starts them one after the other. */
+  /**
+   * The core calls `handleWebhookOption` for all parts of a call at the same time, and starts them one after the other.
+   */
   readonly #webhookCalls = new WeakMap<object, { parts: number }>();
   /** The webhook URLs of parts that have not started. */
   readonly #partUrls: string[] = [];
@@ -192,21 +196,25 @@ type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption'
 type WebhookOption = Parameters<HandleWebhook>[0];
 type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
 
-/** The service as an AI SDK provider, for `generateImage`, `experimental_generateVideo`, and a provider registry. */
+/** AI SDK provider of the service, for `generateImage`, `experimental_generateVideo`, and a provider registry. */
 export interface GenProvider extends ProviderV4 {
   /** Returns an image model, for example `gen.image('svc-image-pro')`. */
   image(modelId: ImageModel | (string & {})): ImageModelV4;
-  /** The same as `image`, under the name that registries use. */
+  /** Alias of `image`, for registries. */
   imageModel(modelId: ImageModel | (string & {})): ImageModelV4;
   /** Returns a video model, for example `gen.video('svc-video-pro')`. */
   video(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
-  /** The same as `video`, under the name that registries use. */
+  /** Alias of `video`, for registries. */
   videoModel(modelId: VideoModel | (string & {})): Experimental_VideoModelV4;
 }
 
 /**
- * Creates a provider. It creates the client in the first call, so that a missing option fails that call and not the import.
- * Throws a GenError for an unknown setting.
+ * Creates a provider. It creates the client in the first call, so that a missing option fails that call and not the
+ * import. Throws a GenError for an unknown setting.
+ *
+ * @example
+ * const gen = createGen({ apiKey, baseUrl });
+ * const model = gen.image('svc-image-pro');
  */
 export function createGen(settings: GenProviderSettings = {}): GenProvider {
   checkProviderSettings(settings);

@@ -13,7 +13,7 @@ import { isFields } from '../../schemas/envelope.js';
 import { JOB_CALLS, type Job } from '../../schemas/job.js';
 import { shortenKey } from '../../transport/idempotency.js';
 
-/** The engine's job of a queued call. */
+/** BullMQ job of a queued call. */
 export type GenQueueJob = BullJob<GenJobData, GenJobResult>;
 
 /**
@@ -26,8 +26,8 @@ export const CREATE_PRIORITY = 1000;
 export const RECORD_VERSION = 1;
 
 /**
- * The record of a queued call: its params and its run. It contains everything that another worker needs, because a worker's
- * client may have no store. Keys, owners, and reservations are the ledger's.
+ * The record of a queued call: its params and its run. It contains everything that another worker needs, because a
+ * worker's client may have no store. Keys, owners, and reservations are the ledger's.
  */
 export interface GenJobData {
   /** The version of the record. A worker leaves a newer one for another worker. @default 1 */
@@ -61,7 +61,7 @@ export interface GenJobData {
   readonly stalls?: number | undefined;
 }
 
-/** The result of a queue job: the completed job of the service. */
+/** Result of a queue job: the completed job of the service. */
 export type GenJobResult = Job;
 
 const STEPS: readonly RunStep['type'][] = ['create', 'read', 'store', 'wait', 'end', 'fail'];
@@ -71,7 +71,9 @@ export function isCall(data: unknown): data is GenJobData {
   return isFields(data) && typeof data.call === 'string' && isFields(data.params);
 }
 
-/** Throws a GenError for a record that somebody added without an ID. Its number is not unique, so it cannot be a key. */
+/**
+ * Throws a GenError for a record that somebody added without an ID. Its number is not unique, so it cannot be a key.
+ */
 export function checkKey({ id = '' }: Pick<GenQueueJob, 'id'>): void {
   if (!isBareNumber(id)) return;
   throw new GenError(

@@ -48,7 +48,7 @@ const QUEUE_OPTIONS = option.optionsOf({ ...LOCATION_FIELDS, onError: option.cal
 
 /** Queues create calls, and wakes the calls that wait for a job. */
 export interface GenQueue {
-  /** The engine's own queue, for a dashboard. */
+  /** BullMQ queue, for a dashboard. */
   readonly queue: Queue<GenJobData, GenJobResult>;
   /** Queues `images.create`. */
   readonly images: {
@@ -133,20 +133,20 @@ interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backo
   /** If true, validates the call against the documented rules before it is queued. @default true */
   readonly preflight?: boolean | undefined;
   /**
-   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try with
-   * each of some models. The worker's `timeoutMs` covers all of them.
+   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try
+   * with each of some models. The worker's `timeoutMs` covers all of them.
    * @default the worker's `recover`
    */
   readonly recover?: Recover | undefined;
   /**
-   * The scope of the budget that pays for the create, for example a tenant. It replaces the budget of the worker's client. A
-   * call over budget waits for the next period of the budget, and fails if there is none.
+   * The scope of the budget that pays for the create, for example a tenant. It replaces the budget of the worker's
+   * client. A call over budget waits for the next period of the budget, and fails if there is none.
    * @default undefined: the budget of the worker's client
    */
   readonly budgetScope?: string | undefined;
   /**
-   * Milliseconds until queuing rejects with a ConnectionError because Redis does not respond. The call may be queued, so
-   * queue it again under the same ID.
+   * Milliseconds until queuing rejects with a ConnectionError because Redis does not respond. The call may be queued,
+   * so queue it again under the same ID.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined;

@@ -25,20 +25,20 @@ import { createProcessor } from './process-call.js';
 /** Options of {@link createGenWorker}. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Called with the completed job before the queue job ends, and awaited. Copy the file to your own storage here. It is called
-   * at least once. If it throws, it is called again for a day, with pauses up to `retryDelayMs`; BullMQ's UnrecoverableError
-   * ends the call at once.
+   * Called at least once with the completed job before the queue job ends, and awaited. Copy the file to your own storage
+   * here. If it throws, it is called again for a day, with pauses up to `retryDelayMs`; BullMQ's UnrecoverableError ends the
+   * call immediately.
    */
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with the error of a failed call before the queue job fails, and awaited, at least once. If it throws, it is called
-   * again for a day. A failure that only BullMQ decides, such as that of a child with `failParentOnFailure`, is reported right
-   * after it.
+   * Called with the error of a failed call before the queue job fails, and awaited, at least once. If it throws, it is
+   * called again for a day. A failure that only BullMQ decides, such as that of a child with `failParentOnFailure`, is
+   * reported right after it.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with errors of the worker's connection, which reconnects automatically, and with records that this worker leaves
-   * for others. @default errors are ignored
+   * Called with errors of the worker's connection, which reconnects automatically, and with records that this worker
+   * leaves for others. @default errors are ignored
    */
   readonly onError?: ((error: Error) => void) | undefined;
   /** Maximum concurrent calls in this process. Sleeping calls don't count. @default 10 */
@@ -55,14 +55,14 @@ export interface GenWorkerOptions extends QueueLocation {
    */
   readonly retryDelayMs?: number | undefined;
   /**
-   * Milliseconds from the service's first response until a call fails with a WaitTimeoutError. Its job continues, and `retry()`
-   * of the queue job waits for it again. Time in the queue doesn't count.
+   * Milliseconds from the service's first response until a call fails with a WaitTimeoutError. Its job continues, and
+   * `retry()` of the queue job waits for it again. Time in the queue doesn't count.
    * @default 86_400_000 (24 h)
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * How to continue after a failed job, by its error code, for calls that don't specify it: a number of further tries, or one
-   * try with each of some models.
+   * How to continue after a failed job, by its error code, for calls that don't specify it: a number of further tries,
+   * or one try with each of some models.
    * @default {}: a failed job ends the call
    */
   readonly recover?: Recover | undefined;
@@ -97,8 +97,8 @@ export interface GenWorker {
   /** BullMQ's own worker, for its events. */
   readonly worker: Worker<GenJobData, GenJobResult>;
   /**
-   * Resolves within five seconds. It aborts requests, and other workers send them again under their keys. An `onCompleted` that
-   * takes longer continues as long as the process lives.
+   * Resolves within five seconds. It aborts requests, and other workers send them again under their keys. An
+   * `onCompleted` that takes longer continues as long as the process lives.
    */
   close(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import { isText } from '../../schemas/envelope.js';
 import { type Store, setupError } from '../../store/store.js';
 import type { GenAccount } from './gen-account.js';
 
-/** The methods of a {@link GenAccount} binding (`env.ACCOUNT`) that the store uses. */
+/** Methods of a {@link GenAccount} binding (`env.ACCOUNT`) that the store uses. */
 export interface GenAccountNamespace {
   /** Returns the ID of a named object. */
   idFromName(name: string): unknown;
@@ -36,8 +36,8 @@ const MAX_ATTEMPTS = 5;
 const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
- * Creates a {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` identifies the
- * object. Across isolates, waits poll. Throws a GenError for an invalid argument.
+ * Creates a {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` identifies
+ * the object. Throws a GenError for an invalid argument.
  *
  * @example
  * const client = new GenClient({ store: durableObjectStore(env.ACCOUNT, 'main') });
@@ -57,8 +57,8 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
 }
 
 /**
- * Retries, because the object may be moved, restarted, or updated at any time. If a write had succeeded, the retry conflicts,
- * and the transaction runs again on the new values.
+ * Retries, because the object may be moved, restarted, or updated at any time. If a write had succeeded, the retry
+ * conflicts, and the transaction runs again on the new values.
  */
 async function withRetries<T>(request: () => Promise<T>): Promise<T> {
   for (let attempts = 1; ; attempts++) {

@@ -1,23 +1,26 @@
-// What a durable run needs from a workflow engine, and an adapter for each engine. They are structural: no engine is imported.
+// What a durable run needs from a workflow engine, and an adapter for each engine. They are structural: no engine is
+// imported.
 import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { anything, checkOptions, must, optionsOf, required, text } from '../../rules/options.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
 
-/** The work of a durable run outside its workflow: a create, a poll, or a copy of the file. */
+/** Work of a durable run outside its workflow: a create, a poll, or a copy of the file. */
 export type ActivityName = 'create' | 'read' | 'store';
 
 /** A client's activities: JSON in, JSON out. An engine can repeat each at any time without a second job or charge. */
 export type Activities = Readonly<Record<ActivityName, (input: Json) => Promise<Json>>>;
 
-/** What a durable run needs from a workflow engine. Step names are unique within a run, and the same in every replay. */
+/**
+ * Functions of a workflow engine for a durable run. Step names are unique within a run, and the same in every replay.
+ */
 export interface DurableEngine {
   /** Runs an activity at least once, and returns its first result in every replay. */
   call(step: string, activity: ActivityName, input: Json): Promise<Json>;
   /**
-   * Waits for `ms` milliseconds, or until a webhook announces the end of the job. Resolves with true if a webhook woke it,
-   * and with false otherwise. Without a job (`null`), nothing wakes it.
+   * Waits for `ms` milliseconds, or until a webhook announces the end of the job. Resolves with true if a webhook woke
+   * it, and with false otherwise. Without a job (`null`), nothing wakes it.
    */
   wait(step: string, jobId: string | null, ms: number): Promise<boolean>;
   /** Ends the workflow with an error that the engine must not retry. */
@@ -101,7 +104,7 @@ function isTimeout(error: unknown): boolean {
   return /TimeoutError|\btimed out\b/.test(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
 }
 
-/** The part of Inngest's step tools that a run needs. */
+/** Step tools of Inngest that a run uses. */
 export interface InngestStep {
   /** Runs a step once, and stores its result. */
   run(id: string, callback: () => Promise<Json>): Promise<unknown>;
@@ -116,7 +119,7 @@ export interface InngestStep {
 
 /** Options of {@link inngestEngine}. */
 export interface InngestOptions {
-  /** The class of the package `inngest`. */
+  /** Class from the package `inngest`. */
   readonly NonRetriableError: new (
     message: string,
     options?: { readonly cause?: unknown },
@@ -169,8 +172,8 @@ export interface RestateOptions {
 }
 
 /**
- * Adapter for Restate workflows. A shared handler of the workflow receives the webhook, and resolves the durable promise with
- * the job's ID as its name: `ctx.promise(event.data.job.id).resolve(null)`.
+ * Adapter for Restate workflows. A shared handler of the workflow receives the webhook, and resolves the durable
+ * promise with the job's ID as its name: `ctx.promise(event.data.job.id).resolve(null)`.
  *
  * @example
  * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
@@ -243,8 +246,8 @@ export interface WorkflowOptions {
 }
 
 /**
- * Adapter for Vercel Workflow. `activity` is your step that runs an activity: its body starts with `'use step'`. The webhook
- * receiver resumes the hook by its token: `await resumeHook(token, event)`.
+ * Adapter for Vercel Workflow. `activity` is your step that runs an activity: its body starts with `'use step'`. The
+ * webhook receiver resumes the hook by its token: `await resumeHook(token, event)`.
  *
  * @example
  * const engine = workflowEngine(activity, { hook, sleep, FatalError });

@@ -15,13 +15,13 @@ import type { DurableEngine, Json } from './engines.js';
 
 /** Options of {@link generate}. */
 export interface GenerateOptions {
-  /** The namespace of the create: `images`, `videos`, `videoEdits`, or `characters`. */
+  /** Namespace of the create: `images`, `videos`, `videoEdits`, or `characters`. */
   readonly call: CallKind;
-  /** The body of the create, as JSON. Pass files as upload IDs or URLs. */
+  /** Body of the create, as JSON. Pass files as upload IDs or URLs. */
   readonly params: object;
   /**
-   * Idempotency key of the first create. Pass your order's own ID, an argument of the run, not the engine's ID of the run: a
-   * fork or a restart then finds the paid job. Two runs with one key share a job.
+   * Idempotency key of the first create. Pass your order's own ID, an argument of the run, not the engine's ID of the
+   * run: a fork or a restart then finds the paid job. Two runs with one key share a job.
    */
   readonly key: string;
   /**
@@ -31,8 +31,8 @@ export interface GenerateOptions {
    */
   readonly timeoutMs?: number | false | undefined;
   /**
-   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of retries, or one retry with each
-   * of some models.
+   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of retries, or one retry
+   * with each of some models.
    * @default {}: a failed job ends the run
    */
   readonly recover?: Recover | undefined;
@@ -49,9 +49,9 @@ const GENERATE_OPTIONS = option.optionsOf({
   store: option.flag,
 });
 
-/** The result of a durable run. */
+/** Result of a durable run. */
 export interface GeneratedJob extends CompletedJob {
-  /** The stored file, with `store: true`. */
+  /** Stored file, with `store: true`. */
   stored?: StoredOutput;
 }
 
@@ -59,9 +59,9 @@ export interface GeneratedJob extends CompletedJob {
 const STEP_VERSION = 'gen1';
 
 /**
- * Creates a job and waits for it inside a workflow: one job and one charge, however often the engine repeats or forgets an
- * activity. It is deterministic, so it can be replayed. Without a webhook it polls, at intervals from ten seconds to five
- * minutes. Throws by `engine.fail`, which no engine retries: a failed job, a rejected create, a timeout, or an invalid option.
+ * Creates a job and waits for it inside a workflow: one job and one charge, however often the engine repeats or forgets
+ * an activity. Without a webhook, it polls at intervals from 10 seconds to 5 minutes. Throws with `engine.fail`, which
+ * no engine retries, for a failed job, a rejected create, a timeout, or an invalid option.
  *
  * @example
  * const job = await generate(cloudflareEngine(step, activities, { NonRetryableError }), {

@@ -8,8 +8,9 @@ import { mustBe } from '../../schemas/show.js';
 import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 
 /**
- * Opens the file with its first piece. A Node.js stream reads one piece ahead, so the disk and the network work at the same
- * time. Throws at the end if the file was rewritten meanwhile, because the pieces are then a mixture of two versions.
+ * Opens the file with its first piece. A Node.js stream reads one piece ahead, so the disk and the network work at the
+ * same time. Throws at the end if the file was rewritten meanwhile, because the pieces are then a mixture of two
+ * versions.
  */
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
   const before = await stat(path, { bigint: true });
@@ -22,8 +23,11 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
 }
 
 /**
- * Returns a file on disk as an upload source. It is read in pieces, and again from its start if the PUT is retried. A missing
- * file fails the upload before any call, and a file that changes while it is sent fails it, too.
+ * Returns a file on disk as an upload source. It is read in pieces, and again from its start if the PUT is retried. A
+ * missing file fails the upload before any call, and a file that changes while it is sent fails it, too.
+ *
+ * @example
+ * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
  */
 export function fromPath(given: string | URL): RereadableSource & { readonly name: string } {
   if (typeof given !== 'string' && !(given instanceof URL))

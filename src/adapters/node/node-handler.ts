@@ -18,16 +18,13 @@ export type NodeRequest = (IncomingMessage | { readonly raw: IncomingMessage }) 
 /** A response of node:http, Express or Nest, or a Fastify reply. */
 export type NodeResponse = ServerResponse | { readonly raw: ServerResponse; hijack(): unknown };
 
-/** What node:http, Express, Nest and Fastify call. */
+/** Request handler of node:http, Express, Nest, and Fastify. */
 export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => void;
 
 /**
- * Serves a web handler under node:http, Express, Nest, or Fastify. Bodies stream in both directions with backpressure. The
- * request's `signal` aborts when the client disconnects. Errors of the handler are passed to `next`, otherwise the response is
- * 500.
- *
- * A handler that verifies the body, such as a webhook handler, needs its raw bytes: mount it before `express.json()`, or set
- * them as `request.rawBody`.
+ * Serves a web handler under node:http, Express, Nest, or Fastify. The request's `signal` aborts when the client
+ * disconnects. Mount a webhook handler before `express.json()`, or set `request.rawBody`, because it needs the raw
+ * bytes.
  *
  * @example
  * app.post('/webhooks', toNodeHandler(createWebhookHandler({ secret, on })));

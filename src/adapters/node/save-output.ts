@@ -46,12 +46,9 @@ export interface SavedOutput {
 }
 
 /**
- * Saves a finished job's file. The path holds the complete file, checked and flushed to the disk, or nothing. After an
- * interruption, the download resumes if the service supports ranges and the file is unchanged. Otherwise, it starts over.
- *
- * For a directory, or a path that ends in `/`, the job names the file. `saveOutput` creates missing directories. If the job's
- * file is already there, it resolves with `existed: true`. Throws a {@link DownloadError} if the file cannot be fetched or
- * written, or if another file is there.
+ * Saves a finished job's complete file, or nothing, and creates missing directories. For a directory, or a path that
+ * ends in `/`, the file is named after the job. Throws a {@link DownloadError} if the file can't be downloaded or
+ * written, or if a different file exists.
  *
  * @example
  * const { path } = await saveOutput(client, job, 'videos/');

@@ -34,12 +34,9 @@ interface InstrumentOptions {
 }
 
 /**
- * Traces and measures every GenClient of this process with OpenTelemetry. A job's span is `generate_content {model}`, above
- * `create`, `wait`, `download` (`saveOutput`, `jobs.output`), and `copy` (`copyOutput`). Spans of other processes about the job
- * have the same `gen_client.job.id` and link.
- *
- * Returns a function that stops it and ends the open spans: call it before you shut down the exporter. Throws a GenError for
- * an invalid option, and on a runtime without `node:diagnostics_channel`.
+ * Traces and measures every GenClient of this process with OpenTelemetry. Returns a function that ends the open spans;
+ * call it before you shut down the exporter. Throws a GenError for an invalid option, or on a runtime without
+ * `node:diagnostics_channel`.
  *
  * @example
  * const stop = instrumentGenClient();

@@ -17,8 +17,9 @@ export type PageInput<Input> = {
 /** One verb of a page. */
 export interface PageVerb<Input> {
   /**
-   * Creates a job. Returns its run at once; files are uploaded first. The same input, with the same file objects, returns the
-   * same run until its job is created, and reuses its key until the create has a response, so that a double click creates one job.
+   * Creates a job. Returns its run at once; files are uploaded first. The same input, with the same file objects,
+   * returns the same run until its job is created, and reuses its key until the create has a response, so that a double
+   * click creates one job.
    *
    * @example
    * const page = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -30,7 +31,7 @@ export interface PageVerb<Input> {
 
 type InputsOf<Proxy> = Proxy extends GenProxy<infer Inputs> ? Inputs : never;
 
-/** The proxy of a page. */
+/** Calls of a page, typed by its proxy. */
 export type GenPage<Proxy> = { readonly [Verb in keyof InputsOf<Proxy>]: PageVerb<InputsOf<Proxy>[Verb]> } & {
   /**
    * Returns this tab's last 100 runs from before a reload, and resumes the unfinished ones. No job is created twice. A run of
@@ -48,8 +49,8 @@ export interface PageOptions {
 }
 
 /**
- * The jobs of a page, created and followed through the proxy of the page's own server. It has no key and no dependency. On a
- * server with a relative `url`, runs stay in their first phase.
+ * Creates a client for a page. It creates and follows jobs through the proxy on your own server. If a server renders
+ * the page and `url` is relative, runs stay in their first phase.
  *
  * @example
  * const gen = createGenPage<typeof proxy>({ url: '/api/gen' });

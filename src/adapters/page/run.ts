@@ -10,15 +10,15 @@ export interface RunError {
   readonly message: string;
 }
 
-/** The state of a run. The same object until something changes. */
+/** State of a run. The same object until something changes. */
 export interface RunState {
-  /** The current step. A run without files starts with `creating`, one with a ticket with `waiting`. */
+  /** Current step. A run without files starts with `creating`, one with a ticket with `waiting`. */
   readonly phase: 'uploading' | 'creating' | 'waiting' | 'done' | 'failed';
   /** If true, the create hasn't been sent yet, so `forget()` cancels it without a charge. */
   readonly isCancelable: boolean;
   /** Uploaded part of the files, from 0 to 1. 1 without files. */
   readonly uploaded: number;
-  /** The status of the job. */
+  /** Status of the job. */
   readonly status?: string | undefined;
   /** Estimated milliseconds until the job ends. */
   readonly etaMs?: number | undefined;
@@ -26,7 +26,7 @@ export interface RunState {
   readonly progress?: number | undefined;
   /** Tokens that the job costs: quoted, or charged once it is completed. */
   readonly tokens?: number | undefined;
-  /** The URL of the finished file, for `<video src>` and `<img src>`. */
+  /** URL of the finished file, for `<video src>` and `<img src>`. */
   readonly url?: string | undefined;
   /** Why the run failed. */
   readonly error?: RunError | undefined;
@@ -34,13 +34,13 @@ export interface RunState {
 
 /** A job of the page. */
 export interface Run {
-  /** The key of the run: the same after a reload. */
+  /** Key of the run, which stays the same after a reload. */
   readonly id: string;
   /** Returns the current state. The same object until something changes. */
   get(): RunState;
   /** Calls the listener after each change, until the returned function is called. */
   subscribe(listener: () => void): () => void;
-  /** The final state. Rejects with an Error that has the `code` of the failure, also after `stop()`. */
+  /** Resolves with the final state. Rejects with an Error that has the `code` of the failure, also after `stop()`. */
   readonly done: Promise<RunState>;
   /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
   stop(): void;
@@ -128,8 +128,8 @@ const MAX_STORED = 100;
 export type Runs = ReturnType<typeof openRuns>;
 
 /**
- * The runs of a tab: those of this page, and those in the tab's storage, which survive a reload. Without `isLive` nothing is
- * registered and no work begins.
+ * The runs of a tab: those of this page, and those in the tab's storage, which survive a reload. Without `isLive`
+ * nothing is registered and no work begins.
  */
 export function openRuns(name: string, isLive: boolean) {
   const begun = new Map<string, OpenRun>();
@@ -161,8 +161,8 @@ export function openRuns(name: string, isLive: boolean) {
   function fail(run: OpenRun, { code, message, status, retry }: PageError): void {
     // Its job may still be running, so resume() and watch() start again.
     if (begun.get(run.id) === run) begun.delete(run.id);
-    // No job exists after a rejected create, except if it needs a session or comes too early. Not after stop(), whose reason has
-    // no status. A ticket that is not found is another user's, or its job no longer exists.
+    // No job exists after a rejected create, except if it needs a session or comes too early. Not after stop(), whose
+    // reason has no status. A ticket that is not found is another user's, or its job no longer exists.
     if ((run.isUnanswered && !retry && /^(?!401|429)\d/.test(`${status}`)) || /not_found$/.test(code)) {
       run.isUnanswered = false;
       persist(run.id);

@@ -33,8 +33,8 @@ export interface GenProxy<Inputs = unknown> {
   /** Handles the requests of `gen-client/page`. Never rejects. */
   (request: Request): Promise<Response>;
   /**
-   * Returns a ticket for a job that the server created: the page passes it to `gen.watch(ticket)`. It lives for a day. With a
-   * final job, watching it costs no poll.
+   * Returns a ticket for a job that the server created: the page passes it to `gen.watch(ticket)`. It lives for a day.
+   * With a final job, watching it costs no poll.
    *
    * @example
    * const { job } = await client.videos.create({ prompt: 'a fox at dawn' });
@@ -42,7 +42,8 @@ export interface GenProxy<Inputs = unknown> {
    */
   ticket(job: Job | string, user: ProxyUser): Promise<string>;
   /**
-   * Returns a URL of the job's file that opens without a session, for mail or another site. It is relative to the proxy's URL.
+   * Returns a URL of the job's file that opens without a session, for mail or another site. It is relative to the
+   * proxy's URL.
    *
    * @example
    * const link = new URL(await proxy.link(job, { expiresInMs: 3_600_000 }), 'https://app.example/api/gen/');
@@ -67,11 +68,8 @@ const KEPT_MS = 30 * DAY_MS;
 const MAX_WATCHED = 100;
 
 /**
- * Creates the handler between the pages of your app and the service. Pages create jobs, upload files, follow progress, and
- * play the result without a key, as far as `create`, `upload`, and `limit` allow it, and each sees only its own user's jobs.
- * Mount it at one path: `/api/gen/videos`, `/api/gen/watch`, and so on; on Node, wrap it in `toNodeHandler`.
- *
- * Throws a GenError for an invalid or missing option.
+ * Creates the handler between your app's pages and the service. Pages create jobs, upload files, follow progress, and
+ * play results without a key, and see only their own user's jobs. Throws a GenError for an invalid or missing option.
  *
  * @example
  * export const proxy = createGenProxy({

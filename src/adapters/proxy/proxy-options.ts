@@ -13,7 +13,9 @@ export interface ProxyUser {
   readonly id: string;
 }
 
-/** Fields of completed uploads. A page passes a file; your function gets a ticket, which the proxy replaces with the ID. */
+/**
+ * Fields of completed uploads. A page passes a file; your function gets a ticket, which the proxy replaces with the ID.
+ */
 interface InputUploads {
   readonly first_frame_upload_id?: string;
   readonly last_frame_upload_id?: string;
@@ -74,7 +76,7 @@ export interface ProxyOptions<
   Characters,
   Verb extends JobCall = JobCall,
 > {
-  /** The client, with the key that pages never see. */
+  /** Client of the service. Pages never see its key. */
   readonly client: GenClient;
   /** Signs tickets. At least 32 characters. A list during a rotation: the first signs, all open. */
   readonly secret: string | readonly string[];
@@ -86,7 +88,10 @@ export interface ProxyOptions<
   readonly upload?: ((file: UploadedFile, user: User) => boolean | Promise<boolean>) | undefined;
   /** Returns the budget of a user's creates. Without a `scope`, all users share one sum. @default the client's own */
   readonly budget?: ((user: User) => Budget | Promise<Budget>) | undefined;
-  /** Returns true if a user may send this request now. False is a 429, which the page retries only for `watch`. @default always */
+  /**
+   * Returns true if a user may send this request now. False is a 429, which the page retries only for `watch`. @default
+   * always
+   */
   readonly limit?:
     | ((request: { readonly user: User; readonly verb: ProxyVerb }) => boolean | Promise<boolean>)
     | undefined;

@@ -5,7 +5,7 @@ const nothing = () => () => {};
 const none = () => undefined;
 
 /**
- * The state of a run, for a component that renders again with each change; undefined without a run.
+ * Returns the state of a run, and renders the component again when it changes. Undefined without a run.
  *
  * @example
  * const { phase, progress, url } = useRun(run);

@@ -57,10 +57,8 @@ return 1`;
 
 /**
  * Creates a {@link Store} in Redis 5 or later, for any number of processes and machines. Accepts a connected client of
- * `ioredis`, `redis` (node-redis), or `@upstash/redis`, including cluster clients.
- *
- * With `ioredis` and `redis`, waits are notified across processes over a second connection (`client.duplicate()`), which is
- * open only while a wait is in flight. With Upstash, waits poll. Throws a GenError for an unknown client or an invalid option.
+ * `ioredis`, `redis` (node-redis), or `@upstash/redis`, including cluster clients. Throws a GenError for an unknown
+ * client or an invalid option.
  *
  * @example
  * const client = new GenClient({ store: redisStore(redis) });
@@ -162,7 +160,9 @@ const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; 
   { code: 'CROSSSLOT', message: /\bCROSSSLOT\b/, fix: () => 'Pass a prefix without braces.' },
 ];
 
-/** The message of node-redis if its client was never connected, or was closed. After a lost connection, it reconnects. */
+/**
+ * The message of node-redis if its client was never connected, or was closed. After a lost connection, it reconnects.
+ */
 const NOT_CONNECTED = /^The client is closed$/;
 
 /** Returns the error for a wrong setup, or undefined for an outage. Upstash adds text before the code. */
@@ -210,8 +210,8 @@ export interface UpstashRedisClient {
 export type RedisClient = IoRedisClient | NodeRedisClient | UpstashRedisClient;
 
 /**
- * Returns a function that runs the Lua script, which Redis executes atomically. It's sent before the function returns, so that
- * a later `quit` can't overtake it. Throws a GenError for an unknown client.
+ * Returns a function that runs the Lua script, which Redis executes atomically. It's sent before the function returns,
+ * so that a later `quit` can't overtake it. Throws a GenError for an unknown client.
  */
 function redisScript(client: RedisClient, source: string): (keys: string[], args: string[]) => Promise<unknown> {
   if (isNodeRedis(client)) return async (keys, args) => client.eval(source, { keys, arguments: args });
@@ -265,8 +265,8 @@ interface SubscriberOptions {
 }
 
 /**
- * Opens a second connection, because one that subscribes can't do anything else. Subscribes to all wanted channels whenever
- * the connection is ready, also after a reconnect. Never throws.
+ * Opens a second connection, because one that subscribes can't do anything else. Subscribes to all wanted channels
+ * whenever the connection is ready, also after a reconnect. Never throws.
  */
 function openSubscriber(client: PubSubClient, { wanted, received, failed }: SubscriberOptions) {
   const connection = client.duplicate() as PubSubConnection;

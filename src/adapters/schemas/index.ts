@@ -1,5 +1,6 @@
-// The params as schemas, for MCP and AI tools, tRPC, Fastify, and forms. Values come from the catalog, and the rules between
-// fields from preflight. The JSON form has no combinator at its top level: the large model APIs reject tools that have one.
+// The params as schemas, for MCP and AI tools, tRPC, Fastify, and forms. Values come from the catalog, and the rules
+// between fields from preflight. The JSON form has no combinator at its top level: the large model APIs reject tools
+// that have one.
 import * as z from 'zod';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { GenError, PreflightError } from '../../errors/index.js';
@@ -36,7 +37,7 @@ type Check = (params: unknown, warn: () => void) => void;
 const CHECKS = new WeakMap<z.ZodObject, Check>();
 
 /** A strict object with a preflight check, which reports one issue at the invalid parameter. */
-function paramsSchema<S extends z.ZodRawShape>(shape: S, check: Check): z.ZodObject<S, z.core.$strict> {
+function paramsSchema<Shape extends z.ZodRawShape>(shape: Shape, check: Check): z.ZodObject<Shape, z.core.$strict> {
   const fields = Object.keys(shape);
   const schema = z.strictObject(shape).superRefine((params, context) => {
     // Preflight doesn't check fields that a caller adds with `extend`.
@@ -57,27 +58,27 @@ function paramsSchema<S extends z.ZodRawShape>(shape: S, check: Check): z.ZodObj
 }
 
 /** A schema without `content` requires a prompt. */
-type PickedShape<S, K extends keyof S> = {
-  [F in K]: F extends 'prompt'
-    ? 'content' extends K
-      ? S[F]
-      : S[F] extends z.ZodOptional<infer P extends z.core.$ZodType>
+type PickedShape<Shape, Key extends keyof Shape> = {
+  [F in Key]: F extends 'prompt'
+    ? 'content' extends Key
+      ? Shape[F]
+      : Shape[F] extends z.ZodOptional<infer P extends z.core.$ZodType>
         ? P
-        : S[F]
-    : S[F];
+        : Shape[F]
+    : Shape[F];
 };
 
 /**
- * Returns a schema of some of the fields that keeps the rules of the models. `prompt` is required unless `content` is picked,
- * too. Throws a GenError for a schema of another package and for an unknown field.
+ * Returns a schema of some of the fields that keeps the rules of the models. `prompt` is required unless `content` is
+ * picked, too. Throws a GenError for a schema of another package and for an unknown field.
  *
  * @example
  * const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
  */
-export function pickParams<S extends z.ZodRawShape, K extends keyof S & string>(
-  params: z.ZodObject<S, z.core.$strict>,
-  fields: readonly K[],
-): z.ZodObject<PickedShape<S, K>, z.core.$strict> {
+export function pickParams<Shape extends z.ZodRawShape, Key extends keyof Shape & string>(
+  params: z.ZodObject<Shape, z.core.$strict>,
+  fields: readonly Key[],
+): z.ZodObject<PickedShape<Shape, Key>, z.core.$strict> {
   const check = CHECKS.get(params);
   if (check === undefined) throw new GenError(mustBe('pickParams: params', 'a schema of gen-client/schemas', params));
   const missing = fields.find((field) => !(field in params.shape));
@@ -89,7 +90,7 @@ export function pickParams<S extends z.ZodRawShape, K extends keyof S & string>(
     const schema = params.shape[field];
     return [field, needsPrompt && field === 'prompt' && schema instanceof z.ZodOptional ? schema.unwrap() : schema];
   });
-  return paramsSchema<PickedShape<S, K>>(Object.fromEntries(picked), check);
+  return paramsSchema<PickedShape<Shape, Key>>(Object.fromEntries(picked), check);
 }
 
 const model = (rows: readonly ModelEntry[], what: string) =>
@@ -104,8 +105,8 @@ const videos = rowsOf('video');
 const editors = rowsOf('video', ({ edits }) => edits === true);
 
 /**
- * Zod schema of the params of `images.create`. It checks values that depend on the model, with the messages of the call. Files
- * are upload IDs, because a schema describes JSON.
+ * Zod schema of the params of `images.create`. It checks values that depend on the model, with the messages of the
+ * call. Files are upload IDs, because a schema describes JSON.
  *
  * @example
  * const params = imageParams.parse({ prompt: 'a fox at dawn', ratio: '16:9' });
@@ -150,7 +151,10 @@ const videoFields = {
   generate_audio: z.boolean().describe('If true, adds sound. For models that support it.').optional(),
 };
 
-/** Zod schema of the params of `videos.create`, like {@link imageParams}. For an edit by `intent`, use `videoEditParams`. */
+/**
+ * Zod schema of the params of `videos.create`, like {@link imageParams}. For an edit by `intent`, use
+ * `videoEditParams`.
+ */
 export const videoParams = paramsSchema(
   {
     model: model(videos, 'Video model. The default is svc-video-fast.').optional(),

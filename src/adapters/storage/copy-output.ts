@@ -80,19 +80,16 @@ export interface StoredOutput {
   readonly contentType: string | undefined;
   /** SHA-256 as 64 hex digits. Undefined if the object existed, because no byte was read. */
   readonly sha256: string | undefined;
-  /** The store's entity tag, if it has one. */
+  /** Entity tag of the object, if the store has one. */
   readonly etag: string | undefined;
   /** True if the job's object already existed, so that nothing was copied. */
   readonly existed: boolean;
 }
 
 /**
- * Copies a finished job's file to your store, in one put of known length: the store holds the complete object or nothing.
- * Interrupted downloads resume, and failed puts are retried. If the object of the same job and size exists, it resolves with
- * `existed: true` and moves no byte. The store never receives the API key.
- *
- * Throws a {@link StorageError} if the store rejects the file or holds another object under the same name, and a
- * {@link DownloadError} if the file cannot be read.
+ * Copies a finished job's complete file to your store, or nothing. If the job's file already exists there, resolves
+ * with `existed: true`. Throws a {@link StorageError} if the store rejects the file or has a different object with that
+ * name, and a {@link DownloadError} if the file can't be read.
  *
  * @example
  * const stored = await copyOutput(client, job, r2(env.BUCKET, `videos/${job.id}.mp4`));

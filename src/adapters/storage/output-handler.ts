@@ -26,19 +26,19 @@ export interface OutputHandlerOptions {
    */
   readonly authorize: (request: Request, jobId: string) => boolean | Promise<boolean>;
   /**
-   * Returns the job ID of a request. @default `?job=`, otherwise the part of the path that looks like a job ID (without an
-   * extension), otherwise the last part
+   * Returns the job ID of a request. @default `?job=`, otherwise the part of the path that looks like a job ID (without
+   * an extension), otherwise the last part
    */
   readonly jobId?: ((request: Request) => string) | undefined;
   /**
-   * Returns the copy of a job's file, so that views do not count against the service's 300 reads a minute: `r2(…)`, `s3(…)`,
-   * or an object with your own `get`. Without a copy, or if `get` does not respond within ten seconds, the file is read from
-   * the service. @default the service
+   * Returns the copy of a job's file, so that views do not count against the service's 300 reads a minute: `r2(…)`,
+   * `s3(…)`, or an object with your own `get`. Without a copy, or if `get` does not respond within ten seconds, the
+   * file is read from the service. @default the service
    */
   readonly source?: ((jobId: string, request: Request) => MaybeSource | Promise<MaybeSource>) | undefined;
   /**
-   * Called for errors that the page did not cause: an `authorize` or a `source` that throws, and a service that cannot be
-   * read. Errors that it throws are ignored.
+   * Called for errors that the page did not cause: an `authorize` or a `source` that throws, and a service that cannot
+   * be read. Errors that it throws are ignored.
    */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
@@ -64,9 +64,9 @@ const MAX_TYPES = 1_000;
 export type OutputHandler = (request: Request) => Promise<Response>;
 
 /**
- * Creates a web handler for GET and HEAD that shows finished files to a browser, which cannot use the authenticated link of a
- * job. It serves ranges, conditional requests, and HEAD. It responds 404 to a request that is not authorized and to an unknown
- * job, and 409 if the job is not finished. `?download` in the URL saves the file.
+ * Creates a web handler that serves finished files to browsers, which can't use a job's authenticated link. It supports
+ * HEAD, ranges, conditional requests, and `?download` in the URL. Responds 404 to an unauthorized request or an unknown
+ * job, and 409 if the job is not finished.
  *
  * @example
  * export const GET = createOutputHandler({

@@ -19,7 +19,7 @@ export interface R2ObjectLike {
   readonly customMetadata?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The methods of a bucket binding (`env.BUCKET`) that `r2` uses. */
+/** Methods of a bucket binding (`env.BUCKET`) that `r2` uses. */
 export interface R2BucketLike {
   /** Returns an object's metadata. */
   head(key: string): Promise<R2ObjectLike | null>;
@@ -42,7 +42,8 @@ function checkR2Arguments(bucket: unknown, key: unknown): void {
 }
 
 /**
- * Returns an object in Cloudflare R2, accessed through a Worker's binding. Outside a Worker, use `s3()` with R2's endpoint.
+ * Returns an object in Cloudflare R2, accessed through a Worker's binding. Outside a Worker, use `s3()` with R2's
+ * endpoint.
  *
  * @example
  * await copyOutput(client, job, r2(env.BUCKET, `videos/${job.id}.mp4`));

@@ -22,8 +22,9 @@ const HEADERS_CHECK_MS = 1;
 const ALREADY_SENT = { headers: { 'x-hono-already-sent': '1' } };
 
 /**
- * Serves a fetch function on Node, Bun, or Deno through `node:http`, the only API that can reset a socket. A `ConnectionDropped`
- * from `fetch` resets the connection, and a failing body closes it. Throws a GenError if it can't listen on the port.
+ * Serves a fetch function on Node, Bun, or Deno through `node:http`, the only API that can reset a socket. A
+ * `ConnectionDropped` from `fetch` resets the connection, and a failing body closes it. Throws a GenError if it can't
+ * listen on the port.
  */
 export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = ''): Promise<Listening> {
   checkOptions('listen', serveSchema, options);
@@ -120,7 +121,7 @@ export interface ListenOptions {
 
 /** A running server of a sandbox. */
 export interface Listening {
-  /** The base URL for clients. */
+  /** Base URL for clients. */
   readonly url: string;
   /** Stops accepting connections, gives requests in flight two seconds, and resolves when the port is free. */
   close(): Promise<void>;

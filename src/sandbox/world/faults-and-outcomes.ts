@@ -10,17 +10,17 @@ import type { RandomSource } from './random.js';
 export interface Outcome {
   /** Final status. @default `failed` if `errorCode` is set, otherwise `completed` */
   readonly status?: 'completed' | 'failed' | 'canceled' | 'blocked' | undefined;
-  /** The job's `errorCode`. @default `generation_failed` for a failed job */
+  /** Error code of the job. @default `generation_failed` for a failed job */
   readonly errorCode?: string | undefined;
-  /** The job's `errorMessage`. @default a sentence that explains the code */
+  /** Error message of the job. @default a sentence that explains the code */
   readonly errorMessage?: string | undefined;
-  /** The job's `errorData`. @default `{ retry_after: 30 }` for `reference_asset_pending` */
+  /** Error data of the job. @default `{ retry_after: 30 }` for `reference_asset_pending` */
   readonly errorData?: Readonly<Record<string, unknown>> | undefined;
   /** Milliseconds until the job ends. 0 ends it before the create returns. @default the sandbox's `jobDurationMs` */
   readonly durationMs?: number | undefined;
   /**
-   * If true, the job's dispatch never starts. Its status doesn't change until stale repair or the dispatch check of strict
-   * mode fails it. @default false
+   * If true, the job's dispatch never starts. Its status doesn't change until stale repair or the dispatch check of
+   * strict mode fails it. @default false
    */
   readonly stall?: boolean | undefined;
   /** Tokens charged on completion, at most the quote. The rest is released. @default the quote */
@@ -43,7 +43,10 @@ const outcomeSchema = z.strictObject(
   'an object',
 );
 
-/** Validates and copies an outcome. Throws a GenError for an invalid or unknown field. `owner` is the call in the message. */
+/**
+ * Validates and copies an outcome. Throws a GenError for an invalid or unknown field. `owner` is the call in the
+ * message.
+ */
 export function checkOutcome(owner: string, given: unknown): Outcome {
   checkOptions(owner, outcomeSchema, given);
   return structuredClone({ ...(given as Outcome) });
@@ -106,15 +109,18 @@ export interface FaultMatch {
   /** HTTP method, case-insensitive. */
   readonly method?: string | undefined;
   /**
-   * Path without the query. A string must match the entire path: `{job_id}` and `:id` match one segment, `*` any characters.
-   * A RegExp can match any part of it.
+   * Path without the query. A string must match the entire path: `{job_id}` and `:id` match one segment, `*` any
+   * characters. A RegExp can match any part of it.
    */
   readonly path?: string | RegExp | undefined;
   /** First matching request that the fault applies to, counted from 1. @default 1 */
   readonly nth?: number | undefined;
 }
 
-/** Failure to inject. Requires at least one of `status`, `latencyMs`, `reset`, `commitThenDrop`, `truncate`, and `stall`. */
+/**
+ * Failure to inject. Requires at least one of `status`, `latencyMs`, `reset`, `commitThenDrop`, `truncate`, and
+ * `stall`.
+ */
 export interface FaultRule {
   /** Requests that the fault applies to. @default every request */
   readonly match?: FaultMatch | undefined;
@@ -124,7 +130,9 @@ export interface FaultRule {
   readonly code?: string | undefined;
   /** Retry-After header of that response, in seconds. */
   readonly retryAfterS?: number | undefined;
-  /** If true, handles the request before responding with `status`, so a job is created despite the error. @default false */
+  /**
+   * If true, handles the request before responding with `status`, so a job is created despite the error. @default false
+   */
   readonly commit?: boolean | undefined;
   /** Delay in milliseconds before anything else: sandbox time on a manual clock, otherwise real time. */
   readonly latencyMs?: number | undefined;
@@ -187,7 +195,9 @@ const faultSchema = z.strictObject(
   'an object',
 );
 
-/** Validates and copies a fault rule. Throws a GenError for an invalid or unknown field, or a rule without an effect. */
+/**
+ * Validates and copies a fault rule. Throws a GenError for an invalid or unknown field, or a rule without an effect.
+ */
 export function checkFault(given: unknown): FaultRule {
   checkOptions('faults.add', faultSchema, given);
   const rule = { ...(given as FaultRule) };

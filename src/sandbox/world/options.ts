@@ -22,7 +22,10 @@ export interface PricedJob {
   readonly audio: boolean;
 }
 
-/** Price of a job in tokens: a number for all jobs, or a function. If it returns undefined, the sandbox's own price applies. */
+/**
+ * Price of a job in tokens: a number for all jobs, or a function. If it returns undefined, the sandbox's own price
+ * applies.
+ */
 export type Prices = number | ((job: PricedJob) => number | undefined);
 
 /** Options of `createSandbox`. */
@@ -30,8 +33,8 @@ export interface SandboxOptions {
   /** With `manual`, time passes only when you call `advance()`. @default 'real' */
   readonly clock?: 'real' | 'manual' | undefined;
   /**
-   * Sandbox milliseconds per real millisecond, on the real clock. Retry-After values shrink accordingly. If left out, time
-   * passes a thousand times as fast while clients of `sandbox.client()` only wait. @default 1
+   * Sandbox milliseconds per real millisecond, on the real clock. Retry-After values shrink accordingly. If left out,
+   * time passes a thousand times as fast while clients of `sandbox.client()` only wait. @default 1
    */
   readonly speed?: number | undefined;
   /** Initial time of the sandbox, in milliseconds since 1970. @default now */
@@ -55,7 +58,7 @@ export interface SandboxOptions {
   /** Prices of jobs. @default the sandbox's own prices, which aren't the service's */
   readonly prices?: Prices | undefined;
   /** Rate limits of each account, or your own by name (`videos.create`, `jobs.get`, …). @default 'documented' */
-  readonly limits?: 'documented' | 'off' | { readonly [L in RateLimitName]?: Rate | undefined } | undefined;
+  readonly limits?: 'documented' | 'off' | { readonly [Name in RateLimitName]?: Rate | undefined } | undefined;
   /** With `disabled`, creates fail with 503 dispatch_disabled. @default 'enabled' */
   readonly dispatch?: 'enabled' | 'disabled' | undefined;
   /** Duration of the review of new characters and references, in milliseconds. @default 'instant' */
@@ -148,7 +151,7 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
   // Looked up on each call, so that a test can replace the global fetch.
   const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
   const named = limits === 'off' ? {} : limits;
-  const allowed: { readonly [L in RateLimitName]?: Rate | undefined } =
+  const allowed: { readonly [Name in RateLimitName]?: Rate | undefined } =
     named === 'documented' ? DOCUMENTED_LIMITS : named;
   return {
     ...{ speed, balanceTokens, dispatch, webhookFetch, startTime, seed, prices, signsInOwnTime },

@@ -155,13 +155,13 @@ export interface RequestRecord {
   readonly id: string;
   /** ISO 8601, in the sandbox's time. */
   readonly at: string;
-  /** The HTTP method. */
+  /** HTTP method. */
   readonly method: string;
-  /** The path, without the prefix of the base URL. */
+  /** Path, without the prefix of the base URL. */
   readonly path: string;
-  /** The query string with its `?`, or an empty string. Signatures are removed. */
+  /** Query string with its `?`, or an empty string. Signatures are removed. */
   readonly query: string;
-  /** The request's headers. Keys are removed. */
+  /** Headers of the request. Keys are removed. */
   readonly headers: Readonly<Record<string, string>>;
   /** JSON body as text, up to 2,000 characters. Null for other bodies. */
   readonly body: string | null;
