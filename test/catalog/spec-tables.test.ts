@@ -83,6 +83,20 @@ describe('the endpoints', () => {
     expect(sandbox.requests[0]?.code).not.toBe('not_found');
   });
 
+  it.each(endpoints)('$method $path needs a key and its scope in the sandbox', async ({ method, path, call }) => {
+    const sandbox = createSandbox();
+    const codeFor = async (key: string) => {
+      const headers = { authorization: `Bearer ${key}` };
+      await sandbox.fetch(sandbox.baseUrl + path.replace(/\{\w+\}/, 'x'), { method, headers });
+      return sandbox.requests.at(-1)?.code;
+    };
+    const right = {
+      'models.list': [null, null],
+      'models.integrationData': ['invalid_api_key', null],
+    }[call] ?? ['invalid_api_key', 'scope_missing'];
+    expect([await codeFor('wrong'), await codeFor(sandbox.createKey({ scopes: [] }))]).toEqual(right);
+  });
+
   it.each(endpoints.filter(({ limit, method }) => limit !== undefined && method !== 'HEAD'))(
     '$method $path counts against $limit through client.request as well',
     async ({ method, path, limit }) => {

@@ -58,7 +58,7 @@ function testStore(opened: () => OpenStore): void {
     const { publish, subscribe } = opened().another();
     expect(publish !== undefined && subscribe !== undefined).toBe(opened().notifies);
     await checkStore(() => opened().another());
-  });
+  }, 300_000);
 
   it('enforces the limits of clients in many processes together, without a 429', async () => {
     const limits = { 'videos.create': { limit: 5, windowMs: 400 } };
