@@ -49,7 +49,7 @@ const forbidden = (breaks: (it: { readonly from: string; readonly target: string
     target !== undefined && breaks({ from, target }) ? [`${from} must not import ${target}`] : [],
   );
 
-test('an import points to a lower floor', () => {
+test('imports point down', () => {
   expect(forbidden(({ from, target }) => !isAllowed(from, target))).toEqual([]);
 });
 
@@ -123,7 +123,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'csv-parse': /^src\/cli\//,
 };
 
-test('each package has its importers, and Node its places', () => {
+test('each package is imported only where it belongs, and so is Node', () => {
   const wrong = imports.filter(({ from, specifier, target }) => {
     const name = Object.keys(IMPORTERS).find(
       (known) => specifier === known || specifier.startsWith(known.endsWith(':') ? known : `${known}/`),
@@ -140,7 +140,7 @@ function breaches(isAllowedIn: RegExp, breaks: (node: ts.Node) => boolean): stri
     .map(({ node }) => `${placeOf(node)} ${node.getText().split('\n')[0]}`);
 }
 
-test('the environment has one reader', () => {
+test('only one file reads the environment', () => {
   const env = /^(globalThis\.)?(process|Deno|Bun|import\.meta)\??\.env$/;
   expect(
     breaches(
@@ -153,7 +153,7 @@ test('the environment has one reader', () => {
 /** The page runs in a browser and shares no code with the rest. */
 const CLOCKS = /^src\/(runtime\/clock|sandbox\/world\/(timeline|random)|webhooks\/verify|adapters\/page\/.*)/;
 
-test('time comes from a clock that a test can hold, and chance from one place', () => {
+test('time comes from a clock that tests can control, and randomness from one place', () => {
   const called = /^(globalThis\.)?(Date\.now|AbortSignal\.timeout|Math\.random|crypto\.(randomUUID|getRandomValues))$/;
   const takes = (node: ts.Node) =>
     (ts.isNewExpression(node) && node.getText() === 'new Date()') ||
@@ -161,7 +161,7 @@ test('time comes from a clock that a test can hold, and chance from one place', 
   expect(breaches(CLOCKS, takes)).toEqual([]);
 });
 
-test('a rule imports what is known of the service, and is pure', () => {
+test('rules import only facts about the service, and are pure', () => {
   const seen = /^src\/((rules|schemas|errors)\/|catalog\.ts$)/;
   const foreign = imports.filter(
     ({ from, specifier, target = specifier }) =>
@@ -180,7 +180,7 @@ test('a rule imports what is known of the service, and is pure', () => {
 const KNOWS_STATUSES =
   /^src\/(rules\/|sandbox\/|errors\/|adapters\/(page\/|storage\/(store-responses|page-answer)\.ts$))/;
 
-test('a status is compared in rules/ only', () => {
+test('only rules/ compares a status', () => {
   const isStatus = (node: ts.Node) => ts.isNumericLiteral(node) && /^[1-5]\d\d$/.test(node.getText());
   const compares = (node: ts.Node) => {
     if (ts.isBinaryExpression(node) && /^([=!]==?|[<>]=?)$/.test(node.operatorToken.getText()))
@@ -192,7 +192,7 @@ test('a status is compared in rules/ only', () => {
   expect(breaches(KNOWS_STATUSES, compares)).toEqual([]);
 });
 
-test('a documented number is in rules/ only', () => {
+test('only rules/ contains documented numbers', () => {
   const documented = /^(0\.05|30 \* 60_000|1_?800_?000)$/;
   const fields = /^(limit|windowMs|toleranceSeconds|IMAGE|VIDEO|AUDIO)$/;
   const isDocumented = (node: ts.Node) =>
@@ -202,7 +202,7 @@ test('a documented number is in rules/ only', () => {
   expect(breaches(/^src\/(rules|sandbox)\//, isDocumented)).toEqual([]);
 });
 
-test('no word hides something from the compiler', () => {
+test('nothing bypasses the compiler', () => {
   const hides = (node: ts.Node) =>
     (ts.isAsExpression(node) && /\bas unknown\)?$/.test(node.expression.getText())) ||
     ((ts.isPropertyDeclaration(node) || ts.isVariableDeclaration(node)) && node.exclamationToken !== undefined) ||
@@ -213,7 +213,7 @@ test('no word hides something from the compiler', () => {
   ).toEqual([]);
 });
 
-test('no module holds state that changes, but the registry of accounts', () => {
+test('no module has mutable state, except the account registry', () => {
   const isEmpty = (node: ts.Node | undefined) =>
     node !== undefined && /^(new (Map|Set|Array)(<.*>)?\(\)|\[\]|\{\})$/s.test(node.getText());
   const changes = (node: ts.Node) => {
@@ -243,7 +243,7 @@ test('a function takes at most five ports', () => {
   expect(breaches(/^$/, (node) => ts.isParameter(node) && isCallable(node.parent) && takes(node) > 5)).toEqual([]);
 });
 
-test('an exported name means one thing', () => {
+test('each exported name has one meaning', () => {
   const exported = /^export (?:(?:declare|async|abstract) )*(?:const|function\*?|class|interface|type) (\w+)/gm;
   const names = sources.flatMap(({ ast }) => [...new Set([...ast.text.matchAll(exported)].map(([, name]) => name))]);
   expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);

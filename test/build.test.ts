@@ -20,16 +20,16 @@ test.each([
   ['a sum', 'const DAY = 24 * HOUR;'],
   ['a member of another object', 'const least = LIMITS.least;'],
   ['a class with a computed name', 'class Client<T> extends Base<T> { get [KEY]() { return 1; } }'],
-])('%s is dropped where nothing uses it', async (_, text) => {
+])('%s is dropped if nothing uses it', async (_, text) => {
   const given = 'const HOUR = 60, LIMITS = JSON.parse("{}"), KEY = Symbol.for("key"); class Base<T> {} ';
   expect(await keptOf(`${given}declare const one: object, object: any, text: any, least: any;\n${text}`)).toBe('');
 });
 
-test('what runs on purpose stays', async () => {
+test('intentional side effects are retained', async () => {
   expect(await keptOf("register('me');\nconst unused = make();")).toBe('register("me");');
 });
 
-test('a class keeps its name, its statics and its own references', async () => {
+test('a class retains its name, its static members, and its references to itself', async () => {
   const text =
     "const KEY = Symbol.for('key');\nclass Client { static made = () => new Client(); get [KEY]() { return 7; } }";
   const { outputFiles } = await build({

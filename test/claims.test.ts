@@ -25,7 +25,7 @@ function titlesOf(file: string): string[] {
   });
 }
 
-test.each(claims)('%s (%s) is said, and shown', (sentence, page, [, shownBy, title = '']) => {
+test.each(claims)('%s (%s) is on the page, and has a test', (sentence, page, [, shownBy, title = '']) => {
   expect(textOf(page).replace(/\s+/g, ' ').includes(sentence), `${page} says so`).toBe(true);
   const [, script, campaign] = /^npm run ([\w:]+)(?: -- (\w+))?$/.exec(shownBy) ?? [];
   if (campaign !== undefined) return expect(CAMPAIGNS).toHaveProperty([campaign]);
@@ -34,7 +34,7 @@ test.each(claims)('%s (%s) is said, and shown', (sentence, page, [, shownBy, tit
   expect(found, `${shownBy} has the test "${title}"`).toBe(true);
 });
 
-test('a run names the claims whose test did not pass, among those whose file has run', () => {
+test("a run lists the claims whose test didn't pass, among the files that ran", () => {
   const claims: Claim[] = [
     ['It works.', 'test/one.test.ts', 'works on %s'],
     ['It runs.', 'test/other.test.ts', 'runs'],
@@ -48,6 +48,6 @@ test('a run names the claims whose test did not pass, among those whose file has
   expect(run('works', 'passed')).toHaveLength(1);
 });
 
-test('the README is short enough to be read', () => {
+test('the README is short enough to read', () => {
   expect(readFileSync(join(ROOT, 'README.md')).byteLength).toBeLessThanOrEqual(9_500);
 });

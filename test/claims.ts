@@ -52,7 +52,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'save this as `fox.mjs`',
       'test/examples.test.ts',
-      'fox.mjs of the README: runs twice without an error and tells its progress',
+      'fox.mjs of the README: runs twice without an error and prints its progress',
     ],
     ['works without all three', 'test/package.test.ts', 'the webhooks door pulls in nothing'],
     [
@@ -155,24 +155,24 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'charges exceed the limit by at most one job, if a job costs what the service quoted',
       'test/budget/invariant.test.ts',
-      'the jobs of a period cost at most its limit and one job, with unknown prices %s',
+      "a period's jobs cost at most its limit plus one job, with unknown prices %s",
     ],
     [
       'ask the store at most twice a second together',
       'test/budget/store.test.ts',
-      'are served in order, ask the store at most twice a second together, and leave at once when they are aborted',
+      'are served in order, poll the store at most twice a second together, and leave immediately when aborted',
     ],
     [
       'they count as lost after 30 seconds',
       'test/budget/time.test.ts',
-      'leaves its creates reserved as lost after 30 seconds, and holds up nobody after that',
+      'leaves its creates reserved as lost after 30 seconds, and blocks nobody after that',
     ],
   ],
   'docs/telemetry.md': [
     [
       'A process remembers its last 10,000 jobs',
       'test/events/memory.test.ts',
-      'is bounded by 10,000 jobs for all accounts together, and the traces of those before are ended',
+      'is bounded by 10,000 jobs for all accounts together, and older traces end',
     ],
   ],
   'docs/files.md': [
@@ -224,7 +224,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'an agent that asks three times pays once, and gets its video',
       'test/apps/rpc.test.ts',
-      'an agent whose client gives up twice and that asks three times pays once, and gets its video',
+      'an agent whose client times out twice and that asks three times pays once, and gets its video',
     ],
   ],
   'docs/many-processes.md': [
@@ -324,7 +324,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'renamed when it is complete',
       'test/files/save-output.test.ts',
-      'is replaced when told, and only by the whole file',
+      'is replaced with overwrite, and only by the complete file',
     ],
     ['Installing runs no script', 'test/package.test.ts', 'installing runs nothing'],
     [
@@ -356,7 +356,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       "the file is named after its job's ID",
       'test/files/save-output.test.ts',
-      'names the file after the job when the path is a directory',
+      'names the file after the job if the path is a directory',
     ],
     [
       'It listens on loopback by default',

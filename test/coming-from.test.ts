@@ -33,7 +33,7 @@ function codeOf(name: string): string[][] {
 
 const wordsOf = (cell: string) => (/`([^`]+)`/.exec(cell)?.[1] ?? '').match(/[a-z_]\w+/gi) ?? [];
 
-test.each(Object.entries(TABLES))('the rows of %s are those of the page, name by name', (name, section) => {
+test.each(Object.entries(TABLES))('the rows of %s match the page, name by name', (name, section) => {
   const rows = rowsOf(section);
   const code = codeOf(name);
   expect(rows.length).toBeGreaterThan(8);

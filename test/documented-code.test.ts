@@ -81,7 +81,7 @@ afterAll(() => {
   for (const folder of [FOLDER, home]) rmSync(folder, { recursive: true, force: true });
 });
 
-test('each of the calls that people type first has an example that runs', () => {
+test('each of the most common calls has an example that runs', () => {
   expect(blocks.filter(isRunnable).length).toBeGreaterThanOrEqual(30);
   const named = new Set(runnable.map(({ of }) => of));
   expect(MOST_USED.filter((name) => !named.has(name))).toEqual([]);

@@ -40,7 +40,7 @@ test('every guide has one first heading', () => {
   }
 });
 
-test('every npm script that a paper names exists', () => {
+test('every npm script in the documents exists', () => {
   const { scripts } = manifest();
   const papers = [...PAPERS, 'CONTRIBUTING.md'];
   const names = papers.flatMap((file) => [...read(file).matchAll(/npm run ([a-z:-]+)/g)].map(([, name = '']) => name));
@@ -58,7 +58,7 @@ function anchorsOf(file: string): string[] {
   );
 }
 
-test.each([...PAPERS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s leads somewhere', (file) => {
+test.each([...PAPERS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s works', (file) => {
   const links = [...read(file).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = '']) => link);
   const dead = links.filter((link) => {
     const [path = '', anchor] = link.split('#');
@@ -69,7 +69,7 @@ test.each([...PAPERS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s leads
   expect(dead).toEqual([]);
 });
 
-test('every example that a paper names exists', () => {
+test('every example in the documents exists', () => {
   const named = PAPERS.flatMap((file) => [...read(file).matchAll(/`(examples\/[\w/.-]+)`/g)].map(([, at = '']) => at));
   expect(named.length).toBeGreaterThan(0);
   expect(named.filter((at) => !existsSync(join(ROOT, at)))).toEqual([]);

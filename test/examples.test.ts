@@ -57,7 +57,7 @@ function isMp4(path: string): boolean {
   return readFileSync(path).subarray(4, 8).toString('latin1') === 'ftyp';
 }
 
-test.concurrent('demo: a video from a local image, its webhook verified and its file saved, in under 20 seconds', async ({
+test.concurrent('demo: creates a video from a local image, verifies its webhook, and saves its file, in under 20 seconds', async ({
   expect,
   onTestFinished,
 }) => {
@@ -75,7 +75,7 @@ test.concurrent('demo: a video from a local image, its webhook verified and its 
   expect(isMp4(join(folder, 'demo.mp4'))).toBe(true);
 });
 
-test.concurrent('make-a-video: makes a video and saves it', async ({ expect, onTestFinished }) => {
+test.concurrent('make-a-video: creates a video and saves it', async ({ expect, onTestFinished }) => {
   const { sandbox, folder, run } = await stage(onTestFinished);
   const { stdout } = await run('make-a-video.ts');
   expect(stdout).toMatch(/^job_\w+: \d+ tokens reserved\npaper-boat\.mp4 saved, \d+ tokens charged\n$/);
@@ -83,7 +83,7 @@ test.concurrent('make-a-video: makes a video and saves it', async ({ expect, onT
   expect(sandbox.jobs).toHaveLength(1);
 });
 
-test.concurrent('make-a-video: a failed job says what to do', async ({ expect, onTestFinished }) => {
+test.concurrent('make-a-video: a failed job explains what to do', async ({ expect, onTestFinished }) => {
   const { sandbox, run } = await stage(onTestFinished);
   sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
   const { stderr } = await run('make-a-video.ts');
@@ -91,7 +91,7 @@ test.concurrent('make-a-video: a failed job says what to do', async ({ expect, o
   expect(stderr).toContain('change_request');
 });
 
-test.concurrent('fox.mjs of the README: runs twice without an error and tells its progress', async ({
+test.concurrent('fox.mjs of the README: runs twice without an error and prints its progress', async ({
   expect,
   onTestFinished,
 }) => {
@@ -111,7 +111,7 @@ test.concurrent('fox.mjs of the README: runs twice without an error and tells it
   expect(sandbox.jobs).toHaveLength(2);
 });
 
-test.concurrent('ai-sdk: an image and a video that begins with it', async ({ expect, onTestFinished }) => {
+test.concurrent('ai-sdk: creates an image, and a video that starts with it', async ({ expect, onTestFinished }) => {
   const { sandbox, folder, run } = await stage(onTestFinished);
   const { stdout } = await run('ai-sdk.ts');
   expect(stdout).toContain('fox.png and fox.mp4 saved');
@@ -120,7 +120,7 @@ test.concurrent('ai-sdk: an image and a video that begins with it', async ({ exp
 });
 
 test.skipIf(whyNoRedis() !== undefined).concurrent(
-  'queue-jobs: a call ends with its job, and the program with it, the second time too',
+  'queue-jobs: a call ends with its job, and so does the program, the second time, too',
   async ({ expect, onTestFinished }) => {
     const redis = await startRedis();
     onTestFinished(() => redis.close());
@@ -134,7 +134,7 @@ test.skipIf(whyNoRedis() !== undefined).concurrent(
   60_000,
 );
 
-test('receive-a-webhook: handles an event once and refuses a forged one', async () => {
+test('receive-a-webhook: handles an event once and rejects a forged one', async () => {
   const sandbox = createSandbox();
   vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
   const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
@@ -152,7 +152,7 @@ test('receive-a-webhook: handles an event once and refuses a forged one', async 
   await vi.waitFor(() => expect(log.mock.calls).toEqual(lines), PATIENCE_MS);
 });
 
-test('the examples of the front page are five to twenty-five lines', () => {
+test('the examples on the front page have five to twenty-five lines', () => {
   for (const name of ['make-a-video.ts', 'receive-a-webhook.ts']) {
     const lines = readFileSync(join(ROOT, 'examples', name), 'utf8')
       .trim()
@@ -162,7 +162,7 @@ test('the examples of the front page are five to twenty-five lines', () => {
   }
 });
 
-test('every example is run by a test', () => {
+test('a test runs every example', () => {
   const examples = readdirSync(join(ROOT, 'examples')).filter(
     (name) => statSync(join(ROOT, 'examples', name)).isFile() && /\.m?ts$/.test(name),
   );

@@ -48,7 +48,7 @@ describe('every public method of GenClient', () => {
   /** Made of other calls. */
   const isComposed = (name: string) => /AndWait$|^uploads\.upload$/.test(name);
 
-  test('is known to the type checker', () => {
+  test("is in the type checker's list", () => {
     expect(methods).toEqual(expect.arrayContaining(['videos.createAndWait', 'jobs.output', 'waitForJob', 'resume']));
   });
 
@@ -57,7 +57,7 @@ describe('every public method of GenClient', () => {
     expect(endpoints.map(({ call }) => call).sort()).toEqual(calls.sort());
   });
 
-  test('has the type of its namespace in src/index.ts, for an app that emits declarations', () => {
+  test("has its namespace's type in src/index.ts, for an app that emits declarations", () => {
     expect(namespaces).toContain('Voices');
     expect(namespaces.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/index.ts')))).toEqual([]);
   });
@@ -74,7 +74,7 @@ describe('every public method of GenClient', () => {
     );
   });
 
-  test('is in docs/calls.md, or one of the client itself in another guide', () => {
+  test("is in docs/calls.md, or in another guide if it is the client's own", () => {
     const rows = lines('docs/calls.md').filter((line) => line.startsWith('| `'));
     // A row may shorten the second name of a namespace: `characters.list` · `.get`.
     const isNamed = (name: string) => {
@@ -100,13 +100,13 @@ describe('every entry point', () => {
     ).toBe(true);
   });
 
-  test('is one of package.json', () => {
+  test('is in package.json', () => {
     const adapters = readdirSync(`${ROOT}src/adapters`);
     expect([...ENTRY_POINTS].sort()).toEqual([...adapters, 'index', 'sandbox', 'webhooks'].sort());
   });
 });
 
-test('every folder of src has tests, which npm run area finds', () => {
+test('every folder of src has tests that npm run area finds', () => {
   expect(areas()).toEqual(expect.arrayContaining(['uploading', 'catalog', 'bullmq']));
   expect(
     areas()
@@ -115,7 +115,7 @@ test('every folder of src has tests, which npm run area finds', () => {
   ).toEqual([]);
 });
 
-test('every body of test/fixtures is read by a test', () => {
+test('a test reads every body in test/fixtures', () => {
   const isInstalled = (name: string) => name === 'node_modules';
   const tests = globSync('test/**/*.ts', { cwd: ROOT, exclude: isInstalled }).map(read).join();
   const bodies = readdirSync(`${ROOT}test/fixtures/bodies`);

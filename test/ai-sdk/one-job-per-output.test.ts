@@ -33,7 +33,7 @@ describe.each(WAYS)('with %s', (_way, how) => {
   it.each([
     ['headers', KEY_IN_HEADERS],
     ['providerOptions', KEY_IN_OPTIONS],
-  ])('two videos are two jobs, and the same two again (key in %s)', async (_in, key) => {
+  ])('creates two jobs for two videos, and reuses them (key in %s)', async (_in, key) => {
     const { gen, sandbox } = providerOnSandbox();
     const { videos, providerMetadata } = await ask(gen, key);
     expect(videos).toHaveLength(2);
@@ -47,7 +47,7 @@ describe.each(WAYS)('with %s', (_way, how) => {
   it.each([
     ['headers', KEY_IN_HEADERS],
     ['providerOptions', KEY_IN_OPTIONS],
-  ])('a call that the core splits is rejected before anything is paid (key in %s)', async (_in, key) => {
+  ])('rejects a call that the core splits before anything is paid (key in %s)', async (_in, key) => {
     const { gen, sandbox } = providerOnSandbox();
     const error = await ask(gen, key, { maxVideosPerCall: 1 }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
@@ -58,14 +58,14 @@ describe.each(WAYS)('with %s', (_way, how) => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('a call that the core splits has different videos without a key', async () => {
+  it('creates different videos for a call that the core splits without a key', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const { videos } = await ask(gen, { providerOptions: QUICK }, { maxVideosPerCall: 1 });
     expect(videos).toHaveLength(2);
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('a request that comes twice while its job runs creates one job', async () => {
+  it('creates one job for a request that is repeated while its job runs', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 100 });
     const ask = () => generateVideo({ model: gen.video('svc-video-fast'), prompt, ...KEY_IN_HEADERS, ...how() });
     const first = ask();
@@ -75,7 +75,7 @@ describe.each(WAYS)('with %s', (_way, how) => {
   });
 });
 
-it('images that the core splits under one key are rejected before anything is paid', async () => {
+it('rejects images that the core splits under one key before anything is paid', async () => {
   const { gen, sandbox } = providerOnSandbox();
   const model = gen.image('svc-image-fast');
   const asked = generateImage({ model, prompt, n: 2, maxImagesPerCall: 1, ...KEY_IN_OPTIONS });

@@ -14,7 +14,7 @@ describe('providerOptions.gen', () => {
     ['poll_interval_ms', 'Did you mean "pollIntervalMs"?'],
     ['signal', 'Use one of idempotencyKey, '],
     ['budget', 'Use one of idempotencyKey, '],
-  ])('refuses %s, which is no field of the service, before anything is sent', async (name, advice) => {
+  ])('rejects %s, an unknown field, before anything is sent', async (name, advice) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
     const asked = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
@@ -28,7 +28,7 @@ describe('providerOptions.gen', () => {
     [{ recover: { generation_rejected: 1 } }, 'generation_rejected'],
     [{ idempotencyKey: null }, 'idempotencyKey'],
     [{ idempotency_key: null }, 'idempotencyKey must be a string'],
-  ])('refuses a wrong value (%o), before anything is sent', async (options, named) => {
+  ])('rejects an invalid value (%o) before anything is sent', async (options, named) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     for (const how of [{}, { poll: { intervalMs: 5 } }]) {

@@ -44,7 +44,7 @@ async function asked(userId: string, chatId: string, asks: readonly Ask[]): Prom
   );
 }
 
-test('a model that asks three times for a video pays once, and learns that it is there', async () => {
+test('a model that asks three times for a video pays once, and is told that it exists', async () => {
   const [made] = (await asked('ann', 'chat-1', [['makeVideo', FOX]])) as [{ readonly id: string }];
   expect(made.id).toBe(sandbox.jobs[0]?.id);
   const again = await asked('ann', 'chat-1', [
@@ -58,7 +58,7 @@ test('a model that asks three times for a video pays once, and learns that it is
   expect(sandbox.jobs).toHaveLength(2);
 });
 
-test('a user does not see the video of another one, and stops at the budget', async () => {
+test("a user doesn't see another user's video, and stops at the budget", async () => {
   await asked('ann', 'chat-1', [['makeVideo', FOX]]);
   const id = sandbox.jobs[0]?.id;
   expect(await asked('bob', 'chat-2', [['videoStatus', { id }]])).toEqual([`Error: There is no video ${id}.`]);

@@ -41,7 +41,7 @@ describe('Lambda', () => {
     return { statusCode, answer: JSON.parse(bytes.toString()) as { id: string; code?: string; issues?: unknown[] } };
   };
 
-  test('makes a video and shows its owner the file, whole or a range of it', async () => {
+  test('creates a video and serves the file, in full or as a range, to its owner', async () => {
     const { statusCode, answer } = await make({ prompt: 'a fox at dawn', duration: 5 });
     expect(statusCode).toBe(202);
     const whole = await call('GET', `/videos/${answer.id}`);
@@ -56,7 +56,7 @@ describe('Lambda', () => {
     expect((await call('GET', `/videos/${answer.id}`, { 'x-user': 'bob' })).statusCode).toBe(404);
   });
 
-  test('answers bad input with its issues, and a refusal with its code', async () => {
+  test('responds to invalid input with its issues, and to a rejection with its code', async () => {
     const bad = await make({ prompt: 'a fox', duration: 99 });
     expect(bad).toMatchObject({ statusCode: 400, answer: { code: 'invalid' } });
     expect(bad.answer.issues).toHaveLength(1);
@@ -71,7 +71,7 @@ describe('Lambda', () => {
     log.mockRestore();
   });
 
-  test('receives a webhook once, and refuses a forged one', async () => {
+  test('handles a webhook once, and rejects a forged one', async () => {
     const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
     const { body, headers } = await signWebhook(completedEvent('job_1', sandbox.baseUrl), {
       secret: sandbox.webhookSecret,
@@ -109,7 +109,7 @@ describe('a nested router of Express', () => {
       body: JSON.stringify(params),
     });
 
-  test('makes a video, tells its progress and shows the file to its owner only', async () => {
+  test('creates a video, reports its progress, and serves the file only to its owner', async () => {
     const made = await make('ann', { prompt: 'a fox at dawn' });
     expect(made.status).toBe(202);
     const { id } = (await made.json()) as { id: string };
@@ -121,12 +121,12 @@ describe('a nested router of Express', () => {
     for (const what of ['progress', 'file']) expect((await fetch(`${url}/bob/videos/${id}/${what}`)).status).toBe(404);
   });
 
-  test('answers bad input with its issues', async () => {
+  test('responds to invalid input with its issues', async () => {
     const bad = await make('ann', { prompt: 'a fox', duration: 99 });
     expect([bad.status, await bad.json()]).toMatchObject([400, { code: 'invalid' }]);
   });
 
-  test('leaves a body that is no JSON to Express, and alarms nobody', async () => {
+  test('leaves malformed JSON to Express, without an alert', async () => {
     const alarm = vi.spyOn(console, 'error').mockImplementation(() => {});
     const headers = { 'content-type': 'application/json' };
     const answer = await fetch(`${url}/ann/videos`, { method: 'POST', headers, body: '{bad' });
@@ -137,7 +137,7 @@ describe('a nested router of Express', () => {
 });
 
 describe('Fastify', () => {
-  test('makes a video, refuses a wrong field, and keeps the errors that are its own', async () => {
+  test('creates a video, rejects an unknown field, and passes on its own errors', async () => {
     serveApps({ jobDurationMs: 0 });
     const alarm = vi.spyOn(console, 'error').mockImplementation(() => {});
     const { app } = await import('../../examples/apps/fastify.js');
@@ -154,7 +154,7 @@ describe('Fastify', () => {
   });
 });
 
-test('the page of recipes names every app', () => {
+test('the recipes page lists every app', () => {
   const page = readFileSync(join(ROOT, 'docs/recipes.md'), 'utf8');
   for (const name of readdirSync(APPS)) expect(page).toContain(`(../examples/apps/${name})`);
 });

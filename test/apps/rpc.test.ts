@@ -45,7 +45,7 @@ describe('tRPC', () => {
     return appRouter.createCaller({ userId });
   };
 
-  test('a mutation makes a video, and a subscription tells its progress until it ends', async () => {
+  test('a mutation creates a video, and a subscription reports its progress until it ends', async () => {
     const ann = await callerOf('ann');
     const id = await pass(ann.makeVideo({ prompt: 'a fox at dawn', duration: 5 }));
     const seen: string[] = [];
@@ -59,7 +59,7 @@ describe('tRPC', () => {
     await expect(ofBob[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('bad input and a refusal of the service have their own codes', async () => {
+  test('invalid input and a rejection of the service have different codes', async () => {
     const ann = await callerOf('ann');
     await expect(pass(ann.makeVideo({ prompt: '' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' });
     const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
@@ -99,7 +99,7 @@ describe('MCP', () => {
   const FOX = { prompt: 'a fox at dawn', duration: 5 };
   const creates = () => sandbox.requests.filter(({ method }) => method === 'POST');
 
-  test('an agent whose client gives up twice and that asks three times pays once, and gets its video', async () => {
+  test('an agent whose client times out twice and that asks three times pays once, and gets its video', async () => {
     const { call, outcome } = await converse('chat-1');
     const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     // The service takes two minutes to answer, and the client of the agent waits for one.
@@ -120,7 +120,7 @@ describe('MCP', () => {
     expect(sandbox.ledger().spentTokens).toBe(job?.quotedTokenCost);
   });
 
-  test('make_video answers at once, and video_status within twenty seconds', async () => {
+  test('make_video returns immediately, and video_status within twenty seconds', async () => {
     sandbox.outcomes.next({ durationMs: 45_000 });
     const { call, outcome } = await converse('chat-1');
     const before = Date.now();
@@ -129,7 +129,7 @@ describe('MCP', () => {
     expect((await outcome(sandbox.jobs[0]?.id ?? '')).asked).toBe(3);
   });
 
-  test('other params, and another conversation, are another video, which the first one does not see', async () => {
+  test("different params, and a different conversation, create a video that the first one doesn't see", async () => {
     const [first, second] = [await converse('chat-1'), await converse('chat-2')];
     await first.call('make_video', FOX);
     await first.call('make_video', { ...FOX, duration: 6 });
@@ -140,7 +140,7 @@ describe('MCP', () => {
     expect(await second.call('video_status', { id })).toEqual(foreign);
   });
 
-  test('an agent that goes on asking for new videos stops at its budget', async () => {
+  test('an agent that keeps asking for new videos stops at its budget', async () => {
     const { call } = await converse();
     const answers: string[] = [];
     for (let at = 0; at < 30; at++) answers.push((await call('make_video', { ...FOX, prompt: `fox ${at}` })).text);
@@ -150,7 +150,7 @@ describe('MCP', () => {
     expect(reserved).toBeGreaterThan(200);
   });
 
-  test('its fields are described, and a failed job and bad input are answers that the model can read', async () => {
+  test('its fields are described, and a failed job or invalid input returns a result that the model can read', async () => {
     const { client, call, outcome } = await converse('chat-1');
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(['make_video', 'video_status']);

@@ -31,7 +31,7 @@ function memoryBucket() {
   return { bucket, puts: () => puts };
 }
 
-test('a Worker creates a video, keeps its file, shows it to its owner, and handles a repeated event once', async () => {
+test('a Worker creates a video, stores its file, serves it to its owner, and handles a repeated event once', async () => {
   const sandbox = serveApps({ jobDurationMs: 0 });
   const { worker } = await import('../../examples/apps/worker.js');
   const { bucket, puts } = memoryBucket();

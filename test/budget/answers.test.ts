@@ -11,7 +11,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-describe('50 creates of 12 tokens with a limit of 24 charge at most 36', () => {
+describe('50 creates of 12 tokens with a limit of 24 cost at most 36', () => {
   test.each([
     ['every answer is cut after the job is made', () => new TypeError('terminated')],
     ['the job has no status', ({ id }) => json({ success: true, data: { job: { id } } })],
@@ -24,7 +24,7 @@ describe('50 creates of 12 tokens with a limit of 24 charge at most 36', () => {
     ['the cost is null', ({ id }) => json({ data: { job: { id, status: 'processing' }, quoted_token_cost: null } })],
     ['there is no cost', ({ id }) => json({ data: { job: { id, status: 'processing' } } })],
   ] as readonly (readonly [string, NonNullable<Parameters<typeof openService>[0]>['answer']])[])(
-    'where %s',
+    'if %s',
     async (_case, answer) => {
       for (const atOnce of [false, true]) {
         const service = openService({ answer: answer ?? quoted });
@@ -43,7 +43,7 @@ describe('50 creates of 12 tokens with a limit of 24 charge at most 36', () => {
     ['images', (client: GenClient) => client.images.create({ prompt: 'a fox' })],
     ['characters', (client: GenClient) => client.characters.create({ name: 'Fox', prompt: 'a fox' })],
     ['edits', (client: GenClient) => client.videoEdits.create(source)],
-  ])('of %s without a cost', async (_name, create) => {
+  ])('for %s without a cost', async (_name, create) => {
     const answer = ({ id }: { readonly id: string }) => json({ data: { job: { id, status: 'processing' } } });
     const service = openService({ answer });
     const { client } = spenderOn(service, { maxTokens: LIMIT }, { preflight: false });
@@ -56,7 +56,7 @@ describe('50 creates of 12 tokens with a limit of 24 charge at most 36', () => {
     '2026-11-22',
     '1970-01-01T00:00:00Z',
     new Date(Date.now() - 360_000).toISOString(),
-  ])('where createdAt is %s, in any time zone and period', async (createdAt) => {
+  ])('if createdAt is %s, in any time zone and period', async (createdAt) => {
     vi.stubEnv('TZ', 'Asia/Tokyo');
     for (const per of ['day', 'total', 3_600_000] as const) {
       const service = openService({
@@ -69,10 +69,10 @@ describe('50 creates of 12 tokens with a limit of 24 charge at most 36', () => {
   });
 });
 
-describe('a price that the answer lacks', () => {
+describe('a price that is missing from the response', () => {
   const unpriced = ({ id }: { readonly id: string }) => json({ data: { job: { id, status: 'processing' } } });
 
-  test('is learned from what the finished job was charged, and written to the log until then', async () => {
+  test("is learned from the finished job's charge, and logged until then", async () => {
     const service = openService({ answer: unpriced, final: (finalTokenCost) => ({ finalTokenCost }) });
     const warn = vi.fn();
     const logger: Logger = { error() {}, warn, info() {}, debug() {} };
@@ -84,7 +84,7 @@ describe('a price that the answer lacks', () => {
     expect(warn.mock.calls[0]?.[0]).toContain('the response to the create of job job_1 has no price');
   });
 
-  test('is learned from a read that tells the quote beside the charge', async () => {
+  test('is learned from a poll that reports both quote and charge', async () => {
     const final = (tokens: number) => ({ quotedTokenCost: tokens, finalTokenCost: tokens });
     const service = openService({ answer: unpriced, final });
     // The estimate is much too low.
@@ -94,7 +94,7 @@ describe('a price that the answer lacks', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
   });
 
-  test('leaves creates of learned prices alone, as long as they hold if prices rise', async () => {
+  test("doesn't delay creates with learned prices, as long as they fit even if prices rise", async () => {
     const service = openService({ answer: (job) => (job.number === 2 ? unpriced(job) : quoted(job)) });
     const { client } = spenderOn(service, { maxTokens: 1_000 });
     await client.videos.create(VIDEO);
@@ -106,7 +106,7 @@ describe('a price that the answer lacks', () => {
     expect(service.jobs.size).toBe(3);
   });
 
-  test('is corrected where a job was charged something else than its quote', async () => {
+  test("is corrected if a job's charge differs from its quote", async () => {
     const service = openService({ final: (tokens) => ({ finalTokenCost: tokens / 2 }) });
     const { client, budget } = spenderOn(service, { maxTokens: LIMIT });
     await client.jobs.get((await client.videos.create(VIDEO)).job.id);
@@ -114,8 +114,8 @@ describe('a price that the answer lacks', () => {
   });
 });
 
-describe('lost answers', () => {
-  test('are filled in with the price once one of their class is answered', async () => {
+describe('lost responses', () => {
+  test('count at the learned price once a create of the same kind has a response', async () => {
     let cut = 1;
     const service = openService({ answer: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
     const { client, budget } = spenderOn(service, { maxTokens: 100 });
@@ -134,7 +134,7 @@ describe('lost answers', () => {
     expect(service.charged()).toBe(96);
   });
 
-  test('use the price that another budget of the process has learned', async () => {
+  test('count at a price that another budget of the process has learned', async () => {
     let cut = 0;
     const service = openService({ answer: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
     const { client, budget } = spenderOn(service, { maxTokens: 100 });
@@ -148,7 +148,7 @@ describe('lost answers', () => {
     });
   });
 
-  test.each([409, 408, 425, 499])('stay reserved after a %i, which says nothing of the job', async (status) => {
+  test.each([409, 408, 425, 499])('stay reserved after a %i, which says nothing about the job', async (status) => {
     const service = openService({
       answer: (job) => (job.number === 1 ? quoted(job) : json({ error: { code: 'conflict' } }, { status })),
     });
@@ -174,7 +174,7 @@ describe('creates that were never sent', () => {
     ['Deno, no listener', 'fetch failed', { message: `${DENO} (Connect): tcp connect error: Connection refused` }],
     ['Deno, no such host', 'fetch failed', { message: `${DENO} (Connect): dns error: failed to lookup address` }],
     ['Deno, certificate', 'fetch failed', { message: `${DENO} (Connect): invalid peer certificate: Expired` }],
-  ])('use none of the budget (%s)', async (_runtime, message, cause) => {
+  ])('use no tokens (%s)', async (_runtime, message, cause) => {
     const service = openService();
     const { client, budget } = spenderOn(service, { maxTokens: 1_000, per: 'day' });
     await client.videos.create(VIDEO);
@@ -186,7 +186,7 @@ describe('creates that were never sent', () => {
   });
 });
 
-test('a create whose connection broke while it was sent on Deno stays reserved', async () => {
+test('a create whose connection broke during the request on Deno stays reserved', async () => {
   const { client, budget } = spenderOn(openService(), { maxTokens: 1_000, per: 'day' });
   await client.videos.create(VIDEO);
   const cause = new Error(`${DENO} (SendRequest): connection closed before message completed`);
@@ -195,8 +195,8 @@ test('a create whose connection broke while it was sent on Deno stays reserved',
   expect(await budget.usage()).toMatchObject({ reservedTokens: 12, unresolved: [expect.any(String)] });
 });
 
-describe('edits, whose source sets the price', () => {
-  test('pass the limit by one job at most', async () => {
+describe('edits, whose price depends on the source', () => {
+  test('exceed the limit by at most one job', async () => {
     const service = openService({ price: (number) => (number === 1 ? 2 : 60) });
     const { client } = spenderOn(service, { maxTokens: 100 }, { preflight: false });
     const params = { model: 'svc-video-fast', prompt: 'snow', source_video_url: 'https://x.test/a.mp4' } as const;
@@ -206,7 +206,7 @@ describe('edits, whose source sets the price', () => {
     expect(service.charged()).toBeGreaterThanOrEqual(100);
   });
 
-  test('and an estimate that is too low do so too', async () => {
+  test('do the same if the estimate is too low', async () => {
     const service = openService();
     const { client } = spenderOn(service, { maxTokens: 100, unknownPrice: () => 1 });
     await Promise.allSettled(Array.from({ length: 40 }, () => client.videos.create(VIDEO)));
@@ -215,7 +215,7 @@ describe('edits, whose source sets the price', () => {
   });
 });
 
-test('one key in two calls at once is counted once, whichever of them is refused', async () => {
+test('one key in two concurrent calls counts once, whichever of them is rejected', async () => {
   let posts = 0;
   const service = openService();
   const { client, budget } = spenderOn(service, { maxTokens: 100 });

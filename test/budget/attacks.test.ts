@@ -7,7 +7,7 @@ import { json } from '../transport/support.js';
 
 const failed = { status: 'failed', errorCode: 'generation_failed' };
 
-it('a run goes on in its budget although another wait has thrown the failure of its job', async () => {
+it("a run continues in its budget after another wait has thrown its job's failure", async () => {
   const { clock, state, open } = company();
   const { client, budget } = open({ budget: { maxTokens: 15 } });
   state.outcomes = [failed];
@@ -26,7 +26,7 @@ it('a run goes on in its budget although another wait has thrown the failure of 
   expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-it('the second create of a run asks for room, although the first key is done', async () => {
+it('the second create of a run reserves tokens even though the first key is done', async () => {
   const { clock, state, open, charged } = company();
   const { client } = open({ budget: { maxTokens: 15 } });
   const keys = ['k1', 'k2', 'k3'];
@@ -41,7 +41,7 @@ it('the second create of a run asks for room, although the first key is done', a
   expect(charged()).toBe(PRICE);
 });
 
-it('a run whose second create is refused for good is over when its call has rejected', async () => {
+it('a run whose second create is rejected for good ends when its call has rejected', async () => {
   const { clock, state, open } = company();
   const { client, budget } = open();
   state.outcomes = [failed];
@@ -56,7 +56,7 @@ it('a run whose second create is refused for good is over when its call has reje
   expect([await openKeys(client), await budget.usage()]).toMatchObject([[], { spentTokens: 0, reservedTokens: 0 }]);
 });
 
-it('a release of what was answered meanwhile changes nothing', async () => {
+it('releasing a create that has a response by now has no effect', async () => {
   const { clock, open } = company();
   const { client, budget } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }));
@@ -66,8 +66,8 @@ it('a release of what was answered meanwhile changes nothing', async () => {
   expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-describe('a create whose answer was lost', () => {
-  it('lapses at the end of its next period, however many others are lost after it', async () => {
+describe('a create whose response was lost', () => {
+  it('expires at the end of its next period, however many others are lost after it', async () => {
     const { clock, state, open } = company();
     const { client, budget } = open({ budget: { per: 1_000, unknownPrice: () => PRICE }, timeoutMs: 10 });
     await clock.until(client.videos.create(VIDEO));
@@ -82,7 +82,7 @@ describe('a create whose answer was lost', () => {
   });
 
   it.each(['lost', 'unpriced'] as const)(
-    'is filled in with the price that another create has learned since (%s)',
+    'counts at the price that another create has learned since (%s)',
     async (answer) => {
       const { clock, state, open } = company();
       const { client, budget, store } = open({ timeoutMs: 10 });
@@ -102,7 +102,7 @@ describe('a create whose answer was lost', () => {
   );
 });
 
-it('a create under way counts for as long as it takes, whatever the period', async () => {
+it('a create in flight counts until it ends, whatever the period', async () => {
   const { clock, state, open } = company();
   const { client, budget } = open({ budget: { per: 500, unknownPrice: () => PRICE } });
   state.answer = () => 'never';
@@ -111,7 +111,7 @@ it('a create under way counts for as long as it takes, whatever the period', asy
   expect(await budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: [] });
 });
 
-it('two budgets of one scope and period are one sum with two limits', async () => {
+it('two budgets with the same scope and period share one sum with two limits', async () => {
   const { clock, open } = company();
   const { client, budget, store } = open();
   const same = ownBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
@@ -122,7 +122,7 @@ it('two budgets of one scope and period are one sum with two limits', async () =
 });
 
 it.each(['create', 'createAndWait'] as const)(
-  'a second %s under a key that fails leaves what the first has in flight',
+  'a second %s under a key that fails leaves the first one in flight alone',
   async (method) => {
     const { clock, state, open } = company();
     const { client, budget } = open({ budget: { maxTokens: 15, unknownPrice: () => PRICE } });
@@ -135,7 +135,7 @@ it.each(['create', 'createAndWait'] as const)(
   },
 );
 
-it('tenants of one client keep their own keys apart, whoever calls last', async () => {
+it('tenants of one client have separate keys, whoever calls last', async () => {
   const { clock, open, jobs } = company();
   let tenant = 'a';
   const { client } = open({ apiKey: () => `key-of-${tenant}` });
@@ -148,7 +148,7 @@ it('tenants of one client keep their own keys apart, whoever calls last', async 
   await expect(clock.until(reused)).rejects.toMatchObject({ code: 'idempotency_key_reused' });
 });
 
-it('a run of two jobs that is repeated under its key is counted once', async () => {
+it('a run of two jobs that is repeated under its key counts once', async () => {
   const { clock, state, open, charged } = company();
   const { client, budget } = open();
   state.outcomes = [failed, failed];

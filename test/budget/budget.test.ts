@@ -29,7 +29,7 @@ const spent = async ({ budget }: Pick<ReturnType<typeof spender>, 'budget'>) => 
 };
 
 describe('a budget', () => {
-  test('lets creates through as long as they fit, and refuses the others before anything is sent', async () => {
+  test('allows creates as long as they fit, and rejects the others before anything is sent', async () => {
     const { sandbox, client, budget } = spender();
     const calls = await Promise.allSettled(Array.from({ length: 10 }, () => client.videos.create(VIDEO)));
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
@@ -56,14 +56,14 @@ describe('a budget', () => {
     });
   });
 
-  test('gives back what a refused create has reserved', async () => {
+  test('releases the reservation of a rejected create', async () => {
     const run = spender({}, { balanceTokens: 5 });
     const error = await errorOf(run.client.videos.create(VIDEO));
     expect(InsufficientBalanceError.isInstance(error)).toBe(true);
     expect(await spent(run)).toEqual({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test('gives back what a job has cost that ended uncharged', async () => {
+  test('releases the cost of a job that ended without a charge', async () => {
     const run = spender();
     run.sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const job = await run.client.videos.createAndWait(VIDEO, { throwOnFailure: false });
@@ -71,7 +71,7 @@ describe('a budget', () => {
     expect(await spent(run)).toEqual({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test('gives it back by a webhook too, and in a process that has not created the job', async () => {
+  test("also releases it by a webhook, and in a process that didn't create the job", async () => {
     const { sandbox, budget, client } = spender();
     const { job } = await client.videos.create(VIDEO);
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
@@ -84,7 +84,7 @@ describe('a budget', () => {
     );
   });
 
-  test('gives nothing back when a rerun of a lost create is refused before the service looks at its key', async () => {
+  test('releases nothing if a rerun of a lost create is rejected before the service checks its key', async () => {
     const answers = [
       () => json({ success: true, data: { job: { id: 'job_0', status: 'processing' }, quoted_token_cost: 10 } }),
       () => Promise.reject(new TypeError('socket closed')),
@@ -100,7 +100,7 @@ describe('a budget', () => {
     }
   });
 
-  test('gives back what was reserved for a create that was aborted before it was sent', async () => {
+  test('releases the reservation of a create that was aborted before it was sent', async () => {
     const run = spender({}, { limits: 'documented' });
     const { client } = run;
     const limited = client.withOptions({ limits: { 'videos.create': { limit: 1, windowMs: 3_600_000 } } });
@@ -114,7 +114,7 @@ describe('a budget', () => {
     await expect(client.videos.create(VIDEO)).resolves.toBeDefined();
   });
 
-  test('reserves anew where a create is settled at another quote, and learns it', async () => {
+  test('reserves again if a create settles at a different quote, and learns that quote', async () => {
     let price = 10;
     const run = spender({ maxTokens: 100 }, { prices: () => price });
     await run.client.videos.create(VIDEO);
@@ -124,7 +124,7 @@ describe('a budget', () => {
     expect(run.client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 25, basis: 'learned' });
   });
 
-  test('passes its limit by one job at most when prices rise under many creates at once', async () => {
+  test('exceeds its limit by at most one job if prices rise during many concurrent creates', async () => {
     for (const risen of [20, 35, 400]) {
       let price = 10;
       const { sandbox, client, budget } = spender({ maxTokens: 200 }, { prices: () => price });
@@ -137,7 +137,7 @@ describe('a budget', () => {
     }
   });
 
-  test('of a client and of a call both count', async () => {
+  test('of the client and of the call both count', async () => {
     const { sandbox, client, budget } = spender({ maxTokens: 1_000 });
     const tenant = ownBudget({ maxTokens: 10, scope: 'tenant-7' });
     await client.videos.create(VIDEO, { budget: tenant });
@@ -151,7 +151,7 @@ describe('a budget', () => {
     expect(await spent({ budget })).toEqual({ spentTokens: 20, reservedTokens: 0 });
   });
 
-  test('holds in createAndWait, over every job that it makes', async () => {
+  test('covers every job of createAndWait', async () => {
     const { sandbox, client, budget } = spender({ maxTokens: 15 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
     const job = await client.videos.createAndWait(VIDEO, { recover: { generation_timeout: 1 } });
@@ -161,7 +161,7 @@ describe('a budget', () => {
     expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
   });
 
-  test('refuses before the files in the params are uploaded', async () => {
+  test('rejects before the files in the params are uploaded', async () => {
     const { sandbox, client } = spender({ maxTokens: 0 });
     const file = new Blob(['\x89PNG\r\n\x1a\n'], { type: 'image/png' });
     const error = await errorOf(client.videos.create({ ...VIDEO, first_frame_upload_id: file }));
@@ -169,7 +169,7 @@ describe('a budget', () => {
     expect(sandbox.requests).toHaveLength(0);
   });
 
-  test('that cannot reach its store sends nothing', async () => {
+  test('sends nothing if its store is unavailable', async () => {
     const away = () => Promise.reject(new Error('connection refused'));
     const { sandbox, client } = spender({ store: createStore({ read: away, write: away }) });
     const error = await errorOf(client.videos.create(VIDEO));
@@ -184,8 +184,8 @@ describe('a budget', () => {
   });
 });
 
-describe('a price that is not known yet', () => {
-  test('goes one at a time, so that the limit is passed by one job at most', async () => {
+describe('an unknown price', () => {
+  test('allows one create at a time, so that the limit is exceeded by at most one job', async () => {
     const { sandbox, client, budget } = spender({ maxTokens: 12 }, { prices: 50 });
     const calls = await Promise.allSettled(Array.from({ length: 20 }, () => client.videos.create(VIDEO)));
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -193,7 +193,7 @@ describe('a price that is not known yet', () => {
     expect(await spent({ budget })).toEqual({ spentTokens: 50, reservedTokens: 0 });
   });
 
-  test('waits for its turn no longer than its signal allows', async () => {
+  test('stops waiting when its signal aborts', async () => {
     const answers = [() => new Promise<Response>(() => {})];
     const { client, seen } = stubbed(answers, { budget: ownBudget({ maxTokens: 100 }) });
     client.videos.create(VIDEO).catch(() => {});
@@ -203,7 +203,7 @@ describe('a price that is not known yet', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test("is refused where unknownPrice is 'refuse'", async () => {
+  test("is rejected if unknownPrice is 'refuse'", async () => {
     const { sandbox, client } = spender({ unknownPrice: 'refuse' });
     const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({ code: 'budget_exceeded', estimateTokens: undefined, leftTokens: 35 });
@@ -227,7 +227,7 @@ describe('a price that is not known yet', () => {
 });
 
 describe('unknownPrice', () => {
-  test.each([-1, Number.POSITIVE_INFINITY, '5', null])('that gives %j fails the create', async (price) => {
+  test.each([-1, Number.POSITIVE_INFINITY, '5', null])('fails the create if it returns %j', async (price) => {
     const { sandbox, client } = spender({ unknownPrice: () => price as never });
     expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({
       message: expect.stringMatching(/^unknownPrice\(\) must be a number of tokens, 0 or more, or undefined, not /),
@@ -237,7 +237,7 @@ describe('unknownPrice', () => {
 });
 
 describe('the scopes of a budget', () => {
-  test('have the same limit, each for itself, and one name is one scope', async () => {
+  test('have the same limit separately, and a scope is identified by its name', async () => {
     const { sandbox } = spender();
     const budget = ownBudget({ maxTokens: 10 });
     const create = (name: string) => sandbox.client().videos.create(VIDEO, { budget: budget.scoped(name) });
@@ -263,7 +263,7 @@ describe('a period', () => {
     ['day', '2026-02-01T00:00:00.000Z'],
     ['month', '2026-02-01T00:00:00.000Z'],
     [30_000, '2026-02-01T00:00:20.000Z'],
-  ] as const)('of %s ends when it should, and the next one begins with all tokens', async (per, resetsAt) => {
+  ] as const)('of %s ends on time, and the next one starts with all tokens', async (per, resetsAt) => {
     const { client, budget } = spender({ per, maxTokens: 10 });
     await client.videos.create(VIDEO);
     const error = await errorOf(client.videos.create(VIDEO));
@@ -275,7 +275,7 @@ describe('a period', () => {
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
   });
 
-  test('does not begin again when the clock is set back', async () => {
+  test("doesn't start again if the clock is set back", async () => {
     vi.setSystemTime(Date.parse('2026-02-01T00:00:05Z'));
     const { client } = spender({ per: 'day', maxTokens: 10 });
     await client.videos.create(VIDEO);
@@ -302,18 +302,18 @@ describe('createBudget', () => {
       'store must be the result of fileStore(path), redisStore(redis), or createStore({ read, write }), not an object.',
     ],
     [{ maxToken: 1 }, 'maxTokens'],
-  ])('refuses %j', (options, message) => {
+  ])('rejects %j', (options, message) => {
     expect(() => ownBudget(options as never)).toThrow(message);
     expect(() => ownBudget(options as never)).toThrow(GenError);
   });
 
-  test('is refused by a client that is given something else', () => {
+  test("is required by the client's budget option", () => {
     expect(() => new GenClient({ budget: {} as never })).toThrow(
       'budget must be the result of createBudget({ maxTokens }), not an object.',
     );
   });
 
-  test('names the option that a store or a budget belongs to', () => {
+  test('identifies the option that a store or a budget belongs to', () => {
     const [store, budget] = [memoryStore(), createBudget({ maxTokens: 1 })];
     const toStore = /^store must be the result of fileStore.*, not an object\. Pass the budget as budget\.$/;
     const toBudget =
@@ -323,7 +323,7 @@ describe('createBudget', () => {
     expect(() => new GenClient({ budget: store as never })).toThrow(toBudget);
   });
 
-  test('tells once when the balance of the account falls under a limit, and again after it was above', async () => {
+  test('alerts once when the balance falls below a limit, and again after it has recovered', async () => {
     const low: number[] = [];
     let price = 10;
     const { sandbox, client } = spender(

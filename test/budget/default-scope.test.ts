@@ -7,7 +7,7 @@ const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 const fresh = () => createBudget({ maxTokens: 25 });
 const spent = { code: 'budget_exceeded', scope: 'default' };
 
-test('a budget that is created for each call, client, and withOptions is one sum in the store', async () => {
+test('budgets that are created for each call, client, and withOptions share one sum in the store', async () => {
   const sandbox = createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off' });
   const store = memoryStore();
   const client = sandbox.client({ store, maxRetries: 0 });

@@ -30,11 +30,11 @@ const failedKey = (idempotencyKey: string): Promise<string> =>
     (error) => error.idempotencyKey,
   );
 
-describe('a create that was sent under a key of the SDK, because the service has forgotten its upload', () => {
+describe('a create sent under a derived key, because the service has deleted its upload', () => {
   describe.each([
     ['a short key', 'order-1'],
     ['the longest key', 'k'.repeat(255)],
-  ])('and lost its answer: %s', (_, key) => {
+  ])('whose response was lost: %s', (_, key) => {
     let named = '';
 
     beforeEach(async () => {
@@ -43,18 +43,18 @@ describe('a create that was sent under a key of the SDK, because the service has
       expect([named.slice(-3), (await budget.usage()).unresolved.length]).toEqual([':f1', 1]);
     });
 
-    it('is released by the key that its error names', async () => {
+    it('is released by the key in its error', async () => {
       await budget.release(named);
       expect(await budget.usage()).toMatchObject({ unresolved: [], reservedTokens: 0, spentTokens: 0 });
     });
 
-    it('is released by the first key too', async () => {
+    it('is also released by the first key', async () => {
       await budget.release(key);
       expect(await budget.usage()).toMatchObject({ unresolved: [], reservedTokens: 0 });
     });
   });
 
-  it('is settled, and counted once, when it is sent again under the key that its error names', async () => {
+  it('settles and counts once if it is sent again under the key in its error', async () => {
     sandbox.faults.add({ match: creates, commitThenDrop: true, times: 1 });
     const named = await failedKey('order-1');
     const { quoted_token_cost: spentTokens } = await create(named);
@@ -65,7 +65,7 @@ describe('a create that was sent under a key of the SDK, because the service has
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('leaves the reservation of another create alone, whose own key ends in the same way', async () => {
+  it("doesn't affect another create's reservation whose own key has the same suffix", async () => {
     sandbox.faults.add({ match: creates, reset: true, times: 1 });
     await failedKey('scene');
     expect((await budget.usage()).unresolved).toHaveLength(1);

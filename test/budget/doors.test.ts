@@ -16,7 +16,7 @@ function spender() {
   return { sandbox, budget, client: new GenClient({ apiKey, baseUrl, fetch, budget, rateLimit: 'off' }) };
 }
 
-test('a model of the AI SDK that would pass the budget rejects with its error', async () => {
+test("an AI SDK model that would exceed the budget rejects with the budget's error", async () => {
   const { sandbox, client } = spender();
   const model = createGen({ client }).video('svc-video-fast');
   const make = () =>
@@ -35,7 +35,7 @@ test('a model of the AI SDK that would pass the budget rejects with its error', 
   expect(sandbox.jobs).toHaveLength(2);
 });
 
-test('a durable run that would pass the budget fails for good, and a run that is made again is counted once', async () => {
+test('a durable run that would exceed the budget fails for good, and a repeated run counts once', async () => {
   const { sandbox, budget, client } = spender();
   const activities = createActivities(client);
   const engine: DurableEngine = {

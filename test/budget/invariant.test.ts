@@ -72,13 +72,13 @@ function options(unknownPrice: WorldOptions['unknownPrice']): fc.Arbitrary<World
 
 const ALL: readonly Fault[] = ['no price', 'lost', 'late', 'not made', 'refused', 'busy', 'unsent'];
 
-describe('whatever the service, the processes, the store and the clock do', () => {
+describe('whatever the service, the processes, the store, and the clock do', () => {
   test.each([
     ['one at a time', options('one-at-a-time'), ALL],
     // An estimate is the user's word: what is not answered with a price counts as estimated.
     ['estimated', options('estimate'), ['lost', 'late', 'not made', 'refused', 'busy', 'unsent'] as const],
   ] as const)(
-    'the jobs of a period cost at most its limit and one job, with unknown prices %s',
+    "a period's jobs cost at most its limit plus one job, with unknown prices %s",
     async (_name, anyOptions, list) => {
       let jobs = 0;
       await fc.assert(
@@ -97,7 +97,7 @@ describe('whatever the service, the processes, the store and the clock do', () =
     120_000,
   );
 
-  test('a clock that is set back by a moment frees nothing that a living process holds', async () => {
+  test('a clock that is set back briefly releases nothing that a live process owns', async () => {
     const create = (process: number, key: number, fault: Fault, ms = 0): Happening => {
       return { type: 'create', process, kind: 0, key, fault, ms };
     };

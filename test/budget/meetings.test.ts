@@ -13,7 +13,7 @@ const failure = { status: 'failed', errorCode: 'generation_rejected' };
 const budgetIn = (store: Store, scope: string, maxTokens = 1_000) => ownBudget({ scope, maxTokens, store });
 
 describe('two budgets of one call', () => {
-  it('are asked in one step, in whichever order they are given: no create waits for another', async () => {
+  it('are checked in one step, in either order, so no create waits for another', async () => {
     const { clock, open, jobs } = company();
     const { client, store } = open();
     const [day, tenant] = [budgetIn(store, 'day'), budgetIn(store, 'tenant')];
@@ -26,7 +26,7 @@ describe('two budgets of one call', () => {
     expect(await day.usage()).toMatchObject({ spentTokens: 2 * PRICE, reservedTokens: 0 });
   });
 
-  it('let the create of a tenant go while another tenant waits for a price', async () => {
+  it("let one tenant's create proceed while another tenant waits for a price", async () => {
     const answers: (() => void)[] = [];
     const { clock, open } = company();
     const { client: own, fetch, store } = open();
@@ -45,8 +45,8 @@ describe('two budgets of one call', () => {
   });
 });
 
-describe('two processes on one store', () => {
-  it('leave alone what the other one has in flight, and what they have in flight themselves', async () => {
+describe('two processes with one store', () => {
+  it("leave each other's creates in flight alone, and their own", async () => {
     let answer = () => {};
     const answered = new Promise<void>((resolve) => {
       answer = resolve;
@@ -64,8 +64,8 @@ describe('two processes on one store', () => {
   });
 });
 
-describe('a create of unknown price whose process has died', () => {
-  it('is sent again under its key at once, although another create waits for its price', async () => {
+describe('a create of unknown price whose process has crashed', () => {
+  it('is sent again under its key immediately, even though another create waits for its price', async () => {
     const { clock, open, state } = company();
     const one = open();
     state.answer = () => 'never';
@@ -85,7 +85,7 @@ describe('a create of unknown price whose process has died', () => {
   });
 });
 
-it('a failure is noted as told after its call has rejected: a program that dies in between gets it again', async () => {
+it('a failure is recorded as delivered after its call has rejected, so a crash in between delivers it again', async () => {
   const { clock, open, state } = company();
   state.outcomes = [failure];
   const one = open();
@@ -109,7 +109,7 @@ it('a failure is noted as told after its call has rejected: a program that dies 
 });
 
 it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
-  'what the store has missed for %i ms is told in its order: the price of a job, and then its refund',
+  "writes that failed for %i ms are replayed in order: a job's price, then its refund",
   async (awayMs) => {
     let isAway = false;
     const { clock, open, state } = company();
@@ -134,7 +134,7 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
   },
 );
 
-it('creates of one moment share their steps at the store', async () => {
+it('concurrent creates share their transactions', async () => {
   const { clock, open, jobs } = company();
   const { client, store } = open();
   let asked = 0;
@@ -154,7 +154,7 @@ it('creates of one moment share their steps at the store', async () => {
   expect(asked).toBeLessThan(60);
 });
 
-it('a store that hangs after an answer holds up the whole call for two seconds together (real time)', async () => {
+it('a store that hangs after a response delays the entire call by two seconds in total (real time)', async () => {
   let hangs = false;
   const { open, state } = company();
   const { store, fetch } = open();
@@ -175,7 +175,7 @@ it('a store that hangs after an answer holds up the whole call for two seconds t
   expect(tookMs).toBeLessThan(3_500);
 }, 30_000);
 
-it('a connection to the store that breaks for a moment rejects none of the creates that wait for a budget', async () => {
+it('a brief disconnection of the store rejects none of the creates that wait for a budget', async () => {
   const { clock, open, jobs } = company();
   const { client, life } = open({ budget: { maxTokens: 10_000 } });
   await clock.until(client.videos.create(VIDEO));

@@ -27,7 +27,7 @@ function openProgram(status: 'processing' | 'completed') {
 
 const CALLS = Array.from({ length: 50 }, (_, at) => ({ prompt: `fox ${at}` }));
 
-test('a finished create leaves nothing, unless its caller chose the key', async () => {
+test("a finished create leaves nothing behind, unless its key is the caller's", async () => {
   const { client, budget, recorded } = openProgram('completed');
   await Promise.all(CALLS.map((params) => client.images.createAndWait(params)));
   expect(recorded()).toEqual([]);
@@ -37,7 +37,7 @@ test('a finished create leaves nothing, unless its caller chose the key', async 
   expect((await budget.usage()).spentTokens).toBe(3 * 51);
 });
 
-test('the newest 10,000 creates that nobody waited for are retained, and what the others spent stays counted', async () => {
+test('the newest 10,000 creates that nobody waited for are retained, and the cost of the others still counts', async () => {
   const { client, budget, recorded, ledger } = openProgram('processing');
   await Promise.all(CALLS.map((params) => client.images.create(params)));
   expect(recorded().length).toBeGreaterThanOrEqual(2 * CALLS.length);

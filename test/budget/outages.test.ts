@@ -22,7 +22,7 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 60; turn++) await settle();
 }
 
-it('records every end of 600 jobs although the store was away for 20 s', async () => {
+it('records every end of 600 jobs, even though the store was unavailable for 20 s', async () => {
   const { clock, jobs, posted, state, open, charged } = company();
   const { client, budget, life } = open({ budget: { maxTokens: 1e6, ...priced } });
   await clock.until(client.videos.create(VIDEO));
@@ -54,7 +54,7 @@ it('records every end of 600 jobs although the store was away for 20 s', async (
   expect(await openKeys(client)).toHaveLength(1);
 }, 60_000);
 
-it('a create whose process was out of reach for 30 s asks for its room again before it is sent', async () => {
+it('a create whose process was disconnected for 30 s reserves again before it is sent', async () => {
   const { clock, open, posted } = company();
   const budget = { maxTokens: 15, ...priced };
   const slow = open({ budget, ...slowLimits });
@@ -71,7 +71,7 @@ it('a create whose process was out of reach for 30 s asks for its room again bef
   expect(await quick.budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-it('a create that a crashed process has started too asks for its room again before it is sent', async () => {
+it('a create that a crashed process has also started reserves again before it is sent', async () => {
   const { clock, open, posted } = company();
   const budget = { maxTokens: 15, ...priced };
   const [first, second, third] = [open({ budget, ...slowLimits }), open({ budget, ...slowLimits }), open({ budget })];
@@ -88,7 +88,7 @@ it('a create that a crashed process has started too asks for its room again befo
   expect(order.now).not.toBe('pending');
 });
 
-it('a second call that was not sent leaves what a crashed call has sent under the key', async () => {
+it("a second call that wasn't sent doesn't affect what a crashed call has sent under the key", async () => {
   const { clock, state, open, jobs } = company();
   const budget = { maxTokens: 100, ...priced };
   const [sender, waiter] = [open({ budget }), open({ budget, ...slowLimits })];
@@ -107,7 +107,7 @@ it('a second call that was not sent leaves what a crashed call has sent under th
   expect(await waiter.budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: ['order'] });
 });
 
-it('a create that waits for its rate limit reserves its price and nothing more', async () => {
+it('a create that waits for its rate limit reserves only its price', async () => {
   const { clock, open, posted } = company();
   const { client } = open({ budget: { maxTokens: 35, ...priced }, ...slowLimits });
   await clock.until(client.videos.create(VIDEO));
@@ -131,7 +131,7 @@ it('reports a wait for a budget', async () => {
   await clock.until(settled);
 });
 
-it('a resume() that ends by its time limit frees what it has claimed', async () => {
+it('a resume() that times out releases what it has claimed', async () => {
   const { clock, state, open } = company();
   const old = open();
   for (const idempotencyKey of ['a', 'b', 'c']) await clock.until(old.client.videos.create(VIDEO, { idempotencyKey }));
@@ -148,7 +148,7 @@ it('a resume() that ends by its time limit frees what it has claimed', async () 
   expect((await clock.until(resumed(other.client))).keys.toSorted()).toEqual(['a', 'b', 'c']);
 });
 
-it.each(['fails', 'hangs'] as const)('an abort ends resume() at once while the store %s', async (how) => {
+it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while the store %s', async (how) => {
   const { clock, state, open } = company();
   const old = open();
   state.outcomes = [1, 2].map(() => ({ status: 'failed', errorCode: 'generation_failed' }));
@@ -171,7 +171,7 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() at once while the s
   expect(loop.now).not.toBe('pending');
 });
 
-it.each(['create', 'createAndWait'] as const)('an abort ends %s at once while the store hangs', async (method) => {
+it.each(['create', 'createAndWait'] as const)('an abort ends %s immediately while the store hangs', async (method) => {
   const { clock, state, open } = company();
   const { client, life } = open({ budget: priced });
   state.answer = () => {
@@ -190,7 +190,7 @@ it.each(['create', 'createAndWait'] as const)('an abort ends %s at once while th
   expect(call.now).toBe('AbortError');
 });
 
-it('a file that another process has stored ends the entry, although nobody has polled the job', async () => {
+it('a file that another process has stored ends the entry, even though nobody has polled the job', async () => {
   const { clock, state, open } = company();
   const [first, second] = [open(), open()];
   state.outcomes = [{ status: 'processing' }];

@@ -26,7 +26,7 @@ afterEach(async () => {
   vi.resetModules();
 });
 
-test('low-balance-alert: the channel is told once', async () => {
+test('low-balance-alert: alerts the channel once', async () => {
   const told: string[] = [];
   const channel = createServer((request, response) => {
     request.on('data', (text) => told.push(String(text)));
@@ -40,7 +40,7 @@ test('low-balance-alert: the channel is told once', async () => {
   await vi.waitFor(() => expect(told).toEqual(['{"text":"Only 170 tokens are left."}']), PATIENCE_MS);
 });
 
-test.skipIf(whyNoRedis())('tenant-budgets: one tenant cannot spend what is left to another', async () => {
+test.skipIf(whyNoRedis())("tenant-budgets: one tenant can't spend another tenant's tokens", async () => {
   const redis = await startRedis();
   closing.push(() => redis.close());
   vi.stubEnv('REDIS_URL', `redis://127.0.0.1:${redis.port}`);
@@ -60,7 +60,7 @@ test.skipIf(whyNoRedis())('tenant-budgets: one tenant cannot spend what is left 
   expect(await answers[3]?.json()).toMatchObject({ spentTokens: 40, leftTokens: 60 });
 });
 
-test('every recipe is run by a test', () => {
+test('a test runs every recipe', () => {
   const text = readFileSync(join(ROOT, 'test/budget/recipes.test.ts'), 'utf8');
   const missing = readdirSync(join(ROOT, 'examples/budgets')).filter(
     (name) => !text.includes(`examples/budgets/${name.replace(/\.ts$/, '.js')}`),

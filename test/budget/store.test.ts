@@ -34,7 +34,7 @@ async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; rea
 }
 
 describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => {
-  test('delays no abort, and nothing is sent', async () => {
+  test("doesn't delay an abort, and nothing is sent", async () => {
     const { held, store: shared } = heldStore();
     const service = openService();
     const { client } = spenderOn(service, { maxTokens: 100, store: shared });
@@ -45,7 +45,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(service.jobs.size).toBe(0);
   });
 
-  test('delays no time limit, and the error says that nothing was sent', async () => {
+  test("doesn't delay a timeout, and the error says that nothing was sent", async () => {
     const { held, store: shared } = heldStore();
     const { client } = spenderOn(openService(), { maxTokens: 100, store: shared });
     held.hangs = hangs;
@@ -58,7 +58,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(ms).toBeLessThan(SOON_MS);
   });
 
-  test('delays the answer of a paid create for a moment at most, and learns of it afterwards', async () => {
+  test('delays the response to a paid create only briefly, and records it later', async () => {
     const { held, store: shared } = heldStore();
     const service = openService();
     const { client, budget } = spenderOn(service, { maxTokens: 100, store: shared });
@@ -75,7 +75,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0 });
   });
 
-  test('delays the read of a failed job for a moment at most', async () => {
+  test('delays the poll of a failed job only briefly', async () => {
     const { held, store: shared } = heldStore();
     const service = openService({ final: () => ({ status: 'failed' }) });
     const { client, budget } = spenderOn(service, { maxTokens: 100, store: shared });
@@ -89,7 +89,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 });
 
-test('what a store says of its own configuration reaches the caller', async () => {
+test('configuration errors of the store reach the caller', async () => {
   const misconfigured = () => Promise.reject(new GenError('The user of Redis may not use EVAL. Allow +eval.'));
   const { client } = spenderOn(openService(), {
     maxTokens: 100,
@@ -100,7 +100,7 @@ test('what a store says of its own configuration reaches the caller', async () =
 });
 
 describe('creates that wait for a budget', () => {
-  test('are served in order, ask the store at most twice a second together, and leave at once when they are aborted', async () => {
+  test('are served in order, poll the store at most twice a second together, and leave immediately when aborted', async () => {
     const { held, store: shared } = heldStore();
     const answers: (() => void)[] = [];
     const service = openService();
@@ -141,7 +141,7 @@ describe('creates that wait for a budget', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 451 * 12, reservedTokens: 0 });
   });
 
-  test('of budgets that are made anew for each request share one queue', async () => {
+  test('share one queue even if their budgets are created for each request', async () => {
     const { held, store: shared } = heldStore();
     const service = openService();
     const tenant = () => createBudget({ maxTokens: 1_000, scope: 'tenant-7', store: shared });

@@ -26,7 +26,7 @@ function heldSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOpti
 }
 
 describe('the clock of a budget', () => {
-  test('is that of the client: a day that a sandbox advances begins a new period', async () => {
+  test("is the client's: a day that a sandbox advances starts a new period", async () => {
     const { sandbox, budget, client } = heldSpender({ maxTokens: 10, per: 'day' });
     await client.videos.create(VIDEO);
     await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded' });
@@ -35,7 +35,7 @@ describe('the clock of a budget', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 10 });
   });
 
-  test('keeps two periods apart without a scope: a limit of a day does not undo the limit of all days', async () => {
+  test("keeps two periods without a scope apart, so a daily limit doesn't affect the total", async () => {
     const short = ownBudget({ maxTokens: 50, per: 'day' });
     const long = ownBudget({ maxTokens: 100, per: 'total' });
     const sandbox = createSandbox({ clock: 'manual', prices: 10, limits: 'off' });
@@ -52,7 +52,7 @@ describe('the clock of a budget', () => {
     expect(await long.usage()).toMatchObject({ spentTokens: 100, leftTokens: 0 });
   });
 
-  test('is that of a shared store, whatever the clocks of the processes say', async () => {
+  test("is a shared store's, whatever the processes' clocks say", async () => {
     const clock = virtualClock(Date.parse('2026-01-31T12:00:00Z'));
     const { read, write } = memoryStoreOn(clock);
     const { client } = heldSpender({ maxTokens: 10, per: 'day', store: createStore({ read, write }) });
@@ -63,8 +63,8 @@ describe('the clock of a budget', () => {
   });
 });
 
-describe('a period that ends while creates are under way', () => {
-  test('counts them in the period in which they are answered', async () => {
+describe('a period that ends while creates are in flight', () => {
+  test('counts them in the period of their response', async () => {
     const midnight = '2026-03-02T00:00:00.000Z';
     const { sandbox, budget, client, chargedFrom } = heldSpender(
       { maxTokens: 5_000, per: 'day' },
@@ -89,7 +89,7 @@ describe('a period that ends while creates are under way', () => {
 });
 
 describe('a reservation', () => {
-  test('lives as long as its call queues in its lane, so that a price that rises meanwhile is met by one job', async () => {
+  test('lasts while its call is queued, so only one job exceeds the limit if the price rises in the meantime', async () => {
     let price = 10;
     const { sandbox, client } = heldSpender({ maxTokens: 1_000 }, { limits: 'documented', prices: () => price });
     await client.videos.create(VIDEO);
@@ -138,8 +138,8 @@ const answered = (jobId: string, quotedTokens: number | null = 10) => ({
   quotedTokens: quotedTokens ?? undefined,
 });
 
-describe('a process that dies', () => {
-  test('leaves its creates reserved as lost after 30 seconds, and holds up nobody after that', async () => {
+describe('a process that crashes', () => {
+  test('leaves its creates reserved as lost after 30 seconds, and blocks nobody after that', async () => {
     const { clock, open } = processes({ maxTokens: 25 });
     const [one, two] = [open(), open()];
     await one.reserve('a');
@@ -156,7 +156,7 @@ describe('a process that dies', () => {
     expect(await two.budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0, unresolved: [] });
   });
 
-  test('while one that lives keeps its own by renewing them', async () => {
+  test("doesn't affect a live process, which renews its leases", async () => {
     const { clock, open } = processes({ maxTokens: 100 });
     const [one, two] = [open(), open()];
     const reservation = await one.reserve('a');
@@ -168,7 +168,7 @@ describe('a process that dies', () => {
   });
 });
 
-describe('a create that lost its answer', () => {
+describe('a create whose response was lost', () => {
   test.each([
     ['day', '2026-01-12T00:00:00.000Z'],
     ['month', '2026-03-01T00:00:00.000Z'],
@@ -185,7 +185,7 @@ describe('a create that lost its answer', () => {
   });
 });
 
-describe('a key that was answered', () => {
+describe('a key with a response', () => {
   test('counts once within seven days, across periods', async () => {
     const { clock, open } = processes({ maxTokens: 100, per: 'day' });
     const { budget, reserve } = open();
@@ -198,7 +198,7 @@ describe('a key that was answered', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test('counts again where the service has forgotten it and makes another job', async () => {
+  test('counts again if the service has deleted it and creates another job', async () => {
     const { open } = processes({ maxTokens: 100 });
     const { budget, reserve } = open();
     await (await reserve('order-1')).answered(answered('job_1'));
@@ -207,7 +207,7 @@ describe('a key that was answered', () => {
   });
 });
 
-test('a learned price outlives its period', async () => {
+test('a learned price survives its period', async () => {
   const { clock, open } = processes({ maxTokens: 100, per: 'day' });
   const { reserve } = open();
   await (await reserve('a', {})).answered(answered('job_1', 60));

@@ -41,7 +41,7 @@ describe.skipIf(noRedis !== undefined)('deduplication', () => {
 describe.skipIf(noRedis !== undefined)('a call of one account', () => {
   const { open } = queuesOnSandboxes();
 
-  it("is left alone by another account's worker, and delivered by its own", async () => {
+  it("is left alone by another account's worker, and processed by its own", async () => {
     const staging = open({ jobDurationMs: 100 });
     const { name, queue, sandbox, work, ended } = staging;
     // The service accepts the create, and its response is lost.
@@ -90,7 +90,7 @@ describe.skipIf(noRedis !== undefined)('a call over budget', () => {
     return redisStore(connections.at(-1) as Redis);
   };
 
-  it('looks again after at most five minutes, so a raised budget takes effect', async () => {
+  it('tries again after at most five minutes, so a raised budget takes effect', async () => {
     const shared = store();
     const low = createBudget({ maxTokens: 10, per: 'month', scope: 'team', store: shared });
     const { sandbox, queue, work, ended, asleep, record, failures } = open({
@@ -117,7 +117,7 @@ describe.skipIf(noRedis !== undefined)('a call over budget', () => {
   });
 });
 
-describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
+describe.skipIf(noRedis !== undefined)('queue names and manually added records', () => {
   const { open } = queuesOnSandboxes();
 
   it('a queue can have any name that another queue does not use itself', async () => {
@@ -157,7 +157,7 @@ describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
     expect(createsOn(sandbox)).toBe(0);
   });
 
-  it('a record of another program fails at once', async () => {
+  it("another program's record fails immediately", async () => {
     const { sandbox, queue, work, ended, record } = open();
     const errors: string[] = [];
     work({ onError: ({ message }) => void errors.push(message) });
@@ -170,7 +170,7 @@ describe.skipIf(noRedis !== undefined)('names and records by hand', () => {
   });
 });
 
-describe.skipIf(noRedis !== undefined)('client.resume() beside a queue', () => {
+describe.skipIf(noRedis !== undefined)('client.resume() together with a queue', () => {
   const { open, redis } = queuesOnSandboxes();
 
   it('leaves queued and finished calls alone', async () => {

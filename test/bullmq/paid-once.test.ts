@@ -82,7 +82,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('if it times out before its next create: that one is not sent', async () => {
+  it("if it times out before its next create: that one isn't sent", async () => {
     const { sandbox, queue, work, ended, keys, asleep, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
     work({ timeoutMs: 1500 });

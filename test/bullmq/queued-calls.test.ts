@@ -77,7 +77,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await ended();
   });
 
-  it('keep a webhook that comes during a poll, and poll once more', async () => {
+  it('retain a webhook that arrives during a poll, and poll once more', async () => {
     let during: (() => Promise<void>) | undefined;
     const { sandbox, queue, work, ended, asleep } = open({
       clock: 'manual',
@@ -102,7 +102,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.requests.filter((request) => request.method === 'GET')).toHaveLength(2);
   });
 
-  it('keep a webhook that comes before the job ID is stored', async () => {
+  it('retain a webhook that arrives before the job ID is stored', async () => {
     const { sandbox, queue, work, ended } = open({
       clock: 'manual',
       jobDurationMs: 1000,

@@ -50,7 +50,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
     expect(uploaded(sandbox)).toBe(3);
   });
 
-  it('a rejected create deletes its uploads, and a restart by hand uploads them again', async () => {
+  it('a rejected create deletes its uploads, and a manual restart uploads them again', async () => {
     const { sandbox, queue, work, ended, record } = queues.open();
     sandbox.faults.add({ match: { path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
     await queue.videos.create({ prompt, first_frame_upload_id: png() }, { jobId: 'poor' });

@@ -69,7 +69,7 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('keep their poll interval beside hundreds of calls that are scheduled for later', async () => {
+  it('keep their poll interval even with hundreds of calls scheduled for later', async () => {
     const { queue, work } = open({ jobDurationMs: HOUR_MS });
     work({ pollIntervalMs: undefined });
     await queue.queue.addBulk(

@@ -20,7 +20,7 @@ const envelopes = (noun: string, record: unknown): readonly (readonly [string, u
 ];
 
 describe('a created job', () => {
-  it('comes with quote, balance, warnings and the key it was created under', async () => {
+  it('includes the quote, balance, warnings, and the key it was created under', async () => {
     expect(await create(createdJob)).toEqual({
       job,
       quoted_token_cost: 12,
@@ -39,7 +39,7 @@ describe('a created job', () => {
     ['a video', '/v1/videos', ({ videos }) => videos.create({ prompt: 'x' })],
     ['a character image', '/v1/characters', ({ characters }) => characters.create({ name: 'Ann', prompt: 'x' })],
     ['a character', '/v1/characters', ({ characters }) => characters.register({ name: 'Ann', upload_id: 'u' })],
-  ])('that is answered with nothing is an error, because %s may have been made', async (_what, path, call) => {
+  ])('with an empty response is an error, because %s may have been created', async (_what, path, call) => {
     const { client } = stubbed(() => new Response(null, { status: 200 }), { maxRetries: 0 });
     expect(await rejection(call(client))).toMatchObject({
       name: 'ResponseError',
@@ -47,7 +47,7 @@ describe('a created job', () => {
     });
   });
 
-  it('passes unknown fields and an unknown status through untouched', async () => {
+  it('passes on unknown fields and an unknown status unchanged', async () => {
     const strange = { ...job, status: 'dreaming', shiny: { new: [1] } };
     const answer = await create({ success: true, data: { job: strange, eta_seconds: 40 } });
     expect(answer.job).toEqual(strange);
@@ -66,16 +66,16 @@ describe('a created job', () => {
     ['the body’s warnings', { success: true, warnings: [NAME], data: { job } }],
     ['the body’s warning', { success: true, warning: NAME, data: { job } }],
     ['several places at once', { warning: NAME, data: { warnings: [NAME], job: { ...job, warning: { code: NAME } } } }],
-  ])('gathers the warning from %s', async (_where, body) => {
+  ])('includes the warning from %s', async (_where, body) => {
     expect((await create(body)).warnings).toEqual([NAME]);
   });
 
-  it.each([null, '', 7, {}, [], [null], { message: 5 }])('makes no warning of %j', async (warning) => {
+  it.each([null, '', 7, {}, [], [null], { message: 5 }])('ignores the warning %j', async (warning) => {
     expect((await create({ data: { job, warning, warnings: warning } })).warnings).toEqual([]);
   });
 });
 
-describe('an essential that is missing or mistyped is a ResponseError with path and endpoint', () => {
+describe('a missing or invalid required field is a ResponseError with path and endpoint', () => {
   it.each([
     ['no id', { data: { job: { status: 'processing' } } }, 'data.job.id'],
     ['an empty id', { data: { job: { id: '', status: 'processing' } } }, 'data.job.id'],
@@ -97,7 +97,7 @@ describe('an essential that is missing or mistyped is a ResponseError with path 
     expect(error).toMatchObject({ url, attempts: 1, message: `POST ${url}: the response has no usable "${path}"` });
   });
 
-  it('in a job that is read', async () => {
+  it('in a polled job', async () => {
     const error = await rejection(answering({ data: { job: { id: 'job_1', status: 7 } } }).jobs.get('job_1'));
     expect(error).toMatchObject({ name: 'ResponseError', path: 'data.job.status', method: 'GET' });
     expect((error as ResponseError).message).toContain(`GET ${BASE_URL}/v1/jobs/job_1:`);
@@ -112,7 +112,7 @@ describe('an essential that is missing or mistyped is a ResponseError with path 
 });
 
 describe('a job', () => {
-  it.each([jobProcessing, jobCompleted, jobFailed])('is read as documented and passed through', async (body) => {
+  it.each([jobProcessing, jobCompleted, jobFailed])('is returned as documented', async (body) => {
     expect(await answering(body).jobs.get('job_123')).toEqual(body.data.job);
   });
 
@@ -121,7 +121,7 @@ describe('a job', () => {
   });
 });
 
-it('an answer about another job is a ResponseError, and never the wrong customer’s job', async () => {
+it("a response about another job is a ResponseError, and never another customer's job", async () => {
   const error = await rejection(answering({ data: { job: { ...job, id: 'job_2' } } }).jobs.get('job_123'));
   expect(error).toBeInstanceOf(ResponseError);
   expect(error).toMatchObject({
@@ -134,7 +134,7 @@ it('an answer about another job is a ResponseError, and never the wrong customer
 });
 
 describe('a character', () => {
-  it('gives its id where the document shows it', async () => {
+  it('has its ID in the documented place', async () => {
     const answer = await answering(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
     expect(answer).toEqual({ character_id: 'char_123' });
   });
@@ -151,13 +151,13 @@ describe('a character', () => {
   );
 
   it.each(envelopes('character', { id: 'c', name: 'Ann' }))(
-    'whose id is called `id` has it under both names, in %s',
+    'whose ID is called `id` has it under both names, in %s',
     async (_where, body) => {
       expect(await answering(body).characters.get('c')).toEqual({ character_id: 'c', id: 'c', name: 'Ann' });
     },
   );
 
-  it('is deleted with whatever the service answers', async () => {
+  it('is deleted whatever the response contains', async () => {
     expect(await answering({ success: true, data: { deleted: true } }).characters.delete('c')).toEqual({
       deleted: true,
     });
@@ -169,12 +169,12 @@ describe('a character', () => {
     [{ data: false }, { data: false }],
     [['c'], { data: ['c'] }],
     [null, {}],
-  ])('is deleted with an object around the answer %j, which is none', async (body, result) => {
+  ])("is deleted if the response %j isn't an object", async (body, result) => {
     expect(await answering(JSON.stringify(body)).characters.delete('c')).toEqual(result);
   });
 });
 
-describe('a list that the document does not show', () => {
+describe('a list without a documented format', () => {
   const records = [{ id: 'a', more: 1 }, { id: 'b' }];
   const shapes = (noun: string): (readonly [string, unknown])[] => [
     ['data and its name', { success: true, data: { [noun]: records } }],
@@ -195,20 +195,20 @@ describe('a list that the document does not show', () => {
     expect((await answering(body).characters.list()).characters).toEqual(records);
   });
 
-  it('takes bare names for ids, and passes what stands beside the list', async () => {
+  it('accepts bare strings as IDs, and passes on the other fields', async () => {
     const answer = await answering({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
     expect(answer).toEqual({ models: [{ id: 'svc-video-fast' }], next: 'page2' });
   });
 
-  it('is empty where there is none', async () => {
+  it('is empty if there is none', async () => {
     for (const body of [{}, { data: null }, null, 'soon', { data: { models: 5 } }]) {
       expect((await answering(JSON.stringify(body)).models.list()).models).toEqual([]);
     }
   });
 });
 
-describe('an answer without a documented shape', () => {
-  it('comes without its envelope from `request` and `integrationData`', async () => {
+describe('a response without a documented format', () => {
+  it('is returned without its envelope by `request` and `integrationData`', async () => {
     const body = { success: true, data: { url: 'https://a.test/speech.mp3' } };
     expect(await answering(body).request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } })).toEqual(
       body.data,

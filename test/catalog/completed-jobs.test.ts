@@ -4,11 +4,11 @@ import { isCompleted, type Job } from '../../src/index.js';
 const job = (fields: Partial<Job>): Job => ({ id: 'job_1', status: 'processing', ...fields });
 const LINK = 'https://api.example.test/v1/jobs/job_1/output';
 
-test('a job is completed when its status says so and its file is there', () => {
+test('a job is completed if its status says so and its file exists', () => {
   expect(isCompleted(job({ status: 'completed', providerOutputUrl: LINK }))).toBe(true);
 });
 
-test('a job without a file is not completed, because a completed job has a string as its link', () => {
+test("a job without a file isn't completed, because a completed job's link is a string", () => {
   expect(isCompleted(job({ status: 'completed', providerOutputUrl: null }))).toBe(false);
   expect(isCompleted(job({ status: 'completed' }))).toBe(false);
 });

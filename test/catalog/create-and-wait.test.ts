@@ -40,7 +40,7 @@ it.each([
   },
 );
 
-it('a second key for a character under review does not wait for a slot of the full rate limit', async () => {
+it("a second key for a character under review doesn't wait for a slot of the exhausted rate limit", async () => {
   const review = () => json({ error: { code: 'character_pending' }, data: { retry_after: 1 } }, { status: 409 });
   const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
   const { client, seen } = stubbed([review, review, () => json({ data: { job: { id: 'job_2', ...DONE } } })], {
@@ -50,13 +50,13 @@ it('a second key for a character under review does not wait for a slot of the fu
   expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual(['order-7', 'order-7', 'order-7']);
 });
 
-it('the wait’s timeoutMs is not taken for the time of one attempt', async () => {
+it("the wait's timeoutMs doesn't limit single attempts", async () => {
   const { client, seen } = stubbed(() => json({ data: { job: { id: 'job_2', ...DONE } } }));
   await client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: false });
   expect(seen).toHaveLength(1);
 });
 
-it('a create that fails before anyone awaits it is no unhandled rejection', async () => {
+it('a create that fails before anyone awaits it causes no unhandled rejection', async () => {
   vi.useRealTimers();
   const unhandled = vi.fn();
   process.on('unhandledRejection', unhandled);

@@ -19,7 +19,7 @@ const CALLS: readonly (readonly [string, Call])[] = [
 ];
 
 describe.each(CALLS)('videos.%s', (_, call) => {
-  it('sends the headers of its options, and its params under the given key', async () => {
+  it('sends the headers of its options, and its params under the key', async () => {
     const { client, seen } = stubbed(answer);
     await call(client, { prompt: 'x' }, { headers: { 'x-tenant': 'ann' }, idempotencyKey: 'order-1' });
     expect(seen).toMatchObject([
@@ -27,7 +27,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     ]);
   });
 
-  it('sends what the checks refuse where its options turn them off', async () => {
+  it('sends invalid params if its options disable the checks', async () => {
     const { client, seen } = stubbed(answer);
     const params = { prompt: 'x', duration: 3_600 };
     expect(await rejection(Promise.resolve(call(client, params)))).toMatchObject({ name: 'PreflightError' });
@@ -35,7 +35,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     expect(seen.map(({ body }) => JSON.parse(body))).toEqual([params]);
   });
 
-  it('has its label in the events of the job, and not in what is sent', async () => {
+  it("has its label in the job's events, but not in the request", async () => {
     const events: JobEvent[] = [];
     const { client, seen } = stubbed(answer, { hooks: { onJob: (event) => void events.push(event) } });
     await call(client, { prompt: 'x' }, { label: 'ann' });
@@ -53,14 +53,14 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     [null, /^videos\.create: options must be an object such as \{ signal \}, not null\.$/],
     [{ label: '' }, /^label must be a non-empty string, not ""\.$/],
     [{ onUploadProgress: 5 as never }, /^onUploadProgress must be a function, not 5\.$/],
-  ])('refuses the options %j before it sends anything', async (options, message) => {
+  ])('rejects the options %j before it sends anything', async (options, message) => {
     const { client, seen } = stubbed(answer);
     const error = await rejection(Promise.resolve(call(client, { prompt: 'x' }, options)));
     expect(error).toMatchObject({ name: 'GenError', message: expect.stringMatching(message) });
     expect(seen).toEqual([]);
   });
 
-  it.each([[undefined], ['a fox'], [[]]])('refuses %j as its params before it sends anything', async (params) => {
+  it.each([[undefined], ['a fox'], [[]]])('rejects %j as its params before it sends anything', async (params) => {
     const { client, seen } = stubbed(answer);
     const error = await rejection(Promise.resolve(call(client, params as never)));
     expect(error).toMatchObject({ name: 'PreflightError' });
@@ -68,7 +68,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
   });
 });
 
-it('what stands beside the job comes with it, and never the fields of a job that is the whole answer', async () => {
+it('returns the fields next to the job, but never those of a job that is the entire response', async () => {
   const made = async (body: unknown) => stubbed(() => json(body)).client.images.create({ prompt: 'x' });
   const warnings: string[] = [];
   const idempotencyKey = expect.any(String);

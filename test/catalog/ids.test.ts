@@ -6,7 +6,7 @@ it.each([
   ['a promise', Promise.resolve('job_1'), 'not a promise. Await it'],
   ['nothing', undefined, 'not undefined'],
   ['an empty text', '', 'not an empty one'],
-])('an id that is %s is refused with what to pass', async (_name, id, hint) => {
+])('an ID that is %s is rejected with a hint', async (_name, id, hint) => {
   const fetch = () => Promise.reject(new Error('nothing is sent'));
   const client = new GenClient({ apiKey: 'key', baseUrl: 'https://service.test', fetch, maxRetries: 0 });
   await expect(client.jobs.get(id as string)).rejects.toThrow(`An ID must be a non-empty string, ${hint}.`);

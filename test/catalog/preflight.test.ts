@@ -15,7 +15,7 @@ function create(client: GenClient, call: Call, params: unknown, options?: object
   return resource.create(params as never, options);
 }
 
-it('a refusal has the service’s own code and its field, and nothing is sent', async () => {
+it("a rejection has the service's own code and the field, and nothing is sent", async () => {
   const { client, seen } = stubbed(() => json(created()));
   const params = { model: 'svc-video-pro', prompt: 'x', video: '' };
   const refused = { code: 'video_edit_source_required', param: 'source_video_upload_id' };
@@ -32,11 +32,11 @@ describe('the model table, value by value', () => {
   const check = (model: { kind: string; alias: string }, params: Params) => () =>
     (model.kind === 'image' ? checkImage : checkVideo)({ model: model.alias, prompt: 'x', ...params }, () => {});
 
-  it('takes what a model offers', () => {
+  it('accepts what a model supports', () => {
     for (const { model, param, value } of rows) expect(check(model, { [param]: value })).not.toThrow();
   });
 
-  it('refuses what only another model offers', () => {
+  it('rejects what only another model supports', () => {
     const codes: Params = {
       duration: 'duration_not_supported',
       ratio: 'aspect_ratio_not_supported',
@@ -55,7 +55,7 @@ describe('the model table, value by value', () => {
     }
   });
 
-  it('takes an edit on the three models and on no other', () => {
+  it('accepts edits only for the three models', () => {
     for (const { alias } of models) {
       const edit = () => checkVideoEdit({ model: alias, prompt: 'x', source_video_upload_id: 'u' }, () => {});
       if (limits.editModels.includes(alias)) expect(edit).not.toThrow();
@@ -64,7 +64,7 @@ describe('the model table, value by value', () => {
   });
 });
 
-describe('left to the service is', () => {
+describe('the service itself checks', () => {
   const video = 'https://a.test/a.mp4';
   it('everything with `preflight: false`, of the call or of the client', async () => {
     const { client, seen } = stubbed(() => json(created()));
@@ -78,7 +78,7 @@ describe('left to the service is', () => {
   });
 });
 
-it('guidance goes to the logger, without the URL, and the call goes out', async () => {
+it('guidance is logged without the URL, and the call is sent', async () => {
   const logger = { debug() {}, info() {}, warn: vi.fn<(...words: unknown[]) => void>(), error() {} };
   const { client, seen } = stubbed(() => json(created()), { logger, logLevel: 'warn' });
   const secret = 'http://a.test/a.png?token=s3cret';

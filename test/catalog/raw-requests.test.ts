@@ -38,14 +38,14 @@ describe('a raw request', () => {
     ['DELETE', '/v1/uploads/upl_1', 'uploads.delete'],
     ['DELETE', '/v1/uploads', undefined],
     ['DELETE', '/v1/uploads/upl_1/parts', undefined],
-  ])('%s %s counts against the limit %s', async (method, path, limit) => {
+  ])('%s %s counts against the rate limit %s', async (method, path, limit) => {
     const { client, limits, seen } = counting();
     await client.request({ method, path });
     expect(limits).toEqual(limit === undefined ? [] : [limit]);
     expect([seen[0]?.method, seen[0]?.url]).toEqual([method, BASE_URL + path]);
   });
 
-  it('has its query appended, without what is undefined, and its body sent as JSON', async () => {
+  it('appends its query without undefined values, and sends its body as JSON', async () => {
     const { client, seen } = counting({ data: { url: 'https://a.test/speech.mp3' } });
     const query = { voice: 'ann b', speed: 2, draft: true, seed: undefined };
     const answer = await client.request({ method: 'POST', path: '/v1/speech', query, body: { text: 'x' } });
@@ -63,7 +63,7 @@ describe('a raw request', () => {
       { method: 'GET', path: '/v1/x', query: 'a=1' },
       'query must be a plain object of strings, numbers, booleans, and arrays of these, not a string.',
     ],
-  ])('with %s is refused before it is sent', async (_, request, message) => {
+  ])('with %s is rejected before it is sent', async (_, request, message) => {
     const { client, seen } = counting();
     const error = await rejection((async () => client.request(request as RawRequest))());
     expect(error).toMatchObject({ name: 'GenError', message: expect.stringContaining(message) });

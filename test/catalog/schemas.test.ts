@@ -21,13 +21,13 @@ test.each(Object.entries(SCHEMAS))('%s: the fields are the documented ones', (ca
 
 describe('params that depend on the model', () => {
   const videos = Object.entries<ModelCapabilities>(MODELS).filter(([, { kind }]) => kind === 'video');
-  it.each(videos)('%s takes its own durations and no others', (model, row) => {
+  it.each(videos)('%s accepts only its own durations', (model, row) => {
     const all = [...new Set(videos.flatMap(([, { durations }]) => durations ?? []))];
     const taken = all.filter((duration) => issuesOf(videoParams, { model, prompt: 'x', duration }).length === 0);
     expect(taken).toEqual(all.filter((duration) => row.durations?.includes(duration)));
   });
 
-  it('are refused with the message of the call, at the field', () => {
+  it('are rejected at the field, with the message of the call', () => {
     expect(issuesOf(videoParams, { model: 'svc-video-fast', prompt: 'x', duration: 12 })).toEqual([
       'duration | duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 12.',
     ]);
@@ -35,19 +35,19 @@ describe('params that depend on the model', () => {
 });
 
 describe('a schema', () => {
-  it('refuses a frame beside reference images, as the call does', () => {
+  it('rejects a frame together with reference images, as the call does', () => {
     const params = { prompt: 'x', first_frame_upload_id: 'upl_1', reference_image_upload_ids: ['upl_2'] };
     expect(issuesOf(videoParams, params).join()).toContain('cannot be combined with first_frame_upload_id');
   });
 
-  it('refuses an unknown field, and an edit without a source', () => {
+  it('rejects an unknown field, and an edit without a source', () => {
     expect(issuesOf(imageParams, { prompt: 'x', aspect_ratio: '16:9' }).join()).toContain('aspect_ratio');
     expect(issuesOf(videoEditParams, { model: 'svc-video-pro', prompt: 'x' }).join()).toContain(
       'source_video_upload_id',
     );
   });
 
-  it('is a Standard Schema, and gives params that the call takes', async () => {
+  it('is a Standard Schema, and returns params that the call accepts', async () => {
     const checked = await videoParams['~standard'].validate({ prompt: 'a fox', duration: 5 });
     expect(checked).toEqual({ value: { prompt: 'a fox', duration: 5 } });
     const client = createSandbox().client();
@@ -65,7 +65,7 @@ describe('a schema', () => {
 describe('pickParams', () => {
   const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
 
-  it('has these fields alone, and keeps the rules of the models', () => {
+  it('contains only these fields, and keeps the rules of the models', () => {
     expect(Object.keys(input.shape)).toEqual(['prompt', 'model', 'duration']);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 5 })).toEqual([]);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 30 }).join()).toContain('duration');
@@ -75,12 +75,12 @@ describe('pickParams', () => {
     expectTypeOf(input.parse({ prompt: 'x' }).duration).toEqualTypeOf<number | undefined>();
   });
 
-  it('takes an alias that the table lacks, with any duration', () => {
+  it('accepts an unknown alias with any duration', () => {
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-next', duration: 30 })).toEqual([]);
     expect(issuesOf(imageParams, { prompt: 'x', model: 'svc-image-next', ratio: '5:1' })).toEqual([]);
   });
 
-  it('refuses a name that the schema lacks, and a schema of somebody else', () => {
+  it('rejects an unknown name, and a schema of another package', () => {
     expect(() => pickParams(videoParams, ['promt' as 'prompt'])).toThrow('unknown field "promt". Did you mean');
     expect(() => pickParams(z.strictObject({ a: z.string() }), ['a'])).toThrow('a schema of gen-client/schemas');
   });

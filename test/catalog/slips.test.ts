@@ -22,7 +22,7 @@ const ROWS: Readonly<Record<FieldsCall, readonly { readonly name: string }[]>> =
 /** What every create takes beside its own table: the fields for webhooks and the key, and the mode of a character. */
 const GENERAL = ['webhook_url', 'callback_url', 'idempotency_key', 'mode', 'content'];
 
-test.each(Object.entries(ROWS))('the fields of %s are those of the document', (call, rows) => {
+test.each(Object.entries(ROWS))('the fields of %s are the documented ones', (call, rows) => {
   const fields: readonly string[] = DOCUMENTED_FIELDS[call as FieldsCall];
   const names = rows.map(({ name }) => name);
   expect(names.filter((name) => !fields.includes(name))).toEqual([]);
@@ -102,18 +102,18 @@ const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Recor
   },
 };
 
-describe('a field that the call does not document', () => {
+describe('an undocumented field', () => {
   const rows = Object.entries(SLIPS).flatMap(([call, slips]) =>
     Object.entries(slips).flatMap(([said, names]) =>
       names.split(', ').map((name) => ({ call: call as keyof typeof SLIPS, name, said })),
     ),
   );
 
-  it('stands in a table of at least 120 slips', () => {
+  it('has at least 120 cases', () => {
     expect(rows.length).toBeGreaterThanOrEqual(120);
   });
 
-  it.each(rows)('of $call: $name is refused, and nothing is sent or paid: $said', async ({ call, name, said }) => {
+  it.each(rows)('in $call: $name is rejected, and nothing is sent or paid: $said', async ({ call, name, said }) => {
     const sandbox = createSandbox();
     const valid = { prompt: 'a fox', ...(call === 'characters' && { name: 'Rex' }) };
     const { create }: { create(params: object): Promise<unknown> } = sandbox.client()[call];
@@ -123,7 +123,7 @@ describe('a field that the call does not document', () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('is refused under the camelCase name of every documented field, with that field', () => {
+  it('is rejected under the camelCase name of every documented field, with that field', () => {
     for (const [call, documented] of Object.entries(DOCUMENTED_FIELDS)) {
       const fields: readonly string[] = documented;
       for (const field of fields) {
@@ -134,13 +134,13 @@ describe('a field that the call does not document', () => {
     }
   });
 
-  it('is refused under the name of every option of a create, and the message says where it goes', () => {
+  it('is rejected under the name of every create option, with the place where it belongs', () => {
     for (const name of Object.keys(CREATE_AND_WAIT_CHECKS)) {
       expect(() => refuseUndocumented('videos', { [name]: 'x' }), name).toThrow('is an option');
     }
   });
 
-  it('is refused where the guide for other clients names it', () => {
+  it('is rejected if the guide for other clients lists it', () => {
     const leftColumns = readFileSync('docs/coming-from.md', 'utf8').matchAll(/^\| ([^|]+) \|/gm);
     const text = [...leftColumns].map(([, column]) => column).join(' ');
     for (const name of [
@@ -159,17 +159,17 @@ describe('a field that the call does not document', () => {
     }
   });
 
-  it.each(['toString', 'constructor', '__proto__x'])('is refused where every object has the name: %s', (name) => {
+  it.each(['toString', 'constructor', '__proto__x'])('is rejected even if every object has the name: %s', (name) => {
     expect(() => refuseUndocumented('videos', { [name]: 1 })).toThrow('documents no such parameter');
   });
 
-  it('is none for the fields of an edit that is sent as a video, and for one that is undefined', () => {
+  it("doesn't include the fields of an edit that is sent as a video, or undefined ones", () => {
     const edit = { intent: 'video_edit', source_video_upload_id: 'upl_1', edit_mode: 'restyle', seed: 1, n: undefined };
     expect(() => refuseUndocumented('videos', edit)).not.toThrow();
     expect(() => refuseUndocumented('videos', { ...edit, intent: undefined })).toThrow('reference_video_upload_ids');
   });
 
-  it('is refused by createAndWait and characters.register, too', async () => {
+  it('is also rejected by createAndWait and characters.register', async () => {
     const sandbox = createSandbox();
     const client = sandbox.client();
     const slip: object = { prompt: 'a fox', ratioo: '16:9' };
@@ -180,7 +180,7 @@ describe('a field that the call does not document', () => {
   });
 });
 
-describe('every entry point refuses such a field', () => {
+describe('every entry point rejects such a field', () => {
   const slip: object = { prompt: 'a fox', ratioo: '16:9' };
 
   it('the AI SDK provider, in providerOptions.gen', async () => {
@@ -220,14 +220,14 @@ describe('every entry point refuses such a field', () => {
     await queue.close();
   });
 
-  it('the proxy, in what its create function gives', async () => {
+  it('the proxy, in the result of its create function', async () => {
     const app = openApp({ create: { images: () => slip } });
     const answer = await app.post('images', { key: KEY, ask: { prompt: 'a fox' } });
     expect(answer.status).toBe(400);
     expect(app.sandbox.requests).toEqual([]);
   });
 
-  it('client.request sends it: the caller writes the request', async () => {
+  it('client.request sends it, because the caller writes the request', async () => {
     const sandbox = createSandbox();
     await sandbox.client().request({ method: 'POST', path: '/v1/images', body: slip });
     expect(sandbox.requests[0]?.body).toBe(JSON.stringify(slip));
@@ -235,7 +235,7 @@ describe('every entry point refuses such a field', () => {
 });
 
 describe('the option extraBody', () => {
-  it('sends fields that the documentation does not have, with create and with createAndWait', async () => {
+  it('sends undocumented fields, with create and with createAndWait', async () => {
     const sandbox = createSandbox();
     const client = sandbox.client();
     await client.images.create({ prompt: 'a fox' }, { extraBody: { negative_prompt: 'dogs' } });
@@ -249,20 +249,20 @@ describe('the option extraBody', () => {
     ]);
   });
 
-  it.each([{ ratio: '1:1' }, { prompt: 'a dog' }])('cannot replace a documented field: %j', async (extraBody) => {
+  it.each([{ ratio: '1:1' }, { prompt: 'a dog' }])("can't replace a documented field: %j", async (extraBody) => {
     const sandbox = createSandbox();
     const created = sandbox.client().images.create({ prompt: 'a fox' }, { extraBody });
     await expect(created).rejects.toThrow(/is a documented field. Pass it with the params, not in extraBody/);
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('cannot replace a field of the params without preflight either', async () => {
+  it("can't replace a field of the params without preflight either", async () => {
     const client = createSandbox().client({ preflight: false });
     const created = client.images.create({ prompt: 'a fox' }, { extraBody: { prompt: 'a dog' } });
     await expect(created).rejects.toThrow('extraBody cannot replace prompt');
   });
 
-  it('is refused by a call without a body', async () => {
+  it('is rejected by a call without a body', async () => {
     const read = createSandbox()
       .client()
       .jobs.get('job_1', { extraBody: { a: 1 } });
@@ -271,7 +271,7 @@ describe('the option extraBody', () => {
 });
 
 describe('without preflight', () => {
-  it('every field is sent as it is', async () => {
+  it('every field is sent unchanged', async () => {
     const sandbox = createSandbox();
     const params: object = { prompt: 'a fox', ratioo: '16:9' };
     const { warnings } = await sandbox.client().images.create(params as never, { preflight: false });
@@ -285,7 +285,7 @@ describe('without preflight', () => {
     ['service', createSandbox().client(), 'service: cannot be sent. Pass options as the second argument.'],
     ['onUpdate', () => {}, '"onUpdate" is an option: pass it as the second argument.'],
     ['signal', new AbortController().signal, '"signal" is an option: pass it as the second argument.'],
-  ])('a function, a signal and a client are refused: %s', async (name, value, message) => {
+  ])('a function, a signal, and a client are rejected: %s', async (name, value, message) => {
     const sandbox = createSandbox();
     const params: object = { prompt: 'a fox', [name]: value };
     const created = sandbox.client({ preflight: false }).images.create(params as never);

@@ -35,7 +35,7 @@ function anyAnswer({ method }: Seen): Response {
 }
 
 describe('the model table', () => {
-  it('is the document’s, row by row', () => {
+  it('matches the documentation, row by row', () => {
     expect(Object.keys(MODELS)).toEqual(models.map(({ alias }) => alias));
     for (const { alias, ...row } of models) {
       // The pace of its jobs is ours.
@@ -44,12 +44,12 @@ describe('the model table', () => {
     }
   });
 
-  it('knows nothing of other aliases', () => {
+  it('has no other aliases', () => {
     for (const alias of ['svc-video-next', '', 'toString', '__proto__'])
       expect(modelCapabilities(alias)).toBeUndefined();
   });
 
-  it('names the default video model', () => {
+  it('contains the default video model', () => {
     expect(DEFAULT_VIDEO_MODEL).toBe(limits.defaultVideoModel);
   });
 });
@@ -98,7 +98,7 @@ describe('the endpoints', () => {
   });
 
   it.each(endpoints.filter(({ limit, method }) => limit !== undefined && method !== 'HEAD'))(
-    '$method $path counts against $limit through client.request as well',
+    '$method $path counts against $limit through client.request, too',
     async ({ method, path, limit }) => {
       const limits: unknown[] = [];
       const { client } = stubbed(anyAnswer, { hooks: { onRequest: (event) => void limits.push(event.limit) } });
@@ -107,7 +107,7 @@ describe('the endpoints', () => {
     },
   );
 
-  it('GET /v1/models needs no key, everything else does', async () => {
+  it('only GET /v1/models needs no key', async () => {
     const { client, seen } = stubbed(anyAnswer, { apiKey: undefined });
     await client.models.list();
     expect(seen[0]?.headers.authorization).toBeUndefined();
@@ -117,7 +117,7 @@ describe('the endpoints', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('registering says so in `mode`, prompt mode does not', async () => {
+  it("registering sends `mode`, prompt mode doesn't", async () => {
     const { client, seen } = stubbed(anyAnswer);
     await client.characters.register({ name: 'Ann', upload_id: 'u' });
     await client.characters.create({ name: 'Ann', prompt: 'x' });
@@ -140,7 +140,7 @@ describe('the fields', () => {
     content: [{ type: 'text', text: 'x' }],
   };
 
-  it.each(Object.entries(fields))('of %s are sent as given, under the names given', async (call, rows) => {
+  it.each(Object.entries(fields))('of %s are sent unchanged, under the same names', async (call, rows) => {
     const [resource = '', method = ''] = call.split('.');
     for (const row of rows) {
       const { client, seen } = stubbed(anyAnswer, { preflight: false });
@@ -153,7 +153,7 @@ describe('the fields', () => {
     }
   });
 
-  it('`idempotency_key` counts as the call’s key', async () => {
+  it("`idempotency_key` is the call's key", async () => {
     const { client, seen } = stubbed(anyAnswer);
     const { idempotencyKey } = await client.videos.create({ prompt: 'x', idempotency_key: 'order-7' });
     expect([idempotencyKey, seen[0]?.headers['idempotency-key']]).toEqual(['order-7', 'order-7']);
@@ -161,7 +161,7 @@ describe('the fields', () => {
 });
 
 describe('the limits', () => {
-  it('are the document’s, per minute', () => {
+  it('match the documentation, per minute', () => {
     const documented = endpoints.flatMap(({ limit, limitPerMinute }) =>
       limitPerMinute ? [[limit, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
     );
@@ -170,21 +170,21 @@ describe('the limits', () => {
 });
 
 describe('the states', () => {
-  it('final ones are final, all others and unknown ones are not', () => {
+  it('only the documented final states are final', () => {
     const final = [...limits.jobStatuses, 'dreaming', '', 'Completed'].filter((status) => isFinal({ id: 'j', status }));
     expect(final).toEqual(limits.finalStatuses);
   });
 });
 
 describe('the error tables', () => {
-  it('hold the 29 request errors with status and what to do', () => {
+  it('contain the 29 request errors, with status and advice', () => {
     expect(requestErrors).toHaveLength(29);
     expect(REQUEST_ERRORS).toEqual(
       Object.fromEntries(requestErrors.map(({ code, status, recovery }) => [code, [status, recovery]])),
     );
   });
 
-  it('hold the 7 job errors with what to do', () => {
+  it('contain the 7 job errors, with advice', () => {
     expect(jobErrors).toHaveLength(7);
     expect(JOB_ERRORS).toEqual(Object.fromEntries(jobErrors.map(({ code, recovery }) => [code, recovery])));
   });

@@ -28,7 +28,7 @@ describe('a 403 to the PUT of a file', () => {
     );
   };
 
-  it('of storage: the row is uploaded again, and all rows are saved', async () => {
+  it('from storage: the row is uploaded again, and all rows are saved', async () => {
     imageRows();
     const storage = 'https://storage.test';
     let refusals = 1;
@@ -53,7 +53,7 @@ describe('a 403 to the PUT of a file', () => {
     expect(sandbox.jobs).toHaveLength(5);
   });
 
-  it('of the service: only its row fails, and the next run completes it', async () => {
+  it('from the service: only its row fails, and the next run completes it', async () => {
     imageRows();
     sandbox.faults.add({ match: { method: 'PUT' }, status: 403, times: 1 });
     const first = await batch('--concurrency', '1');
@@ -65,7 +65,7 @@ describe('a 403 to the PUT of a file', () => {
 });
 
 describe('--max-tokens', () => {
-  it('holds while answers are lost: the row is sent again under its key before another unknown price', async () => {
+  it('applies while responses are lost: the row is sent again under its key before another unknown price', async () => {
     prompts(...Array.from({ length: 6 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` })));
     // The client makes four attempts, and the batch takes the row up again.
     sandbox.faults.add({ ...LOST, times: 4 });
@@ -75,7 +75,7 @@ describe('--max-tokens', () => {
     expect(sandbox.ledger().spentTokens).toBe(4);
   });
 
-  it.each([408, 425])('takes a %d for a lost answer, not for a refusal', async (status) => {
+  it.each([408, 425])('treats a %d as a lost response, not as a rejection', async (status) => {
     images(3);
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status });
     const { report } = await batch('--max-tokens', '4');
@@ -83,7 +83,7 @@ describe('--max-tokens', () => {
     expect(sandbox.ledger().spentTokens).toBe(4);
   });
 
-  it('stops the batch when an outcome stays unknown, and the next run resolves it', async () => {
+  it('stops the batch if an outcome remains unknown, and the next run resolves it', async () => {
     // A price that no other test has learned.
     prompts(...Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-pro', prompt: `fox ${at}` })));
     sandbox.faults.add({ ...LOST, times: 1_000 });
@@ -96,7 +96,7 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(4);
   });
 
-  it('holds when the wait of an accepted row fails, and the command that goes on is printed', async () => {
+  it('applies when the wait of an accepted row fails, and the command to continue is printed', async () => {
     images(3);
     sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
     const { report } = await batch('--max-tokens', '4', '--concurrency', '1');
@@ -104,7 +104,7 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('counts the quote of a job that an earlier run has left running', async () => {
+  it('counts the quote of a job that an earlier run left running', async () => {
     const slow = { ...IMAGE, prompt: 'a [slow:3s]' };
     prompts(slow);
     sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
@@ -115,7 +115,7 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('gives the tokens of a failed job to another row', async () => {
+  it('makes the tokens of a failed job available to another row', async () => {
     prompts({ ...IMAGE, prompt: 'a [fail:generation_failed]' }, { ...IMAGE, prompt: 'b' }, { ...IMAGE, prompt: 'c' });
     const { report } = await batch('--max-tokens', '4');
     expect(report).toMatchObject({ completed: 2, failed: 1, notStarted: 0, tokens: 4 });
@@ -128,10 +128,10 @@ describe('--max-tokens', () => {
   });
 });
 
-describe('the name of a row', () => {
+describe("a row's name", () => {
   const row = { id: 'fox', ...IMAGE };
 
-  it('is refused before the row is paid for when another file has it', async () => {
+  it('is rejected before the row is paid for if another file has it', async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(inFolder('out'));
     writeFileSync(inFolder('out/FOX.jpg'), 'mine');
@@ -147,7 +147,7 @@ describe('the name of a row', () => {
     expect(readdirSync(inFolder('out')).sort()).toEqual(['FOX.jpg', 'fox.png', 'prompts.store']);
   });
 
-  it('is not free after the prompt has changed: the file belongs to the earlier job', async () => {
+  it('is still used after the prompt has changed, because the file belongs to the earlier job', async () => {
     prompts({ ...row, prompt: 'a fox' });
     await batch();
     const first = readFileSync(inFolder('out/fox.png'));
@@ -161,7 +161,7 @@ describe('the name of a row', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('may be that of the prompts file, whose store is in the same directory', async () => {
+  it('can be that of the prompts file, whose store is in the same directory', async () => {
     prompts({ ...row, id: 'prompts', prompt: 'a fox' });
     expect((await batch()).code).toBe(0);
     expect((await batch()).code).toBe(0);
@@ -169,7 +169,7 @@ describe('the name of a row', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('is taken by a directory', async () => {
+  it("can't be the name of a directory", async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(inFolder('out/fox.png'), { recursive: true });
     for (const words of [[], ['--force']]) expect((await batch(...words)).code).toBe(2);
@@ -177,7 +177,7 @@ describe('the name of a row', () => {
   });
 });
 
-it('an idempotency_key that another run has used with another prompt is refused before it is sent', async () => {
+it('an idempotency_key that another run has used with a different prompt is rejected before it is sent', async () => {
   const order = { ...IMAGE, idempotency_key: 'order-1' };
   prompts({ ...order, prompt: 'a fox' });
   expect((await batch()).code).toBe(0);
@@ -191,7 +191,7 @@ it('an idempotency_key that another run has used with another prompt is refused 
   expect(sandbox.requests).toHaveLength(seen);
 });
 
-describe('a file that cannot be saved', () => {
+describe("a file that can't be saved", () => {
   const rows = () =>
     prompts(...Array.from({ length: 8 }, (_, at) => ({ id: `fox-${at}`, ...IMAGE, prompt: `fox ${at}` })));
   /** Runs the batch, and does something to the directory when the first job has ended. */
@@ -206,7 +206,7 @@ describe('a file that cannot be saved', () => {
     return runCli(['batch', 'prompts.jsonl', ...QUICK, '--concurrency', '1'], { ...place.options, createClient });
   };
 
-  it('is told apart from a failed job, and the command that fetches it is printed', async () => {
+  it('differs from a failed job, and the command that downloads it is printed', async () => {
     rows();
     const { code, stdout, stderr } = await disturbed(() => mkdirSync(inFolder('out/fox-0.png')));
     expect(code).toBe(1);
@@ -220,7 +220,7 @@ describe('a file that cannot be saved', () => {
 describe('a full disk', () => {
   afterEach(() => void vi.restoreAllMocks());
 
-  it('starts no further row, and the next run saves what is paid for', async () => {
+  it('starts no other row, and the next run saves what is paid for', async () => {
     images(8);
     const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(full);
@@ -236,7 +236,7 @@ describe('a full disk', () => {
 });
 
 describe('rows', () => {
-  it('have their cost added up by label, which is never sent', async () => {
+  it('have their cost totaled by label, which is never sent', async () => {
     prompts(
       { ...IMAGE, prompt: 'a', label: 'ann' },
       { ...IMAGE, prompt: 'b', label: 'ann' },
@@ -249,7 +249,7 @@ describe('rows', () => {
 });
 
 describe('a batch that has stopped', () => {
-  it('pays nothing more: what still queues for the rate limit is not sent', async () => {
+  it("pays for nothing else: creates that are still queued for the rate limit aren't sent", async () => {
     prompts(...Array.from({ length: 7 }, (_, at) => ({ id: `fox-${at}`, call: 'videos', prompt: `fox ${at}` })));
     mkdirSync(inFolder('out'));
     // Three creates go, and the others queue.
@@ -268,7 +268,7 @@ describe('a batch that has stopped', () => {
     expect(sandbox.jobs).toHaveLength(7);
   });
 
-  it('sends no create again that was told to come later', async () => {
+  it("doesn't send creates again that have to wait", async () => {
     prompts({ id: 'fox', ...IMAGE, prompt: 'a fox' }, { id: 'owl', call: 'videos', prompt: 'an owl' });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, retryAfterS: 60, times: 1 });
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
@@ -278,7 +278,7 @@ describe('a batch that has stopped', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('says of a row whose job goes on that it is pending, with its quote, and what to do', async () => {
+  it('reports a row whose job continues as pending, with its quote and what to do', async () => {
     prompts({ ...IMAGE, prompt: 'a [slow:900s]' });
     const { code, stdout, stderr } = await run('--timeout', '2s');
     expect(code).toBe(4);
@@ -289,7 +289,7 @@ describe('a batch that has stopped', () => {
     expect(stderr).not.toContain('--retry-failed');
   });
 
-  it('does not advise new jobs for a row that was refused and has none', async () => {
+  it("doesn't suggest new jobs for a rejected row without a job", async () => {
     prompts({ call: 'images', prompt: 'a', webhook_url: 'http://8.8.8.8/hook' });
     const { code, stderr } = await run();
     expect(code).toBe(1);

@@ -34,7 +34,7 @@ const BAD_KEY = 'idempotency_key must be a string of 1 to 255 printable ASCII ch
 const NO_URL = 'is a URL. Pass it in the field for URLs.';
 const NO_FILE = 'Pass a file path, a URL, or an upload ID. Paths are relative to the prompts file.';
 
-describe('a row is refused', () => {
+describe('an invalid row', () => {
   it.each<[unknown, string]>([
     ...[7, '', '.a', 'a b', 'a/b', 'NUL', 'com1.x', 'x'.repeat(101)].map((id): [unknown, string] => [
       { id, prompt: 'a' },
@@ -69,7 +69,7 @@ describe('a row is refused', () => {
     expect(told).toContain(message);
   });
 
-  it('for an id in either case, or a key, that is there already, by both lines, beside the other faults', async () => {
+  it('with a repeated ID, in any case, or a repeated key is reported with both lines, together with the other errors', async () => {
     const key = { idempotency_key: 'order-1' };
     const rows = [{ id: 'fox', ...key }, { id: 'owl' }, { id: 'FOX' }, { id: 'fox' }, {}, key].map((row) =>
       JSON.stringify({ ...row, prompt: 'a' }),
@@ -79,14 +79,14 @@ describe('a row is refused', () => {
     );
   });
 
-  it('with twenty others at most, and the rest is counted', async () => {
+  it('is listed with at most twenty others, and the rest is counted', async () => {
     const told = await refusal('7\n'.repeat(23));
     expect(told.split('; ')).toHaveLength(21);
     expect(told).toMatch(/line 20: not a JSON object; and 3 more$/);
   });
 });
 
-describe('a prompts file is refused', () => {
+describe('an invalid prompts file', () => {
   it.each<[string, string | Uint8Array, string, string]>([
     ['that is empty', ' \n\n', 'rows.jsonl', 'rows.jsonl is empty. Write one JSON object per line'],
     ['that is empty', '', 'rows.csv', 'rows.csv is empty.'],
@@ -112,7 +112,7 @@ describe('a prompts file is refused', () => {
   });
 });
 
-describe('a row is', () => {
+describe('a row', () => {
   it.each<[object, object]>([
     [{ prompt: 'a' }, { call: 'videos', params: { prompt: 'a' } }],
     [
@@ -135,7 +135,7 @@ describe('a row is', () => {
     expect(await readAll(given)).toMatchObject([{ line: 1, key: expect.any(String), ...expected }]);
   });
 
-  it('read after a byte order mark, blank lines and carriage returns, with the number of its line', async () => {
+  it('follows a byte order mark, blank lines, and carriage returns, and has the number of its line', async () => {
     const rows = await read('\uFEFF{"prompt":"a"}\r\n\r\n  {"prompt":"b"}  \r\n');
     expect(rows.map(({ line, params }) => [line, params.prompt])).toEqual([
       [1, 'a'],
@@ -143,7 +143,7 @@ describe('a row is', () => {
     ]);
   });
 
-  it('given one source for each file, whichever row names it and however', async () => {
+  it('shares the source of a file with every row that has it, under any path', async () => {
     for (const name of ['fox.png', 'owl']) writeFileSync(join(folder, name), png('00'));
     const rows = await readAll(
       { prompt: 'a', first_frame_upload_id: 'fox.png' },
@@ -157,7 +157,7 @@ describe('a row is', () => {
 
 const png = (last: string) => Buffer.from(`89504e470d0a1a0a0000000d494844520000020000000200080600${last}`, 'hex');
 
-describe('a cell of CSV', () => {
+describe('a CSV cell', () => {
   it.each<[string, string, unknown]>([
     ['duration', ' 5 ', 5],
     ['seed', '-12', -12],
@@ -188,13 +188,13 @@ describe('a cell of CSV', () => {
     ['watermark', 'yes', '"yes" is neither true nor false.'],
     ['references', 'https://x.test/a', 'not JSON: '],
     ['references', '"[1"', 'not JSON: '],
-  ])('%s with "%s" is refused with its line and its column', async (name, cell, problem) => {
+  ])('%s with "%s" is rejected with its line and column', async (name, cell, problem) => {
     const told = await refusal(`prompt,${name}\na,\nb,${cell}\n`, 'rows.csv');
     expect(told).toContain(`rows.csv: line 3: ${name}: `);
     expect(told).toContain(problem);
   });
 
-  it('stays text in prompt, id and label, whatever it looks like, and an empty one is not given', async () => {
+  it('is always text in prompt, id, and label, and ignored if it is empty', async () => {
     const text = 'prompt,id,label,duration,,call,extraBody\n007,12,3,,x,,\n"[slow]",true,{,4,,videos,"{""shiny"":1}"\n';
     const rows = await read(text, 'rows.csv');
     expect(rows.map(({ key, content, ...row }) => row)).toEqual([
@@ -206,7 +206,7 @@ describe('a cell of CSV', () => {
     ]);
   });
 
-  it('may hold commas, quotes and line breaks; a blank line is no row', async () => {
+  it("can contain commas, quotes, and line breaks, and a blank line isn't a row", async () => {
     const rows = await read('prompt,id\n"a ""red"", fox\nat dawn",one\n\nb,two\n', 'rows.csv');
     expect(rows.map(({ id, params }) => [id, params.prompt])).toEqual([
       ['one', 'a "red", fox\nat dawn'],
@@ -220,7 +220,7 @@ describe('the key of a row', () => {
     (await read(rows.map((row) => JSON.stringify(row)).join('\n'), name)).map(({ key }) => key);
   const fox = { id: 'fox', prompt: 'a', duration: 4 };
 
-  it('is the same in every run, wherever the row stands and in whichever order its fields are', async () => {
+  it('is the same in every run, wherever the row is and in whichever order its fields are', async () => {
     const [key = ''] = await keys([fox]);
     expect(key).toMatch(/^batch-rows\.jsonl-/);
     expect(await keys([{ prompt: 'b' }, { duration: 4, id: 'fox', prompt: 'a' }])).toContain(key);
@@ -230,7 +230,7 @@ describe('the key of a row', () => {
     expect(await nested({ text: 'b', role: 'x' })).toEqual(await nested({ role: 'x', text: 'b' }));
   });
 
-  it('changes with the name of the file, the call, the id, the params and the count of equal rows', async () => {
+  it('changes with the name of the file, the call, the ID, the params, and the number of equal rows', async () => {
     const plain = { prompt: 'a' };
     const all = [
       await keys([plain, plain, plain]),
@@ -243,7 +243,7 @@ describe('the key of a row', () => {
     expect(await keys([plain])).toEqual(all.slice(0, 1));
   });
 
-  it('changes with the content of a file and not with its name', async () => {
+  it('changes with the content of a file, not with its name', async () => {
     const keyOf = async (name: string, last: string) => {
       writeFileSync(join(folder, name), png(last));
       return (await keys([{ prompt: 'a', first_frame_upload_id: name }]))[0];
@@ -253,7 +253,7 @@ describe('the key of a row', () => {
     expect(await keyOf('fox.png', '01')).not.toBe(key);
   });
 
-  it('is the one that the row gives, which is no longer in what is sent', async () => {
+  it("is the row's own one if it has one, which isn't sent as a param", async () => {
     const [row] = await readAll({ prompt: 'a', idempotency_key: 'order-1' });
     expect(row).toMatchObject({ key: 'order-1' });
     expect(row?.params).toEqual({ prompt: 'a' });

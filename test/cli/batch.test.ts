@@ -14,7 +14,7 @@ const { prompts, batch, batchJson, media } = batchOn(place);
 const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
 
 describe('a batch', () => {
-  it('makes a job of each row, uploads its files, deletes them at the end, saves the files and adds up the cost', async () => {
+  it('creates a job for each row, uploads its files, deletes them at the end, saves the files, and totals the cost', async () => {
     prompts(
       { id: 'runs', prompt: 'the fox runs', duration: 4, reference_image_upload_ids: ['fox.png'] },
       { id: 'sleeps', call: 'videos', params: { prompt: 'it sleeps', duration: 4, first_frame_upload_id: 'fox.png' } },
@@ -48,7 +48,7 @@ describe('a batch', () => {
     );
   });
 
-  it('tells the warning of a row on stderr, and to a program beside its job', async () => {
+  it("prints a row's warning on stderr, and adds it to the job in JSON", async () => {
     const row = { prompt: 'it runs', reference_videos: ['https://a.test/broken.mp4'] };
     prompts({ id: 'runs', ...row });
     const { code, stderr } = await batch();
@@ -61,7 +61,7 @@ describe('a batch', () => {
     expect(rows.find(({ line }) => line === 2)).not.toHaveProperty('warnings');
   });
 
-  it('creates nothing when it is run again, also after rows were moved and added', async () => {
+  it('creates nothing when it runs again, even after rows were moved and added', async () => {
     prompts({ id: 'a', ...IMAGE }, IMAGE);
     await batch();
     expect(posts(/images/)).toHaveLength(2);
@@ -91,7 +91,7 @@ describe('a batch', () => {
     expect(sandbox.jobs).toHaveLength(6);
   });
 
-  it('leaves no job and no file behind when Ctrl-C ends it, and goes on', async () => {
+  it('leaves no job and no file behind when Ctrl-C ends it, and resumes', async () => {
     prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { prompt: `${at} [slow:1s]` } })));
     const run = start('batch', 'prompts.jsonl', ...QUICK);
     await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(5);
@@ -102,8 +102,8 @@ describe('a batch', () => {
   });
 });
 
-describe('what is wrong in a prompts file is told before anything is sent', () => {
-  it('a base URL that is missing', async () => {
+describe('errors in a prompts file are reported before anything is sent', () => {
+  it('a missing base URL', async () => {
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };
     const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, env });
@@ -128,7 +128,7 @@ describe('standard input', () => {
   const read = (input: string, ...words: string[]) =>
     runCli(['batch', '-', ...QUICK, ...words], { ...place.options, input });
 
-  it('is read for "-", under a name that finds its rows again', async () => {
+  it('is read for "-", under a name that identifies its rows in the next run', async () => {
     expect((await read(row, '--name', 'foxes')).code).toBe(0);
     const { code, stdout } = await read(`${row}\n${row}`, '--name', 'foxes');
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('2 rows: 2 completed') });
@@ -139,7 +139,7 @@ describe('standard input', () => {
   });
 
   it.each(['-', '/dev/null', '.'])(
-    'without a name is refused, as every path is that is no regular file: %s',
+    "without a name is rejected, like every path that isn't a regular file: %s",
     async (path) => {
       const { code, stderr } = await runCli(['batch', path, ...QUICK], { ...place.options, input: row });
       expect({ code, stderr }).toMatchObject({
@@ -152,7 +152,7 @@ describe('standard input', () => {
 });
 
 describe('rows that fail', () => {
-  it('stop none of the others, end with 1, and are made anew by --retry-failed only', async () => {
+  it("don't stop the others, end with 1, and get new jobs only with --retry-failed", async () => {
     prompts(IMAGE, { call: 'images', params: { prompt: 'a [fail:generation_failed]' } });
     const { code, stdout, stderr } = await batch();
     expect({ code, stdout }).toMatchObject({ code: 1, stdout: expect.stringContaining('1 completed, 1 failed') });
@@ -164,7 +164,7 @@ describe('rows that fail', () => {
     expect(sandbox.ledger().spentTokens).toBe(2);
   });
 
-  it('are finished by the next run where --retry-failed was interrupted', async () => {
+  it('are finished by the next run if --retry-failed was interrupted', async () => {
     prompts({ call: 'images', params: { prompt: 'a [slow:1s]' } });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     expect((await batch()).code).toBe(1);
@@ -176,7 +176,7 @@ describe('rows that fail', () => {
     expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 1 });
   });
 
-  it('a refused key or an empty account starts no further rows', async () => {
+  it('a rejected key or an empty account starts no further rows', async () => {
     const costly = { model: 'svc-video-pro', resolution: '4k', duration: 15 };
     prompts(...Array.from({ length: 8 }, (_, at) => ({ params: { ...costly, prompt: `${at}` } })));
     const { code, stdout, stderr } = await batch('--concurrency', '1');
@@ -190,7 +190,7 @@ describe('rows that fail', () => {
     expect(sandbox.jobs).toHaveLength(8);
   });
 
-  it('a file that cannot be fetched names the command that fetches it', async () => {
+  it("a file that can't be downloaded prints the command that downloads it", async () => {
     prompts(IMAGE, IMAGE);
     sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 410, code: 'output_expired', times: 1 });
     const { code, rows } = await batchJson('--concurrency', '1');
@@ -202,7 +202,7 @@ describe('rows that fail', () => {
   });
 });
 
-it('--max-tokens holds over all runs, and learns prices from the first row of a kind', async () => {
+it('--max-tokens applies to all runs, and learns prices from the first row of each kind', async () => {
   prompts(
     ...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { ...IMAGE.params, prompt: `fox ${at}` } })),
   );
@@ -218,7 +218,7 @@ it('--max-tokens holds over all runs, and learns prices from the first row of a 
   expect(sandbox.ledger().spentTokens).toBe(10);
 });
 
-describe('the line of a row that did not come to a file has a code', () => {
+describe('the result of a row without a file has a code', () => {
   const image = (prompt: string) => ({ call: 'images', prompt, model: 'svc-image-fast' });
   const told = async (...words: string[]) =>
     (await batchJson('--concurrency', '1', ...words)).rows.map(({ status, error }) => [
@@ -237,12 +237,12 @@ describe('the line of a row that did not come to a file has a code', () => {
     expect(await told()).toEqual([['failed', name, code]]);
   });
 
-  it('for a job that did not end in time', async () => {
+  it("for a job that didn't end in time", async () => {
     prompts(image('[stall]'));
     expect(await told('--timeout', '300ms')).toEqual([['pending', 'WaitTimeoutError', 'timeout']]);
   });
 
-  it('for a refusal, and for the rows that were not started after it', async () => {
+  it("for a rejection, and for the rows that weren't started after it", async () => {
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 503, code: 'dispatch_disabled' });
     prompts(image('a fox'), image('an owl'));
     expect(await told()).toEqual([
@@ -251,7 +251,7 @@ describe('the line of a row that did not come to a file has a code', () => {
     ]);
   });
 
-  it('for a row that would pass --max-tokens', async () => {
+  it('for a row that would exceed --max-tokens', async () => {
     prompts(image('a fox'), image('an owl'));
     expect(await told('--max-tokens', '2')).toContainEqual(['not_started', 'GenError', 'budget_exceeded']);
   });

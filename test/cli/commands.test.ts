@@ -16,7 +16,7 @@ const posts = (path: string) => sandbox.requests.filter((one) => one.method === 
 const sent = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
 
 describe('video', () => {
-  it('uploads a local image, waits and saves the file', async () => {
+  it('uploads a local image, waits, and saves the file', async () => {
     const flags = '--model svc-video-pro --duration 5 --ratio 16:9 --image fox.png --out fox.mp4'.split(' ');
     const { code, stdout, stderr } = await cli('video', 'a fox at dawn', ...flags, ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 0 });
@@ -32,7 +32,7 @@ describe('video', () => {
     });
   });
 
-  it('passes every flag on under the name the service knows', async () => {
+  it("sends every flag under the service's name", async () => {
     const words = ['--clip', 'https://x.test/a.mp4', '--sound', 'https://x.test/a.mp3', '--no-audio', '--seed', '7'];
     const more = ['--strict', '--watermark', '--camera-fixed', '--resolution', '480p', '--no-wait'];
     const { code, stdout } = await cli('video', 'a', ...words, ...more, '--webhook', 'https://x.test/hook');
@@ -52,7 +52,7 @@ describe('video', () => {
     });
   });
 
-  it('takes frames as files, URLs or upload ids', async () => {
+  it('accepts frames as files, URLs, or upload IDs', async () => {
     await cli('video', 'a', '--first-frame', 'fox.png', '--last-frame', 'https://x.test/z.png', '--no-wait');
     expect(sent('/v1/videos')).toEqual({
       prompt: 'a',
@@ -61,7 +61,7 @@ describe('video', () => {
     });
   });
 
-  it('gives a program one JSON document and nothing else', async () => {
+  it('prints a single JSON document with --json', async () => {
     const { code, stdout, stderr } = await cli('video', 'a fox', '--json', '--out', '.', ...QUICK);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.trim().split('\n')).toHaveLength(1);
@@ -82,7 +82,7 @@ describe('video', () => {
 });
 
 describe('the other commands', () => {
-  it('image makes an image', async () => {
+  it('image creates an image', async () => {
     const flags = '-m svc-image-pro -r 21:9 -i fox.png -o out.png'.split(' ');
     const { code } = await cli('image', 'a fox', ...flags, ...QUICK);
     expect(code).toBe(0);
@@ -104,7 +104,7 @@ describe('the other commands', () => {
     expect(existsSync(join(place.folder, 'snow.mp4'))).toBe(true);
   });
 
-  it('character registers, lists, shows, draws and deletes', async () => {
+  it('character registers, lists, gets, creates, and deletes', async () => {
     const registered = JSON.parse((await cli('character', 'register', 'Mira', 'fox.png', '--json')).stdout);
     const id = registered.character.character_id;
     expect((await cli('character', 'list')).stdout).toContain(id);
@@ -115,7 +115,7 @@ describe('the other commands', () => {
     expect((await cli('character', 'get', id)).code).toBe(2);
   });
 
-  it('upload prints ids, which other commands take', async () => {
+  it('upload prints IDs that other commands accept', async () => {
     const { stdout } = await cli('upload', 'fox.png', 'clip.mp4');
     const [line = ''] = stdout.split('\n');
     expect(line).toMatch(/^upl_\w+ {2}fox\.png$/);
@@ -124,7 +124,7 @@ describe('the other commands', () => {
     expect(sent('/v1/images').reference_upload_ids).toEqual([id]);
   });
 
-  it('job, wait and download take up what another run began', async () => {
+  it("job, wait, and download continue with another run's job", async () => {
     const id = JSON.parse((await cli('video', 'a', '--no-wait', '--json')).stdout).job.id;
     expect((await cli('job', id)).stdout).toMatch(new RegExp(`^${id} {2}(processing|completed)`));
     const waited = await cli('wait', id, ...QUICK);
@@ -134,7 +134,7 @@ describe('the other commands', () => {
     expect((await cli('download', id, '--out', `${id}.mp4`, '--force')).code).toBe(0);
   });
 
-  it('wait takes several jobs, saves what completed and fails for what did not', async () => {
+  it('wait accepts several jobs, saves completed ones, and fails for the others', async () => {
     const start = async (prompt: string) =>
       JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
     const ids = [await start('one'), await start('two [fail:generation_rejected]'), await start('three')];

@@ -21,8 +21,8 @@ const check = async (name: string, env: Record<string, string> = {}, fetch?: typ
   return checks.find((one: { name: string }) => one.name === name);
 };
 
-describe('names what is wrong', () => {
-  it('a wrong key, no key, a suspended account', async () => {
+describe('reports', () => {
+  it('an invalid key, no key, a suspended account', async () => {
     expect(await check('key', { GEN_API_KEY: 'wrong-key' })).toMatchObject({
       status: 'failed',
       code: 'invalid_api_key',
@@ -51,12 +51,12 @@ describe('names what is wrong', () => {
     expect(Math.abs(clock.skewS + offS)).toBeLessThanOrEqual(1);
   });
 
-  it('a key that may not read jobs', async () => {
+  it("a key that can't read jobs", async () => {
     const key = sandbox.createKey({ scopes: ['images:create'] });
     expect(await check('key', { GEN_API_KEY: key })).toMatchObject({ status: 'warning', code: 'scope_missing' });
   });
 
-  it('a base URL that leads elsewhere', async () => {
+  it('a base URL of another service', async () => {
     const elsewhere = async () => new Response('<html>hello', { headers: { 'content-type': 'text/html' } });
     expect(await check('service', {}, elsewhere)).toMatchObject({
       status: 'failed',
@@ -64,7 +64,7 @@ describe('names what is wrong', () => {
     });
   });
 
-  it('a service that answers 429, at once and with the time to come back', async () => {
+  it('a service that responds with 429, immediately and with the time to wait', async () => {
     const busy = async () => new Response('{}', { status: 429, headers: { 'retry-after': '900' } });
     const { message } = await check('service', {}, busy);
     expect(message).toContain('The rate limit of the account is used up. Run');
@@ -76,7 +76,7 @@ describe('the command', () => {
   const closing: (() => unknown)[] = [];
   afterAll(() => Promise.all(closing.map((close) => close())));
 
-  it('prints a line for each check, and sends two reads', async () => {
+  it('prints a line for each check, and sends two requests', async () => {
     const { code, stdout, stderr } = await doctor([]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^ok {6}service {2}It responded in \d+ ms and lists 12 models\.\n/);
@@ -89,7 +89,7 @@ describe('the command', () => {
     expect(sandbox.jobs).toEqual([]);
   });
 
-  it('tries a receiver with a signed, a forged and an old event', async () => {
+  it('tests a receiver with a signed, a forged, and an old event', async () => {
     const seen: string[] = [];
     const handler = createWebhookHandler({
       secret: sandbox.webhookSecret,
@@ -113,14 +113,14 @@ describe('the command', () => {
     expect(differs.stdout).toContain('Check that it has the same secret.');
   });
 
-  it('ends with 3 for a key, with 4 for a service that is away, with 2 for a wrong flag', async () => {
+  it('exits with 3 for a key, with 4 for an unavailable service, and with 2 for an unknown flag', async () => {
     expect((await doctor([], { GEN_API_KEY: 'wrong-key' })).code).toBe(3);
     const away = () => Promise.reject(new TypeError('fetch failed'));
     expect(await doctor([], {}, away)).toMatchObject({ code: 4, stdout: expect.stringContaining('FAILED') });
     expect((await doctor(['--webhook', 'nowhere'])).code).toBe(2);
   });
 
-  it('ends at once on Ctrl-C when the service does not answer', async () => {
+  it("ends immediately on Ctrl-C if the service doesn't respond", async () => {
     let wasAborted = false;
     const silent: typeof globalThis.fetch = (_, init) =>
       new Promise((_, reject) => {

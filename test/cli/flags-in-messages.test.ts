@@ -15,7 +15,7 @@ async function startSlowJob(): Promise<string> {
   return JSON.parse(stdout).job.id;
 }
 
-it('download of a running job says to wait for it', async () => {
+it('downloading a running job suggests to wait for it', async () => {
   const id = await startSlowJob();
   const { code, stderr } = await cli('download', id, '--out', 'a.mp4');
   expect({ code, stderr }).toEqual({
@@ -25,32 +25,32 @@ it('download of a running job says to wait for it', async () => {
   expect(stderr).not.toMatch(LIBRARY);
 });
 
-it('download of a failed job has no circle of advice', async () => {
+it('downloading a failed job gives no circular advice', async () => {
   const { stdout } = await cli('image', 'a [fail:generation_rejected]', '--json', '--poll', '100ms');
   const { code, stderr } = await cli('download', JSON.parse(stdout).job.id, '--out', 'a.png');
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('has no file') });
   expect(stderr).not.toContain('gen-client download');
 });
 
-it('a job that does not exist does not continue', async () => {
+it("a missing job doesn't continue", async () => {
   const { code, stderr } = await cli('wait', 'job_nope');
   expect(code).toBe(2);
   expect(stderr).not.toMatch(/continues|gen-client wait/);
 });
 
-it('a file that was streamed to stdout is not offered again', async () => {
+it("a file that was streamed to stdout isn't offered again", async () => {
   const { code, stderr } = await cli('image', 'a fox', '--out', '-', '--poll', '100ms');
   expect(code).toBe(0);
   expect(stderr).not.toContain('Save it');
 });
 
-it('a connection error names the variable that lets Node.js use a proxy', async () => {
+it('a connection error mentions the variable that makes Node.js use a proxy', async () => {
   const env = { ...place.env, GEN_BASE_URL: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
   const { stderr } = await runCli(['models'], { env, cwd: place.folder });
   expect(stderr).toContain('HTTP_PROXY is set, but Node.js ignores it: set NODE_USE_ENV_PROXY=1, too.');
 });
 
-it('a rejected row is to be changed, and not to be run again as it is', async () => {
+it('the advice for a rejected row is to change it, not to run it again', async () => {
   writeFileSync(join(place.folder, 'p.jsonl'), '{"call":"images","params":{"prompt":"a fox"}}\n');
   sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 422, code: 'invalid_request' });
   const { stderr } = await cli('batch', 'p.jsonl', '--out', 'out/');
@@ -66,7 +66,7 @@ it.each([
   expect(stderr).toContain('Leave it out, or put it into extraBody, as a JSON object.');
 });
 
-it('a missing key names its variable only', async () => {
+it('a missing key mentions only its variable', async () => {
   const { code, stderr } = await runCli(['job', 'job_1'], {
     env: { ...place.env, GEN_API_KEY: '' },
     cwd: place.folder,
@@ -85,7 +85,7 @@ it.each<[string, readonly string[]]>([
   ['a duration that no model has', ['video', 'a fox', '--duration', '7']],
   ['a key that was used for something else', ['image', 'a hare', '--idempotency-key', 'order-1', '--no-wait']],
   ['a wait that took too long', ['video', 'a [slow:60s]', '--timeout', '1s']],
-])('%s is refused without a word of the library', async (_, words) => {
+])("%s is rejected without the library's terms", async (_, words) => {
   writeFileSync(join(place.folder, 'rows.jsonl'), ROWS);
   await cli('image', 'a fox', '--idempotency-key', 'order-1', '--no-wait');
   const { code, stderr } = await cli(...words);

@@ -19,7 +19,7 @@ describe('--help', () => {
     expect(stdout).toContain('--json');
   });
 
-  it('of batch names the encoding and the column for undocumented fields', async () => {
+  it('of batch mentions the encoding and the column for undocumented fields', async () => {
     const { stdout } = await runCli(['batch', '--help']);
     for (const word of ['UTF-8', 'extraBody']) expect(stdout).toContain(word);
   });

@@ -6,7 +6,7 @@ import { cliOnSandbox } from './cli-on-sandbox.js';
 const place = cliOnSandbox();
 const { sandbox, cli, start } = place;
 
-it('Ctrl-C while waiting says how to go on, and that command does go on', async () => {
+it('Ctrl-C during a wait prints the command that continues, which works', async () => {
   const run = start('video', 'a [slow:2s]', '--out', 'fox.mp4', '--poll', '100ms');
   await run.shows('processing');
   run.interrupt();
@@ -19,7 +19,7 @@ it('Ctrl-C while waiting says how to go on, and that command does go on', async 
   expect(sandbox.jobs).toHaveLength(1);
 });
 
-it('Ctrl-C before the answer gives the key under which the same command pays once', async () => {
+it('Ctrl-C before the response prints the key under which the same command pays once', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
   sandbox.faults.add({ match: { path: '/v1/videos' }, latencyMs: 60_000, times: 9 });
   const run = start('video', 'a', '--poll', '100ms');
@@ -34,7 +34,7 @@ it('Ctrl-C before the answer gives the key under which the same command pays onc
   expect(sandbox.jobs).toHaveLength(1);
 });
 
-it('Ctrl-C while uploading says that nothing was created', async () => {
+it('Ctrl-C during an upload reports that nothing was created', async () => {
   sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, latencyMs: 60_000 });
   writeFileSync(join(place.folder, 'fox.png'), Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
   const run = start('video', 'a', '--image', 'fox.png');
@@ -48,7 +48,7 @@ it('Ctrl-C while uploading says that nothing was created', async () => {
   expect(sandbox.jobs).toEqual([]);
 });
 
-it('Ctrl-C under --json ends with one JSON document that tells how to go on', async () => {
+it('Ctrl-C with --json prints one JSON document with the command that continues', async () => {
   const run = start('video', 'a [slow:60s]', '--json', '--poll', '100ms');
   await expect.poll(() => sandbox.requests.some(({ method }) => method === 'GET'), { timeout: 10_000 }).toBe(true);
   run.interrupt();

@@ -22,7 +22,7 @@ async function crash(account?: string): Promise<void> {
 }
 
 describe('jobs', () => {
-  it('lists what is not done, without a key and a service', async () => {
+  it('lists unfinished creates, without a key or a service', async () => {
     await crash();
     const { code, stdout } = await runCli(['jobs', 'gen.store'], { env: {}, cwd: place.folder });
     expect(code).toBe(0);
@@ -35,7 +35,7 @@ describe('jobs', () => {
 });
 
 describe('resume', () => {
-  it('ends what a program has left open and saves the files: one job for each create', async () => {
+  it('finishes what a program left behind and saves the files, with one job per create', async () => {
     await crash();
     const { code, stdout } = await cli('resume', 'gen.store', '--out', 'out/', '--json', ...QUICK);
     expect(code).toBe(1);
@@ -68,7 +68,7 @@ describe('resume of a program with the account option', () => {
 });
 
 describe.each(['jobs', 'resume'])('%s of a file', (command) => {
-  it('that is missing, or is no store, is a mistake in the command', async () => {
+  it("that is missing, or isn't a store, is a usage error", async () => {
     writeFileSync(join(place.folder, 'notes.txt'), 'milk\n');
     for (const file of ['none.store', 'notes.txt', '.']) {
       const { code, stderr } = await cli(command, file);

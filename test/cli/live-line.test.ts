@@ -15,7 +15,7 @@ const onTerminal = (words: readonly string[], env: Record<string, string> = {}) 
 /** Erases a line, or moves the cursor up. */
 const MOVES = '\u001B[';
 
-it('a job is one line of a terminal, with its status, the time that has passed, and the time left', async () => {
+it('a job is one line of a terminal, with its status, the elapsed time, and the time left', async () => {
   const { code, stdout, stderr } = await onTerminal(['video', 'a fox', '--out', 'a.mp4', ...QUICK]);
   expect(code).toBe(0);
   expect(stderr).toContain(MOVES);
@@ -52,7 +52,7 @@ it('no duration is remembered without a terminal, or without a cache directory',
   expect(readdirSync(place.folder)).toEqual([]);
 });
 
-it('times run on between two updates', () => {
+it('times continue between updates', () => {
   vi.useFakeTimers();
   const stderr = Object.assign(new PassThrough(), { isTTY: true, columns: 100 });
   const terminal = createTerminal({ stdout: new PassThrough(), stderr, env: {} }, { isJson: false });

@@ -41,7 +41,7 @@ describe('without any call, exit code 2', () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('says where the service has to be named', async () => {
+  it("explains where to set the service's URL", async () => {
     const { code, stderr } = await runCli(['job', 'job_1'], { ...place.options, env: { GEN_API_KEY: 'k' } });
     expect({ code, stderr }).toEqual({
       code: 2,
@@ -62,11 +62,11 @@ describe('exit codes', () => {
     expect((await cli('image', 'a [blocked]', '--poll', '100ms')).code).toBe(1);
   });
 
-  it('2: the service does not know the job', async () => {
+  it("2: the service doesn't know the job", async () => {
     expect(await cli('job', 'job_unknown')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('3: a wrong key, no key, no scope, no balance', async () => {
+  it('3: an invalid key, no key, no scope, no balance', async () => {
     const wrong = await runCli(['job', 'job_1'], { ...place.options, env: { ...place.env, GEN_API_KEY: 'wrong' } });
     expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
     expect((await runCli(['job', 'job_1'], { ...place.options, env: { GEN_BASE_URL: sandbox.baseUrl } })).code).toBe(3);
@@ -78,7 +78,7 @@ describe('exit codes', () => {
     expect(await cli(...costly)).toMatchObject({ code: 3, stderr: expect.stringMatching(/Top up at http/) });
   });
 
-  it('4: nobody answers, or the service is at fault', async () => {
+  it("4: the service doesn't respond, or fails", async () => {
     const closed = await createSandbox().listen();
     await closed.close();
     const away = await runCli(['video', 'a', '--base-url', closed.url], { env: place.env, cwd: place.folder });
@@ -88,7 +88,7 @@ describe('exit codes', () => {
     expect((await cli('video', 'a', '--no-wait')).code).toBe(4);
   });
 
-  it('4: a create without an answer gives the key under which it can be repeated, paid once', async () => {
+  it('4: a create without a response prints the key under which it can be sent again, paid once', async () => {
     sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 4 });
     const { code, stderr } = await cli('video', 'a', '--no-wait');
     expect(code).toBe(4);
@@ -98,14 +98,14 @@ describe('exit codes', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('4: the wait took too long, and says how to go on', async () => {
+  it('4: the wait timed out, with the command that continues', async () => {
     const { code, stderr } = await cli('video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms');
     expect(code).toBe(4);
     expect(stderr).toMatch(/Job job_\w+ continues\. Wait for it with: gen-client wait job_\w+\n$/);
   });
 });
 
-describe('for programs', () => {
+describe('--json', () => {
   it.each([
     [
       ['video', 'a', '--duration', '7', '--json'],
@@ -116,7 +116,7 @@ describe('for programs', () => {
     [['video', '--json'], 2, { name: 'UsageError' }],
     [['--json'], 2, { code: 'usage_error', message: 'A command is missing. See "gen-client --help".' }],
     [['image', 'a [blocked]', '--poll', '100ms', '--json'], 1, { name: 'JobBlockedError' }],
-  ])('%j ends with %d and tells the error as JSON', async (words, wanted, error) => {
+  ])('%j exits with %d and prints the error as JSON', async (words, wanted, error) => {
     const { code, stdout, stderr } = await cli(...words);
     expect({ code, stderr }).toEqual({ code: wanted, stderr: '' });
     expect(JSON.parse(stdout).error).toMatchObject(error);
@@ -142,14 +142,14 @@ describe('for programs', () => {
 describe('shell-safe output', () => {
   const evil = 'a\u001b[2J\u001b]0;owned\u0007\rb\u009b31m\u202ec\nd';
 
-  it('lets no control character of the service through to a terminal', async () => {
+  it('removes control characters of the service from terminal output', async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: evil });
     const { stderr } = await cli('video', 'a', '--poll', '100ms');
     expect(stderr).toContain('a [2J ]0;owned');
     expect(stderr).not.toMatch(/[^\P{C}\n]/u);
   });
 
-  it('escapes them in JSON, so that the value is still the same', async () => {
+  it('escapes them in JSON, so that the value is unchanged', async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: evil });
     const id = JSON.parse((await cli('video', 'a', '--no-wait', '--json')).stdout).job.id;
     await cli('wait', id, '--poll', '100ms');
@@ -158,7 +158,7 @@ describe('shell-safe output', () => {
     expect(JSON.parse(stdout).job.errorMessage).toBe(evil);
   });
 
-  it('quotes what it tells to type', async () => {
+  it('quotes the commands that it suggests', async () => {
     const { stderr } = await cli('video', 'a [slow:60s]', '--timeout', '200ms', '--poll', '100ms', '--json');
     expect(stderr).toBe('');
     const run = start('video', 'a [slow:60s]', '--out', "it's $(x).mp4", '--poll', '100ms');
@@ -169,7 +169,7 @@ describe('shell-safe output', () => {
   });
 });
 
-describe('files on the way to a job', () => {
+describe('files of a job', () => {
   const deletions = () => sandbox.requests.filter(({ method }) => method === 'DELETE').length;
 
   it.each([
@@ -182,19 +182,19 @@ describe('files on the way to a job', () => {
       '"fox.png": reference_audio_upload_ids[0]: an audio file is required, but this file is image/png.',
     ],
     [['video', 'a', '--image', 'fox.png', '--image', 'notes.xyz'], '"notes.xyz": '],
-  ])('%j is refused before a byte moves', async (words, message) => {
+  ])('%j is rejected before any bytes are sent', async (words, message) => {
     const { code, stderr } = await cli(...words);
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('are deleted when the create is refused', async () => {
+  it('are deleted if the create is rejected', async () => {
     const { code } = await cli('video', 'a', '--image', 'fox.png', '--webhook', 'http://8.8.8.8/hook');
     expect(code).toBe(2);
     expect(deletions()).toBe(1);
   });
 
-  it('stay when it is not known whether a job was made', async () => {
+  it('are kept if a job may have been created', async () => {
     sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 9 });
     expect((await cli('video', 'a', '--image', 'fox.png')).code).toBe(4);
     expect(deletions()).toBe(0);
@@ -202,7 +202,7 @@ describe('files on the way to a job', () => {
 });
 
 describe('upload', () => {
-  it('takes the type, the kind and the name where the file does not tell them', async () => {
+  it("accepts the type, the use, and the name if the file doesn't show them", async () => {
     const flags = ['--mime-type', 'video/x-odd', '--type', 'VIDEO', '--name', 'odd.mov'];
     expect((await cli('upload', 'notes.xyz', ...flags)).code).toBe(0);
     const { body } = sandbox.requests.find(({ path }) => path === '/v1/uploads') ?? {};
@@ -214,7 +214,7 @@ describe('upload', () => {
     expect((await cli('upload', 'fox.png', '--type', 'PICTURE')).stderr).toContain('Allowed choices are IMAGE');
   });
 
-  it('keeps the ids of what was uploaded when a later file fails', async () => {
+  it('prints the IDs of uploaded files if a later file fails', async () => {
     writeFileSync(join(place.folder, 'second.png'), png);
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads', nth: 2 }, status: 403, code: 'scope_missing' });
     const { code, stdout, stderr } = await cli('upload', 'fox.png', 'second.png');

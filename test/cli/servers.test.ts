@@ -5,7 +5,7 @@ import { signWebhook } from '../../src/webhooks/index.js';
 import { runCli, startCli } from './run-cli.js';
 
 describe('sandbox', () => {
-  it('prints URL, key and secret, and ends on Ctrl-C', async () => {
+  it('prints URL, key, and secret, and ends on Ctrl-C', async () => {
     const run = startCli(['sandbox', '--port', '0', '--job-time', '1ms']);
     await run.shows('GEN_WEBHOOK_SECRET=');
     const { stdout } = run.written;
@@ -17,7 +17,7 @@ describe('sandbox', () => {
     await expect(fetch(url)).rejects.toThrow(TypeError);
   });
 
-  it('gives a program one line of JSON, and takes speed, key, secret, balance and limits', async () => {
+  it('prints one line of JSON with --json, and accepts speed, key, secret, balance, and limits', async () => {
     const words = ['--port', '0', '--json', '--speed', '1000', '--key', 'my-key', '--secret', 'my-secret'];
     const run = startCli(['sandbox', ...words, '--balance', '50', '--no-limits']);
     await run.shows('\n');
@@ -34,7 +34,7 @@ describe('sandbox', () => {
     expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('says clearly that a port is in use, or that an option is wrong', async () => {
+  it('explains that a port is in use, or that an option is invalid', async () => {
     const server = await createSandbox().listen();
     const port = new URL(server.url).port;
     expect(await runCli(['sandbox', '--port', port])).toEqual({
@@ -52,7 +52,7 @@ describe('sandbox', () => {
 });
 
 describe('webhook listen', () => {
-  it('verifies what the service delivers, prints it, and refuses what is forged', async () => {
+  it("verifies the service's deliveries, prints them, and rejects forged ones", async () => {
     const sandbox = createSandbox({ jobDurationMs: 1 });
     const server = await sandbox.listen();
     const env = { GEN_WEBHOOK_SECRET: sandbox.webhookSecret, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server.url };
@@ -69,7 +69,7 @@ describe('webhook listen', () => {
     await server.close();
   });
 
-  it('prints a JSON document a line for programs', async () => {
+  it('prints one JSON document per line with --json', async () => {
     const run = startCli(['webhook', 'listen', '--port', '0', '--json'], { env: { GEN_WEBHOOK_SECRET: 'whsec' } });
     await run.shows('"url"');
     const { url } = JSON.parse(run.written.stdout);
@@ -80,7 +80,7 @@ describe('webhook listen', () => {
     expect((await run.ended).code).toBe(0);
   });
 
-  it('needs the secret in the environment, where other users do not see it', async () => {
+  it("requires the secret in the environment, where other users don't see it", async () => {
     expect(await runCli(['webhook', 'listen', '--port', '0'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('GEN_WEBHOOK_SECRET is not set'),

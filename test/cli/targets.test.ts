@@ -12,7 +12,7 @@ const inFolder = (name: string) => join(place.folder, name);
 const createJob = async (prompt = 'a fox') =>
   JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
 
-describe('a target that cannot take the file is refused before anything is paid', () => {
+describe("a target that can't store the file is rejected before anything is paid", () => {
   it.each([
     [['--out', 'plain.txt/x.mp4'], '--out: a file cannot be created in "plain.txt": ENOTDIR'],
     [['--out', '/proc/x.mp4'], '--out: a file cannot be created in "/proc"'],
@@ -31,7 +31,7 @@ describe('a target that cannot take the file is refused before anything is paid'
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('leaves nothing behind where it tried', async () => {
+  it('leaves nothing behind', async () => {
     await cli('wait', 'job_x', '--out', 'x.png');
     await cli('wait', 'job_x', '--out', '.');
     expect(readdirSync(place.folder).sort()).toEqual(['fox.png', 'plain.txt']);
@@ -39,7 +39,7 @@ describe('a target that cannot take the file is refused before anything is paid'
 });
 
 describe('--out dir/', () => {
-  it('makes the directory', async () => {
+  it('creates the directory', async () => {
     const { code, stdout } = await cli('image', 'a fox', '--out', 'new/deep/', ...QUICK);
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/new\/deep\/job_\w+\.png/) });
     expect(readdirSync(inFolder('new/deep'))).toEqual([expect.stringMatching(/^job_\w+\.png$/)]);
@@ -47,14 +47,14 @@ describe('--out dir/', () => {
 });
 
 describe('--out -', () => {
-  it('waits for a file that is not published yet', async () => {
+  it("waits for a file that isn't published yet", async () => {
     const rule = { match: { path: '/v1/jobs/*/output' }, status: 400, code: 'video_not_ready', times: 2 };
     sandbox.faults.add(rule);
     const { code, bytes } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
     expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
   });
 
-  it('streams the file to stdout and says the rest on stderr', async () => {
+  it('streams the file to stdout and prints the rest on stderr', async () => {
     const { code, bytes, stderr } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
     expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
     expect(stderr).toMatch(/job_\w+ {2}completed {2}svc-video-fast\n15 tokens charged\n/);
@@ -69,13 +69,13 @@ describe('--out -', () => {
     }
   });
 
-  it('takes one job at a time', async () => {
+  it('accepts one job at a time', async () => {
     const { code, stderr } = await cli('wait', 'job_1', 'job_2', '--out', '-');
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--out - accepts one job') });
   });
 });
 
-describe('what fails after the job is paid prints the command that fetches the file', () => {
+describe('a failure after the job is paid prints the command that downloads the file', () => {
   const commandIn = (stderr: string) => /with: gen-client (download .*)\n/.exec(stderr)?.[1]?.split(' ') ?? [];
 
   it('a file that appears during the wait', async () => {
@@ -90,7 +90,7 @@ describe('what fails after the job is paid prints the command that fetches the f
     expect(readdirSync(place.folder)).toContain(`${sandbox.jobs[0]?.id}.mp4`);
   });
 
-  it('a download that the service refuses: for a program, beside the job', async () => {
+  it('a download that the service rejects is reported next to the job with --json', async () => {
     sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 403, code: 'scope_missing', times: 9 });
     const { code, stdout } = await cli('video', 'a fox', '--out', 'fox.mp4', '--json', ...QUICK);
     sandbox.faults.clear();
@@ -103,7 +103,7 @@ describe('what fails after the job is paid prints the command that fetches the f
     expect(secondsOf(readFileSync(inFolder('fox.mp4')))).toBe(5);
   });
 
-  it('a wait that fails names the wait that goes on', async () => {
+  it('a failed wait prints the command that continues it', async () => {
     sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 401, times: 9 });
     const { code, stderr } = await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     expect(code).toBe(3);
@@ -111,7 +111,7 @@ describe('what fails after the job is paid prints the command that fetches the f
   });
 });
 
-describe('no result of a finished job is lost because another failed', () => {
+describe("a finished job's result survives another job's failure", () => {
   it('in one JSON document, with the code of each', async () => {
     const id = await createJob();
     const { code, stdout } = await cli('wait', id, 'nope1', 'nope2', '--json', ...QUICK);
@@ -124,7 +124,7 @@ describe('no result of a finished job is lost because another failed', () => {
     expect(error.message).toContain('nope1');
   });
 
-  it('one whose file cannot be saved does not stop the others', async () => {
+  it("a file that can't be saved doesn't stop the others", async () => {
     const ids = [await createJob(), await createJob()];
     sandbox.faults.add({ match: { path: `/v1/jobs/${ids[0]}/output` }, status: 403, code: 'scope_missing', times: 9 });
     const { code, stdout, stderr } = await cli('wait', ...ids, '--out', 'all/', ...QUICK);
@@ -134,7 +134,7 @@ describe('no result of a finished job is lost because another failed', () => {
     expect(stderr).toContain(`gen-client download ${ids[0]} --out all/`);
   });
 
-  it('Ctrl-C keeps what has ended', async () => {
+  it('Ctrl-C keeps finished results', async () => {
     const [done, slow] = [await createJob(), await createJob('a [slow:60s]')];
     const run = start('wait', done, slow, '--json', ...QUICK);
     await expect.poll(() => sandbox.requests.filter(({ path }) => path.endsWith(slow)).length).toBeGreaterThan(2);
@@ -146,7 +146,7 @@ describe('no result of a finished job is lost because another failed', () => {
 });
 
 describe('a command that is run again', () => {
-  it('with the same key finds its file, which is a success', async () => {
+  it('with the same key finds its file, and succeeds', async () => {
     const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
     for (const out of ['fox.mp4', 'all/']) {
       const once = JSON.parse((await cli(...words, '--out', out)).stdout);
@@ -159,7 +159,7 @@ describe('a command that is run again', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('without a key is refused before it pays, where the name is taken', async () => {
+  it('without a key is rejected before it pays if the name is taken', async () => {
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     const before = readFileSync(inFolder('fox.mp4'));
     const paid = sandbox.requests.length;
@@ -172,7 +172,7 @@ describe('a command that is run again', () => {
     expect(readFileSync(inFolder('fox.mp4')).equals(before)).toBe(true);
   });
 
-  it('does not take the file of another job for its own, though it has the same size', async () => {
+  it("doesn't mistake another job's file of the same size for its own", async () => {
     await cli('video', 'a fox', '--idempotency-key', 'no-file', '--no-wait', ...QUICK);
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     const before = readFileSync(inFolder('fox.mp4'));
@@ -182,7 +182,7 @@ describe('a command that is run again', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('as a download or a wait succeeds as well', async () => {
+  it('also succeeds as a download or a wait', async () => {
     const id = await createJob();
     await cli('wait', id, '--out', '.', ...QUICK);
     for (const words of [

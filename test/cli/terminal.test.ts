@@ -34,7 +34,7 @@ const shell = (line: string) =>
   );
 const saved = () => readdirSync(folder, { recursive: true }).filter((name) => /\.(mp4|png)$/.test(String(name)));
 
-describe('a reader that closes early ends nothing that is paid for', () => {
+describe('a reader that exits early ends nothing that is paid for', () => {
   it('of stdout, while a file streams to it', async () => {
     expect((await shell('gen-client video "a fox" --poll 100ms --out - 2>/dev/null | head -c 1')).stdout).toHaveLength(
       1,
@@ -56,7 +56,7 @@ describe('a reader that closes early ends nothing that is paid for', () => {
 });
 
 it.skipIf(process.platform !== 'linux')(
-  'a full disk behind stderr ends nothing, and one behind stdout is said without a stack',
+  'a full disk behind stderr ends nothing, and one behind stdout is reported without a stack',
   async () => {
     const { stdout } = await shell('gen-client video "a fox" --poll 100ms --out a.mp4 2>/dev/full');
     expect({ stdout, saved: saved() }).toEqual({ stdout: expect.stringContaining('a.mp4'), saved: ['a.mp4'] });
@@ -71,7 +71,7 @@ it.skipIf(process.platform !== 'linux')(
 );
 
 it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s ends a wait with 130 and the command that goes on',
+  '%s ends a wait with 130 and the command that continues',
   async (name) => {
     const run = spawnCli(['video', 'a [slow:60s]', '--poll', '100ms'], { env: env(), cwd: folder });
     await run.shows('processing');

@@ -78,7 +78,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('the example for Workers', () => {
 
   const ask = (path: string, init?: RequestInit) => worker.dispatchFetch(`http://worker.test${path}`, init);
 
-  test('makes a video in a Workflow, keeps it in R2 and shows it to its user', { timeout: 300_000 }, async () => {
+  test('creates a video in a Workflow, stores it in R2, and serves it to its user', { timeout: 300_000 }, async () => {
     const order = { method: 'POST', headers, body: JSON.stringify({ prompt: 'a fox at dawn' }) };
     const began = performance.now();
     const started = await ask('/?order=17', order);

@@ -53,7 +53,7 @@ describe('GenAccount', () => {
     expect(storage.transactions).toBe(2);
   });
 
-  it('is woken once everything is over, and once only while an alarm is set', () => {
+  it('sets one alarm for when everything has expired', () => {
     const { account, alarms } = setup();
     account.write('g', '1', {});
     expect(alarms).toEqual([]);
@@ -99,14 +99,14 @@ describe('durableObjectStore', () => {
     return Promise.race([outcome, 'open']);
   };
 
-  it('asks the object of its name', async () => {
+  it('calls the object with its name', async () => {
     const { asked, store: shared } = binding();
     expect(await later(shared.read('g', ['a']))).toEqual({ version: '1', nowMs: 1, values: {} });
     expect(await later(shared.write('g', '1', { a: null }))).toBe(true);
     expect(asked).toEqual([['id of main'], ['read', 'g', ['a']], ['id of main'], ['write', 'g', '1', { a: null }]]);
   });
 
-  it('lets the runtime end what it asks, where the runtime can, without a failure of its own', async () => {
+  it('uses waitUntil if the runtime has it, without an unhandled rejection', async () => {
     const { store: shared } = binding(Object.assign(new Error('full'), { overloaded: true }));
     expect(await later(shared.read('g', []))).toMatchObject({ message: 'full' });
     expect(await Promise.allSettled(runtime.waited)).toEqual([{ status: 'fulfilled', value: undefined }]);
@@ -119,7 +119,7 @@ describe('durableObjectStore', () => {
     [Object.assign(new Error('Moved.'), { overloaded: false }), 5],
     [null, 5],
     ['moved', 5],
-  ])('after %s is asked %i times in all', async (failure, times) => {
+  ])('after %s tries %i times in total', async (failure, times) => {
     const { store: shared, calls } = binding(...Array.from({ length: 9 }, () => failure));
     expect(await later(shared.read('g', []))).toBe(failure);
     expect(calls()).toHaveLength(times);
@@ -134,7 +134,7 @@ describe('durableObjectStore', () => {
     ['The RPC receiver does not implement the method "read".', NO_METHOD],
     ['The object does not have a method read', NO_METHOD],
     ['The receiver does not support RPC', NO_METHOD],
-  ])('says at once how to set up a Durable Object that answers: %s', async (reason, message) => {
+  ])('explains how to set up a Durable Object that responds: %s', async (reason, message) => {
     const failure = new Error(reason);
     const { store: shared, calls } = binding(failure);
     const error = await later(shared.read('g', []));
@@ -143,7 +143,7 @@ describe('durableObjectStore', () => {
     expect(calls()).toHaveLength(1);
   });
 
-  it.each(['The script does not have a quota.', 'The method failed.'])('asks again after: %s', async (reason) => {
+  it.each(['The script does not have a quota.', 'The method failed.'])('retries after: %s', async (reason) => {
     const { store: shared, calls } = binding(new Error(reason));
     expect(await later(shared.read('g', []))).toMatchObject({ version: '1' });
     expect(calls()).toHaveLength(2);
@@ -155,7 +155,7 @@ describe('durableObjectStore', () => {
     [{ idFromName() {} }, 'main', 'namespace', 'the binding of a Durable Object, such as env.ACCOUNT'],
     [object, '', 'name', 'a non-empty string'],
     [object, 7, 'name', 'a non-empty string'],
-  ])('refuses %j and %j: %s must be %s', (namespace, name, argument, expected) => {
+  ])('rejects %j and %j: %s must be %s', (namespace, name, argument, expected) => {
     const make = () => durableObjectStore(namespace as never, name as never);
     expect(make).toThrow(GenError);
     expect(make).toThrow(`${argument} must be ${expected}, not `);

@@ -38,7 +38,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates under one account', () => 
   const ask = async (at: number, path: string, init?: RequestInit) =>
     (await worker.getWorker(`isolate-${at}`)).fetch(`http://worker.test${path}`, init);
 
-  test('make their videos with no 429, and in full at the pace that is allowed', { timeout: 240_000 }, async () => {
+  test('create their videos without a 429, and at the full allowed pace', { timeout: 240_000 }, async () => {
     const all = <T>(ask: (at: number) => Promise<T>) =>
       Promise.all(Array.from({ length: ISOLATES }, (_, at) => ask(at)));
     await all((at) => ask(at, '/errors'));
@@ -59,7 +59,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates under one account', () => 
     if (process.env.CAMPAIGN === 'full') expect(reached).toBeGreaterThanOrEqual(0.9);
   });
 
-  test('handle each webhook once, whichever isolate its copies reach', async () => {
+  test('handle each webhook once, whichever isolate receives its copies', async () => {
     const deliveries = Array.from({ length: 10 }, async (_, at) => {
       const event = completedEvent(`job_${at}`, 'https://gen.test', new Date().toISOString());
       const { body, headers } = await signWebhook(event, { secret: 'whsec_test' });

@@ -37,7 +37,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
         if (performance.now() > end) throw new Error('late');
     };
 
-    test('a wait is woken by a webhook that another request received', async () => {
+    test('a webhook in another request wakes a wait', async () => {
       const wait = ask('/wait?id=notified');
       await until(() => service.reads('notified') === 1);
       service.complete('notified');
@@ -47,7 +47,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       expect(ms).toBeLessThan(8_000);
     });
 
-    test('a wait is woken for a job that its client was told of before, by another request', async () => {
+    test('a webhook in another request wakes a wait even if it arrived before the wait', async () => {
       const wait = ask('/wait?id=other-client');
       await until(() => service.reads('other-client') === 1);
       service.complete('other-client');
@@ -56,7 +56,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       expect((await wait).ms).toBeLessThan(8_000);
     });
 
-    test('a wait that times out during a slow shared read does not take the read from the wait that stays', async () => {
+    test("a wait that times out during a slow shared poll doesn't affect the remaining wait", async () => {
       service.hold('slow');
       const [short, long] = [ask('/wait?id=slow&timeoutMs=600'), ask('/wait?id=slow')];
       await until(() => service.reads('slow') > 0);
@@ -67,7 +67,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       expect((await long).ms).toBeLessThan(8_000);
     });
 
-    test('a wait whose request is aborted during a slow shared read leaves the others their read', async () => {
+    test("a wait whose request is aborted during a slow shared poll doesn't affect the others", async () => {
       service.hold('aborted');
       const [gone, one, two] = ['&abortMs=400', '', '&client=two'].map((more) => ask(`/wait?id=aborted${more}`));
       await until(() => service.reads('aborted') > 0);
@@ -78,7 +78,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       expect(await two).toMatchObject({ status: 'completed' });
     });
 
-    test('the request that made the scheduler may end first, with its wait under way', async () => {
+    test('the request that created the scheduler can end while its wait is in flight', async () => {
       await ask('/leave?id=left&client=scheduler');
       const waits = [ask('/wait?id=left&client=scheduler'), ask('/wait?id=left-2&client=scheduler')];
       await until(() => service.reads('left-2') === 1);
@@ -94,7 +94,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
 
     // Five seconds pass until the one that left is taken for lost, so once is enough.
     test.skipIf(compatibilityDate !== TODAY)(
-      'a queue that requests share goes on when the first in it has ended with its request',
+      'a shared queue continues after the request of its first call has ended',
       async () => {
         const first = [ask('/create?client=narrow'), ask('/create?client=narrow')];
         await Promise.all(first);
@@ -106,7 +106,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       },
     );
 
-    test('a key that one request fetches is not waited for by another', async () => {
+    test('no request waits for a key that another request fetches', async () => {
       service.hold('vault');
       const [first, second] = [ask('/wait?id=keyed&client=vault&timeoutMs=500'), ask('/read?id=keyed&client=vault')];
       await until(() => service.reads('vault') === 2);

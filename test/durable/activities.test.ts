@@ -18,7 +18,7 @@ function setup(options: ClientOptions = {}) {
   return { sandbox, client, refuse, activities: createActivities(client) };
 }
 
-it('a create under a full rate limit is not sent, and returns the time of its slot', async () => {
+it("a create under an exhausted rate limit isn't sent, and returns the time of its slot", async () => {
   const { sandbox, client, activities } = setup({ limits });
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'job' });
   for (const key of ['run-2', 'run-3']) {
@@ -63,7 +63,7 @@ it('a create that fails for another reason leaves the queue', async () => {
 it.each<[string, () => Promise<never>]>([
   ['fails', () => Promise.reject(new TypeError('fetch failed'))],
   ['never answers', () => new Promise(() => {})],
-])('a store that %s holds a create back, because it could not be noted, and ends no run', async (_, away) => {
+])("a store that %s holds a create back, because it can't be recorded, and ends no run", async (_, away) => {
   const { sandbox, activities } = setup({ store: createStore({ read: away, write: away, timeoutMs: 20 }) });
   const failure = { kind: 'unsent', error: { name: 'ConnectionError' } };
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure });

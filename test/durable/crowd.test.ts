@@ -102,7 +102,7 @@ test.each([
   60_000,
 );
 
-test('the store holds the queue, and a run retains its position however often it asks', async () => {
+test('the store contains the queue, and a run retains its position however often it asks', async () => {
   const shared = memoryStore();
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;

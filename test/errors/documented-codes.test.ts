@@ -24,14 +24,14 @@ function membersOf(path: string, name: string): string[] {
     .flatMap((node) => (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal) ? [node.literal.text] : []));
 }
 
-it.each(requestErrors)('docs/errors.md says of $code its status and what to do', ({ code, status, recovery }) => {
+it.each(requestErrors)('docs/errors.md has the status and advice of $code', ({ code, status, recovery }) => {
   const [, , family = '', told = '', advice = ''] = rowOf(code);
   expect(family).toMatch(new RegExp(`^\`\\w+Error\` ${status}$`));
   expect(told).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
-it.each(jobErrors)('docs/errors.md says of $code what to do', ({ code, recovery }) => {
+it.each(jobErrors)('docs/errors.md has the advice of $code', ({ code, recovery }) => {
   const [, , told = '', advice = ''] = rowOf(code);
   expect(told).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
@@ -49,14 +49,14 @@ const own = [
   ['budget_exceeded', 'BudgetExceededError', 'top_up'] as const,
 ];
 
-it.each(own)('docs/errors.md says of %s its class and what to do', (code, family, recovery) => {
+it.each(own)('docs/errors.md has the class and advice of %s', (code, family, recovery) => {
   const [, , named, told = '', advice = ''] = rowOf(code);
   expect(named).toBe(`\`${family}\``);
   expect(told).toContain(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
-it('docs/errors.md has every code that the core and its entry points give to an error', () => {
+it('docs/errors.md has every error code of the core and its entry points', () => {
   const given = sourcesBelow('src')
     .filter(({ path }) => !/^src\/(sandbox|cli|adapters\/(schemas|page|proxy))\//.test(path))
     .flatMap(({ ast }) => [...ast.text.matchAll(/\bcode: '(?!http_)([a-z_]+)'/g)].map(([, code = '']) => code));
@@ -64,7 +64,7 @@ it('docs/errors.md has every code that the core and its entry points give to an 
   expect(given.filter((code) => rowOf(code).length < 4)).toEqual([]);
 });
 
-it('docs/errors.md has every class of error, reason of a webhook and recovery', () => {
+it('docs/errors.md has every error class, webhook reason, and recovery', () => {
   const classes = Object.entries(genClient).filter(
     ([, value]) => typeof value === 'function' && value.prototype instanceof genClient.GenError,
   );

@@ -14,7 +14,7 @@ async function ended(job: Job): Promise<JobError> {
 }
 
 describe('a failed job', () => {
-  it.each(jobErrors)('$code says to $recovery', async ({ code, recovery, condition }) => {
+  it.each(jobErrors)('$code has the recovery $recovery', async ({ code, recovery, condition }) => {
     const job = {
       id: 'job_1',
       status: 'failed',
@@ -28,7 +28,7 @@ describe('a failed job', () => {
     expect(error.message).toContain(condition);
   });
 
-  it('is read from the fixture', async () => {
+  it('matches the fixture', async () => {
     expect(await ended(jobFailed.data.job)).toMatchObject({
       code: 'reference_asset_pending',
       recovery: 'wait_and_retry',
@@ -36,7 +36,7 @@ describe('a failed job', () => {
     });
   });
 
-  it('keeps an unknown code, and does without one', async () => {
+  it('retains an unknown code, and works without one', async () => {
     expect(await ended({ id: 'j', status: 'failed', errorCode: 'moon_phase_wrong' })).toMatchObject({
       code: 'moon_phase_wrong',
       recovery: 'none',
@@ -49,11 +49,11 @@ describe('a failed job', () => {
   });
 });
 
-describe('a job that ended without failing', () => {
+describe('a job that ended without a failure', () => {
   it.each([
     ['canceled', JobCanceledError],
     ['blocked', JobBlockedError],
-  ] as const)('%s has a class of its own', async (status, Class) => {
+  ] as const)('%s has its own class', async (status, Class) => {
     const error = await ended({ id: 'j', status });
     expect(error).toBeInstanceOf(Class);
     expect(JobFailedError.isInstance(error)).toBe(false);

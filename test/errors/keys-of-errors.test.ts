@@ -56,7 +56,7 @@ const calls: Record<
 };
 
 describe.each(Object.entries(failures))('after %s', (_, { steps, options, params = PROMPT }) => {
-  it.each(Object.entries(calls))('%s says its key', async (__, call) => {
+  it.each(Object.entries(calls))('the error of %s has its key', async (__, call) => {
     const { client, errorOf } = setUp(steps, options);
     const fresh = await errorOf(call(client, params));
     expect(fresh).toBeInstanceOf(GenError);
@@ -75,7 +75,7 @@ describe('during the wait', () => {
     'a job that never ends': [running],
   };
 
-  it.each(Object.entries(waits))('createAndWait says the key of its create: %s', async (_, steps) => {
+  it.each(Object.entries(waits))('createAndWait throws with the key of its create: %s', async (_, steps) => {
     const { client, seen, errorOf } = setUp(steps);
     const error = (await errorOf(client.videos.createAndWait(PROMPT))) as GenError;
     expect(error).toBeInstanceOf(GenError);
@@ -83,7 +83,7 @@ describe('during the wait', () => {
     expect(error.idempotencyKey).toMatch(UUID);
   });
 
-  it('a read that is not part of a create has no key to say', async () => {
+  it("a poll that isn't part of a create has no key", async () => {
     const { client, errorOf } = setUp(refused(401, 'invalid_api_key'));
     expect(await errorOf(client.waitForJob('job_1'))).not.toHaveProperty('idempotencyKey', expect.any(String));
   });

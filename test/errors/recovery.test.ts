@@ -47,7 +47,7 @@ const ERRORS: readonly (readonly [Recovery, gen.GenError])[] = [
   ['fix_setup', new gen.WebhookVerificationError('no', { reason: 'secret_missing' })],
 ];
 
-describe('every error says what to do', () => {
+describe('every error has a recovery', () => {
   test.each(ERRORS.map(([recovery, error]) => [error.name, recovery, error] as const))(
     '%s: %s',
     (_name, recovery, error) => {
@@ -56,7 +56,7 @@ describe('every error says what to do', () => {
     },
   );
 
-  it('names every class that the package exports', () => {
+  it('covers every class that the package exports', () => {
     const classes = Object.values(gen).filter(
       (value) => typeof value === 'function' && (value === gen.GenError || value.prototype instanceof gen.GenError),
     );
@@ -71,7 +71,7 @@ describe('every error says what to do', () => {
 });
 
 describe('undocumented fields of a result', () => {
-  it('are read with extra, as unknown', () => {
+  it('are returned by extra, as unknown', () => {
     const seen = { ...job, queue_position: 3 };
     expect(gen.extra(seen).queue_position).toBe(3);
     expect(gen.extra(seen).never_sent).toBeUndefined();

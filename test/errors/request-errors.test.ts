@@ -59,14 +59,14 @@ describe.each(requestErrors)('$code', ({ code, status, recovery, condition }) =>
     expect(error).toBeInstanceOf(classOf(status));
   });
 
-  it('is found with status 200 and `success: false`, and is of its documented class', async () => {
+  it('is found with status 200 and `success: false`, and has its documented class', async () => {
     const body = JSON.stringify({ success: false, error: { code, message: condition } });
     expect(await refused(body, { status: 200 })).toMatchObject({ name: classOf(status).name, code, recovery });
   });
 });
 
-describe('what is known of a refusal', () => {
-  it('is on the error: call, key, attempts, request id, headers', async () => {
+describe('details of a rejection', () => {
+  it('are on the error: call, key, attempts, request ID, headers', async () => {
     const body = JSON.stringify({ error: { code: 'prompt_too_long', message: 'Shorten it.' } });
     const error = await refused(body, { status: 400, headers: { 'x-request-id': 'req_7', 'x-more': 'y' } });
     expect(error).toMatchObject({
@@ -80,7 +80,7 @@ describe('what is known of a refusal', () => {
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name: 'BadRequestError', code: 'prompt_too_long' });
   });
 
-  it('holds the page to top up at', async () => {
+  it('include the page to top up at', async () => {
     for (const body of [
       insufficientBalance,
       { data: { top_up_url: '/development?section=billing', error: 'insufficient_balance' } },
@@ -114,13 +114,13 @@ describe('what is known of a refusal', () => {
     ['the header before the body', { retry_after: 20 }, { 'retry-after': '3' }, 3000],
     ['nothing where neither says', {}, {}, undefined],
     ['nothing where it is nonsense', { retry_after: 'soon' }, { 'retry-after': 'soon' }, undefined],
-  ])('takes the wait from %s', async (_where, body, headers, retryAfterMs) => {
+  ])('include the wait from %s', async (_where, body, headers, retryAfterMs) => {
     const full = { error: { code: 'character_pending' }, ...body };
     const error = await refused(JSON.stringify(full), { status: 409, headers: headers as Record<string, string> });
     expect([error.retryAfterMs, error.code]).toEqual([retryAfterMs, 'character_pending']);
   });
 
-  it('reads the fixture of a pending character', async () => {
+  it('match the fixture of a pending character', async () => {
     expect(await refused(JSON.stringify(characterPending), { status: 409 })).toMatchObject({
       retryAfterMs: 20_000,
       recovery: 'wait_and_retry',
@@ -128,7 +128,7 @@ describe('what is known of a refusal', () => {
   });
 });
 
-describe('a refusal that is not the service’s envelope', () => {
+describe("a rejection without the service's envelope", () => {
   const BODIES = [
     ['empty', ''],
     ['HTML', '<!doctype html><html><body><h1>Bad gateway</h1></body></html>'],
@@ -158,7 +158,7 @@ describe('a refusal that is not the service’s envelope', () => {
   const page = (what: string) =>
     `POST ${BASE_URL}/v1/videos: received a web page instead of the service's response (${what}). A proxy may have sent it. Try again later, and check baseUrl.`;
 
-  it('shows a plain text, and no page of HTML', async () => {
+  it('shows plain text, but no HTML', async () => {
     expect((await refused('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
     expect((await refused('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
   });
@@ -179,7 +179,7 @@ describe('a refusal that is not the service’s envelope', () => {
     ['<title>Just a moment</title>', page('409 Conflict, "Just a moment"')],
     ['<Error><Code>AccessDenied</Code><Message>Expired</Message></Error>', page('409 Conflict, "Expired"')],
     ['busy', page('409 Conflict, "busy"')],
-  ])('%s says its message', async (body, message) => {
+  ])('%s has its message', async (body, message) => {
     expect((await refused(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
   });
 
@@ -207,7 +207,7 @@ describe('a refusal that is not the service’s envelope', () => {
     expect([error.code, error.message]).toEqual([code, message]);
   });
 
-  it('keeps an unknown code', async () => {
+  it('retains an unknown code', async () => {
     const error = await refused(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
       status: 400,
     });
@@ -219,7 +219,7 @@ describe('a refusal that is not the service’s envelope', () => {
     });
   });
 
-  it('takes `success: false` with status 200 and no code for an error', async () => {
+  it('treats `success: false` with status 200 and no code as an error', async () => {
     const error = await refused(JSON.stringify({ success: false, message: 'No.' }), { status: 200 });
     expect(error).toMatchObject({ name: 'APIError', message: 'No.' });
   });

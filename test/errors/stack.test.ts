@@ -57,7 +57,7 @@ const MISSPELT = [
   'new GenClient({ apikey: "sk-stack" });',
 ];
 
-it('the stack of each uncaught error shows the line of its call', () => {
+it('the stack of each uncaught error has the line of its call', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-stack-'));
   const file = join(folder, 'program.mjs');
   const calls = [...CALLS, ...MISSPELT];

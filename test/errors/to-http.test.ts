@@ -31,10 +31,10 @@ async function refusal(code: string, status: number, message = `refused with ${c
   return rejection(client.videos.create({ prompt }));
 }
 
-describe('every documented refusal', () => {
+describe('every documented rejection', () => {
   const answers: Readonly<Record<number, number>> = { 401: 502, 403: 502, 500: 502, 503: 502 };
   test.each(requestErrors.map(({ code, status }) => [code, status, answers[status] ?? status] as const))(
-    '%s (%i) is answered with %i',
+    '%s (%i) becomes %i',
     async (code, status, expected) => {
       const { status: answered, message, ...answer } = toHttp(await refusal(code, status));
       const own = { 401: 'app', 402: 'app', 403: 'app', 429: 'service', 500: 'service', 503: 'service' };
@@ -45,7 +45,7 @@ describe('every documented refusal', () => {
     },
   );
 
-  it('says what the service says about the input, and nothing that is meant for the developer', async () => {
+  it("includes the service's text about the input, but nothing for the developer", async () => {
     expect(toHttp(await refusal('prompt_too_long', 400, 'Shorten the prompt.')).message).toBe('Shorten the prompt.');
     const message = `GET ${INTERNAL}/v1/x with ${SECRET} failed`;
     for (const [code, status] of [
@@ -71,7 +71,7 @@ describe('jobs', () => {
   const job = (errorCode: string) => ({ id: 'job_1', status: 'failed', errorCode });
   const theirs = ['reference_rejected', 'reference_asset_failed', 'generation_rejected'];
   test.each(jobErrors.map(({ code }) => [code, theirs.includes(code) ? 422 : 502] as const))(
-    '%s is answered with %i',
+    '%s becomes %i',
     (code, status) => {
       expect(toHttp(new gen.JobFailedError(`Job job_1 failed (${code}).`, { job: job(code) }))).toMatchObject({
         status,
@@ -80,7 +80,7 @@ describe('jobs', () => {
     },
   );
 
-  it('without a code of their own', () => {
+  it('without their own code', () => {
     const blocked = new gen.JobBlockedError('Job job_1 was blocked.', { job: { id: 'job_1', status: 'blocked' } });
     expect(toHttp(blocked)).toMatchObject({ status: 502, code: 'job_blocked' });
   });
@@ -119,7 +119,7 @@ test.each<[string, unknown, answer: string]>([
   expect(message + code).not.toMatch(/internal\.example|sk-live/);
 });
 
-it('PreflightError.status is 400, in its JSON too', async () => {
+it('PreflightError.status is 400, in its JSON, too', async () => {
   const client = createSandbox().client();
   const error = await rejection(client.videos.create({ prompt, duration: 7 as never }));
   expect(error).toMatchObject({ name: 'PreflightError', status: 400 });
@@ -131,7 +131,7 @@ describe('in a framework', () => {
   const ownKey = () => client.videos.create({ prompt });
   const theirInput = () => client.videos.create({ prompt, duration: 7 as never });
 
-  test('Fastify answers 502 for the own key and 400 for bad input, without a word from the app', async () => {
+  test('Fastify responds 502 for your key and 400 for invalid input, without code of the app', async () => {
     const app = fastify();
     app.get('/key', ownKey);
     app.get('/input', theirInput);
@@ -140,7 +140,7 @@ describe('in a framework', () => {
     await app.close();
   });
 
-  test('Express answers 400 for bad input by itself, and 502 for the own key with toHttp', async () => {
+  test('Express responds 400 for invalid input automatically, and 502 for your key with toHttp', async () => {
     const app = express();
     app.get('/key', ownKey);
     app.get('/input', theirInput);

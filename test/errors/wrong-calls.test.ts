@@ -75,7 +75,7 @@ const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string
 const failureOf = (call: () => unknown) => rejection((async () => call())());
 
 describe.each(CALLS)('the options of %s', (name, call, typo, meant) => {
-  it('with a name that does not exist are refused with the nearest one that does', async () => {
+  it('with an unknown name are rejected with the nearest one', async () => {
     const error = await failureOf(() => call({ [typo]: 5 } as never));
     expect(GenError.isInstance(error)).toBe(true);
     expect(String(error)).toContain(`${typo}"`);
@@ -83,7 +83,7 @@ describe.each(CALLS)('the options of %s', (name, call, typo, meant) => {
     expect(seen).toEqual([]);
   });
 
-  it.skipIf(name === 'generate')('are not shown where they are a text, because it may be a secret', async () => {
+  it.skipIf(name === 'generate')("aren't shown if they are a string, because it may be a secret", async () => {
     const error = await failureOf(() => call(KEY as never));
     expect(error).toBeInstanceOf(GenError);
     expect(String(error) + JSON.stringify(error) + (error as Error).stack).not.toContain(KEY);
@@ -99,7 +99,7 @@ const failing = () => {
 const make = (options: object) => new GenClient(options as never);
 const create = (options: object) => stubbed(() => json({}), options as never).client.videos.create({ prompt });
 
-describe('a value of the wrong kind is refused with what to pass, and not shown where it may be a secret:', () => {
+describe('an invalid value is rejected with what to pass, and not shown if it may be a secret:', () => {
   it.each<[string, () => unknown, RegExp]>([
     [
       'options',

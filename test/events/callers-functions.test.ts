@@ -58,8 +58,8 @@ afterEach(async () => {
   expect(unhandled).not.toHaveBeenCalled();
 });
 
-describe('a function that a caller hands over', () => {
-  it('is called in the async context of its caller, whoever else waits for the same', async () => {
+describe("a caller's function", () => {
+  it('runs in the async context of its caller, whoever else waits for the same job', async () => {
     const client = createSandbox().client();
     const { note, contexts } = notes();
     await Promise.all(
@@ -85,7 +85,7 @@ describe('a function that a caller hands over', () => {
         throw Object.create(null);
       },
     ],
-  ])('and that %s changes nothing', async (_what, wrong) => {
+  ])('that %s has no effect', async (_what, wrong) => {
     const callback = (name: string) => (name === 'onCreated' ? () => {} : wrong);
     const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, wrong]));
     const logger = { error: wrong, warn: wrong, info: wrong, debug: wrong };
@@ -103,7 +103,7 @@ describe('a hook', () => {
   ];
 
   it.each(places)(
-    'of calls that queue for one limit %s is called in the context of its own call',
+    'of calls that are queued for one limit %s runs in the context of its own call',
     async (_where, make) => {
       const sandbox = createSandbox({ limits: 'off' });
       const limited = make();
@@ -138,7 +138,7 @@ describe('an onError', () => {
     calls = 0;
   });
 
-  it('of a queue or its worker that rejects does not end the process', async () => {
+  it("of a queue or its worker that rejects doesn't end the process", async () => {
     // Nothing listens on this port, so the engine reports errors from the beginning.
     const connection = { host: '127.0.0.1', port: 9, retryStrategy: () => null };
     const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test' });
@@ -150,14 +150,14 @@ describe('an onError', () => {
     await Promise.allSettled([queue.queue.disconnect(), worker.disconnect()]);
   });
 
-  it('of a store in Redis that rejects changes nothing', async () => {
+  it('of a Redis store that rejects has no effect', async () => {
     const away = () => Promise.reject(new Error('gone'));
     const shared = redisStore({ evalsha: away, eval: away }, { onError: wrong });
     await expect(shared.read('group', ['key'])).rejects.toThrow('gone');
     expect(calls).toBe(1);
   });
 
-  it('of a webhook handler, and its listener, may reject', async () => {
+  it('of a webhook handler, and its listener, can reject', async () => {
     const secret = 'whsec_test';
     const handler = createWebhookHandler({ secret, onError: wrong, on: { '*': () => wrong() } });
     const { body, headers } = await signWebhook(completedEvent('job_1', 'https://service.test'), { secret });

@@ -49,7 +49,7 @@ describe('the diagnostics channels', () => {
     expect((trace as JobTrace).params).toEqual({ prompt: 'a fox', reference_upload_ids: [{}, {}, 'upl_1'] });
   });
 
-  test('change nothing about params in a circle: the create is refused with a word about them', async () => {
+  test("don't affect circular params: the create is rejected with an explanation", async () => {
     const told: Told[] = [];
     listen('job', told);
     const { sandbox, client } = held();
@@ -63,7 +63,7 @@ describe('the diagnostics channels', () => {
     expect(sandbox.requests).toHaveLength(0);
   });
 
-  test('trace a job from its create to its end, and the calls and the wait in between', async () => {
+  test('trace a job from its create to its end, with the calls and the wait in between', async () => {
     const { sandbox, client } = held();
     const told: Told[] = [];
     for (const name of ['job', 'request', 'wait'] as const) listen(name, told);
@@ -88,7 +88,7 @@ describe('the diagnostics channels', () => {
     expect(new Set(waits)).toEqual(new Set([{ jobId: id }]));
   });
 
-  test('are told nothing while nobody listens', async () => {
+  test('publish nothing without a subscriber', async () => {
     const { sandbox, client } = held();
     const ends = ['job', 'request', 'wait'].map((name) => channel(`tracing:gen-client:${name}:end`));
     const publish = ends.map((end) => vi.spyOn(end, 'publish'));
@@ -120,7 +120,7 @@ describe('the diagnostics channels', () => {
     ]);
   });
 
-  test('tell the error of a create that fails, and end its job', async () => {
+  test('publish the error of a failed create, and end its job', async () => {
     const { sandbox, client } = held();
     sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'model_not_found' });
     const told: Told[] = [];
@@ -134,7 +134,7 @@ describe('the diagnostics channels', () => {
     expect(told.every(([, , message]) => (message as RequestTrace).error === error)).toBe(true);
   });
 
-  test('end a job whose create is answered in a shape that is not documented', async () => {
+  test('end a job whose create has an undocumented response', async () => {
     const told: Told[] = [];
     listen('job', told);
     const { client } = stubbed(() => json({ success: true, data: {} }), { maxRetries: 0 });
@@ -153,7 +153,7 @@ describe('the diagnostics channels', () => {
     expect(seen.sort()).toEqual(['a', 'a', 'b', 'b']);
   });
 
-  test('do not see the query of a direct upload, which is its credential', async () => {
+  test("don't contain the query of a direct upload, which is its credential", async () => {
     const { client } = held();
     const told: Told[] = [];
     listen('request', told);

@@ -30,7 +30,7 @@ function ending(listener: 'reads the job' | 'does nothing') {
 
 describe('the charge of a job', () => {
   it.each(['reads the job', 'does nothing'] as const)(
-    'that only a webhook ends is polled once (%s)',
+    'that only a webhook ends is known after one poll (%s)',
     async (listener) => {
       const { sandbox, client, ends } = ending(listener);
       await client.videos.create(PARAMS);
@@ -43,7 +43,7 @@ describe('the charge of a job', () => {
     },
   );
 
-  it('is not reported where a job is only read', async () => {
+  it("isn't reported if the job is only polled", async () => {
     const { sandbox, client, ends } = ending('does nothing');
     const { job } = await client.videos.create({ prompt: 'a fox' });
     await sandbox.advance(600_000);
@@ -63,7 +63,7 @@ describe('the charge of a job', () => {
   it.each([
     ['completed', '', 10],
     ['failed', ' [fail:generation_failed]', 0],
-  ])('of a job whose webhook comes before the response to its create is known (%s)', async (status, fail, tokens) => {
+  ])('of a job whose webhook arrives before the response to its create is known (%s)', async (status, fail, tokens) => {
     let handler: (request: Request) => Promise<Response> = async () => new Response();
     const sandbox = createSandbox({
       clock: 'manual',

@@ -20,7 +20,7 @@ function heldClient(options: Partial<ClientOptions> = {}) {
 const phases = (events: readonly JobEvent[]) => events.map(({ phase, jobId }) => `${phase} ${jobId}`);
 
 describe('hooks.onJob', () => {
-  test('tells of a job when it is accepted and when it has ended, with what it costs', async () => {
+  test('reports a job when it is accepted and when it has ended, with its cost', async () => {
     const { sandbox, events, client } = heldClient();
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await sandbox.advance(60_000);
@@ -43,7 +43,7 @@ describe('hooks.onJob', () => {
     expect(events[1]?.waitedMs).toBeLessThanOrEqual(60_000);
   });
 
-  test('tells each phase once, however often and by however many clients of the account it is seen', async () => {
+  test("reports each phase once, however often and by however many of the account's clients it is seen", async () => {
     const { sandbox, events, listening, client } = heldClient();
     const { job } = await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
@@ -57,7 +57,7 @@ describe('hooks.onJob', () => {
     expect(phases(events)).toEqual([`accepted ${job.id}`, `final ${job.id}`]);
   });
 
-  test('tells of the end by a webhook where nobody waits', async () => {
+  test('reports an end by a webhook even if nobody waits', async () => {
     const { sandbox, events, client } = heldClient();
     const { job } = await client.videos.create(VIDEO);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
@@ -65,14 +65,14 @@ describe('hooks.onJob', () => {
     expect(events[1]).toMatchObject({ phase: 'final', status: 'completed', quotedTokens: job.quotedTokenCost });
   });
 
-  test('tells of a job that another process has created by its id, and does not guess the rest', async () => {
+  test("reports another process's job by its ID, without guesses", async () => {
     const { sandbox, events, client } = heldClient();
     client.notify(completedEvent('job_elsewhere', sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
     await vi.waitFor(() => expect(events).toHaveLength(1), PATIENCE_MS);
     expect(events).toEqual([{ phase: 'final', jobId: 'job_elsewhere', status: 'completed' }]);
   });
 
-  test('goes to the client whose call learned it', async () => {
+  test('is called on the client whose call got the status', async () => {
     const { sandbox, events } = heldClient();
     const reader: JobEvent[] = [];
     const creating = sandbox.client({ hooks: { onJob: (event) => void events.push(event) } });
@@ -84,7 +84,7 @@ describe('hooks.onJob', () => {
     expect(reader).toMatchObject([{ phase: 'final', call: 'videos', quotedTokens: job.quotedTokenCost }]);
   });
 
-  test('tells once that a file is stored, also of a job that this process has not seen', async () => {
+  test("reports once that a file is stored, even for a job that this process hasn't seen", async () => {
     const sandbox = createSandbox();
     const events: JobEvent[] = [];
     const job = await sandbox.client().videos.createAndWait(VIDEO);
@@ -99,18 +99,15 @@ describe('hooks.onJob', () => {
     ['image', { call: 'images' }],
     ['video', { call: 'videos' }],
     ['audio', {}],
-  ])(
-    'names the call of a job that another process created, as far as its media type tells: %s',
-    async (mediaType, more) => {
-      const events: JobEvent[] = [];
-      const hooks = { onJob: (event: JobEvent) => void events.push(event) };
-      const job = { id: 'job_1', status: 'failed', mediaType, modelId: 7, createdAt: 1, completedAt: null };
-      await stubbed(() => json({ data: { job } }), { hooks }).client.jobs.get('job_1');
-      expect(events).toStrictEqual([{ phase: 'final', jobId: 'job_1', ...more, status: 'failed' }]);
-    },
-  );
+  ])("identifies the call of another process's job, as far as its media type allows: %s", async (mediaType, more) => {
+    const events: JobEvent[] = [];
+    const hooks = { onJob: (event: JobEvent) => void events.push(event) };
+    const job = { id: 'job_1', status: 'failed', mediaType, modelId: 7, createdAt: 1, completedAt: null };
+    await stubbed(() => json({ data: { job } }), { hooks }).client.jobs.get('job_1');
+    expect(events).toStrictEqual([{ phase: 'final', jobId: 'job_1', ...more, status: 'failed' }]);
+  });
 
-  test('tells of a job that ended at once both phases, in this order', async () => {
+  test('reports both phases of a job that ended immediately, in order', async () => {
     const events: JobEvent[] = [];
     const hooks = { onJob: (event: JobEvent) => void events.push(event) };
     await stubbed(() => json({ data: { job: { id: 'job_1', status: 'completed' } } }), { hooks }).client.videos.create(
@@ -119,7 +116,7 @@ describe('hooks.onJob', () => {
     expect(phases(events)).toEqual(['accepted job_1', 'final job_1']);
   });
 
-  test('that throws or rejects changes nothing but a warning', async () => {
+  test('that throws or rejects only causes a warning', async () => {
     const warnings: string[] = [];
     const silent = () => {};
     const logger = {
@@ -144,20 +141,17 @@ test.each<[string, object, number]>([
   ['is nothing, because it failed', { status: 'failed' }, 0],
   ['is more than its quote', { status: 'completed', finalTokenCost: 9 }, 9],
   ['is not told', { status: 'completed' }, 4],
-])(
-  'the cost of a job in the end corrects the budgets of the client and of the call, where it %s',
-  async (_, end, spentTokens) => {
-    const [own, ofCall] = [ownBudget({ maxTokens: 100 }), ownBudget({ maxTokens: 100 })];
-    const ended = () => json({ data: { job: { id: 'job_1', ...end } } });
-    const { client } = stubbed([() => json(created()), ended], { budget: own });
-    await client.videos.create(VIDEO, { budget: ofCall });
-    for (let read = 0; read < 2; read++) await client.jobs.get('job_1');
-    for (const budget of [own, ofCall]) expect(await budget.usage()).toMatchObject({ spentTokens, reservedTokens: 0 });
-  },
-);
+])("a job's final cost corrects the budgets of the client and of the call if it %s", async (_, end, spentTokens) => {
+  const [own, ofCall] = [ownBudget({ maxTokens: 100 }), ownBudget({ maxTokens: 100 })];
+  const ended = () => json({ data: { job: { id: 'job_1', ...end } } });
+  const { client } = stubbed([() => json(created()), ended], { budget: own });
+  await client.videos.create(VIDEO, { budget: ofCall });
+  for (let read = 0; read < 2; read++) await client.jobs.get('job_1');
+  for (const budget of [own, ofCall]) expect(await budget.usage()).toMatchObject({ spentTokens, reservedTokens: 0 });
+});
 
 describe('client.estimate', () => {
-  test('learns the price from a quote, of the answer or of the job, and nothing where nobody says', async () => {
+  test('learns the price from a quote, of the response or of the job, and nothing without one', async () => {
     const answer =
       (job: object, more = {}) =>
       () =>
@@ -189,7 +183,7 @@ describe('client.estimate', () => {
     expect(client.estimate({ ...asked, audio: true }).basis).toBe('unknown');
   });
 
-  test('works on a client without a key, which knows nothing', () => {
+  test('works on a client without a key, which has no prices', () => {
     const client = new GenClient({ baseUrl: 'https://gen.test', apiKey: freshKey() });
     expect(client.estimate({ call: 'images' })).toEqual({ tokens: undefined, basis: 'unknown' });
   });

@@ -48,7 +48,7 @@ function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
 }
 
 describe('a trace of a job', () => {
-  test('of a create that its key answers with a known job ends the trace of the first one', async () => {
+  test("of a create whose key returns a known job ends the first one's trace", async () => {
     const { ended } = listen();
     const answers = ['processing', 'processing', 'completed'];
     const fetch = async () => json({ data: { job: { id: 'same_1', status: answers.shift() ?? 'completed' } } });
@@ -62,8 +62,8 @@ describe('a trace of a job', () => {
   });
 });
 
-describe('what a process remembers of jobs', () => {
-  test('is nothing but prices while nobody listens and nothing is limited', async () => {
+describe("a process's memory of jobs", () => {
+  test('contains only prices without a subscriber and without limits', async () => {
     const { client, remembered } = open();
     const before = remembered();
     for (let count = 0; count < 20; count++) await client.videos.create({ prompt: 'a fox', duration: 4 });
@@ -71,7 +71,7 @@ describe('what a process remembers of jobs', () => {
     expect(client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 4, basis: 'learned' });
   });
 
-  test('is bounded by 10,000 jobs for all accounts together, and the traces of those before are ended', async () => {
+  test('is bounded by 10,000 jobs for all accounts together, and older traces end', async () => {
     const { ended } = listen();
     const { client, remembered } = open({ onJob() {} });
     const other = open({ onJob() {} });

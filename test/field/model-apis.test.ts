@@ -30,7 +30,7 @@ describe('prompt', () => {
     expect(requiredOf(schema as z.ZodType)).toEqual(right);
   });
 
-  test('or content is required of a video, by the check', () => {
+  test('or content is required for a video, by the check', () => {
     expect(videoParams.safeParse({}).error?.issues[0]).toMatchObject({ path: ['prompt'] });
   });
 });
@@ -51,10 +51,10 @@ describe('methods of zod that form libraries and tools call', () => {
     ['pick', () => videoParams.pick({ prompt: true })],
     ['omit', () => videoParams.omit({ webhook_url: true })],
     ['partial', () => videoParams.partial()],
-  ])('%s names pickParams', (_method, call) => {
+  ])('%s suggests pickParams', (_method, call) => {
     expect(call).toThrow(message);
   });
-  test('describe and nesting keep the rules', () => {
+  test('describe and nesting retain the rules', () => {
     const nested = z.object({ video: videoParams.describe('A video.') });
     expect(nested.safeParse({ video: { prompt: 'x', duration: 7 } }).error?.issues[0]?.path).toEqual([
       'video',
@@ -63,7 +63,7 @@ describe('methods of zod that form libraries and tools call', () => {
   });
 });
 
-test('a description lists the values of each model, because the schema itself cannot', () => {
+test("a description lists the values of each model, because the schema itself can't", () => {
   const { properties } = z.toJSONSchema(videoParams, { io: 'input' });
   expect(JSON.stringify(properties?.duration)).toContain('svc-video-fast: 4, 5, 6, 8, 10');
 });

@@ -127,7 +127,7 @@ describe('the body', () => {
     expect(await resultOf({ headers, ...received })).toBe(right);
   });
 
-  test('that was parsed is rejected with the ways to the raw bytes', async () => {
+  test('that was parsed is rejected, with the ways to get the raw bytes', async () => {
     // @ts-expect-error What a body parser left.
     const error = await verifyWebhook({ body: event, headers }, { secret, now }).catch((caught: unknown) => caught);
     const ways = /express\.raw\(\{ type: .*rawBody \(Nest\), file\.buffer.*Fastify.*request\.text\(\)/;

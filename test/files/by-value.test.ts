@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-describe('a file stands wherever an upload id is documented', () => {
+describe('a file can be passed wherever an upload ID is documented', () => {
   const edit = { model: 'svc-video-pro', prompt } as const;
   const fox = { name: 'Fox', prompt } as const;
   const creates: [string, (client: GenClient) => Promise<unknown>][] = [
@@ -61,7 +61,7 @@ describe('a file stands wherever an upload id is documented', () => {
     expect(count(log(), 'DELETE')).toBe(0);
   });
 
-  it('a path, bytes, a Response and an id side by side', async () => {
+  it('accepts a path, bytes, a Response, and an ID together', async () => {
     const { client, sandbox } = start();
     const { upload_id } = await client.uploads.upload(png());
     await client.videos.create({
@@ -79,7 +79,7 @@ describe('a file stands wherever an upload id is documented', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it('gives the response of the create by withResponse, and leaves the params as they were', async () => {
+  it("returns the create's response with withResponse, and leaves the params unchanged", async () => {
     const { client } = start();
     const params = { prompt, first_frame_upload_id: png() };
     const { data, attempts } = await client.videos.create(params).withResponse();
@@ -87,7 +87,7 @@ describe('a file stands wherever an upload id is documented', () => {
     expect(params.first_frame_upload_id).toBeInstanceOf(Blob);
   });
 
-  it('params that the caller changes meanwhile are sent as they were given', async () => {
+  it('sends the original params even if the caller changes them in the meantime', async () => {
     const { client, sandbox } = start();
     const params = { prompt, reference_image_upload_ids: [png()] };
     const sent = client.videos.create(params);
@@ -98,7 +98,7 @@ describe('a file stands wherever an upload id is documented', () => {
     expect([body.prompt, body.reference_image_upload_ids.length]).toEqual([prompt, 1]);
   });
 
-  it('files are sent at the same time', async () => {
+  it('sends files concurrently', async () => {
     const { sandbox } = start();
     const { apiKey, baseUrl } = sandbox;
     let release = () => {};
@@ -125,7 +125,7 @@ describe('a file stands wherever an upload id is documented', () => {
   });
 });
 
-describe('everything is looked at before a byte moves', () => {
+describe('everything is validated before any bytes are sent', () => {
   const refused: [string, () => object, string, string?][] = [
     ['the prompt', () => ({ first_frame_upload_id: png() }), 'prompt', 'prompt_required'],
     [
@@ -167,7 +167,7 @@ describe('everything is looked at before a byte moves', () => {
     expect(log()).toEqual([]);
   });
 
-  it('an object that is no file, and a file that is not there, name their field', async () => {
+  it("an object that isn't a file, and a missing file, identify their field", async () => {
     const { client, log } = start();
     const wrong = await caught(client.videos.create({ prompt, first_frame_upload_id: { path: 'fox.png' } as never }));
     expect(wrong).toMatchObject({ name: 'PreflightError', param: 'first_frame_upload_id' });
@@ -179,7 +179,7 @@ describe('everything is looked at before a byte moves', () => {
     expect(log()).toEqual([]);
   });
 
-  it('an image that is too narrow for a character', async () => {
+  it('rejects an image that is too narrow for a character', async () => {
     const { client, log } = start();
     const narrow = await caught(client.characters.register({ name: 'Fox', upload_id: png(299) }));
     expect(narrow).toMatchObject({ name: 'PreflightError', param: 'upload_id' });
@@ -200,7 +200,7 @@ describe("cleanup: 'after-job'", () => {
   const run = (client: GenClient, options: CreateOptions = {}) =>
     client.videos.createAndWait(params(), { cleanup: 'after-job', ...options });
 
-  it('deletes the uploads of a completed job, and keeps them without it', async () => {
+  it('deletes the uploads of a completed job, and only with the option', async () => {
     const { client, sandbox } = start();
     await client.videos.createAndWait(params());
     expect(await left(sandbox)).toBe(2);
@@ -208,7 +208,7 @@ describe("cleanup: 'after-job'", () => {
     expect(await left(sandbox)).toBe(2);
   });
 
-  it('deletes them after a failed job too, also where it resolves', async () => {
+  it('deletes them after a failed job, even if the call resolves', async () => {
     const { client, sandbox } = start();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     await expect(run(client)).rejects.toMatchObject({ code: 'generation_rejected' });
@@ -217,7 +217,7 @@ describe("cleanup: 'after-job'", () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it('keeps them after a time-out and after an abort: the job goes on', async () => {
+  it('keeps them after a timeout and after an abort, because the job continues', async () => {
     const { client, sandbox } = start({ clock: 'manual', jobDurationMs: 60_000 });
     const late = caught(run(client, { timeoutMs: 20_000 }));
     await sandbox.advance(30_000);
@@ -229,7 +229,7 @@ describe("cleanup: 'after-job'", () => {
     expect(await left(sandbox)).toBe(4);
   });
 
-  it('is an option of createAndWait alone', async () => {
+  it('is an option only of createAndWait', async () => {
     const { client, log } = start();
     await expect(client.videos.create(params(), { cleanup: 'after-job' } as never)).rejects.toThrow(
       'has no option "cleanup"',
@@ -240,7 +240,7 @@ describe("cleanup: 'after-job'", () => {
   });
 });
 
-describe('however often a body is sent, its files are uploaded once', () => {
+describe('files are uploaded once, however often a body is sent', () => {
   it('over retries of the create', async () => {
     const { client, sandbox, log } = start();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 500, times: 2 });
@@ -248,7 +248,7 @@ describe('however often a body is sent, its files are uploaded once', () => {
     expect([count(log(), 'POST /v1/uploads/complete'), count(log(), 'POST /v1/videos')]).toEqual([1, 3]);
   });
 
-  it('over resubmissions after a pending reference, and other models', async () => {
+  it('over resubmissions after a pending reference, and with other models', async () => {
     const { client, sandbox, log } = start();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
@@ -267,7 +267,7 @@ describe('however often a body is sent, its files are uploaded once', () => {
   });
 });
 
-it('a call that is run again under its key gives its first job, and what it uploaded again is deleted', async () => {
+it('a call that runs again under its key returns its first job, and deletes its new uploads', async () => {
   const { client, sandbox } = start();
   const options = { idempotencyKey: 'order-17', cleanup: 'after-job' } as const;
   const first = await client.videos.createAndWait({ prompt, first_frame_upload_id: png() }, options);
@@ -277,7 +277,7 @@ it('a call that is run again under its key gives its first job, and what it uplo
   expect(await left(sandbox)).toBe(0);
 });
 
-it('onUploadProgress adds up all files, in the context of its call', async () => {
+it('onUploadProgress totals all files, in the context of its call', async () => {
   const { client } = start();
   const tenant = new AsyncLocalStorage<string>();
   const told: { sentBytes: number; totalBytes: number; tenant: string | undefined }[] = [];

@@ -5,7 +5,7 @@ import { imageSize } from '../../src/uploading/image-size.js';
 
 const latin1 = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 
-describe('the header tells the width and height of', () => {
+describe('reads the width and height from the header of', () => {
   const FRAME = '\0\x0b\x08\x01\x2c\x02\x80';
   it.each([
     ['a PNG', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\x2c'],
@@ -34,12 +34,12 @@ describe('the header tells the width and height of', () => {
     [`JUNK\0\0\0\0WEBPVP8 ${'\x01'.repeat(16)}`, 'a file that is no RIFF'],
     [`xx\xff\xc0${FRAME}`, 'a frame without the beginning of a JPEG'],
     ['text', 'a text'],
-  ])('nothing of %j: %s', (head) => {
+  ])('returns nothing for %j: %s', (head) => {
     expect(imageSize(latin1(head))).toBeUndefined();
   });
 });
 
-describe('a name is reduced to a safe one', () => {
+describe('a name is converted to a safe one', () => {
   it.each([
     ['../../etc/passwd', 'image/png', 'passwd.png'],
     ['C:\\Users\\me\\fox.PNG', 'image/png', 'fox.PNG'],
@@ -60,7 +60,7 @@ describe('a name is reduced to a safe one', () => {
   });
 });
 
-it('extensionFor gives the usual extension of a content type, and nothing for an unknown one', () => {
+it('extensionFor returns the usual extension of a content type, and undefined for an unknown one', () => {
   expect(extensionFor('video/mp4')).toBe('.mp4');
   expect(extensionFor('Image/JPEG; charset=binary')).toBe('.jpg');
   expect(extensionFor('audio/x-wav')).toBe('.wav');

@@ -14,14 +14,14 @@ type Call = (client: GenClient, params: { prompt: string; first_frame_upload_id:
 const create: Call = ({ videos }, params) => videos.create(params);
 const createAndWait: Call = ({ videos }, params) => videos.createAndWait(params);
 
-describe('an upload is not deleted for a later call that is refused', () => {
+describe("an upload isn't deleted for a later, rejected call", () => {
   it.each<[string, (sandbox: ReturnType<typeof start>['sandbox']) => void, Call]>([
     ['that was created', () => {}, create],
     ['that has completed', () => {}, createAndWait],
     ['that has failed', failed, createAndWait],
     ['whose create lost its answer', lost, create],
     ['whose create lost its answer while a wait was to follow', lost, createAndWait],
-  ])('where it belongs to a job %s', async (_, prepare, call) => {
+  ])('if it belongs to a job %s', async (_, prepare, call) => {
     const { sandbox } = start();
     const client = sandbox.client({ maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
@@ -34,10 +34,10 @@ describe('an upload is not deleted for a later call that is refused', () => {
   });
 });
 
-describe('the error lists the uploads that stay', () => {
+describe('the error lists the remaining uploads', () => {
   const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
 
-  it('after a time-out of the wait, because the job goes on with them', async () => {
+  it('after a timeout of the wait, because the job continues with them', async () => {
     const { sandbox, client } = start({ clock: 'manual', jobDurationMs: 60_000 });
     const late = caught(client.videos.createAndWait(params(), { timeoutMs: 20_000 }));
     await sandbox.advance(30_000);
@@ -57,7 +57,7 @@ describe('the error lists the uploads that stay', () => {
     expect(await left(sandbox)).toBe(2);
   });
 
-  it('and nothing where there are none, or where the job has ended', async () => {
+  it('but not if there are none, or the job has ended', async () => {
     const { sandbox } = start();
     const client = sandbox.client({ maxRetries: 0 });
     for (const call of [create, createAndWait]) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { calls, caught, count, left, png, prompt, start } from './by-value-setup.js';
 
-describe('what was uploaded for a create that made nothing is deleted', () => {
+describe('the uploads of a create without a job are deleted', () => {
   const cases: [string, SandboxOptions, string][] = [
     ['no balance', { balanceTokens: 0 }, 'insufficient_balance'],
     ['generation is paused', { dispatch: 'disabled' }, 'dispatch_disabled'],
@@ -17,7 +17,7 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it('a full rate limit of the service', async () => {
+  it('after an exhausted rate limit of the service', async () => {
     const { sandbox } = start();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, code: 'rate_limited', times: 2 });
     const client = sandbox.client({ rateLimit: 'throw' });
@@ -27,7 +27,7 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it('nothing is uploaded for a body that JSON cannot carry', async () => {
+  it("nothing is uploaded for a body that isn't valid JSON", async () => {
     const { client, log } = start();
     for (const call of calls(client)) {
       const error = await caught(call({ prompt, first_frame_upload_id: png(), seed: 1n }));
@@ -37,7 +37,7 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     expect(log()).toEqual([]);
   });
 
-  it('nothing is uploaded while the rate limit is full and the call does not wait', async () => {
+  it("nothing is uploaded while the rate limit is exhausted and the call doesn't wait", async () => {
     const { sandbox, log } = start();
     const client = sandbox.client({ rateLimit: 'throw' });
     for (let at = 0; at < 20; at++) await client.videos.create({ prompt });
@@ -66,7 +66,7 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     expect(refused).not.toHaveProperty('uploadIds');
   });
 
-  it('a register that is refused', async () => {
+  it('after a rejected register', async () => {
     const { sandbox } = start();
     sandbox.faults.add({
       match: { method: 'POST', path: '/v1/characters' },
@@ -79,7 +79,7 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it('ids that the caller gave stay', async () => {
+  it("the caller's own upload IDs are kept", async () => {
     const { sandbox, client } = start();
     const { upload_id } = await client.uploads.upload(png());
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
@@ -90,7 +90,7 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     expect(deleted[0]).not.toContain(upload_id);
   });
 
-  it('one upload that fails ends the others, and the create is not sent', async () => {
+  it("a failed upload ends the others, and the create isn't sent", async () => {
     const { sandbox, log } = start();
     sandbox.faults.add({
       match: { method: 'POST', path: '/v1/uploads/complete', nth: 2 },
@@ -106,7 +106,7 @@ describe('what was uploaded for a create that made nothing is deleted', () => {
     await expect.poll(() => count(log(), 'DELETE')).toBe(3);
   });
 
-  it('an abort during the upload rejects with its reason, and nothing stays', async () => {
+  it('an abort during the upload rejects with its reason, and nothing remains', async () => {
     const { sandbox, log } = start();
     const controller = new AbortController();
     const reason = new Error('enough');

@@ -18,8 +18,8 @@ function start(options: SandboxOptions = {}) {
   return { sandbox, client: sandbox.client(), sent, uploads, frames };
 }
 
-describe('one object is uploaded once while its upload lives', () => {
-  it('over calls one after the other and at the same time, and by clients of the same account', async () => {
+describe('an object is uploaded once while its upload exists', () => {
+  it('across consecutive and concurrent calls, and clients of the same account', async () => {
     const { sandbox, client, uploads, frames } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -33,7 +33,7 @@ describe('one object is uploaded once while its upload lives', () => {
     expect(uploads()).toBe(2);
   });
 
-  it('two calls at once share an upload that is under way, and one that fails does not end the other', async () => {
+  it("two concurrent calls share an upload in flight, and one that fails doesn't end the other", async () => {
     const { sandbox, client, uploads } = start();
     const file = png();
     const abort = new AbortController();
@@ -62,7 +62,7 @@ describe('one object is uploaded once while its upload lives', () => {
     expect(uploads()).toBe(4);
   });
 
-  it('an upload that was deleted is made again', async () => {
+  it('a deleted upload is uploaded again', async () => {
     const { client, uploads, frames, sent } = start();
     const file = png();
     await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
@@ -72,7 +72,7 @@ describe('one object is uploaded once while its upload lives', () => {
     expect(sent('POST /v1/videos').map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('with cleanup it is deleted after the last job that uses it, and uploaded again for the next', async () => {
+  it('with cleanup, it is deleted after the last job that uses it, and uploaded again for the next one', async () => {
     const { client, uploads, sent } = start();
     const file = png();
     const run = () => client.videos.createAndWait({ prompt, first_frame_upload_id: file }, { cleanup: 'after-job' });
@@ -82,7 +82,7 @@ describe('one object is uploaded once while its upload lives', () => {
     expect([uploads(), sent('DELETE').length]).toEqual([2, 2]);
   });
 
-  it('it stays for a job that is made again, whatever another call cleans up meanwhile', async () => {
+  it('it is kept for a job that is created again, whatever another call cleans up in the meantime', async () => {
     const { client, sandbox, sent, uploads } = start({ clock: 'manual' });
     const file = png();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 60 } });
@@ -95,7 +95,7 @@ describe('one object is uploaded once while its upload lives', () => {
     expect([uploads(), sent('DELETE').length]).toEqual([1, 0]);
   });
 
-  it('an upload that an earlier call keeps is not deleted for a refused one', async () => {
+  it("an upload that an earlier call keeps isn't deleted for a rejected call", async () => {
     const { sandbox, client, sent } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -110,10 +110,10 @@ describe('one object is uploaded once while its upload lives', () => {
   });
 });
 
-describe('an upload that the service has forgotten', () => {
+describe('an upload that the service has deleted', () => {
   const forgotten = { status: 404, code: 'reference_upload_not_found' };
 
-  it('is made again, once, and the create is sent again under its key', async () => {
+  it('is uploaded again, once, and the create is sent again under its key', async () => {
     const { sandbox, client, uploads, frames, sent } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -129,7 +129,7 @@ describe('an upload that the service has forgotten', () => {
     expect(frames().at(-1)).toBe(again);
   });
 
-  it('is sent under a derived key where the service repeats the refusal of the first', async () => {
+  it('is sent under a derived key if the service repeats the first rejection', async () => {
     const { sandbox, client, uploads, sent } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -161,7 +161,7 @@ describe('an upload that the service has forgotten', () => {
     expect(keys.slice(-2)).toEqual([idempotencyKey, idempotencyKey]);
   });
 
-  it('is an error where it was made for this very call', async () => {
+  it('is an error if it was uploaded for this very call', async () => {
     const { sandbox, client, uploads } = start();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 1 });
     const create = client.videos.create({ prompt, first_frame_upload_id: png() });

@@ -98,8 +98,8 @@ const CHANGED = (at: number) => ({
   code: 'file_changed',
 });
 
-describe('a file is read', () => {
-  it('on from where it was interrupted, with pauses that double until a byte more has come', async () => {
+describe('reading a file', () => {
+  it('continues where it was interrupted, with pauses that double until another byte arrives', async () => {
     const cuts = [whole('0123', {}, away()), part('', 'bytes 4-9/10'), away(), refusal(503, ServerError)];
     const { all, asked, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
     expect(await all()).toEqual(['0123456789']);
@@ -118,7 +118,7 @@ describe('a file is read', () => {
     ['a range past the end', part('456789x', 'bytes 4-10/10')],
     ['a range of another file', part('456789', 'bytes 4-9/10', { etag: '"b"' })],
     ['a range that cannot be', refusal(416)],
-  ])('anew after %s, or not at all where it must not begin anew', async (_, second) => {
+  ])('starts over after %s, or fails if it must not start over', async (_, second) => {
     const again = () => (second instanceof Response ? second.clone() : second);
     const { all, asked } = reading([whole('0123'), again(), whole('abcdefghij')]);
     expect(await all()).toEqual(['0123', 'abcdefghij']);
@@ -128,7 +128,7 @@ describe('a file is read', () => {
     expect(await errorOf(strict.rest())).toEqual(CHANGED(4));
   });
 
-  it('from its first byte where it has no tag, or not at all where it must not begin anew', async () => {
+  it('starts over if it has no tag, or fails if it must not start over', async () => {
     const weak = () => whole('0123', { etag: 'W/"a"' });
     expect(await reading([weak(), whole('0123456789')]).all()).toEqual(['0123', '0123456789']);
     const strict = reading([]);
@@ -138,7 +138,7 @@ describe('a file is read', () => {
     );
   });
 
-  it('within the range of the answer that it began with', async () => {
+  it('stays within the range of its first response', async () => {
     const { reader, rest, asked } = reading([part('89', 'bytes 8-9/20'), part('ab', 'bytes 10-11/20')]);
     await reader.begin(part('567', 'bytes 5-11/20'));
     expect(await rest()).toEqual('56789ab');
@@ -151,13 +151,13 @@ describe('a file is read', () => {
     expect([await toItsEnd.rest(), toItsEnd.asked]).toEqual(['56789', [[8, undefined, '"a"']]]);
   });
 
-  it('within its range again where not a byte of it has come', async () => {
+  it('stays within its range if no byte of it has arrived', async () => {
     const { reader, rest, asked } = reading([part('0123', 'bytes 0-3/10')]);
     await reader.begin(part('', 'bytes 0-3/10'));
     expect([await rest(), asked]).toEqual(['0123', [[0, 3, '"a"']]]);
   });
 
-  it('on after a cut where only the answers to the parts tell the size', async () => {
+  it('continues after a cut even if only the partial responses contain the size', async () => {
     const { 'content-length': _, ...unsized } = HEADERS;
     const first = new Response(body('0123', away()), { headers: unsized });
     const { all, asked } = reading([first, part('456789', 'bytes 4-9/10')]);
@@ -165,7 +165,7 @@ describe('a file is read', () => {
     expect(asked).toEqual([undefined, [4, undefined, '"a"']]);
   });
 
-  it('to the size that was announced, and one that has none to where it ends', async () => {
+  it('ends at the announced size, or at the end of the body without one', async () => {
     for (const chunks of [['56789xx'], ['567', '89', 'xx'], ['567', '89x']]) {
       const ranged = reading([]);
       const pieces = new ReadableStream({
@@ -189,8 +189,8 @@ describe('a file is read', () => {
   });
 });
 
-describe('a download gives up', () => {
-  it('after five cuts in a row, and says how far it came and why', async () => {
+describe('a download fails', () => {
+  it('after five cuts in a row, with its progress and the reason', async () => {
     const silent = () => [whole('0123'), ...Array.from({ length: 5 }, () => part('', 'bytes 4-9/10'))];
     const gone = reading(silent());
     expect(await errorOf(gone.all())).toEqual(
@@ -207,7 +207,7 @@ describe('a download gives up', () => {
     );
   });
 
-  it('at once when the first answer fails, or a later one for good', async () => {
+  it('immediately if the first response fails, or a later one for good', async () => {
     const [first, later] = [away(), refusal(403)];
     expect(await rejection(reading([first]).all())).toBe(first);
     expect(await rejection(reading([whole('0123'), later]).all())).toBe(later);
@@ -215,7 +215,7 @@ describe('a download gives up', () => {
     expect(await rejection(reading([unsatisfiable]).all())).toBe(unsatisfiable);
   });
 
-  it('if a response cannot be checked: a range that it does not say, no byte', async () => {
+  it("if a response can't be checked: without its range, without a byte", async () => {
     const { 'content-length': _length, ...encoded } = { ...HEADERS, 'content-encoding': 'gzip' };
     const zipped = () => new Response(body('01'), { headers: encoded });
     // Its own end, and that of its chunks, prove that it is complete.
@@ -233,7 +233,7 @@ describe('a download gives up', () => {
     });
   });
 
-  it('with the reason of its signal, and is not asked for again', async () => {
+  it('with the reason of its signal, and without another request', async () => {
     const stop = new AbortController();
     const { all, reader } = reading([whole('0123456789')], { signal: stop.signal });
     stop.abort(new Error('enough'));
@@ -249,8 +249,8 @@ describe('a download gives up', () => {
   });
 });
 
-describe('the connection of an answer', () => {
-  it('is closed when the reading is cancelled, with its reason', async () => {
+describe("a response's connection", () => {
+  it('is closed when reading is canceled, with the reason', async () => {
     const { response, cancelled } = endless([], { 'content-range': 'bytes 5-9/20' }, 206);
     const { reader } = reading([]);
     await reader.begin(response);

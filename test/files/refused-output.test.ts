@@ -9,12 +9,12 @@ import { rejection } from '../transport/support.js';
 const refusal = (status: number, code = `http_${status}`) =>
   new APIError('no', { status, code, recovery: 'retry', method: 'GET', url: '/x', attempts: 1 });
 
-describe('an answer is no file', () => {
+describe("a response isn't a file", () => {
   it.each([
     ['text/html; charset=utf-8', 'text/html instead of the file'],
     ['application/problem+json', 'application/problem+json instead of the file'],
     ['text/xml', 'text/xml instead of the file'],
-  ])('of the type %s', (type, what) => {
+  ])('with the type %s', (type, what) => {
     expect(() => outputType('job_1', type, new Uint8Array())).toThrow(
       expect.objectContaining({ code: 'not_media', message: expect.stringContaining(what) }),
     );
@@ -23,12 +23,12 @@ describe('an answer is no file', () => {
   it.each([
     ['no body', new Response(null, { status: 204 })],
     ['no byte', new Response('', { headers: { 'content-length': '0' } })],
-  ])('of %s', (_, answer) => {
+  ])('with %s', (_, answer) => {
     expect(() => readOutputAnswer('job_1', answer)).toThrow(expect.objectContaining({ code: 'not_media' }));
   });
 });
 
-describe('a refused file', () => {
+describe('a rejected file', () => {
   const now = Date.parse('2026-01-02T00:00:00.000Z');
   const [past, future] = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
   const told = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
@@ -49,13 +49,13 @@ describe('a refused file', () => {
     [new Error('expired'), { status: 'failed' }, undefined],
     [refusal(409), { status: 'canceled' }, { code: 'job_without_output' }],
     [refusal(404), { status: 'processing' }, { code: 'job_not_finished' }],
-  ])('with %s and the job %j is told as %j', async (cause, job, expected) => {
+  ])('with %s and the job %j is reported as %j', async (cause, job, expected) => {
     const error = await told(cause, job);
     if (expected === undefined) expect(error).toBe(cause);
     else expect(error).toMatchObject({ name: 'DownloadError', jobId: 'job_1', cause, ...expected });
   });
 
-  it('is the reason of the abort where the call was aborted', async () => {
+  it("rejects with the abort's reason if the call was aborted", async () => {
     expect(await told(refusal(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
   });
 });

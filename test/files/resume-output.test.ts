@@ -16,7 +16,7 @@ const open = (options = {}) => makeClient(service).jobs.output('job_1', { resume
 const bytes = async (response: Response) => new Uint8Array(await response.arrayBuffer());
 const gets = () => service.seen.filter(({ method }) => method === 'GET');
 
-it('gives an answer with head and length, and a body that goes on after cuts', async () => {
+it('returns a response with headers and length, and a body that resumes after cuts', async () => {
   const { etag } = service.addOutput('job_1', { body: MOVIE, cuts: [100, 0, 500_000] });
   const response = await open();
   expect([response.status, response.url]).toEqual([200, `${service.baseUrl}/v1/jobs/job_1/output`]);
@@ -51,13 +51,13 @@ it('has no header that counts encoded bytes, because the bytes come decoded', as
   expect(await response.text()).toBe('0123');
 });
 
-it('does not go on without being told to', async () => {
+it("doesn't resume unless requested", async () => {
   service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
   const plain = await makeClient(service).jobs.output('job_1');
   await expect(plain.arrayBuffer()).rejects.toMatchObject({ name: 'ConnectionError' });
 });
 
-it('goes on within the range that was asked for', async () => {
+it('resumes within the requested range', async () => {
   service.addOutput('job_1', { body: MOVIE, cuts: [1_000, 2_000] });
   const response = await open({ range: { start: 10_000, end: 19_999 } });
   expect([response.status, response.headers.get('content-range')]).toEqual([206, 'bytes 10000-19999/1000000']);

@@ -38,7 +38,7 @@ const save = (path: string | URL = target, options: Parameters<typeof saveOutput
 const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
 const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 
-it('saves the whole file and nothing beside it', async () => {
+it('saves the complete file and nothing else', async () => {
   const told: number[] = [];
   const saved = await save(target, {
     onProgress: ({ receivedBytes, totalBytes }) => {
@@ -53,7 +53,7 @@ it('saves the whole file and nothing beside it', async () => {
   expect(told).toEqual([...told].sort((a, b) => a - b));
 });
 
-it('names the file after the job when the path is a directory', async () => {
+it('names the file after the job if the path is a directory', async () => {
   const saved = await saveOutput(makeClient(service), { id: 'job_1' }, directory);
   expect(saved.path).toBe(join(directory, 'job_1.mp4'));
 });
@@ -68,8 +68,8 @@ it('follows a redirect to storage without the key', async () => {
   for (const { headers } of storage) expect(headers).not.toHaveProperty('authorization');
 });
 
-describe('after a cut', () => {
-  it('asks for the rest only, provided that it is the same file', async () => {
+describe('after an interruption', () => {
+  it('requests only the rest, if it is the same file', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000, 300_000, 1_000] });
     await save();
     await isMovie(target);
@@ -82,7 +82,7 @@ describe('after a cut', () => {
     expect(starts).toEqual(starts.toSorted((a, b) => a - b));
   });
 
-  it('starts over when the file has changed, so that two files are never glued', async () => {
+  it('starts over if the file has changed, so that two files are never mixed', async () => {
     const output = service.addOutput('job_1', { body: OTHER, cuts: [500_000] });
     output.onGet = () => {
       if (gets().length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
@@ -91,7 +91,7 @@ describe('after a cut', () => {
     await isMovie(target);
   });
 
-  it('gives up when nothing more comes, leaves no file and says how far it came', async () => {
+  it('fails if nothing more arrives, without a file but with its progress', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [500_000, ...Array(20).fill(0)] });
     const error = await failure(save());
     expect(error).toBeInstanceOf(DownloadError);
@@ -100,8 +100,8 @@ describe('after a cut', () => {
   });
 });
 
-describe('a file that is already there', () => {
-  it('is not replaced', async () => {
+describe('an existing file', () => {
+  it("isn't replaced", async () => {
     await writeFile(target, 'mine');
     const error = await failure(save());
     expect(error).toBeInstanceOf(DownloadError);
@@ -110,7 +110,7 @@ describe('a file that is already there', () => {
     expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 
-  it('is not replaced when it appears during the download', async () => {
+  it("isn't replaced if it appears during the download", async () => {
     const output = service.addOutput('job_1', { body: MOVIE });
     const written: Promise<void>[] = [];
     output.onGet = () => written.push(writeFile(target, 'mine'));
@@ -120,7 +120,7 @@ describe('a file that is already there', () => {
     expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 
-  it('is replaced when told, and only by the whole file', async () => {
+  it('is replaced with overwrite, and only by the complete file', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: Array(20).fill(0) });
     await writeFile(target, 'mine');
     await failure(save(target, { overwrite: true }));
@@ -130,7 +130,7 @@ describe('a file that is already there', () => {
     await isMovie(target);
   });
 
-  it('is the file of this job, in a directory under the name of the job: it succeeds and fetches it no second time', async () => {
+  it("that is this job's, in a directory, resolves without a second download", async () => {
     const client = makeClient(service);
     const first = await saveOutput(client, 'job_1', directory);
     await writeFile(first.path, OTHER);
@@ -145,7 +145,7 @@ describe('a file that is already there', () => {
     expect(hash(await readFile(first.path))).toBe(hash(MOVIE));
   });
 
-  it('is the file of this job under a name of the caller, also over a cut: it succeeds and writes nothing', async () => {
+  it("that is this job's, under the caller's name, resolves without a write, even after a cut", async () => {
     const output = service.addOutput('job_1', { body: MOVIE });
     const first = await save();
     output.cuts.push(700_000);
@@ -154,7 +154,7 @@ describe('a file that is already there', () => {
     expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 
-  it('is not taken for the file of this job where only its size is the same', async () => {
+  it("isn't mistaken for this job's if only its size matches", async () => {
     const last = MOVIE.slice();
     last.set([1], MOVIE.length - 1);
     for (const body of [OTHER, last]) {
@@ -164,14 +164,14 @@ describe('a file that is already there', () => {
     }
   });
 
-  it('is written where a link leads that led nowhere', async () => {
+  it('is written to the target of a dangling link', async () => {
     await symlink('new.mp4', target);
     expect(await save()).toMatchObject({ path: target });
     expect((await lstat(target)).isSymbolicLink()).toBe(true);
     await isMovie(join(directory, 'new.mp4'));
   });
 
-  it('is replaced behind a link, keeps its mode, and the link stays', async () => {
+  it('is replaced behind a link, and keeps its mode and the link', async () => {
     const real = join(directory, 'real.mp4');
     await writeFile(real, 'old');
     await chmod(real, 0o640);
@@ -186,7 +186,7 @@ describe('a file that is already there', () => {
   it.each([
     ['under the name of the job', () => directory, { existed: true, contentType: 'video/mp4' }],
     ['of another size under a name of the caller', () => target, { code: 'file_exists' }],
-  ])('%s moves no byte: one HEAD', async (_, path, expected) => {
+  ])('%s transfers no bytes: one HEAD', async (_, path, expected) => {
     await writeFile(join(directory, 'job_1.mp4'), MOVIE);
     await writeFile(target, 'mine');
     expect(await save(path()).catch((error) => error)).toMatchObject(expected);
@@ -194,7 +194,7 @@ describe('a file that is already there', () => {
     expect(requests).toEqual(['HEAD']);
   });
 
-  it('under the name of the job is known after its link has expired', async () => {
+  it("with the job's own name is recognized after its link has expired", async () => {
     await writeFile(join(directory, 'job_1.mp4'), MOVIE);
     const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
     service.addOutput('job_1', { body: MOVIE, refuse });
@@ -202,8 +202,8 @@ describe('a file that is already there', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  it('an expired link says when it expired', async () => {
+describe('failures', () => {
+  it('an expired link has the time of its expiry', async () => {
     const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
     service.addOutput('job_1', { body: MOVIE, refuse });
     const expired = '2020-02-02T02:02:02.000Z';
@@ -214,7 +214,7 @@ describe('what goes wrong', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('a link that expires between two parts of a download says so too', async () => {
+  it('a link that expires during the download does, too', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
     output.onGet = () => {
       if (gets().length === 2)
@@ -225,11 +225,11 @@ describe('what goes wrong', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('an unknown job stays the NotFoundError that it is', async () => {
+  it('an unknown job is a NotFoundError', async () => {
     expect(await failure(saveOutput(makeClient(service), 'job_9', target))).toMatchObject({ name: 'NotFoundError' });
   });
 
-  it('an abort leaves nothing and rejects with its own reason', async () => {
+  it('an abort leaves nothing behind and rejects with its reason', async () => {
     service.addOutput('job_1', { body: MOVIE, stallAfter: 500_000 });
     const abort = new AbortController();
     const reason = new Error('enough');
@@ -243,13 +243,13 @@ describe('what goes wrong', () => {
 });
 
 describe('a path that ends in a slash', () => {
-  it('is a file in a directory that is not there yet, which is made with all above it', async () => {
+  it('is a file in a missing directory, which is created with its parents', async () => {
     const path = join(directory, 'new/deep/fox.mp4');
     expect((await save(path)).path).toBe(path);
     await isMovie(path);
   });
 
-  it('is a directory, which is made with all above it', async () => {
+  it('is a directory, which is created with its parents', async () => {
     const { path } = await save(join(directory, 'new/deep/'));
     expect(path).toBe(join(directory, 'new/deep/job_1.mp4'));
     await isMovie(path);
@@ -258,21 +258,21 @@ describe('a path that ends in a slash', () => {
   });
 
   it.skipIf(platform() !== 'linux')(
-    'where no directory can be made ends (regression: Node never did on /proc)',
+    'in a place without directories ends (regression: Node never did on /proc)',
     async () => {
       expect(await failure(save('/proc/none/deep/'))).toMatchObject({ code: 'cannot_write' });
     },
   );
 
-  it('where a file is, is refused', async () => {
+  it('of an existing file is rejected', async () => {
     await writeFile(target, 'mine');
     expect(await failure(save(`${target}/`, { overwrite: true }))).toMatchObject({ code: 'cannot_write' });
     expect(await readFile(target, 'utf8')).toBe('mine');
   });
 });
 
-describe('what is no regular file', () => {
-  it('a pipe is not replaced, with overwrite either', async () => {
+describe('anything but a regular file', () => {
+  it("a pipe isn't replaced, even with overwrite", async () => {
     await run('mkfifo', [target]);
     const error = await failure(save(target, { overwrite: true }));
     expect(error).toMatchObject({ name: 'DownloadError', code: 'cannot_write' });
@@ -281,7 +281,7 @@ describe('what is no regular file', () => {
     expect(gets()).toEqual([]);
   });
 
-  it('a socket is not replaced, also when it appears during the download', async () => {
+  it("a socket isn't replaced, even if it appears during the download", async () => {
     const output = service.addOutput('job_1', { body: MOVIE });
     const server = createServer();
     output.onGet = () => void server.listen(target);
@@ -292,7 +292,7 @@ describe('what is no regular file', () => {
   });
 });
 
-describe('every error is one of this package', () => {
+describe("every error is this package's", () => {
   it.each<[string, () => string]>([
     ['a name that is too long', () => join(directory, 'x'.repeat(300))],
     ['a file in the way', () => join(directory, 'file', 'fox.mp4')],
@@ -319,14 +319,14 @@ describe('every error is one of this package', () => {
     ['no job', () => saveOutput(makeClient(service), undefined as never, target), 'Pass a job or its ID'],
     ['no path', () => saveOutput(makeClient(service), 'job_1', undefined as never), 'path must be a non-empty string'],
     ['an unknown option', () => save(target, { overwite: true } as never), 'Did you mean "overwrite"?'],
-  ])('%s is told with the fix', async (_, call, message) => {
+  ])('%s is reported with the fix', async (_, call, message) => {
     const error = await failure(call());
     expect(error.name).toBe('GenError');
     expect(error.message).toContain(message);
   });
 });
 
-it('a file whose answer has no length is whole when it has the size that HEAD tells', async () => {
+it('a file without a length in the response is complete if it has the size that HEAD returned', async () => {
   const answering = (bytes: string) => async (_: unknown, init?: RequestInit) =>
     init?.method === 'HEAD'
       ? new Response(null, { headers: { 'content-type': 'video/mp4', 'content-length': '4' } })
@@ -337,13 +337,13 @@ it('a file whose answer has no length is whole when it has the size that HEAD te
   expect(await saved('0123')).toMatchObject({ sizeBytes: 4 });
 });
 
-it('JSON or a page in place of the file is no file', async () => {
+it("JSON or a page instead of the file isn't a file", async () => {
   service.addOutput('job_1', { body: Buffer.from('{"success":false}'), contentType: 'application/json' });
   expect(await failure(save())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
   expect(await readdir(directory)).toEqual([]);
 });
 
-describe('a run that was killed', () => {
+describe('a killed process', () => {
   const PROGRAM = (baseUrl: string, path: string) => `
     import { GenClient } from '${ROOT}src/index.ts';
     import { saveOutput } from '${ROOT}src/adapters/node/index.ts';
@@ -362,7 +362,7 @@ describe('a run that was killed', () => {
   };
   const parts = async () => (await readdir(directory)).filter((name) => name.startsWith('.gen-'));
 
-  it('leaves a part and no file. The next run fetches all of it, and removes a part of its target after an hour', async () => {
+  it('leaves a part and no file. The next run downloads all of it, and removes the part after an hour', async () => {
     await killed();
     const [part = ''] = await parts();
     expect(await readdir(directory)).toEqual([part]);
@@ -378,7 +378,7 @@ describe('a run that was killed', () => {
   });
 });
 
-describe('two that save the same job to the same path', () => {
+describe('two calls that save the same job to the same path', () => {
   it.each([
     ['a path', () => target, 'fox.mp4'],
     ['a directory', () => directory, 'job_1.mp4'],
@@ -391,7 +391,7 @@ describe('two that save the same job to the same path', () => {
     expect(await readdir(directory)).toEqual([name]);
   });
 
-  it('is not taken for the same where another job saves there at once', async () => {
+  it("don't mistake another job's file for their own", async () => {
     service.addOutput('job_2', { body: OTHER });
     const jobs = ['job_1', 'job_2', 'job_1', 'job_2'];
     const all = await Promise.allSettled(jobs.map((job) => saveOutput(makeClient(service), job, target)));
@@ -401,7 +401,7 @@ describe('two that save the same job to the same path', () => {
     expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 
-  it('both resolve with overwrite, with the whole file each time', async () => {
+  it('both resolve with overwrite, with the complete file each time', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => save(target, { overwrite: true })));
     expect(all.map(({ sizeBytes }) => sizeBytes)).toEqual(Array(5).fill(MOVIE.length));
     await isMovie(target);

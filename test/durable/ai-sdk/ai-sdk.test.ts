@@ -16,7 +16,7 @@ export default { plugins: [workflow()], test: { include: ['run-*.ts'], testTimeo
 describe.skipIf(reason !== undefined)('the AI SDK’s workflows', () => {
   beforeAll(ensureBuilt, 180_000);
 
-  it('take the models of this package through their steps, and pay for one job', async () => {
+  it("accept this package's models in their steps, and pay for one job", async () => {
     const sandbox = createSandbox({ jobDurationMs: 1500, limits: 'off' });
     const service = await sandbox.listen({ port: 0 });
     const project = makeProject('ai-sdk');

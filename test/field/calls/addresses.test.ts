@@ -44,7 +44,7 @@ describe('a base URL', () => {
     ['white space', '  '],
     ['a shell that did not expand a variable', '$GEN_BASE_URL'],
     ['quotes of a .env file', '"https://gen.test"'],
-  ])('or an error that names it: %s', async (_source, baseUrl) => {
+  ])('or an error that identifies it: %s', async (_source, baseUrl) => {
     const create = () => new GenClient({ apiKey: freshKey(), baseUrl });
     expect(create).toThrow(GenError);
     expect(create).toThrow(/baseUrl/);
@@ -52,7 +52,7 @@ describe('a base URL', () => {
   });
 });
 
-describe('an ID stays one segment of the path', () => {
+describe('an ID stays a single segment of the path', () => {
   it.each<[source: string, id: string, segment: string]>([
     ['openai-node: a slash', 'a/b', 'a%2Fb'],
     ['openai-node: dots and a slash', '../keys', '..%2Fkeys'],
@@ -91,7 +91,7 @@ describe('an ID stays one segment of the path', () => {
   });
 });
 
-describe('a redirect of a call is an error: the key goes to no other place, and a create is sent once', () => {
+describe('a redirected call is an error: the key goes nowhere else, and a create is sent once', () => {
   it.each<[source: string, status: number, location: string]>([
     ['fetch: http to https', 301, 'https://gen.test/v1/videos'],
     ['fetch: a login page of a proxy', 302, 'https://login.test/?next=/v1/videos'],

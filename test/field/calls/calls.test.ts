@@ -37,7 +37,7 @@ describe('client.request builds its query', () => {
     ['a GET with a body', { body: {} }],
     ['a function as the body', { method: 'POST', body: () => {} }],
     ['a symbol as the body', { method: 'POST', body: Symbol('x') }],
-  ])('or refuses it: %s', async (_, request) => {
+  ])('or rejects it: %s', async (_, request) => {
     const { client, seen } = stub();
     const call = client.request({ method: 'GET', path: '/v1/x', ...request } as never);
     expect(await rejection(call)).toBeInstanceOf(GenError);
@@ -45,7 +45,7 @@ describe('client.request builds its query', () => {
   });
 });
 
-describe('a message names the fix', () => {
+describe('a message includes the fix', () => {
   const file = (value: unknown) => ({ ...PROMPT, first_frame_upload_id: value });
   it.each<[params: unknown, message: string]>([
     [{ promptText: 'a fox' }, 'videos.create: Unknown parameter "promptText". Did you mean "prompt"?'],
@@ -88,7 +88,7 @@ describe('a message names the fix', () => {
     expect(() => stub(options as never)).toThrow(message);
   });
 
-  it('a log line without fields has nothing after it', async () => {
+  it('a log line without fields ends with its message', async () => {
     const { client } = stubbed(
       () => json({ success: true, data: { job: { id: 'job_1', status: 'queued' }, warnings: ['odd'] } }),
       { logger: console, logLevel: 'warn' },
@@ -137,7 +137,7 @@ describe('the idempotency key', () => {
     await call;
   });
 
-  it('is not made of an empty part: two orders would be one job', () => {
+  it('rejects an empty part, which would give two orders one job', () => {
     expect(() => idempotencyKeyFrom('order', '')).toThrow('each part must be a non-empty string');
   });
 });
@@ -152,7 +152,7 @@ describe('recover', () => {
     expect(seen).toEqual([]);
   });
 
-  it('does not hide the failed job behind a fallback that the service refuses', async () => {
+  it("doesn't hide the failed job behind a fallback that the service rejects", async () => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     let creates = 0;

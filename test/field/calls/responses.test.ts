@@ -23,7 +23,7 @@ async function pollError(status: number, body: string, headers: Record<string, s
   return (await rejection(client.jobs.get('job_1'))) as GenError;
 }
 
-describe('a page is no answer of the service', () => {
+describe("a web page isn't a response of the service", () => {
   it.each<[source: string, status: number, body: string, headers: Record<string, string>, isOutage?: true]>([
     ['bb#2159: Cloudflare challenge', 403, html('Just a moment...'), { ...HTML, 'cf-mitigated': 'challenge' }],
     ['karaoke-gen#840: nginx during a deploy', 404, html('404 Not Found'), HTML],
@@ -54,7 +54,7 @@ describe('a page is no answer of the service', () => {
     if (APIError.isInstance(error)) expect(error.recovery).toBe('retry_later');
   });
 
-  it('its error says what came, and not that the key or the job is wrong', async () => {
+  it("its error describes what was received, and doesn't blame the key or the job", async () => {
     const error = await pollError(403, html('Just a moment...'), HTML);
     expect(error.message).toMatch(/received a web page instead of the service's response \(403, "Just a moment..."\)/);
   });
@@ -64,7 +64,7 @@ describe('a page is no answer of the service', () => {
     ['PUT', 403],
     ['PUT', 404],
     ['POST', 403],
-  ])('in the place of a response to the %s of an upload (%d), the step is retried', async (method, status) => {
+  ])('instead of a response to the %s of an upload (%d), the step is retried', async (method, status) => {
     const sandbox = createSandbox();
     let pages = 1;
     const fetch = (input: string, init?: RequestInit) => {
@@ -89,7 +89,7 @@ describe('a page is no answer of the service', () => {
     expect(isUnknownJob(error)).toBe(true);
   });
 
-  it('a 429 is waited for, whoever sent it, and says nothing about the create', async () => {
+  it('a 429 makes the call wait, whoever sent it, and says nothing about the create', async () => {
     const error = await pollError(429, html('Too many requests'), { ...HTML, 'retry-after': '7' });
     expect(error).toBeInstanceOf(RateLimitError);
     expect((error as RateLimitError).retryAfterMs).toBe(7_000);
@@ -97,7 +97,7 @@ describe('a page is no answer of the service', () => {
   });
 });
 
-describe('a refusal under 200', () => {
+describe('a rejection with a status below 200', () => {
   const job = { id: 'job_1', status: 'processing', mediaType: 'video' };
   it.each<[source: string, body: object, code: string]>([
     ['openclaw#69578', { data: null, error: { code: 'job_not_found', message: 'no' } }, 'job_not_found'],
@@ -116,7 +116,7 @@ describe('a refusal under 200', () => {
     expect(failureKindOf(error)).toBe('refused');
   });
 
-  it.each(['uploads.complete', 'uploads.delete'] as const)('fails %s, whose answer has no data', async (name) => {
+  it.each(['uploads.complete', 'uploads.delete'] as const)('fails %s, whose response has no data', async (name) => {
     const body = JSON.stringify({ data: null, error: { code: 'upload_not_found' } });
     const { client } = stubbed(() => new Response(body));
     const call = name === 'uploads.delete' ? client.uploads.delete('up_1') : client.uploads.complete('up_1');
@@ -132,7 +132,7 @@ describe('a refusal under 200', () => {
     expect(await client.jobs.get('job_1')).toMatchObject({ id: 'job_1' });
   });
 
-  it('in the place of a response to the PUT of an upload is an error with its code', async () => {
+  it('instead of a response to the PUT of an upload is an error with its code', async () => {
     const sandbox = createSandbox();
     const body = { data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } };
     const fetch = async (input: string, init?: RequestInit) =>
@@ -142,7 +142,7 @@ describe('a refusal under 200', () => {
     expect(await rejection(upload)).toMatchObject({ step: 'put', cause: { code: 'dispatch_disabled' } });
   });
 
-  it('without an error is a body that lacks the job', async () => {
+  it('without an error is a body without the job', async () => {
     expect(await pollError(200, '{"data":{}}', {})).toBeInstanceOf(ResponseError);
   });
 });

@@ -17,11 +17,11 @@ describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent })
     expect(mediaTypeOf({ head: bytesOf(head), type, name })).toBe(sent);
   });
 
-  it('is what the caller says', () => {
+  it("has the caller's type", () => {
     expect(mediaTypeOf({ option: 'video/mp4', head: bytesOf(head), type, name })).toBe('video/mp4');
   });
 
-  it.skipIf(head === '')('is uploaded under its type, or refused before the first call', async () => {
+  it.skipIf(head === '')('is uploaded with its type, or rejected before the first call', async () => {
     const blob = new Blob([bytesOf(head)], { type });
     const source = { name, size: blob.size, type: blob.type, stream: () => blob.stream() };
     const described = describeFile(source, {});
@@ -51,7 +51,7 @@ describe('the table of the guide', () => {
     expect(listed).toEqual(recognized.filter((type) => (uploadTypeOf(type) ?? 'rejected') === kind).sort());
   });
 
-  it('says what is sent', () => {
+  it('lists the type that is sent', () => {
     const [heic, webp, mp4] = ['image/heic', 'image/webp', 'video/mp4'].map((type) => {
       const { head = '' } = FILES.find(({ bytes }) => bytes === type) ?? {};
       return bytesOf(head);

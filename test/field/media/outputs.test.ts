@@ -139,7 +139,7 @@ describe.each<[string, string, Answer, { readonly name: string; readonly content
     { name: 'job_1.mp4', contentType: 'video/mp4' },
   ],
 ])('%s: %s', (_source, _what, answer, right) => {
-  it('is saved with the name and type of its bytes', async () => {
+  it('is saved with the name and type that its bytes have', async () => {
     expect(await saved(clientOf([answer]).client)).toEqual({ ...right, sizeBytes: answer.body.length });
   });
 
@@ -152,7 +152,7 @@ describe.each<[string, string, Answer, { readonly name: string; readonly content
 
   // A part of encoded bytes is none of the file.
   const ways = answer.headers?.['content-encoding'] === 'gzip' ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
-  it.each(ways)('is shown with its type for %s', async (asked) => {
+  it.each(ways)('is served with its type for %s', async (asked) => {
     const handler = createOutputHandler({ client: clientOf([answer]).client, authorize: () => true });
     const init = asked.startsWith('bytes') ? { headers: { range: asked } } : { method: asked };
     const response = await handler(new Request('https://app.test/job_1', init));
@@ -171,7 +171,7 @@ describe.each<[string, Answer]>([
   ['XML of a storage', file(latin1('<?xml version="1.0"?><Error/>'), { 'content-type': 'binary/octet-stream' })],
   ['bytes that say nothing as a page', file(RAW, { 'content-type': 'text/html' })],
 ])('%s', (_, answer) => {
-  it('is no file: nothing is saved or copied, and the file can be saved later', async () => {
+  it("isn't a file: nothing is saved or copied, and the file can be saved later", async () => {
     const { client } = clientOf([answer]);
     expect(await saved(client)).toEqual(NOT_MEDIA);
     expect(await copied(client)).toEqual(NOT_MEDIA);
@@ -207,7 +207,7 @@ it('unifi-protect#515: after a page, the create stays unfinished until its file 
   expect(await keys()).toEqual([]);
 });
 
-describe('a file that the service still publishes', () => {
+describe('a file that the service is still publishing', () => {
   const early = [
     ['ArcReel#241: 400', refused(400, 'video_not_ready')],
     ['409', refused(409, 'output_not_ready')],
@@ -221,7 +221,7 @@ describe('a file that the service still publishes', () => {
     expect(requests).toEqual(['GET', 'GET', 'GET']);
   });
 
-  it.each(early)('%s for 30 seconds: another try may help, another job costs again', async (_, refusal) => {
+  it.each(early)('%s for 30 seconds: a retry may help, but another job would cost again', async (_, refusal) => {
     const { client, requests } = clientOf([refusal]);
     expect(await saved(client)).toMatchObject({ recovery: 'retry_later' });
     expect(requests.length).toBeGreaterThan(6);
@@ -234,19 +234,19 @@ describe('a file that the service still publishes', () => {
     expect(requests).toEqual(['GET']);
   });
 
-  it('is known from the job that was passed', async () => {
+  it('is recognized by the job that was passed', async () => {
     const { client } = clientOf([refused(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
     const job = { id: 'job_1', completedAt: new Date().toISOString() };
     expect((await client.jobs.output(job)).status).toBe(200);
   });
 
-  it('is known from the job that saveOutput was passed', async () => {
+  it('is recognized by the job that saveOutput was passed', async () => {
     const { client } = clientOf([refused(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
     const job = { id: 'job_1', completedAt: new Date().toISOString() };
     expect(await saved(client, job)).toMatchObject({ name: 'job_1.mp4' });
   });
 
-  it('is waited for by a handler, too', async () => {
+  it('makes a handler wait, too', async () => {
     const { client } = clientOf([refused(404, 'output_not_found'), file(MP4, {})]);
     const response = await createOutputHandler({ client, authorize: () => true })(
       new Request('https://app.test/job_1'),
@@ -254,7 +254,7 @@ describe('a file that the service still publishes', () => {
     expect(response.status).toBe(200);
   });
 
-  it('is not waited for if the job failed or its link has expired', async () => {
+  it("doesn't delay a failed job or an expired link", async () => {
     for (const job of [{ status: 'failed' }, { providerOutputExpiresAt: '2020-01-01T00:00:00.000Z' }]) {
       const { client, requests } = clientOf([refused(404, 'output_not_found')], job);
       expect(await saved(client)).toMatchObject({ name: 'DownloadError', recovery: 'none' });
@@ -263,7 +263,7 @@ describe('a file that the service still publishes', () => {
   });
 });
 
-it('kener#841: a decoded response that is passed on keeps no header of its encoding', async () => {
+it('kener#841: a decoded response that is passed on has no encoding headers', async () => {
   const encoded = { 'content-encoding': 'gzip', 'content-length': '99', 'accept-ranges': 'bytes' };
   const { client } = clientOf([file(MP4, { ...encoded, 'content-type': 'video/mp4' })]);
   const { body, headers } = await client.jobs.output('job_1');
@@ -271,7 +271,7 @@ it('kener#841: a decoded response that is passed on keeps no header of its encod
   expect((await new Response(body, { headers }).arrayBuffer()).byteLength).toBe(MP4.length);
 });
 
-it('donsetch#290: a response that is passed on keeps no coding that is none', async () => {
+it('donsetch#290: a response that is passed on has no invalid encoding', async () => {
   const { client } = clientOf([file(MP4, { 'content-type': 'video/mp4', 'content-encoding': 'UTF-8' })]);
   const { headers } = await client.jobs.output('job_1');
   expect(headers.get('content-encoding')).toBeNull();
@@ -291,7 +291,7 @@ describe('a source of a handler', () => {
     expect([response.status, response.headers.get('content-range')]).toEqual([206, `bytes 0-2/${MP4.length}`]);
   });
 
-  it('that refuses a range and does not know the size sends no Content-Range (RFC 9110, 14.4)', async () => {
+  it('that rejects a range without a size sends no Content-Range (RFC 9110, 14.4)', async () => {
     const response = await shown(new Response(null, { status: 416 }), { range: 'bytes=99999-' });
     expect([response.status, response.headers.get('content-range')]).toEqual([416, null]);
   });
