@@ -255,7 +255,7 @@ interface EditFields<Model, Found> extends CreateFields {
 
 /** Fields of an edit. */
 interface VideoEditFields<Model, Found> extends EditFields<Model, Found> {
-  /** Model alias: `svc-video-pro`, `svc-video-fast`, or `svc-video-mini`. */
+  /** Alias of a model that supports edits. */
   model: EditModelIn<Model>;
 }
 
@@ -263,7 +263,7 @@ interface VideoEditFields<Model, Found> extends EditFields<Model, Found> {
 interface EditByIntentFields<Model, Found> extends EditFields<Model, Found> {
   /** Edits an existing video, with the fields and rules of `videoEdits.create`. */
   intent: 'video_edit';
-  /** Model alias: `svc-video-pro`, `svc-video-fast`, or `svc-video-mini`. @default 'svc-video-fast' */
+  /** Alias of a model that supports edits. @default 'svc-video-fast' */
   model?: EditModelIn<Model> | undefined;
 }
 

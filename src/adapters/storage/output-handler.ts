@@ -31,7 +31,7 @@ export interface OutputHandlerOptions {
    */
   readonly jobId?: ((request: Request) => string) | undefined;
   /**
-   * Returns the copy of a job's file, so that views do not count against the service's 300 reads a minute: `r2(…)`,
+   * Returns the copy of a job's file, so that views do not count against the service's limit of downloads: `r2(…)`,
    * `s3(…)`, or an object with your own `get`. Without a copy, or if `get` does not respond within ten seconds, the
    * file is read from the service. @default the service
    */
