@@ -1,23 +1,18 @@
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const TIME = '(?<hour>\\d\\d):(?<minute>\\d\\d):(?<second>\\d\\d)';
 /** The three forms of RFC 9110, 5.6.7. */
 const HTTP_DATES = [
-  `^[a-z]{3}, (?<day>\\d\\d) (?<month>[a-z]{3}) (?<year>\\d{4}) ${TIME} GMT$`,
-  `^[a-z]{6,9}, (?<day>\\d\\d)-(?<month>[a-z]{3})-(?<year>\\d\\d) ${TIME} GMT$`,
-  `^[a-z]{3} (?<month>[a-z]{3}) (?<day>[ \\d]\\d) ${TIME} (?<year>\\d{4})$`,
-].map((form) => new RegExp(form, 'i'));
+  /^[a-z]{3}, (?<day>\d\d) (?<month>[a-z]{3}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/i,
+  /^[a-z]{6,9}, (?<day>\d\d)-(?<month>[a-z]{3})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/i,
+  /^[a-z]{3} (?<month>[a-z]{3}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/i,
+];
 
 /** Parses an HTTP date (always GMT). Returns milliseconds since the epoch, or undefined if it's invalid. */
 export function parseHttpDate(text: string, now: number): number | undefined {
   const parts = HTTP_DATES.map((form) => form.exec(text)?.groups).find((found) => found !== undefined);
   if (!parts) return undefined;
-  const { day, month = '', year = '', hour, minute, second } = parts;
-  const at = [fullYear(year, now), MONTHS.indexOf(month.toLowerCase()), ...[day, hour, minute, second].map(Number)];
-  const [y = 0, mo = 0, d = 0, h = 0, mi = 0, s = 0] = at;
-  // 60 is a leap second.
-  if (mo < 0 || h > 23 || mi > 59 || s > 60) return undefined;
-  const ms = Date.UTC(y, mo, d, h, mi, s);
-  return new Date(Date.UTC(y, mo, d)).getUTCDate() === d ? ms : undefined;
+  const { day, month, year = '', time = '' } = parts;
+  // Date.parse knows no leap second, and takes a day after the end of the month for one of the next.
+  const at = Date.parse(`${day} ${month} ${fullYear(year, now)} ${time.replace(/60$/, '59')} GMT`);
+  return new Date(at).getUTCDate() === Number(day) ? at + (time.endsWith('60') ? 1000 : 0) : undefined;
 }
 
 /** A two-digit year more than 50 years ahead is in the past (RFC 9110). */
