@@ -12,7 +12,7 @@ export function isPageBody(text: string, contentType: string | null): boolean {
 /**
  * Returns true if the body is HTML or XML. For a PUT, whose response the service doesn't document, only this is a page.
  */
-export function isMarkup(text: string, contentType: string | null): boolean {
+export function isMarkup(text: string, contentType: string | null = null): boolean {
   if (parseJson(text) !== undefined) return false;
   return /\b(html|xml)\b/i.test(contentType ?? '') || text.trimStart().startsWith('<');
 }

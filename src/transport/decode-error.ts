@@ -2,7 +2,7 @@ import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/code
 import { markPage } from '../errors/gen-error.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
 import { refusalKind, storageRefusalKind } from '../rules/failure-kind.js';
-import { isPageBody } from '../rules/refusal.js';
+import { isMarkup, isPageBody } from '../rules/refusal.js';
 import { readRetryAfter, readSeconds } from '../rules/retry-after.js';
 import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
@@ -155,8 +155,4 @@ function asText(value: unknown): string | undefined {
 
 function asCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[a-z][\w.-]{0,79}$/i.test(value) ? value : undefined;
-}
-
-function isMarkup(text: string): boolean {
-  return text.trimStart().startsWith('<');
 }
