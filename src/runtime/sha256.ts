@@ -48,11 +48,8 @@ function streamedDigest(stream: WritableStream & { readonly digest: Promise<Arra
 }
 
 const BLOCK_BYTES = 64;
-const PRIMES = [
-  2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109,
-  113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191, 193, 197, 199, 211, 223, 227, 229, 233, 239,
-  241, 251, 257, 263, 269, 271, 277, 281, 283, 293, 307, 311,
-];
+/** The first 64 primes. */
+const PRIMES = primesUpTo(311);
 
 /** The standard derives its constants from the fractional parts of the primes' roots. */
 const ROUNDS = /* @__PURE__ */ Uint32Array.from(PRIMES, (prime) => fraction(Math.cbrt(prime)));
@@ -114,6 +111,12 @@ export class PlainSha256 implements Sha256 {
 }
 
 /** The first 32 bits of the fractional part. */
+function primesUpTo(max: number): number[] {
+  const primes: number[] = [];
+  for (let at = 2; at <= max; at++) if (primes.every((prime) => at % prime !== 0)) primes.push(at);
+  return primes;
+}
+
 function fraction(value: number): number {
   return Math.floor((value % 1) * 2 ** 32);
 }
