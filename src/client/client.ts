@@ -26,11 +26,11 @@ import { type Characters, createCharactersResource } from './characters.js';
 import { type ClientOptions, checkClientOptions } from './client-options.js';
 import { readConfig } from './config.js';
 import { createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
-import { type JobCreator, type RawRequest, rawRequest } from './endpoint.js';
+import { createRequest, type JobCreator, type RawRequest, rawRequest } from './endpoint.js';
+import { executeRun } from './execute-run.js';
 import { Jobs } from './jobs.js';
 import { Models, Voices } from './models.js';
 import type { ResumeOptions } from './resume-options.js';
-import { resumeRunOf } from './run-job.js';
 import { Uploads, uploadSteps } from './uploads.js';
 
 const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom');
@@ -185,9 +185,11 @@ export class GenClient {
     checkOptions('resume', WAIT_OPTIONS, options);
     const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
     const { ledger, account } = await this.#persistentLedger('resume', signal);
-    const run: Parameters<typeof ledger.resume>[1] = (claimed, ended) =>
-      resumeRunOf(this.#creator, claimed, { ...options, timeoutMs, signal: ended });
-    yield* ledger.resume(account, run, { signal, timeoutMs });
+    // The params were validated when the create was first sent.
+    const known = { ...options, timeoutMs, preflight: false, throwOnFailure: false };
+    const execute: Parameters<typeof ledger.resume>[1] = ({ call, params, label, run, state }, ended) =>
+      executeRun(this.#creator, { ...createRequest(call, params), run }, state, { ...known, label, signal: ended });
+    yield* ledger.resume(account, execute, { signal, timeoutMs });
   }
 
   /**

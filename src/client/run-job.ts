@@ -1,6 +1,6 @@
-// A create and the wait for its job, as one run: of a call, or of a create that a crash left unfinished.
+// A create and the wait for its job, as one run.
 import { withKey } from '../errors/gen-error.js';
-import { GenError, JobError, WaitTimeoutError } from '../errors/index.js';
+import { JobError, WaitTimeoutError } from '../errors/index.js';
 import { mayHaveCreated } from '../rules/failure-kind.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions } from '../rules/options.js';
@@ -9,12 +9,12 @@ import { type RunRules, startRun } from '../rules/run-state.js';
 import { nextTurn } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
 import type { CreatedJob, Job } from '../schemas/job.js';
-import { type ClaimedCreate, type CreateRun, endRun } from '../transport/create-run.js';
+import { type CreateRun, endRun } from '../transport/create-run.js';
 import { idempotencyKeyOf, shortenKey } from '../transport/idempotency.js';
 import type { JsonRequest } from '../transport/transport.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import { CREATE_AND_WAIT_OPTIONS, CREATE_CALL_OPTIONS, type CreateOptions } from './create-options.js';
-import { createRequest, filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
+import { filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
 import { executeRun } from './execute-run.js';
 
 /** Creates a job and waits for it. The key is known before the job, so also when the call is aborted. */
@@ -76,28 +76,6 @@ async function runJob(
 export interface ResumedRun extends Pick<CreateOptions, 'signal' | 'pollIntervalMs' | 'onUpdate'> {
   /** Milliseconds for the rest of the run; false for no limit. */
   readonly timeoutMs: number | false;
-}
-
-/** Resumes the run of a create that its process left unfinished. Resolves with its final job, whatever its status. */
-export async function resumeRunOf(creator: JobCreator, claimed: ClaimedCreate, options: ResumedRun): Promise<Job> {
-  const { call, key, label, params, rules, state, create } = claimed;
-  const run: CreateRun = { key, rules, hasOwnKey: false, opened: [create], isResumed: true };
-  // The params were validated when the create was first sent.
-  const known = { label, preflight: false, throwOnFailure: false };
-  try {
-    if (params === null) throw filesGone(claimed);
-    return await executeRun(creator, { ...createRequest(call, params), run }, state, { ...options, ...known });
-  } finally {
-    await endRun(run, false, options.signal);
-  }
-}
-
-function filesGone({ key, call, label }: ClaimedCreate): GenError {
-  const named = label === undefined ? '' : ` with the label "${label}"`;
-  return new GenError(
-    `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
-    { recovery: 'retry' },
-  );
 }
 
 function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateOptions): RunRules {

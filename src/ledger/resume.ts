@@ -1,6 +1,6 @@
 // Resumes the creates that crashed processes left in a store.
 import { withKey } from '../errors/gen-error.js';
-import { TimeoutError } from '../errors/index.js';
+import { GenError, TimeoutError } from '../errors/index.js';
 import { type CreateEntry, entryId, entryJobId } from '../rules/create-entry.js';
 import { isUnknownJob, outcomeUnderKey } from '../rules/failure-kind.js';
 import { acknowledge, claimCreate, discardCreate } from '../rules/ledger-owners.js';
@@ -8,7 +8,7 @@ import { keysOf, type LedgerTransaction } from '../rules/ledger-transaction.js';
 import { resumedRun } from '../rules/run.js';
 import { abortable, startDeadline } from '../runtime/deadline.js';
 import type { ClientLedger } from '../transport/call.js';
-import type { ClaimedCreate, ResumedJob, UnfinishedCreate } from '../transport/create-run.js';
+import { type CreateRun, endRun, type ResumedJob, type UnfinishedCreate } from '../transport/create-run.js';
 import { shortenKey } from '../transport/idempotency.js';
 import { inCompletionOrder } from '../waiting/job-iterables.js';
 import { type ClaimedEntry, ledgerCreate } from './create-layer.js';
@@ -45,7 +45,7 @@ function unfinishedCreateOf(entry: CreateEntry): UnfinishedCreate {
   return { idempotencyKey: key, call, params, at, phase, ...known, ...(phase === 'ended' && { status: entry.status }) };
 }
 
-type Run = Parameters<ClientLedger['resume']>[1];
+type Execute = Parameters<ClientLedger['resume']>[1];
 type ResumeOptions = Parameters<ClientLedger['resume']>[2];
 
 interface Claimed {
@@ -60,7 +60,7 @@ interface Claimed {
 export async function* resumeCreates(
   ledger: Ledger,
   account: string,
-  run: Run,
+  execute: Execute,
   options: ResumeOptions & { readonly onOthers: (creates: number) => void },
 ): AsyncGenerator<ResumedJob, void, undefined> {
   const { signal } = options;
@@ -68,7 +68,7 @@ export async function* resumeCreates(
   const claimed = await claimAll(ledger, account, options);
   const failed: (Claimed & { readonly isUnknown: boolean })[] = [];
   const resumed = (it: Claimed, ended: AbortSignal) =>
-    resumeOne(run, it, options.timeoutMs, ended).catch((error) => {
+    resumeOne(execute, it, options.timeoutMs, ended).catch((error) => {
       const jobId = entryJobId(it.entry);
       const isUnknown = isUnknownJob(error) && jobId !== undefined;
       if (isUnknown) Object.assign(error, { jobId });
@@ -138,14 +138,27 @@ async function claimAll(
 }
 
 async function resumeOne(
-  run: Run,
+  execute: Execute,
   { entry, create }: Claimed,
   timeoutMs: number | false,
   signal: AbortSignal,
 ): Promise<ResumedJob & Pick<Claimed, 'create'>> {
   const { call, key, label, params, rules } = entry;
   const state = resumedRun(entry, shortenKey(key), timeoutMs === false ? null : timeoutMs);
-  const claimed: ClaimedCreate = { call, key, label, params, rules, state, create: ledgerCreate(create, true) };
-  const job = await run(claimed, signal);
-  return { job, call, idempotencyKey: key, ...(label !== undefined && { label }), create };
+  const run: CreateRun = { key, rules, hasOwnKey: false, opened: [ledgerCreate(create, true)], isResumed: true };
+  try {
+    if (params === null) throw filesGone(entry);
+    const job = await execute({ call, params, label, run, state }, signal);
+    return { job, call, idempotencyKey: key, ...(label !== undefined && { label }), create };
+  } finally {
+    await endRun(run, false, signal);
+  }
+}
+
+function filesGone({ key, call, label }: CreateEntry): GenError {
+  const named = label === undefined ? '' : ` with the label "${label}"`;
+  return new GenError(
+    `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
+    { recovery: 'retry' },
+  );
 }

@@ -12,7 +12,7 @@ import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../store/account.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { type Config, readHeaders } from './config.js';
-import type { ClaimedCreate, JobRecords, ResumedJob, UnfinishedCreate } from './create-run.js';
+import type { ClaimedRun, JobRecords, ResumedJob, UnfinishedCreate } from './create-run.js';
 import type { Credentials } from './credentials.js';
 import type { Channels, Hooks, RequestEvent, RequestTrace } from './events.js';
 import { idempotencyKeyOf } from './idempotency.js';
@@ -95,10 +95,10 @@ export interface ClientLedger {
   acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
   /** Makes `resume()` leave the job alone until the returned function is called. Undefined without a store that persists. */
   hold(jobId: string): (() => void) | undefined;
-  /** Claims the account's creates without a living owner, and yields what `run` makes of them in completion order. */
+  /** Claims the account's creates without a living owner, and yields the jobs that `execute` returns in completion order. */
   resume(
     account: string,
-    run: (claimed: ClaimedCreate, signal: AbortSignal) => Promise<Job>,
+    execute: (claimed: ClaimedRun, signal: AbortSignal) => Promise<Job>,
     options: { readonly signal: AbortSignal | undefined; readonly timeoutMs: number | false },
   ): AsyncGenerator<ResumedJob, void, undefined>;
   unfinished(account: string): AsyncGenerator<UnfinishedCreate, void, undefined>;

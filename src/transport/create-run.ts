@@ -49,18 +49,14 @@ export async function endRun({ opened }: CreateRun, isDelivered: boolean, signal
   await Promise.all(opened.map((create) => create.end(isDelivered, signal)));
 }
 
-/** A create that `resume()` has claimed. */
-export interface ClaimedCreate {
+/** A run that `resume()` has claimed. */
+export interface ClaimedRun {
   readonly call: JobCall;
-  /** The key of the first create of its run. */
-  readonly key: string;
+  readonly params: Readonly<Record<string, unknown>>;
   readonly label: string | undefined;
-  /** Null if its process ended before the files were uploaded. */
-  readonly params: Readonly<Record<string, unknown>> | null;
-  readonly rules: RunRules | null;
-  /** Where its run continues. */
+  readonly run: CreateRun;
+  /** Where the run continues. */
   readonly state: JobRunState;
-  readonly create: LedgerCreate;
 }
 
 /** A job that was resumed, and the order that it belongs to. */
