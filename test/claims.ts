@@ -17,33 +17,37 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Each create sends one idempotency key. Retries reuse it, and you can read it from the result or the error.',
       'test/transport/retries.test.ts',
-      'a reset, and a body cut half-way, are repeated under one key',
+      'a reset, and a body cut halfway, are retried under one key',
     ],
     [
       'No double charges.',
       'test/transport/campaign.test.ts',
-      '200 creates through seeded faults make 500 jobs, charge each once and leave nothing behind',
+      '200 creates through seeded faults create 500 jobs, charge each once, and leave nothing behind',
     ],
     [
       '`timeoutMs` limits one attempt: connect, headers, and body.',
       'test/transport/deadlines.test.ts',
-      'a stalled body times out, its connection is closed, and the repeat succeeds',
+      'a stalled body times out, its connection is closed, and the retry succeeds',
     ],
-    ['An abort acts at once', 'test/transport/deadlines.test.ts', 'an abort acts at once on %s, with its own reason'],
+    [
+      'An abort acts at once',
+      'test/transport/deadlines.test.ts',
+      'an abort acts immediately on %s, with its own reason',
+    ],
     [
       '500 jobs in one `Promise.all` are fine',
       'test/waiting/naive-code.test.ts',
-      'makes 500 videos with one Promise.all under the documented limits',
+      'creates 500 videos with one Promise.all under the documented limits',
     ],
     [
       '`duration: 7` does not compile for a model without it',
       'test/types.test.ts',
-      'the check tells what compiles and must not, what must and does not, and what stands elsewhere or says something else',
+      "the check reports what compiles but must not, what must but doesn't, and errors elsewhere or with another message",
     ],
     [
       'TypeScript 5.7 or later',
       'test/types.test.ts',
-      'each documented rule holds at its property, and every method has its types: %s, %s',
+      'each documented rule applies to its property, and every method has its types: %s, %s',
     ],
     [
       'Node.js 22.13 or later, Bun, Deno, Cloudflare Workers or the Edge runtime. ESM and CommonJS.',
@@ -54,7 +58,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/examples.test.ts',
       'fox.mjs of the README: runs twice without an error and prints its progress',
     ],
-    ['works without all three', 'test/package.test.ts', 'the webhooks door pulls in nothing'],
+    ['works without all three', 'test/package.test.ts', 'the webhooks entry point imports nothing'],
     [
       'If a listener throws, the response is 500 and the service sends the event again.',
       'test/webhooks/webhook-handler.test.ts',
@@ -63,12 +67,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Keep it on a server: a client in a page throws when it is',
       'test/transport/config.test.ts',
-      'is refused unless allowed, and sends no User-Agent of its own',
+      'is rejected unless allowed, and sends no User-Agent of its own',
     ],
     [
       'so that a fetch of another library can send it',
       'test/transport/other-fetches.test.ts',
-      'is called with a URL and an init that holds the body itself',
+      'is called with a URL and an init that contains the body itself',
     ],
     [
       'stored records (queue, durable runs, stores)',
@@ -80,12 +84,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'It never decreases, and stays at 0.99 or less until the job has ended',
       'test/waiting/watch-job.test.ts',
-      'estimates from the jobs that have completed: progress grows up to 0.99, and etaMs is what is left',
+      'estimates from completed jobs: progress grows up to 0.99, and etaMs is the time left',
     ],
     [
       'eighth of them, 15 a minute, for your own `jobs.get`',
       'test/waiting/naive-code.test.ts',
-      'leaves the caller’s own reads their share while 200 waits are read at full pace',
+      "leaves capacity for the caller's own polls while 200 waits poll at full pace",
     ],
     [
       'polls once more, for five seconds at most, unless its last poll is younger',
@@ -100,39 +104,39 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Two waits on one job share one poll',
       'test/waiting/wait-for-job.test.ts',
-      'costs one read for any number of waits on one job',
+      'costs one poll for any number of waits on one job',
     ],
     [
       'Waits poll a video every 10 to 12 seconds',
       'test/waiting/wait-for-job.test.ts',
-      'reads a job first when it could be done, then about every eleven seconds',
+      'polls a job first when it could be done, then about every eleven seconds',
     ],
     [
       '500 waits end with their webhooks',
       'test/waiting/webhooks.test.ts',
-      'end 0.1 s late on average and 2.5 s at worst, with at most 450 reads',
+      'end 0.1 s late on average and 2.5 s at worst, with at most 450 polls',
     ],
     [
       'Only a poll that the service rejects with 400, 401, 403, or 404 ends a wait',
       'test/waiting/failing-reads.test.ts',
-      '%i ends the wait at once',
+      'with %i ends the wait immediately',
     ],
     [
       'the event itself ends the waits on a completed job',
       'test/waiting/webhooks.test.ts',
-      'ends the wait at once where no read is free within two seconds, without the cost and the expiry',
+      'ends the wait immediately if no poll is free within two seconds, without the cost and the expiry',
     ],
   ],
   'docs/limits-and-retries.md': [
     [
       'it takes five seconds longer',
       'test/limits/counting-service.test.ts',
-      'keeps its slot until the service has counted it for a window: %s',
+      'retains its slot until the service has counted it for a window: %s',
     ],
     [
       'Clients of one account with different `limits` count together',
       'test/limits/counting-service.test.ts',
-      'count in one state, and each waits until the count allows its own number',
+      'count in one state, and each waits until the count allows its own limit',
     ],
     [
       'twice as many with each round that the service accepts',
@@ -142,12 +146,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'whether the service counts fixed or sliding windows',
       'test/limits/in-memory.test.ts',
-      'holds in every window, fixed or sliding, whatever the network delays',
+      'is never exceeded in any window, fixed or sliding, whatever the network delay',
     ],
     [
       'No timer and no listener remain',
       'test/transport/deadlines.test.ts',
-      'neither success nor failure leaves a timer or a listener behind',
+      'neither success nor failure leaves a timer or a listener',
     ],
     ['doubles from half a second to eight, with jitter', 'test/rules/tables.test.ts', 'after %i failures is %i ms'],
   ],
@@ -185,7 +189,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'or has not responded after ten seconds',
       'test/storage/output-handler.test.ts',
-      'that says nothing for ten seconds is given up, and the service is read',
+      "that doesn't respond for ten seconds is canceled, and the service is read",
     ],
   ],
   'docs/webhooks.md': [
@@ -199,7 +203,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '`kill -9` at any moment, then start again: every create has one job',
       'test/store/crashes.test.ts',
-      '%s makes one job of its create when it is started again',
+      '%s creates one job when it starts again',
     ],
   ],
   'docs/queues-and-durable-runs.md': [
@@ -217,7 +221,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'grow from 10 seconds to at most five minutes',
       'test/rules/run-keys.test.ts',
-      'grows from 10 s to five minutes, so that half an hour takes 60 steps at most',
+      'grows from 10 s to five minutes, so that half an hour takes at most 60 steps',
     ],
   ],
   'docs/agents.md': [
@@ -231,53 +235,57 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Processes that wait take turns, so none is left',
       'test/limits/over-a-store.test.ts',
-      'serve every process, also those with few calls beside those with many',
+      'serve every process, whether it has few calls or many',
     ],
     [
       'A test simulates 100 calls that come at once',
       'test/limits/over-a-store.test.ts',
-      'cost %i processes whose calls come at once what the guide says',
+      'cost %i processes with concurrent calls what the guide says',
     ],
     [
       'On a real Redis, four processes use nine tenths of the slots or more',
       'test/redis/many-processes.test.ts',
-      '%i of them meet no 429, at nine tenths of what is allowed and at most 100 commands a second',
+      '%i of them get no 429, at nine tenths of the allowed rate and at most 100 commands a second',
     ],
     [
       'A slot costs at most two round trips',
       'test/limits/over-a-store.test.ts',
-      'cost at most two asks for a slot of a process that creates one after the other',
+      'cost a process with consecutive creates at most two requests per slot',
     ],
     [
       'A process whose calls wait asks Redis at most twice a second',
       'test/limits/over-a-store.test.ts',
-      'are asked for at most twice a second by a process, however many of its calls wait',
+      'need at most two requests a second per process, however many of its calls wait',
     ],
     [
       'A crashed process leaves the queue after 15 seconds',
       'test/limits/over-a-store.test.ts',
-      'give up the place of a process that died, and its slots after one lease',
+      "release a crashed process's queue position, and its slots after one lease",
     ],
     [
       'A store that neither answers nor fails within two seconds',
       'test/limits/store-outage.test.ts',
-      'counts as unavailable after %s, and the next calls do not wait for it',
+      "counts as unavailable after %s, and the next calls don't wait for it",
     ],
     [
       'Calls that still wait when the store answers again take',
       'test/limits/store-outage.test.ts',
-      'learns when it returns what was sent without it, and serves the calls that still wait',
+      'receives what was sent without it when it recovers, and serves the calls that still wait',
     ],
   ],
   'docs/testing.md': [
     [
       '`createAndWait` ends long before the seconds that its job takes',
       'test/sandbox/client.test.ts',
-      'a default sandbox: createAndWait passes through processing and ends long before the 3 s of its job',
+      "a default sandbox: createAndWait passes through processing and ends long before its job's 3 s",
     ],
   ],
   'docs/browser.md': [
-    ['takes 2.8 kB, gzipped', 'test/size.test.ts', 'the page part fits in 2.8 kB, gzipped: every visitor pays for it'],
+    [
+      'takes 2.8 kB, gzipped',
+      'test/size.test.ts',
+      'the page entry point fits in 2.8 kB, gzipped, because every visitor pays for it',
+    ],
     [
       'A reload resumes the same job, also if the request was sent twice',
       'test/page/chromium.test.ts',
@@ -286,12 +294,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'A double click returns the same run until its job is created',
       'test/page/kept.test.ts',
-      'in the same moment, and while it is created, is the same run: a double click makes one job',
+      'at the same time, and while it is in flight, is the same run: a double click creates one job',
     ],
     [
       'A run belongs to its user',
       'test/page/chromium-tabs.test.ts',
-      'creates no job for a user who has signed out in another tab, and forgets that user’s runs',
+      "creates no job for a user who has signed out in another tab, and removes that user's runs",
     ],
     [
       'a job that has ended costs no create and no poll',
@@ -301,15 +309,19 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '64 of a user together, and 16 unfinished uploads, then 429',
       'test/proxy/held.test.ts',
-      'creates, uploads, bytes and waits that a user holds open count together: 64, and then 429',
+      'creates, uploads, bytes, and waits that a user holds open count together: 64, and then 429',
     ],
-    ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'a body that never ends is given up after ten seconds'],
+    [
+      '408 after ten seconds',
+      'test/proxy/attacks.test.ts',
+      'nothing with a body that never ends, which is canceled after ten seconds',
+    ],
   ],
   'SECURITY.md': [
     [
       'The API key is sent to the origin of `baseUrl` and nowhere else',
       'test/transport/redirects.test.ts',
-      'of a stream to another origin is followed without the key, the cookies and the headers of the client',
+      "of a stream to another origin is followed without the client's key, cookies, and headers",
     ],
     [
       'Errors, log lines, `toJSON`, inspection, and stacks contain no key and no webhook secret',
@@ -319,7 +331,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'A webhook is verified over its raw bytes',
       'test/webhooks/secrets-and-events.test.ts',
-      'is looked at after the signature and not before',
+      'is parsed only after the signature was verified',
     ],
     [
       'renamed when it is complete',
@@ -330,38 +342,34 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'The release workflow uses trusted publishing and stores no token',
       'test/package-release.test.ts',
-      'the release publishes the tarball of CI, by the identity of its workflow, and stores no token',
+      "the release publishes CI's tarball, with the identity of its workflow, and stores no token",
     ],
     [
       'not followed at all if the runtime hides its target',
       'test/transport/redirects.test.ts',
-      'that a browser hides is refused with a word about it',
+      'that a browser hides is rejected with an explanation',
     ],
-    ['Shared state contains a key only as a hash', 'test/limits/account-state.test.ts', 'holds no key anywhere'],
+    ['Shared state contains a key only as a hash', 'test/limits/account-state.test.ts', 'contains no key'],
     [
       'A client in a browser page throws unless `dangerouslyAllowBrowser` is set',
       'test/transport/config.test.ts',
-      'is refused unless allowed, and sends no User-Agent of its own',
+      'is rejected unless allowed, and sends no User-Agent of its own',
     ],
     [
       "IDs are encoded and can't escape their segment of a path",
       'test/transport/properties.test.ts',
-      'reaches the service as it was given',
+      'reaches the service unchanged',
     ],
     [
       'Headers, signatures, and secrets are bounded in size and number',
       'test/webhooks/verify-webhook.test.ts',
-      'carries sixteen digests at most',
+      'can have at most sixteen digests',
     ],
     [
       "the file is named after its job's ID",
       'test/files/save-output.test.ts',
       'names the file after the job if the path is a directory',
     ],
-    [
-      'It listens on loopback by default',
-      'test/sandbox-doors/serve.test.ts',
-      'listens on loopback alone unless told otherwise',
-    ],
+    ['It listens on loopback by default', 'test/sandbox-doors/serve.test.ts', 'listens only on loopback by default'],
   ],
 };

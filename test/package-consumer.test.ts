@@ -28,7 +28,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => consumer?.remove());
 
-test('an install brings three packages and their own, and no more', () => {
+test('an install adds three packages and their dependencies, and nothing else', () => {
   const installed = readdirSync(join(consumer.folder, 'node_modules')).filter((entry) => !entry.startsWith('.'));
   expect(installed.sort()).toEqual(['gen-client', 'is-network-error', 'ky', 'p-retry', 'zod']);
 });
@@ -49,14 +49,14 @@ async function namesOf(doors: readonly string[]): Promise<[door: string, esm: st
   return JSON.parse(printed);
 }
 
-test('each entry point opens by import and by require, with the same names', async () => {
+test('each entry point can be imported and required, with the same names', async () => {
   for (const [door, esm, cjs] of await namesOf(plain)) {
     expect(esm.length, door).toBeGreaterThan(0);
     expect(cjs, door).toEqual(esm);
   }
 });
 
-test('what is not a door stays closed', async () => {
+test("other paths can't be imported", async () => {
   const printed = await consumer.run(
     'closed.mjs',
     "await import('gen-client/dist/index.js').catch((error) => console.log(error.code));",
@@ -64,7 +64,7 @@ test('what is not a door stays closed', async () => {
   expect(printed).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED');
 });
 
-test('an error of one copy is recognised by the other', async () => {
+test("one copy recognizes another copy's error", async () => {
   const printed = await consumer.run(
     'errors.mjs',
     `import { createRequire } from 'node:module';
@@ -76,7 +76,7 @@ test('an error of one copy is recognised by the other', async () => {
   expect(printed).toBe('false,true,true,false');
 });
 
-test('both copies keep the rate limits of one account together', async () => {
+test('two copies enforce the rate limits of one account together', async () => {
   const printed = await consumer.run(
     'limits.mjs',
     `import { createRequire } from 'node:module';
@@ -94,7 +94,7 @@ test('both copies keep the rate limits of one account together', async () => {
   expect(printed).toBe('RateLimitError true true');
 });
 
-test('the installed package brings the bin, which npx finds', async () => {
+test('the installed package contains the bin, which npx finds', async () => {
   const { stdout } = await execute('npx', ['--no-install', 'gen-client', '--version'], {
     cwd: consumer.folder,
     env: { ...process.env, PATH: path },
@@ -106,7 +106,7 @@ test('the installed package brings the bin, which npx finds', async () => {
   );
 });
 
-test('the example script makes a picture and a video of it, and pays for the video once when it runs twice', async () => {
+test('the example script creates an image and a video of it, and pays for the video once if it runs twice', async () => {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   const server = await sandbox.listen();
   const env = {
@@ -146,7 +146,7 @@ export async function make(): Promise<CompletedJob> {
 }
 `;
 
-describe('a user compiles with skipLibCheck off', () => {
+describe('a user can compile with skipLibCheck off', () => {
   const browserLib = { lib: ['es2023', 'dom', 'dom.iterable', 'dom.asynciterable'], types: ['node'] };
   const nodeLib = { lib: ['es2023'], types: ['node'] };
   const strictest = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true };
@@ -168,14 +168,14 @@ describe('a user compiles with skipLibCheck off', () => {
   });
 });
 
-describe('the doors that stand on a peer', () => {
+describe('the entry points that need a peer', () => {
   beforeAll(async () => {
     const { peerDependencies = {} } = manifest();
     const wanted = Object.entries(peerDependencies).filter(([peer]) => peer !== 'msw');
     await consumer.add(...wanted.map(([peer, range]) => `${peer}@${range}`));
   }, 240_000);
 
-  test('each opens by import and by require, with the same names', async () => {
+  test('can be imported and required, with the same names', async () => {
     for (const [door, esm, cjs] of await namesOf(peered)) {
       expect(esm.length, door).toBeGreaterThan(0);
       expect(cjs, door).toEqual(esm);
@@ -188,7 +188,7 @@ describe('the doors that stand on a peer', () => {
       ['a module under nodenext', 'peered.mts', { module: 'nodenext' }],
       ['a module for a bundler', 'peered.ts', { module: 'esnext', moduleResolution: 'bundler' }],
     ]),
-  )('their types hold for %s', async (_name, file, options) => {
+  )('their types compile for %s', async (_name, file, options) => {
     const code = peered.map((door, at) => `import * as door${at} from '${name(door)}';\nvoid door${at};`).join('\n');
     const { output } = await consumer.check(file, code, {
       ...options,

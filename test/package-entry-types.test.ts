@@ -75,7 +75,7 @@ describe('without the types of Node', () => {
     ['CommonJS', 'main.cts', 'node16'],
   ] as const;
   test.each(settingsToRun(modules))(
-    'every entry point but gen-client/node compiles, %s',
+    'every entry point except gen-client/node compiles, %s',
     { timeout: 120_000 },
     async (_name, file, module) => {
       expect(others.length).toBeGreaterThan(10);
@@ -83,7 +83,7 @@ describe('without the types of Node', () => {
     },
   );
 
-  test('gen-client/node asks for them', { timeout: 120_000 }, async () => {
+  test('gen-client/node requires them', { timeout: 120_000 }, async () => {
     const found = await complaints('node.mts', importing(['gen-client/node']), {
       module: 'nodenext',
       lib: DOM,
@@ -141,7 +141,7 @@ export const page = createGenPage<typeof proxy>({ url: '/api/gen' });
 export const useFox = (run: Parameters<typeof useRun>[0]) => useRun(run);
 `;
 
-test('what calls return can be exported by an app that emits declarations', { timeout: 120_000 }, async () => {
+test('an app that emits declarations can export what calls return', { timeout: 120_000 }, async () => {
   const options = { module: 'nodenext', lib: DOM, types: ['node'], declaration: true };
   expect(await complaints('inferred.mts', INFERRED, options)).toEqual([]);
 });
@@ -168,7 +168,7 @@ test('gen-client and all entry points together export few names', () => {
   expect(all.size).toBeLessThanOrEqual(MOST_NAMES.all);
 });
 
-test.runIf(process.env.CI)("Bun's types are there", () => {
+test.runIf(process.env.CI)("Bun's types are installed", () => {
   expect(existsSync(BUN_TYPES)).toBe(true);
 });
 
@@ -210,7 +210,7 @@ describe.skipIf(!existsSync(BUN_TYPES))('under Bun', () => {
     ['with the DOM', { module: 'preserve', moduleResolution: 'bundler', lib: ['esnext', 'dom', 'dom.iterable'] }],
   ] as const;
   test.each(settingsToRun(settings))(
-    'every entry point compiles, and takes what an app on Bun passes, %s',
+    'every entry point compiles, and accepts what an app on Bun passes, %s',
     { timeout: 120_000 },
     async (_, options) => {
       const program = `${importing(ENTRIES)}\n${ON_BUN}`;

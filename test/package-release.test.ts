@@ -26,7 +26,7 @@ const ready: Release = {
 };
 
 describe('a tag', () => {
-  test('can be released when version, changelog, addresses and branch agree', () => {
+  test('can be released if version, changelog, addresses, and branch agree', () => {
     expect(problemsOf(ready)).toEqual([]);
   });
 
@@ -41,14 +41,14 @@ describe('a tag', () => {
     ['without a section in the changelog', { changelog: '# Changelog' }, 'no heading'],
     ['whose section has no date', { changelog: `## [${manifest.version}]` }, 'no heading'],
     ['beside something unreleased', { changelog: `## [Unreleased]\n${ready.changelog}` }, '"Unreleased"'],
-  ])('%s is refused with a sentence that says so', (_, change, words) => {
+  ])('%s is rejected with an explanation', (_, change, words) => {
     const problems = problemsOf({ ...ready, ...change });
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain(words);
   });
 });
 
-describe('the step of the workflow', () => {
+describe("the workflow's step", () => {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-release-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   const git = (...words: string[]) =>
@@ -64,7 +64,7 @@ describe('the step of the workflow', () => {
     writeFileSync(join(folder, file), text);
   };
 
-  test('ends with 1 for a changelog that says Unreleased, and for a commit that main does not have', () => {
+  test("exits with 1 for a changelog that says Unreleased, and for a commit that isn't on main", () => {
     write('package.json', JSON.stringify(ready.manifest));
     write('src/runtime/version.ts', ready.versionSource);
     write('CHANGELOG.md', `${ready.changelog}\n## [Unreleased]\n`);
@@ -87,11 +87,11 @@ test.each([
   ['0.2.1', '0.3.0', 'line-0.2'],
   ['1.4.9', '2.0.0', 'line-1.4'],
   ['0.3.0-beta.1', '0.2.0', 'next'],
-])('%s, when the newest is %s, is published as %s', (version, latest, tag) => {
+])('%s, if the newest is %s, is published as %s', (version, latest, tag) => {
   expect(npmTagOf(version, latest)).toBe(tag);
 });
 
-test('the notes of a release are its section of the changelog', () => {
+test("a release's notes are its section of the changelog", () => {
   const changelog =
     '# Changelog\n\n## [0.2.1] - 2027-01-01\n\n- two\n\n### Fixed\n\n- three\n\n## [0.2.0] - 2026-11-22\n\n- one\n';
   expect(notesOf(changelog, '0.2.1')).toBe('- two\n\n### Fixed\n\n- three');
@@ -108,7 +108,7 @@ describe('the workflows', () => {
     expect(actions.filter((action) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v[\d.]+$/.test(action))).toEqual([]);
   });
 
-  test('the release publishes the tarball of CI, by the identity of its workflow, and stores no token', () => {
+  test("the release publishes CI's tarball, with the identity of its workflow, and stores no token", () => {
     const release = read(`${folder}release.yml`);
     expect(release).toContain('id-token: write');
     expect(release).toContain('release.ts publish packed/*.tgz');

@@ -30,7 +30,7 @@ afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
 
 const read = (file: string) => readFileSync(join(unpacked, file), 'utf8');
 
-test('the tarball contains the build, the documentation, the examples and nothing else', () => {
+test('the tarball contains the build, the documentation, the examples, and nothing else', () => {
   const beside = files.filter((file) => !/^(dist|docs|examples)\//.test(file));
   const documents = ['AGENTS.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md'];
   expect(beside).toEqual([...documents, 'package.json']);
@@ -45,13 +45,13 @@ test('the tarball contains the build, the documentation, the examples and nothin
   expect(files.filter((file) => /^dist.*(test|fixture|spec\.|metafile)/i.test(file))).toEqual([]);
 });
 
-test('it takes at most 3.5 MB unpacked', () => {
+test('it has at most 3.5 MB unpacked', () => {
   const bytes = files.reduce((sum, file) => sum + statSync(join(unpacked, file)).size, 0);
   expect(bytes).toBeGreaterThan(1_000_000);
   expect(bytes).toBeLessThanOrEqual(3_500_000);
 });
 
-test('every door with a source is in the exports map, and every target of the map is in the tarball', () => {
+test('every entry point with a source is in the exports map, and every target of the map is in the tarball', () => {
   const { exports, typesVersions, bin } = manifest();
   const doors = ENTRY_POINTS.filter((door) => existsSync(ROOT + sourceOf(door)));
   expect(Object.keys(exports).sort()).toEqual(
@@ -69,7 +69,7 @@ test('every door with a source is in the exports map, and every target of the ma
 /** They stay in the repository, where npm leads the links of a README. */
 const IN_REPOSITORY = /^(CONTRIBUTING|bench\/README)\.md$/;
 
-test('every link between documents leads to a file of the tarball, or of the repository', () => {
+test('every link between documents leads to a file in the tarball or the repository', () => {
   const documents = files.filter((file) => file.endsWith('.md'));
   expect(documents.length).toBeGreaterThan(20);
   const dead = documents.flatMap((file) =>
@@ -87,13 +87,13 @@ test('installing runs nothing', () => {
   expect(Object.keys(scripts).filter((name) => /^(pre|post)?install$|^prepare$/.test(name))).toEqual([]);
 });
 
-test('the package says that it has no side effects, and its peers are optional', () => {
+test('the package declares no side effects, and its peers are optional', () => {
   const { sideEffects, peerDependencies = {}, peerDependenciesMeta = {} } = manifest();
   expect(sideEffects).toBe(false);
   expect(Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true)).toEqual([]);
 });
 
-test('a map names its sources and holds none of them, and the sandbox and the bin have no maps', () => {
+test('source maps name their sources without their content, and the sandbox and the bin have no maps', () => {
   const maps = files.filter((file) => file.endsWith('.js.map'));
   expect(maps).toContain('dist/client.js.map');
   for (const file of maps) {
@@ -103,7 +103,7 @@ test('a map names its sources and holds none of them, and the sandbox and the bi
   }
 });
 
-test('a stack of the client leads to the lines of the source by its maps', () => {
+test("stack traces of the client have the source's lines, by its maps", () => {
   const code = "import { GenClient } from './dist/index.js'; new GenClient({ colour: 1 });";
   const args = ['--enable-source-maps', '--input-type=module', '--eval', code];
   // The folder of the build has ky beside it.
@@ -114,7 +114,7 @@ test('a stack of the client leads to the lines of the source by its maps', () =>
   );
 });
 
-test('the licence of everything that is bundled is in the tarball, in full', () => {
+test('the complete license of every bundled package is in the tarball', () => {
   const notices = read('dist/THIRD-PARTY-LICENSES.txt').split(`${'-'.repeat(80)}\n`);
   const named = notices.map((notice) => /^(\S+) \d\S* \(.+\)$/m.exec(notice)?.[1]);
   const scripts = files.filter((file) => /^dist\/.*\.c?js$/.test(file));
@@ -127,7 +127,7 @@ test('the licence of everything that is bundled is in the tarball, in full', () 
   for (const notice of notices) expect(notice.length, notice.slice(0, 80)).toBeGreaterThan(500);
 });
 
-test('no declaration names a package that a user may not have, or that is ESM only', () => {
+test('no declaration refers to a package that a user may not have, or that is ESM only', () => {
   const allowed = Object.keys(manifest().peerDependencies ?? {});
   for (const file of files.filter((name) => /\.d\.c?ts$/.test(name))) {
     const imports = [...read(file).matchAll(/(?:from|import\()\s*['"]([^'"]+)['"]/g)].map(
@@ -161,22 +161,22 @@ function reached(file: string, seen = new Set<string>()): Set<string> {
 const packagesOf = (file: string) => [...reached(file)].filter((name) => !name.startsWith('dist/')).sort();
 
 // What is used of zod is bundled: its 92 files were most of the time of an import.
-test('the main entry point imports ky and p-retry, and nothing of Node', () => {
+test('the main entry point imports ky and p-retry, and nothing from Node', () => {
   expect(packagesOf('dist/index.js')).toEqual(['ky', 'p-retry']);
 });
 
-test('the CommonJS door pulls in no package that is ESM only', () => {
+test('the CommonJS entry point imports no package that is ESM only', () => {
   expect(packagesOf('dist/index.cjs')).toEqual([]);
 });
 
-test('the sandbox loads under the jsdom of Jest, which lacks much of what a runtime has', () => {
+test("the sandbox loads in Jest's jsdom, which lacks much of a runtime", () => {
   const undici = ['fetch', 'Request', 'Response', 'Headers', 'FormData', 'ReadableStream'];
   const lacking = ['TextEncoder', 'TextDecoder', 'setImmediate', ...undici];
   const code = `for (const name of ${JSON.stringify(lacking)}) delete globalThis[name]; require('./dist/sandbox.cjs');`;
   expect(spawnSync(process.execPath, ['-e', code], { cwd: unpacked, encoding: 'utf8' }).stderr).toBe('');
 });
 
-test('an adapter loads without ky: a workflow names its models where ky cannot be loaded', () => {
+test("an adapter loads without ky, because a workflow creates models where ky can't be loaded", () => {
   const adapters = ENTRY_POINTS.filter((name) => sourceOf(name).startsWith('src/adapters/'));
   expect(adapters).toContain('ai-sdk');
   expect(packagesOf('dist/core.js')).toEqual([]);
@@ -184,17 +184,17 @@ test('an adapter loads without ky: a workflow names its models where ky cannot b
   for (const name of adapters) expect(read(`dist/${name}.js`), name).not.toMatch(/from "\.\/client\.js"/);
 });
 
-test('an import of the client reads at most seven files of the package', () => {
+test('importing the client reads at most seven files of the package', () => {
   const own = [...reached('dist/index.js')].filter((name) => name.startsWith('dist/'));
   expect(own.length).toBeLessThanOrEqual(7);
 });
 
-test('the webhooks door pulls in nothing', () => {
+test('the webhooks entry point imports nothing', () => {
   expect(packagesOf('dist/webhooks.js')).toEqual([]);
   expect(packagesOf('dist/webhooks.cjs')).toEqual([]);
 });
 
-test('the main door reaches no code of the sandbox or the command line', () => {
+test('the main entry point imports no code of the sandbox or the command line', () => {
   const own = [...reached('dist/index.js')].filter((name) => name.startsWith('dist/'));
   for (const file of own) {
     const { sources } = JSON.parse(read(`${file}.map`)) as { sources: string[] };
@@ -205,7 +205,7 @@ test('the main door reaches no code of the sandbox or the command line', () => {
   }
 });
 
-test('each lock file names a version for everything, so that a clean npm ci takes it', () => {
+test('each lock file has a version for everything, so that npm ci accepts it', () => {
   for (const folder of ['', 'test/runtimes/', 'bench/peers/']) {
     const { packages } = JSON.parse(readFileSync(`${ROOT}${folder}package-lock.json`, 'utf8')) as Lock;
     const broken = Object.entries(packages).filter(
@@ -219,13 +219,13 @@ interface Lock {
   readonly packages: Readonly<Record<string, { readonly version?: string; readonly name?: string }>>;
 }
 
-test('are-the-types-wrong finds nothing, under every resolution', async () => {
+test('are-the-types-wrong reports nothing, under every resolution', async () => {
   const result = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(tarball))));
   expect(result.types).toBeTruthy();
   expect('problems' in result ? result.problems : ['no types']).toEqual([]);
 }, 120_000);
 
-test('publint finds nothing, suggestions included', async () => {
+test('publint reports nothing, including suggestions', async () => {
   const { buffer } = new Uint8Array(readFileSync(tarball));
   const { messages, pkg } = await publint({ pack: { tarball: buffer }, strict: true });
   expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);

@@ -22,7 +22,7 @@ const MAKERS = [
 const sources = sourcesBelow('src');
 const all = sources.flatMap(literals);
 
-test('every regular expression of src takes linear time', { timeout: 900_000 }, async () => {
+test('every regular expression in src takes linear time', { timeout: 900_000 }, async () => {
   const bad: string[] = [];
   const left = [...new Map(all.map((one) => [`/${one.source}/${one.flags}`, one])).entries()];
   const work = async () => {
@@ -38,13 +38,13 @@ test('every regular expression of src takes linear time', { timeout: 900_000 }, 
   expect(bad).toEqual([]);
 });
 
-test('the check knows an expression that takes quadratic and one that takes exponential time', async () => {
+test('the check detects one expression with quadratic and one with exponential time', async () => {
   for (const slow of ['^[._]+|[._]+$', '^(<!--[\\s\\S]*?-->\\s*)*<html']) {
     expect((await check(slow, '')).status).toBe('vulnerable');
   }
 });
 
-test('only the files that were read by hand make an expression at run time', () => {
+test('only files that were reviewed by hand create an expression at run time', () => {
   const makers = sources.filter(({ ast }) => nodesOf(ast).some(isMade));
   expect(makers.map(({ path }) => path).sort()).toEqual(MAKERS);
 });

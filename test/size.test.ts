@@ -41,7 +41,7 @@ test.each([
     ],
   ],
   ['a page', OWN_PROGRAMS.page, ['client', 'transport', 'errors', 'proxy', 'storage', 'zod', 'ky']],
-])('a program with %s contains none of the code of what it does not use', async (_, code, absent) => {
+])("a program with %s contains no code that it doesn't use", async (_, code, absent) => {
   const inputs = await inputsOf(code);
   expect(inputs.length).toBeGreaterThan(1);
   expect(inputs.filter((path) => absent.some((part) => new RegExp(`(^|/)${part}(/|\\.ts$)`).test(path)))).toEqual([]);
@@ -53,7 +53,7 @@ test('a program that creates and waits fits in 74.2 kB, gzipped', async () => {
   expect(size).toBeLessThanOrEqual(CLIENT_BYTES);
 });
 
-test('the page part fits in 2.8 kB, gzipped: every visitor pays for it', async () => {
+test('the page entry point fits in 2.8 kB, gzipped, because every visitor pays for it', async () => {
   const size = await bundleSize({ code: OWN_PROGRAMS.page, from: ROOT });
   expect(size).toBeGreaterThan(1_000);
   expect(size).toBeLessThanOrEqual(PAGE_BYTES);
@@ -75,7 +75,7 @@ test.each([
   ['MODELS', "export { MODELS } from 'gen-client';", 1_000],
   ['a proxy beside its client', "export { createGenProxy } from 'gen-client/proxy';", 30_000],
   ['the store on Redis', "export { redisStore } from 'gen-client/redis';", REDIS_BYTES],
-])('a program with %s alone contains no client', async (_, code, most) => {
+])('a program with only %s contains no client', async (_, code, most) => {
   const size = await bundleSize({ code, from: ROOT });
   expect(size).toBeGreaterThan(200);
   expect(size).toBeLessThanOrEqual(most);

@@ -48,14 +48,14 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 it.each(settingsToRun(EVERY_SETTING))(
-  'each documented rule holds at its property, and every method has its types: %s, %s',
+  'each documented rule applies to its property, and every method has its types: %s, %s',
   SLOW,
   async (compiler, mode) => {
     expect(await checkSnippets(folder, { compiler, mode, snippets: SNIPPETS, beside: EVERY_METHOD })).toEqual([]);
   },
 );
 
-it('a program that uses every method makes few types', SLOW, async () => {
+it('a program that uses every method creates few types', SLOW, async () => {
   const setting = { compiler: 'TypeScript 7', mode: 'nodenext', sources: [EVERY_METHOD] } as const;
   const { output } = await compile(folder, setting, ['--extendedDiagnostics']);
   const instantiations = Number(/^Instantiations: +(\d+)/m.exec(output)?.[1]);
@@ -105,7 +105,7 @@ export declare class Client {
   });
 });
 
-it('the check tells what compiles and must not, what must and does not, and what stands elsewhere or says something else', {
+it("the check reports what compiles but must not, what must but doesn't, and errors elsewhere or with another message", {
   timeout: 60_000,
 }, async () => {
   const snippets = [
@@ -148,7 +148,7 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     expect(undocumentedFields(editor)).toEqual([]);
   });
 
-  it('offers exactly the aliases of each kind', () => {
+  it('suggests exactly the aliases of each kind', () => {
     for (const typed of ['', 'svc']) {
       expect(offered(`client.videos.create({ model: '${typed}|' })`)).toEqual(aliases('video').toSorted());
       expect(offered(`client.images.create({ prompt: 'x', model: '${typed}|' })`)).toEqual(aliases('image').toSorted());
@@ -160,7 +160,7 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     }
   });
 
-  it('offers each model its own durations, resolutions and ratios', () => {
+  it("suggests each model's own durations, resolutions, and ratios", () => {
     for (const { alias, kind, durations, aspectRatios, exampleRatios, resolutions } of models) {
       const asked = (param: string, place: string) =>
         `client.${kind}s.create({ model: '${alias}', prompt: 'x', ${param}: ${place} })`;
@@ -172,12 +172,12 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     }
   });
 
-  it('offers the default model when none is named', () => {
+  it("suggests the default model's without a model", () => {
     expect(offered(`client.videos.createAndWait({ prompt: 'x', resolution: '|' })`)).toEqual(['480p', '720p']);
     expect(numbers(`client.videos.create({ prompt: 'x', duration: | })`)).toEqual([4, 5, 6, 8, 10]);
   });
 
-  it('says of a video’s prompt what a video’s prompt is, and of an edit’s what an edit’s is', () => {
+  it('documents the prompt of a video and of an edit separately', () => {
     const over = (code: string) => editor.hover(code).documentation;
     expect(over(`client.videos.create({ |prompt: 'x', duration: 5 })`)).toContain('camera move');
     expect(over(`client.videos.createAndWait({ |prompt: 'x', seed: 5 })`)).toContain('camera move');
@@ -189,14 +189,14 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     );
   });
 
-  it('documents a field of params that are prepared', () => {
+  it('documents the fields of params in a variable', () => {
     const { documentation } = editor.hover(`const params: import('gen-client').VideoParams = { |duration: 5 };`);
     expect(documentation).toContain('Duration in seconds');
     const wrapper = `interface Mine extends Omit<import('gen-client').VideoParams, 'model'> {}`;
     expect(editor.offered(`${wrapper} const mine: Mine = { | };`).names).toContain('first_frame_upload_id');
   });
 
-  it('shows over a limited field what the model offers, in one line', () => {
+  it('shows what the model supports for a limited field, in one line', () => {
     const { shown } = editor.hover(
       `client.videos.create({ model: 'svc-video-gen-2-5', prompt: 'a fox', |duration: 30, first_frame_upload_id: 'u' })`,
     );
@@ -205,7 +205,7 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     expect(shown.length).toBeLessThan(150);
   });
 
-  it('shows over a method what it gives, and its documentation', () => {
+  it('shows what a method returns, and its documentation', () => {
     const { shown, documentation } = editor.hover(`client.videos.|create({ prompt: 'x' })`);
     expect(shown).toContain('RequestPromise<CreatedJob>');
     expect(documentation).toContain('Starts a video job.');

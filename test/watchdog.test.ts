@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 const VITEST = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url));
 const CONFIG = 'test/fixtures/endless/vitest.config.ts';
 
-test('a test whose loop never gives way is named, and its run fails', { timeout: 120_000 }, async () => {
+test('a test with an endless loop is named, and its run fails', { timeout: 120_000 }, async () => {
   const env = { ...process.env, WATCHDOG_GRACE_MS: '100' };
   const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
     execFile(process.execPath, [VITEST, 'run', '--config', CONFIG], { env }, (error, stdout, stderr) =>

@@ -31,7 +31,7 @@ const response = (headers: Record<string, string> = {}, url?: string) => {
   return url === undefined ? answer : Object.defineProperty(answer, 'url', { value: url });
 };
 
-describe('a stream that is not sent is ended:', () => {
+describe("a stream that isn't sent is canceled:", () => {
   it.each<[string, FileOptions]>([
     ['it is refused for its missing size', {}],
     ['it is refused for its size', { sizeBytes: 500_000_000, mimeType: 'image/png' }],
@@ -44,7 +44,7 @@ describe('a stream that is not sent is ended:', () => {
     await vi.waitFor(() => expect(own.destroyed).toBe(true));
   });
 
-  it('its body was locked by whoever was to send it', async () => {
+  it('its body was locked by the sender', async () => {
     const cancel = vi.fn();
     const file = openFile(new ReadableStream({ cancel }), { sizeBytes: 5 });
     const body = (await file.body(() => {})) as ReadableStream;
@@ -56,7 +56,7 @@ describe('a stream that is not sent is ended:', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
   });
 
-  it('the call was aborted before it began', async () => {
+  it('the call was aborted before it started', async () => {
     const cancel = vi.fn();
     const { client, seen } = stubbed([]);
     const options = { sizeBytes: 5, mimeType: 'image/png', signal: AbortSignal.abort(new Error('left')) };
@@ -66,7 +66,7 @@ describe('a stream that is not sent is ended:', () => {
   });
 });
 
-describe('a source is recognised', () => {
+describe('a source is recognized', () => {
   it.each<[string, () => unknown, Partial<Source>]>([
     ['an ArrayBuffer', () => BYTES.slice().buffer, { kind: 'bytes', sizeBytes: 5, repeatable: true }],
     ['a stream', () => new Blob([BYTES]).stream(), { kind: 'a ReadableStream', repeatable: false }],
@@ -116,7 +116,7 @@ describe('a source is recognised', () => {
   });
 });
 
-it('reads the Blob of jsdom, which has neither arrayBuffer() nor stream()', async () => {
+it("reads jsdom's Blob, which has neither arrayBuffer() nor stream()", async () => {
   vi.stubGlobal(
     'FileReader',
     class {
@@ -141,7 +141,7 @@ it('reads the Blob of jsdom, which has neither arrayBuffer() nor stream()', asyn
   expect(await contentOf(source)).toEqual([...BYTES]);
 });
 
-describe('a source is refused', () => {
+describe('a source is rejected', () => {
   const read = new Response('x');
   void read.text();
   const locked = new Blob([BYTES]).stream();
@@ -162,11 +162,11 @@ describe('a source is refused', () => {
   it.each<[unknown, string]>([
     [pieces('text'), 'A source must yield bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
-  ])('once it is read: %s', async (given, message) => {
+  ])('when it is read: %s', async (given, message) => {
     await expect(contentOf(recognizeSource(given))).rejects.toThrow(message);
   });
 
-  it('as unreadable, with what it is and why', async () => {
+  it('as unreadable, with its kind and the reason', async () => {
     const cause = new Error('EACCES');
     const broken = {
       name: 'fox',
@@ -185,7 +185,7 @@ describe('a source is refused', () => {
   });
 });
 
-describe('what the service is told of a file', () => {
+describe('the description of a file', () => {
   it.each<[unknown, FileOptions, object]>([
     [new Blob([PNG]), {}, { file_name: 'upload.png', mime_type: 'image/png', file_size: 64, upload_type: 'IMAGE' }],
     [
@@ -199,7 +199,7 @@ describe('what the service is told of a file', () => {
       { file_name: 'b.wav', mime_type: 'audio/wav', upload_type: 'AUDIO' },
     ],
     [BYTES, { mimeType: 'text/plain', uploadType: 'VIDEO' }, { mime_type: 'text/plain', upload_type: 'VIDEO' }],
-  ])('%o with %j: %j', async (given, options, expected) => {
+  ])('of %o with %j is %j', async (given, options, expected) => {
     expect((await describeFile(given, options)).params).toMatchObject(expected);
   });
 });
@@ -215,7 +215,7 @@ describe('the body of an upload', () => {
         [5, 5],
       ],
     ],
-  ])('is, where a stream has no length on the wire, %s', async (_, given, read) => {
+  ])('is, for a stream without a length on the wire, %s', async (_, given, read) => {
     const sent: [number, number][] = [];
     const file = openFile(given, { onProgress: ({ sentBytes, totalBytes }) => sent.push([sentBytes, totalBytes]) });
     vi.stubGlobal('Deno', {});

@@ -21,14 +21,14 @@ it.each<[string, object]>([
   ]),
   ['data with a list of headers', { data: { ...bare, headers: [['content-type', 'image/png']] } }],
   ['data with named headers', { data: { ...bare, headers: [{ name: 'content-type', value: 'image/png' }] } }],
-])('step 1 is read from %s', async (_, body) => {
+])('step 1 is found in %s', async (_, body) => {
   expect(await answering(body).client.uploads.create(FOX)).toMatchObject(record);
 });
 
 it.each<[string, unknown]>([
   ['data.upload_id', { data: { ...record, upload_id: '' } }],
   ['data.direct_upload_url', { data: { upload: { upload_id: 'upl_1' } } }],
-])('step 1 without a usable %s is a ResponseError with the key', async (path, body) => {
+])('step 1 without a valid %s is a ResponseError with the key', async (path, body) => {
   const error = await rejection(answering(body).client.uploads.create(FOX, { idempotencyKey: 'order-1' }));
   expect(error).toMatchObject({ name: 'ResponseError', idempotencyKey: 'order-1', path });
 });
@@ -38,13 +38,13 @@ it.each<[object | null, object]>([
   [{ data: { status: 'ready' } }, { upload_id: 'upl_1', status: 'ready' }],
   [{ data: { upload_id: 7 } }, { upload_id: 'upl_1' }],
   [null, { upload_id: 'upl_1' }],
-])('step 3 answered with %j gives %j', async (body, upload) => {
+])('the response %j to step 3 becomes %j', async (body, upload) => {
   const { client, seen } = answering(body);
   expect(await client.uploads.complete('upl_1')).toEqual(upload);
   expect(seen).toMatchObject([{ url: `${BASE_URL}/v1/uploads/complete`, body: '{"upload_id":"upl_1"}' }]);
 });
 
-it('what is no upload, and a misspelt option, are refused before anything is sent', async () => {
+it('an invalid upload, and a misspelled option, are rejected before anything is sent', async () => {
   const { client, seen } = answering({});
   const file = new Blob(['x'], { type: 'image/png' });
   await expect(client.uploads.put('upl_1' as never, file)).rejects.toThrow(
@@ -58,7 +58,7 @@ it('what is no upload, and a misspelt option, are refused before anything is sen
   expect(seen).toEqual([]);
 });
 
-it('a returned header that HTTP cannot carry is an UploadError, and the upload is deleted', async () => {
+it("a returned header that HTTP can't carry is an UploadError, and the upload is deleted", async () => {
   const { client, seen } = answering({ data: { ...bare, headers: { 'x-meta-name': 'лиса' } } });
   expect(await rejection(client.uploads.upload(new Blob(['x'], { type: 'image/png' })))).toMatchObject({
     ...{ name: 'UploadError', step: 'put', message: expect.stringContaining('"x-meta-name"') },

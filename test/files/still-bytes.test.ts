@@ -6,7 +6,7 @@ import { GenClient, TimeoutError } from '../../src/index.js';
 import { isTooSlow } from '../support/core-share.js';
 import { freshKey, rejection } from '../transport/support.js';
 
-it('the deadline of an upload is that of bytes that stand still, and does not grow with the file', async () => {
+it("the deadline of an upload is that of bytes without progress, and doesn't grow with the file", async () => {
   const server = createServer((request, response) => {
     request.resume();
     const { port } = server.address() as AddressInfo;

@@ -48,7 +48,7 @@ async function* iterate(bytes: Uint8Array) {
   for (let at = 0; at < bytes.length; at += 7_777) yield bytes.slice(at, at + 7_777);
 }
 
-describe('every source arrives whole, with its length and the signed headers', () => {
+describe('every source arrives complete, with its length and the signed headers', () => {
   const sizeBytes = PNG.length;
   const sources: [string, () => UploadSource, { sizeBytes?: number; mimeType?: string }?][] = [
     ['a Blob', () => new Blob([PNG], { type: 'image/png' })],
@@ -81,7 +81,7 @@ describe('every source arrives whole, with its length and the signed headers', (
   });
 });
 
-it('keeps the API key from storage and sends exactly the headers that were returned', async () => {
+it('keeps the API key from storage and sends exactly the returned headers', async () => {
   await makeClient(service, { headers: { 'x-mine': 'for the service only' } }).uploads.upload(new Blob([PNG]));
   const put = service.seen.find(({ at }) => at === 'storage');
   expect(put?.headers).toMatchObject({ 'content-type': 'image/png', 'content-length': `${PNG.length}` });
@@ -90,7 +90,7 @@ it('keeps the API key from storage and sends exactly the headers that were retur
   }
 });
 
-it('leaves out headers that only the runtime may set, however the service spells them', async () => {
+it('omits headers that only the runtime can set, in any spelling', async () => {
   const client = makeClient(service);
   const created = await client.uploads.create({
     ...{ file_name: 'a.png', mime_type: 'image/png', file_size: PNG.length },
@@ -104,7 +104,7 @@ it('leaves out headers that only the runtime may set, however the service spells
   expect(put?.headers).not.toHaveProperty('expect');
 });
 
-it('counts progress up to exactly the size, and never back', async () => {
+it('counts progress exactly up to the size, and never backward', async () => {
   const told: number[] = [];
   await makeClient(service).uploads.upload(fromPath(file), {
     onProgress: ({ sentBytes, totalBytes }) => {
@@ -118,7 +118,7 @@ it('counts progress up to exactly the size, and never back', async () => {
   expect(told.length).toBeGreaterThan(3);
 });
 
-describe('what is refused before a byte moves', () => {
+describe('rejects before any bytes are sent', () => {
   const over = (bytes: number, type: string) => ({
     name: 'big',
     size: bytes,
@@ -160,7 +160,7 @@ describe('what is refused before a byte moves', () => {
     expect(service.log).toEqual([]);
   });
 
-  it('an image too narrow for a character, when it is meant for one', async () => {
+  it('an image that is too narrow, if it is for a character', async () => {
     const narrow = PNG.slice();
     narrow.set([0, 0, 1, 43], 16);
     const { uploads } = makeClient(service);
@@ -184,7 +184,7 @@ describe('what is refused before a byte moves', () => {
   });
 });
 
-it('reports an UploadError for content that is shorter or longer than it said, and never completes it', async () => {
+it('throws an UploadError for content that is shorter or longer than announced, and never completes the upload', async () => {
   for (const [sizeBytes, text] of [
     [PNG.length + 1, 'ended after'],
     [PNG.length - 1, 'longer than'],
@@ -207,7 +207,7 @@ MP4.set([0, 0, 0, 24, ...Buffer.from('ftypisom')]);
 const blob = () => new Blob([MP4], { type: 'video/mp4' });
 const stream = () => blob().stream();
 
-it('fails for a file that is rewritten at the same size while it is sent', async () => {
+it('fails for a file that is rewritten with the same size while it is sent', async () => {
   const path = join(directory, 'changing.png');
   await writeFile(path, PNG);
   let isRewritten = false;
@@ -223,7 +223,7 @@ it('fails for a file that is rewritten at the same size while it is sent', async
 });
 
 describe('the PUT', () => {
-  it('is repeated whole after a cut, and its progress begins anew', async () => {
+  it('is retried in full after a cut, and its progress starts over', async () => {
     service.faults.push({ step: 'put', resetAfter: 1_000_000 }, { step: 'put', status: 503 });
     const told: number[] = [];
     await makeClient(service).uploads.upload(blob(), { onProgress: ({ sentBytes }) => told.push(sentBytes) });
@@ -234,7 +234,7 @@ describe('the PUT', () => {
     expect(told.at(-1)).toBe(MP4.length);
   });
 
-  it('is not repeated for a stream that can be read only once, and the error says so', async () => {
+  it("isn't retried for a stream that can be read only once, and the error explains it", async () => {
     service.faults.push({ step: 'put', resetAfter: 100_000 });
     const error = await failure(makeClient(service).uploads.upload(stream(), { sizeBytes: MP4.length }));
     expect(error).toBeInstanceOf(UploadError);
@@ -244,14 +244,14 @@ describe('the PUT', () => {
     expect(service.log).toEqual(['POST /v1/uploads', 'PUT /bucket/:id', 'DELETE /v1/uploads/:id']);
   });
 
-  it('is repeated with the same fresh bytes from a factory', async () => {
+  it('is retried with the same bytes from a factory', async () => {
     service.faults.push({ step: 'put', resetAfter: 10 });
     await makeClient(service).uploads.upload(stream, { sizeBytes: MP4.length });
     expect(service.uploads.get('up_1')?.sha256).toBe(hash(MP4));
   });
 });
 
-describe('a refusal of storage', () => {
+describe('a rejection by storage', () => {
   const STALE: readonly [number, string][] = [
     [403, 'AccessDenied'],
     [403, 'SignatureDoesNotMatch'],
@@ -261,7 +261,7 @@ describe('a refusal of storage', () => {
     for (let n = 0; n < times; n += 1) service.faults.push({ step: 'put', status, code });
   };
 
-  it.each(STALE)('%i %s starts the upload again once, from its first step', async (status, code) => {
+  it.each(STALE)('%i %s restarts the upload once, from its first step', async (status, code) => {
     refusing(status, code, 1);
     const options = { idempotencyKey: 'upload-1' };
     expect(await makeClient(service).uploads.upload(blob(), options)).toMatchObject({ upload_id: 'up_2' });
@@ -269,7 +269,7 @@ describe('a refusal of storage', () => {
     expect(service.uploads.get('up_2')).toMatchObject({ sha256: hash(MP4), completed: true });
   });
 
-  it.each(STALE)('%i %s twice is not about the API key', async (status, code) => {
+  it.each(STALE)("%i %s twice doesn't blame the API key", async (status, code) => {
     refusing(status, code, 2);
     const error = await failure(makeClient(service).uploads.upload(blob()));
     expect(error).toMatchObject({ name: 'UploadError', step: 'put', recovery: 'retry' });
@@ -277,14 +277,14 @@ describe('a refusal of storage', () => {
     expect(service.uploads.size).toBe(0);
   });
 
-  it('is not about the API key for a stream either, which cannot be sent again', async () => {
+  it("doesn't blame the API key for a stream either, which can't be sent again", async () => {
     refusing(403, 'AccessDenied', 1);
     const error = await failure(makeClient(service).uploads.upload(stream(), { sizeBytes: MP4.length }));
     expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
     expect(service.log.filter((line) => line.startsWith('PUT'))).toHaveLength(1);
   });
 
-  it.each([401, 400, 404, 412])('%i is one of this upload alone', async (status) => {
+  it.each([401, 400, 404, 412])('%i affects only this upload', async (status) => {
     refusing(status, 'Fault', 1);
     const error = await failure(makeClient(service).uploads.upload(blob()));
     expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
@@ -292,7 +292,7 @@ describe('a refusal of storage', () => {
   });
 });
 
-describe('a step that fails', () => {
+describe('a failed step', () => {
   it('names the create, after which nothing is left', async () => {
     service.faults.push({
       step: 'create',
@@ -309,7 +309,7 @@ describe('a step that fails', () => {
     expect(service.log).toEqual(['POST /v1/uploads']);
   });
 
-  it('repeats a create that got no answer under the same key', async () => {
+  it('retries a create without a response under the same key', async () => {
     service.faults.push({ step: 'create', resetAfter: 0 });
     await makeClient(service).uploads.upload(blob());
     const [first, second] = service.seen.filter(({ path }) => path === '/v1/uploads');
@@ -317,7 +317,7 @@ describe('a step that fails', () => {
     expect(first?.headers['idempotency-key']).toBeTruthy();
   });
 
-  it('repeats a complete that got no answer, and takes a conflict for its success', async () => {
+  it('retries a complete without a response, and treats a conflict as its success', async () => {
     service.faults.push(
       { step: 'complete', resetAfter: 0 },
       { step: 'complete', status: 409, body: '{"error":{"code":"already_complete"}}' },
@@ -326,14 +326,14 @@ describe('a step that fails', () => {
     expect(service.log).not.toContain('DELETE /v1/uploads/:id');
   });
 
-  it('deletes an upload that could not be completed', async () => {
+  it("deletes an upload that couldn't be completed", async () => {
     service.faults.push({ step: 'complete', status: 422, body: '{"error":{"code":"upload_invalid"}}' });
     const error = await failure(makeClient(service).uploads.upload(blob()));
     expect(error).toMatchObject({ step: 'complete', uploadId: 'up_1' });
     expect(service.uploads.size).toBe(0);
   });
 
-  it('shows no key and no signature', async () => {
+  it('shows neither key nor signature', async () => {
     service.faults.push({ step: 'put', status: 400 });
     const error = await failure(makeClient(service).uploads.upload(blob()));
     const shown = `${error.message} ${error.stack} ${JSON.stringify(error)} ${JSON.stringify(error.cause)}`;
@@ -342,7 +342,7 @@ describe('a step that fails', () => {
 });
 
 describe('an abort', () => {
-  it('while bytes leave, rejects at once with its own reason and lets go of the source', async () => {
+  it('while bytes are sent, rejects immediately with its reason and releases the source', async () => {
     const abort = new AbortController();
     let canceled = false;
     const endless = new ReadableStream<Uint8Array>({
@@ -365,7 +365,7 @@ describe('an abort', () => {
     expect(canceled).toBe(true);
   });
 
-  it('while the source does not give its first byte, rejects at once', async () => {
+  it("while the source hasn't yielded its first byte, rejects immediately", async () => {
     const stalled = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => undefined) });
     const abort = new AbortController();
     const work = makeClient(service).uploads.upload(stalled, { sizeBytes: 9, signal: abort.signal });
@@ -376,7 +376,7 @@ describe('an abort', () => {
   });
 });
 
-describe('the steps one by one', () => {
+describe('the separate steps', () => {
   const A_MOVIE = {
     file_name: 'a.mp4',
     mime_type: 'video/mp4',
@@ -384,7 +384,7 @@ describe('the steps one by one', () => {
     upload_type: 'VIDEO',
   } as const;
 
-  it('give the same as the one call', async () => {
+  it('return the same as the single call', async () => {
     const { uploads } = makeClient(service);
     const created = await uploads.create(A_MOVIE);
     expect(created.headers).toEqual({ 'Content-Type': 'video/mp4', 'x-storage-meta-owner': 'workspace-1' });
@@ -400,7 +400,7 @@ describe('the steps one by one', () => {
     await expect(uploads.delete(created.upload_id)).rejects.toMatchObject({ code: 'upload_not_found' });
   });
 
-  it("send the key along on the service's own PUT, within its documented limit", async () => {
+  it("send the key with the service's own PUT, within its documented rate limit", async () => {
     const { uploads } = makeClient(service);
     const created = await uploads.create(A_MOVIE);
     await uploads.put({ ...created, direct_upload_url: `/v1/uploads?upload_id=${created.upload_id}` }, blob());
@@ -411,7 +411,7 @@ describe('the steps one by one', () => {
     });
   });
 
-  it('tell a source that breaks from a connection that breaks', async () => {
+  it('distinguish a failing source from a failing connection', async () => {
     const { uploads } = makeClient(service);
     const created = await uploads.create({ ...A_MOVIE, file_size: 100 });
     const broken = () => new ReadableStream<Uint8Array>({ pull: () => Promise.reject(new Error('The disk is gone.')) });

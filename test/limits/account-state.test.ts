@@ -31,7 +31,7 @@ function shared() {
   return { clock, store, groups, accountIn };
 }
 
-it('gives all clients of one base URL and key the same account, and others another', () => {
+it('is the same for all clients with one base URL and key, and different for others', () => {
   const account = accountFor('https://a.example', 'key-1');
   expect(accountFor('https://a.example', 'key-1')).toBe(account);
   expect(accountFor('https://a.example', 'key-2')).not.toBe(account);
@@ -48,7 +48,7 @@ it('is shared with another copy of the package', async () => {
   expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
 });
 
-it('makes each shared thing once, also under names that an object has by itself', () => {
+it('creates each shared object once, even under names of Object.prototype', () => {
   const account = accountFor('https://shared.example', 'key');
   for (const name of ['watcher', 'constructor', '__proto__', 'toString']) {
     const make = vi.fn(() => ({ name }));
@@ -59,14 +59,14 @@ it('makes each shared thing once, also under names that an object has by itself'
   }
 });
 
-it('holds no key anywhere', () => {
+it('contains no key', () => {
   accountFor('https://secret.example', 'sk-very-secret-0123456789');
   const shown = inspect(registry(), { depth: 10, showHidden: true, maxArrayLength: null, maxStringLength: null });
   expect(registry().accounts.size).toBeGreaterThan(0);
   expect(shown).not.toContain('very-secret');
 });
 
-it('keeps the five hundred accounts that were used last, and looks for idle ones at every thousand', () => {
+it('retains the five hundred accounts that were used last, and looks for idle ones at every thousand', () => {
   // Those of other tests may still be in use.
   registry().accounts.clear();
   crowd('before');
@@ -83,7 +83,7 @@ it('keeps the five hundred accounts that were used last, and looks for idle ones
   expect([...registry().held.values()].map((ref) => ref.deref())).not.toContain(before);
 });
 
-it('forgets wholly what no client holds any more', () => {
+it('evicts everything that no client uses anymore', () => {
   crowd('known');
   const known = registry().held.size;
   vi.stubGlobal(
@@ -99,7 +99,7 @@ it('forgets wholly what no client holds any more', () => {
   expect(registry().held.size).toBeLessThanOrEqual(known + 500);
 });
 
-it('has the same name in a store for every process and version, and tells nothing of the key', () => {
+it("has the same name in a store for every process and version, which doesn't reveal the key", () => {
   const ofKey = '6af97bc0c42fc6eedbd66a6fa12baf5f';
   const ofName = 'cd8460ab319d6ea63bf6979a586c99f9';
   expect(accountFor('https://named.example', 'sk-key').id).toBe(ofKey);
@@ -119,14 +119,14 @@ it('has the same rate limits for all clients with the same settings', () => {
   expect(account.limitsFor({ limits: unlimited })).not.toBe(account.limitsFor({ limits }));
 });
 
-it('counts together what clients with different settings do under the same number', async () => {
+it('counts calls together whose clients have different settings but the same number', async () => {
   const account = accountFor('https://together.example', 'key');
   const other = account.limitsFor({ limits: { 'jobs.get': { limit: 5, windowMs: 1_000 } } });
   (await account.limitsFor({}).acquire('videos.create', { warn }))();
   expect(other.snapshot()['videos.create']).toMatchObject({ free: DOCUMENTED_LIMITS['videos.create'].limit - 1 });
 });
 
-it('has one queue for all clients of the process that share their limits over the same store', async () => {
+it('has one queue for all clients in the process that share their limits over the same store', async () => {
   const { accountIn, store, clock } = shared();
   const account = accountIn();
   const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };

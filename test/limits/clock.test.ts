@@ -11,7 +11,7 @@ describe('the system clock', () => {
     vi.useRealTimers();
   });
 
-  it('fires no earlier than asked, also beyond the longest delay of a timer', async () => {
+  it('fires no earlier than requested, even beyond the maximum delay of a timer', async () => {
     for (const ms of [0, 1.2, 5000, 2 ** 31 - 1, 2 ** 32 + 5]) {
       const fire = vi.fn();
       systemClock.after(ms, fire);
@@ -22,7 +22,7 @@ describe('the system clock', () => {
     }
   });
 
-  it('can be called off at any time of a long delay', async () => {
+  it('can be canceled at any time during a long delay', async () => {
     const fire = vi.fn();
     const cancel = systemClock.after(2 ** 33, fire);
     await vi.advanceTimersByTimeAsync(2 ** 32);
@@ -34,7 +34,7 @@ describe('the system clock', () => {
 });
 
 describe('a steady clock', () => {
-  it('never runs backwards, and goes on from where it was', async () => {
+  it('never runs backward, and continues from where it was', async () => {
     const wall = virtualClock();
     const clock = steady(wall);
     const start = clock.now();
@@ -46,7 +46,7 @@ describe('a steady clock', () => {
     expect(clock.now()).toBe(start + 1500);
   });
 
-  it('has come to a timer’s time when it fires, though the wall was set back meanwhile', async () => {
+  it("has reached a timer's time when it fires, even if the wall clock was set back in the meantime", async () => {
     const wall = virtualClock();
     const clock = steady(wall);
     const due = clock.now() + 1000;
@@ -59,7 +59,7 @@ describe('a steady clock', () => {
   });
 });
 
-it('sleep ends at once on abort with the signal’s own reason and leaves no timer', async () => {
+it("sleep ends immediately on abort with the signal's reason and leaves no timer", async () => {
   const wall = virtualClock();
   const abort = new AbortController();
   const slept = sleep(wall, 1000, abort.signal);

@@ -39,33 +39,36 @@ const PROMPT = { prompt: 'a fox at dawn' };
 const twenty = (windowMs: number): Limits => ({ 'videos.create': { limit: 20, windowMs } });
 
 describe('an attempt without a response', () => {
-  it.each(['aborted', 'timed out'])('keeps its slot until the service has counted it for a window: %s', async (how) => {
-    let countsAfterMs = 400;
-    const { clock, client, accepted, rejected } = countingService({
-      limit: 20,
-      windowMs: 2_000,
-      countsAfterMs: () => countsAfterMs,
-    });
-    const abort = new AbortController();
-    const options = how === 'aborted' ? {} : { timeoutMs: 50 };
-    const left = client({ limits: twenty(2_000), maxRetries: 0, ...options });
-    clock.after(50, () => how === 'aborted' && abort.abort());
-    const create = () => left.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
-    await clock.until(Promise.all(Array.from({ length: 20 }, create)));
-    await clock.advance(500);
-    expect(accepted).toHaveLength(20);
-    countsAfterMs = 5;
-    const patient = left.withOptions({ timeoutMs: 60_000 });
-    await clock.until(Promise.all(Array.from({ length: 20 }, () => patient.videos.create(PROMPT))));
-    expect(accepted).toHaveLength(40);
-    expect(rejected).toEqual([]);
-    // A window and the grace after the abort, and no later.
-    expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(7_000);
-  });
+  it.each(['aborted', 'timed out'])(
+    'retains its slot until the service has counted it for a window: %s',
+    async (how) => {
+      let countsAfterMs = 400;
+      const { clock, client, accepted, rejected } = countingService({
+        limit: 20,
+        windowMs: 2_000,
+        countsAfterMs: () => countsAfterMs,
+      });
+      const abort = new AbortController();
+      const options = how === 'aborted' ? {} : { timeoutMs: 50 };
+      const left = client({ limits: twenty(2_000), maxRetries: 0, ...options });
+      clock.after(50, () => how === 'aborted' && abort.abort());
+      const create = () => left.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
+      await clock.until(Promise.all(Array.from({ length: 20 }, create)));
+      await clock.advance(500);
+      expect(accepted).toHaveLength(20);
+      countsAfterMs = 5;
+      const patient = left.withOptions({ timeoutMs: 60_000 });
+      await clock.until(Promise.all(Array.from({ length: 20 }, () => patient.videos.create(PROMPT))));
+      expect(accepted).toHaveLength(40);
+      expect(rejected).toEqual([]);
+      // A window and the grace after the abort, and no later.
+      expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(7_000);
+    },
+  );
 });
 
 describe('clients of one account with different limits', () => {
-  it('count in one state, and each waits until the count allows its own number', async () => {
+  it('count in one state, and each waits until the count allows its own limit', async () => {
     const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 60_000 });
     const one = client();
     const careful = one.withOptions({ limits: { 'videos.create': { limit: 15, windowMs: 60_000 } } });
@@ -80,7 +83,7 @@ describe('clients of one account with different limits', () => {
   });
 });
 
-describe('a limit whose number is not documented', () => {
+describe('an undocumented limit', () => {
   it.each([undefined, '1', '2'])('starts slowly after a 429 (Retry-After: %s)', async (retryAfter) => {
     const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 2_000, retryAfter });
     const one = client();

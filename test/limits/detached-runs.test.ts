@@ -8,7 +8,7 @@ describe('detached runs', () => {
     [1, 8],
     // Both ask at once, and a swap that is lost costs some of the order.
     [2, 50],
-  ])('are woken once each, in order, in a backlog of 300 over %i processes', async (processes, places) => {
+  ])('wake once each, in order, with 300 queued over %i processes', async (processes, places) => {
     const { clock, process, pauseMs } = world({ limit: 20, windowMs: 6_000 }, { delayMs: 4 });
     const workers = Array.from({ length: processes }, () => process());
     const sent: number[] = [];

@@ -40,8 +40,8 @@ async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run)
   return { counted, timers: clock.timers };
 }
 
-describe('a limit against the server that counts it', () => {
-  it('holds in every window, fixed or sliding, whatever the network delays', async () => {
+describe('a limit against a server that counts requests', () => {
+  it('is never exceeded in any window, fixed or sliding, whatever the network delay', async () => {
     const property = fc.asyncProperty(
       fc.integer({ min: 1, max: 25 }),
       fc.integer({ min: 50, max: 60_000 }),
@@ -60,7 +60,7 @@ describe('a limit against the server that counts it', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  it('lets 200 creates through at 0.95 of the allowed rate and more, with answers that acquire a second', async () => {
+  it('allows 200 creates at 0.95 of the allowed rate or more, with responses that take a second', async () => {
     const random = seeded(1);
     const delay = () => ({ thereMs: 50 + random() * 100, backMs: 500 + random() * 500 });
     const { counted } = await campaign({ calls: 200, limit: 20, windowMs: 60_000, delay });
@@ -78,7 +78,7 @@ describe.each([
   ['a full limit', false],
   ['a full limit whose calls wait each by itself', true],
 ])('%s', (_, perRequest) => {
-  it('lets calls in first come first served', async () => {
+  it('allows calls first come, first served', async () => {
     const { clock, acquire } = setup(1, perRequest);
     const order: number[] = [];
     const all = Array.from({ length: 50 }, async (_, at) => {
@@ -90,7 +90,7 @@ describe.each([
     expect(order).toEqual(Array.from({ length: 50 }, (_, at) => at));
   });
 
-  it('frees a slot one window after the answer and not after the sending', async () => {
+  it('frees a slot one window after the response, not after the request', async () => {
     const { clock, acquire } = setup(1, perRequest);
     const release = await acquire();
     let through = false;
@@ -106,7 +106,7 @@ describe.each([
     await second;
   });
 
-  it('gives a slot that was not used to the next call at once', async () => {
+  it('passes an unused slot to the next call immediately', async () => {
     const { clock, acquire, limits } = setup(1, perRequest);
     const release = await acquire();
     const second = acquire();
@@ -118,7 +118,7 @@ describe.each([
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 0, queued: 0 });
   });
 
-  it('rejects an aborted call at once with the signal’s own reason and keeps no listener and no timer', async () => {
+  it("rejects an aborted call immediately with the signal's reason and leaves no listener and no timer", async () => {
     const { clock, acquire, limits } = setup(1, perRequest);
     (await acquire())();
     const abort = new AbortController();
@@ -134,7 +134,7 @@ describe.each([
     await expect(acquire(AbortSignal.abort('before'))).rejects.toBe('before');
   });
 
-  it('tells each call once what it waits for', async () => {
+  it('reports once to each call why it waits', async () => {
     const { clock, acquire } = setup(1, perRequest);
     const seen: RateLimitWait[] = [];
     const tell = (wait: RateLimitWait) => void seen.push(wait);
@@ -151,7 +151,7 @@ describe.each([
     expect(seen).toHaveLength(2);
   });
 
-  it('tells a call that does not queue when a slot is free, and lets it pass nobody', async () => {
+  it("reports the next free slot to a call that doesn't queue, which never overtakes others", async () => {
     const { clock, acquire, tryAcquire: tryNow } = setup(1, perRequest);
     (await acquire())();
     expect(await tryNow()).toBeCloseTo(1001.5);
@@ -161,7 +161,7 @@ describe.each([
     (await clock.until(queued))();
   });
 
-  it('shows what is free, what queues, and for how long it is paused', async () => {
+  it('reports free slots, queued calls, and the pause', async () => {
     const { clock, acquire, limits } = setup(2, perRequest);
     const shown = () => limits.snapshot()[LIMIT_NAME];
     expect(shown()).toEqual({ limit: 2, windowMs: 1000, free: 2, queued: 0, pausedMs: 0 });
@@ -178,7 +178,7 @@ describe.each([
     expect(shown()).toMatchObject({ pausedMs: 0 });
   });
 
-  it('takes a double release for one, and counts the call once', async () => {
+  it('treats a double release as one, and counts the call once', async () => {
     const { clock, acquire, limits } = setup(2, perRequest);
     const release = await acquire();
     release();
@@ -191,7 +191,7 @@ describe.each([
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 2 });
   });
 
-  it('goes on when the wall clock is set back an hour, or forward', async () => {
+  it('continues if the wall clock is set back or forward by an hour', async () => {
     for (const step of [-3_600_000, 3_600_000]) {
       const { clock, acquire, limits } = setup(1, perRequest);
       (await acquire())();
@@ -205,7 +205,7 @@ describe.each([
   });
 });
 
-it('a queue of 20,000 calls is filled and emptied without a scan of the queue', async () => {
+it('fills and empties a queue of 20,000 calls without scanning it', async () => {
   const { clock, acquire, limits } = setup(1);
   const hold = await acquire();
   const timed = async (calls: number) => {
@@ -226,7 +226,7 @@ it('a queue of 20,000 calls is filled and emptied without a scan of the queue', 
 });
 
 describe('a paused limit', () => {
-  it('lets nobody out until the pause has passed, with at most a tenth added', async () => {
+  it('allows no call until the pause has passed, with at most a tenth added', async () => {
     const { clock, acquire, limits } = inMemory();
     limits.pause(LIMIT_NAME, 5000);
     let through = 0;
@@ -238,7 +238,7 @@ describe('a paused limit', () => {
     await Promise.all(all);
   });
 
-  it('is never shortened by a shorter pause, and one that is no time is ignored', () => {
+  it('is never shortened by a shorter pause, and an invalid one is ignored', () => {
     const { limits } = inMemory();
     limits.pause(LIMIT_NAME, 60_000);
     for (const ms of [10, 0, -5, Number.NaN, Number.POSITIVE_INFINITY]) limits.pause(LIMIT_NAME, ms);
@@ -246,11 +246,11 @@ describe('a paused limit', () => {
   });
 });
 
-describe('a limit without a number', () => {
+describe('an unknown limit', () => {
   const unlimited = (perRequest: boolean) => inMemory({ limit: Number.POSITIVE_INFINITY, windowMs: 0 }, perRequest);
 
   it.each([false, true])(
-    'lets everybody go until a pause, and then 1, 2, 4, … calls as each round is accepted (%s)',
+    'allows all calls until a pause, and then 1, 2, 4, … calls as each round is accepted (%s)',
     async (perRequest) => {
       const { clock, acquire, limits } = unlimited(perRequest);
       const before = await Promise.all(Array.from({ length: 100 }, () => acquire()));
@@ -302,7 +302,7 @@ describe('a limit without a number', () => {
     expect(going).toHaveLength(1);
   });
 
-  it('lets all calls go again after 512 in one round were accepted', async () => {
+  it('allows all calls again after 512 in one round were accepted', async () => {
     const { clock, acquire, limits } = unlimited(false);
     limits.pause(LIMIT_NAME, 1_000);
     await clock.advance(1_500);
@@ -325,7 +325,7 @@ describe('clients with different limits', () => {
   };
   const warn = () => {};
 
-  it('wake each other when a slot is released unused', async () => {
+  it('wake each other when an unused slot is released', async () => {
     const { clock, of } = pair();
     const [one, other] = [of(1), of(2)];
     const slots = [await one.acquire(LIMIT_NAME, { warn }), await other.acquire(LIMIT_NAME, { warn })];
@@ -345,7 +345,7 @@ describe('clients with different limits', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('hold the larger number in every window, and leave nobody behind', async () => {
+  it('never exceed the larger number in any window, and leave nobody waiting', async () => {
     const { clock, of } = pair();
     const clients = [of(3), of(5)];
     const sent: number[] = [];
@@ -361,8 +361,8 @@ describe('clients with different limits', () => {
   });
 });
 
-describe('a run that waits outside of the process', () => {
-  it('keeps its place for as long as it is told to wait, and is told a time that is enough', async () => {
+describe('a run that waits outside the process', () => {
+  it('retains its position for as long as it was told to wait, which is long enough', async () => {
     const { clock, tryAcquire: tryNow, acquire } = inMemory({ limit: 2, windowMs: 60_000 });
     for (let call = 0; call < 2; call++) (await acquire())();
     const told = await Promise.all(['a', 'b', 'c'].map((run) => tryNow(run)));
@@ -387,7 +387,7 @@ describe('a run that waits outside of the process', () => {
     expect(isThrough).toBe(true);
   });
 
-  it('goes before a backlog if it is urgent, in the order of the urgent ones', async () => {
+  it('goes before queued calls if it is urgent, in the order of the urgent ones', async () => {
     const { clock, acquire, tryAcquire: tryNow } = inMemory({ limit: 2, windowMs: 60_000 });
     for (let call = 0; call < 2; call++) (await acquire())();
     const backlog = ['a', 'b', 'c', 'd'];

@@ -4,7 +4,7 @@ import { accountFor } from '../../src/store/account.js';
 import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
 
 describe('accounts', () => {
-  it('are kept for as long as a client of theirs lives, however many others come', async () => {
+  it('are retained while one of their clients exists, however many others are created', async () => {
     vi.useFakeTimers();
     const apiKey = freshKey();
     const first = stubbed(() => json(created()), { apiKey });

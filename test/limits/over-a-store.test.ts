@@ -47,7 +47,7 @@ describe('limits over a store', () => {
     [1, 0.95],
     [8, 0.95],
     [50, 0.9],
-  ])('hold over %i processes and use the slots', async (processes, share) => {
+  ])('are enforced across %i processes, which use all slots', async (processes, share) => {
     const calls = 200;
     const { counted, tookMs, asks } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800 });
     expect(counted).toHaveLength(calls);
@@ -61,14 +61,14 @@ describe('limits over a store', () => {
     ['late, but within its time limit', 8, 950],
     ['so late that it counts as unavailable, for a process that counts by itself', 1, 20_000],
     ['now in time and now too late, for a process that counts by itself', 1, 2_200],
-  ])('hold while the store answers %s', async (_, processes, delayMs) => {
+  ])('are enforced if the store responds %s', async (_, processes, delayMs) => {
     const calls = 70;
     const { counted } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800, delayMs });
     expect(counted).toHaveLength(calls);
     expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
   });
 
-  it.each([1, 8, 50])('cost %i processes whose calls come at once what the guide says', async (processes) => {
+  it.each([1, 8, 50])('cost %i processes with concurrent calls what the guide says', async (processes) => {
     const over = async (windowMs: number) => {
       const limit = { limit: 20, windowMs };
       const { tookMs, asks } = await campaign({ processes, calls: 100, limit, answerMs: 10, delayMs: 1, gapMs: 0 });
@@ -80,7 +80,7 @@ describe('limits over a store', () => {
     expect(guide).toContain(`| ${processes} | ${short.used} % | ${short.asks} | ${long.asks} |`);
   });
 
-  it('serve every process, also those with few calls beside those with many', async () => {
+  it('serve every process, whether it has few calls or many', async () => {
     const { clock, process, pauseMs } = world({ limit: 10, windowMs: 2_000 });
     const served = new Map<number, number>();
     const counted: number[] = [];
@@ -104,21 +104,21 @@ describe('limits over a store', () => {
     expect(Math.min(...served.values())).toBeGreaterThan(20);
   });
 
-  it('cost at most two asks for a slot of a process that creates one after the other', async () => {
+  it('cost a process with consecutive creates at most two requests per slot', async () => {
     const { clock, process, asks } = world();
     const one = process();
     for (let call = 0; call < 20; call++) (await clock.until(one.acquire()))();
     expect(asks()).toBeLessThanOrEqual(2 * 20);
   });
 
-  it('are asked for once by calls of one moment', async () => {
+  it('need one request for concurrent calls', async () => {
     const { clock, process, asks } = world();
     const one = process();
     await clock.until(Promise.all([one.acquire(), one.acquire(), one.tryAcquire(), one.tryAcquire('run')]));
     expect(asks()).toBe(2);
   });
 
-  it('are asked for at most twice a second by a process, however many of its calls wait', async () => {
+  it('need at most two requests a second per process, however many of its calls wait', async () => {
     const { clock, process, asks } = world({ limit: 1, windowMs: 3_600_000 });
     const one = process();
     (await clock.until(one.acquire()))();
@@ -135,7 +135,7 @@ describe('limits over a store', () => {
     await Promise.all(calls);
   });
 
-  it('give a slot one window after the answer, also when that came while the store was read', async () => {
+  it('free a slot one window after the response, even if it arrived during a read of the store', async () => {
     const { clock, process } = world({ limit: 1, windowMs: 10_000 });
     const late: { answer?: () => unknown } = {};
     const [one, other] = [process({ faults: late }), process()];
@@ -152,7 +152,7 @@ describe('limits over a store', () => {
     expect(clock.now() - answeredMs).toBeLessThan(12_000);
   });
 
-  it('hold back every process for a pause, for as long as it lasts, also one that comes later', async () => {
+  it('stop every process for the length of a pause, including one that starts later', async () => {
     const { clock, process } = world();
     const one = process();
     const release = await clock.until(one.acquire());
@@ -173,7 +173,7 @@ describe('limits over a store', () => {
     await next;
   });
 
-  it('without a number let 1, 2, 4, … calls of all processes go after a pause, as each round is accepted', async () => {
+  it('without a number allow 1, 2, 4, … calls of all processes after a pause, as each round is accepted', async () => {
     const { clock, process } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 0 });
     const all = [process(), process(), process()];
     for (const one of all) (await clock.until(one.acquire()))('accepted');
@@ -193,7 +193,7 @@ describe('limits over a store', () => {
     expect(rounds).toEqual([1, 2, 4, 8]);
   });
 
-  it('give a slot that was granted to a call which has just been aborted to another process', async () => {
+  it('pass a slot granted to a call that has just been aborted to another process', async () => {
     const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
     const [one, other] = [process(), process()];
     const aborted = new AbortController();
@@ -206,7 +206,7 @@ describe('limits over a store', () => {
     expect(clock.now() - before).toBeLessThan(6_000);
   });
 
-  it('give up the place of a process that died, and its slots after one lease', async () => {
+  it("release a crashed process's queue position, and its slots after one lease", async () => {
     const { clock, process } = world({ limit: 2, windowMs: 60_000 });
     // Its clock has stopped, so it takes no turn any more.
     const stopped = virtualClock(clock.now());
@@ -221,7 +221,7 @@ describe('limits over a store', () => {
     expect(clock.now() - began).toBeLessThan(80_000);
   });
 
-  it('leave nothing when the account is idle, and no timer', async () => {
+  it('leave nothing behind when the account is idle, and no timer', async () => {
     const { clock, process, store } = world();
     (await clock.until(process().acquire()))();
     await clock.advance(200_000);
@@ -229,7 +229,7 @@ describe('limits over a store', () => {
     expect((await store.read(`account/limits/${LIMIT_NAME}`, ['limit'])).values).toEqual({});
   });
 
-  it('hold on Workers, where each call asks by itself', async () => {
+  it('are enforced on Workers, where each call makes its own request', async () => {
     const { clock, process, pauseMs } = world({ limit: 3, windowMs: 2_000 });
     const { acquire, limits } = process({ clock: { ...clock, timers: 0, perRequest: true } });
     const counted: number[] = [];
@@ -278,7 +278,7 @@ async function life(seed: number) {
   return { limit, counted, open, timers: clock.timers };
 }
 
-it('limits over a store hold, and leave nobody behind, whatever their calls do', async () => {
+it('limits over a store are enforced, and leave nobody waiting, whatever their calls do', async () => {
   for (let seed = 1; seed <= 20; seed++) {
     const { limit, counted, open, timers } = await life(seed);
     expect([seed, fullest(counted, limit.windowMs) <= limit.limit, open, timers]).toEqual([seed, true, 0, 0]);

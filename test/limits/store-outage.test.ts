@@ -8,7 +8,7 @@ const away = () => Promise.reject(new Error('the store is gone'));
 const ONE = { limit: 1, windowMs: 10_000 };
 
 describe('a store that is unavailable', () => {
-  it('is replaced by what the process knows, with one warning for each outage', async () => {
+  it('is replaced by local state, with one warning per outage', async () => {
     const { clock, process, faults, warnings } = world({ limit: 2, windowMs: 60_000 });
     const one = process();
     (await clock.until(one.acquire()))();
@@ -35,7 +35,7 @@ describe('a store that is unavailable', () => {
     expect(warnings).toHaveLength(2);
   });
 
-  it('learns when it returns what was sent without it, and serves the calls that still wait', async () => {
+  it('receives what was sent without it when it recovers, and serves the calls that still wait', async () => {
     const limit = { limit: 4, windowMs: 60_000 };
     const { clock, process, faults, pauseMs } = world(limit);
     const all = [process(), process(), process()];
@@ -62,7 +62,7 @@ describe('a store that is unavailable', () => {
     }
   });
 
-  it('is told by a process that had lost it what that has sent meanwhile, though none of its calls waits', async () => {
+  it("receives another process's calls from the outage, even though none of them waits", async () => {
     const { clock, process } = world({ limit: 4, windowMs: 60_000 });
     const lost: { read?: () => unknown } = { read: away };
     const [one, other] = [process({ faults: lost }), process()];
@@ -82,7 +82,7 @@ describe('a store that is unavailable', () => {
   it.each([
     ['two seconds', undefined, 2_000],
     ['its own time limit', 300, 300],
-  ])('counts as unavailable after %s, and the next calls do not wait for it', async (_, timeoutMs, ms) => {
+  ])("counts as unavailable after %s, and the next calls don't wait for it", async (_, timeoutMs, ms) => {
     const { clock, process, faults } = world();
     faults.read = () => new Promise(() => {});
     const one = process(timeoutMs === undefined ? {} : { timeoutMs });
@@ -93,7 +93,7 @@ describe('a store that is unavailable', () => {
     expect(clock.now() - before).toBe(ms);
   });
 
-  it('keeps no process alive that has only answered calls to tell of', async () => {
+  it('keeps no process alive just to record responses', async () => {
     const { clock, process, faults } = world();
     const holding: number[] = [];
     const after: VirtualClock['after'] = (ms, fire, options) => {
@@ -110,7 +110,7 @@ describe('a store that is unavailable', () => {
     expect(holding.filter((ms) => ms > 250)).toEqual([]);
   });
 
-  it('refuses calls that do not queue by what the process knows', async () => {
+  it("rejects calls that don't queue by local state", async () => {
     const { clock, process, faults, asks } = world(ONE);
     const [one, other] = [process(), process()];
     faults.read = away;
@@ -125,7 +125,7 @@ describe('a store that is unavailable', () => {
     expect(await clock.until(other.tryAcquire())).toBeGreaterThan(3_000);
   });
 
-  it('is no outage when it is set up wrongly: each call rejects with what to fix', async () => {
+  it("isn't an outage if its setup is wrong: each call rejects with the fix", async () => {
     const { clock, process, faults, warnings } = world();
     const one = process();
     faults.read = () => Promise.reject(setupError('NOPERM. Give its user the command eval.'));
@@ -136,7 +136,7 @@ describe('a store that is unavailable', () => {
     (await clock.until(one.acquire()))();
   });
 
-  it('that loses the answer to a write keeps the limit, and finds its way back', async () => {
+  it('that loses the response to a write keeps enforcing the limit, and recovers', async () => {
     const { clock, process, faults } = world({ limit: 2, windowMs: 10_000 });
     const [one, other] = [process(), process()];
     faults.written = () => {
@@ -155,7 +155,7 @@ describe('a store that is unavailable', () => {
     await clock.until(third);
   });
 
-  it('that holds something else says so', async () => {
+  it('that contains other data causes an error that says so', async () => {
     const { clock, process, store } = world();
     const group = `account/limits/${LIMIT_NAME}`;
     await store.write(group, '0', { limit: { value: 'not ours', ttlMs: 60_000 } });

@@ -53,7 +53,7 @@ function replicas() {
   return { sandbox, creator, reader, receiver };
 }
 
-it('counts a job once that ends by a webhook, and that replicas and readers poll', async () => {
+it('counts a job once if a webhook ends it and several replicas poll it', async () => {
   const { sandbox, creator, reader } = replicas();
   const { job } = await creator.videos.create(PARAMS);
   const waits = [creator.waitForJob(job), creator.waitForJob(job.id), reader.waitForJob(job.id)];
@@ -64,7 +64,7 @@ it('counts a job once that ends by a webhook, and that replicas and readers poll
   expect(await queried()).toEqual({ 'svc-video-fast': 10 });
 });
 
-it('adds up jobs that one replica creates and another polls', async () => {
+it('totals jobs that one replica creates and another polls', async () => {
   const { sandbox, creator, reader } = replicas();
   const created = await Promise.all([creator.videos.create(PARAMS), creator.videos.create(PARAMS)]);
   await sandbox.advance(600_000);

@@ -46,7 +46,7 @@ async function told(version: string): Promise<Told> {
 const isMissing = whyNotNewest() !== undefined;
 describe.each(Object.keys(ALIASES))('on OpenTelemetry %s', (version) => {
   test.skipIf(version === 'newest' && isMissing)(
-    'a job is a client span of its operation, model and provider',
+    'a job is a client span with its operation, model, and provider',
     async () => {
       const { spans, models } = await told(version);
       const jobs = spans.filter(({ kind }) => kind === SpanKind.CLIENT);

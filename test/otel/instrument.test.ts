@@ -35,7 +35,7 @@ function held() {
 }
 
 describe('instrumentGenClient', () => {
-  test('makes one tree of a job: generate over create, wait, download and copy, below the span of the caller', async () => {
+  test("creates one tree per job: generate above create, wait, download, and copy, below the caller's span", async () => {
     const { sandbox, client } = held();
     const folder = mkdtempSync(join(tmpdir(), 'gen-client-otel-'));
     await telemetry.tracer.startActiveSpan('POST /orders', async (span) => {
@@ -84,7 +84,7 @@ describe('instrumentGenClient', () => {
     expect(new Set(telemetry.spans().map((span) => span.spanContext().traceId)).size).toBe(3);
   });
 
-  test('puts a wait into the trace of whoever waits, with a link to the job', async () => {
+  test("adds a wait to its caller's trace, with a link to the job", async () => {
     const { sandbox, client } = held();
     const { job } = await client.videos.create(VIDEO);
     const waiting = telemetry.tracer.startActiveSpan('GET /status', (span) =>
@@ -101,7 +101,7 @@ describe('instrumentGenClient', () => {
     expect(new Set(links).size).toBe(1);
   });
 
-  test('marks what failed by the kind of the error, without its message', async () => {
+  test('marks failures with the kind of the error, without its message', async () => {
     const { sandbox, client } = held();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: 'CANARY-message' });
     const failing = client.videos.createAndWait(VIDEO).catch(() => {});
@@ -122,7 +122,7 @@ describe('instrumentGenClient', () => {
     ]);
   });
 
-  test('measures jobs, tokens, polls, retries, waits for a rate limit and the balance', async () => {
+  test('measures jobs, tokens, polls, retries, waits for a rate limit, and the balance', async () => {
     const { sandbox, client } = held();
     sandbox.faults.add({ match: { method: 'POST' }, status: 503, code: 'internal_error', times: 1 });
     const waits = [client.videos.createAndWait(VIDEO), client.images.createAndWait({ prompt: 'a fox' })];
@@ -144,7 +144,7 @@ describe('instrumentGenClient', () => {
     expect((await telemetry.figures())['gen_client.limit.wait']).toBeGreaterThanOrEqual(5);
   });
 
-  test('gives the end of a job that nobody waits for a span of its own, with the link', async () => {
+  test('creates a separate span for the end of a job that nobody waits for, with the link', async () => {
     const { sandbox, client } = held();
     const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
@@ -157,24 +157,27 @@ describe('instrumentGenClient', () => {
     );
   });
 
-  test.each(['create', 'createAndWait'] as const)('leaves no orphans of %s when the process dies', async (method) => {
-    const { sandbox, client } = held();
-    const calls = Array.from(
-      { length: 5 },
-      (): PromiseLike<unknown> =>
-        method === 'create' ? client.videos.create(VIDEO) : client.videos.createAndWait(VIDEO),
-    );
-    await sandbox.advance(1);
-    // What is exported until now is all that a killed process leaves.
-    const spans = telemetry.spans();
-    const ids = spans.map((span) => span.spanContext().spanId);
-    for (const { parentSpanContext } of spans) if (parentSpanContext) expect(ids).toContain(parentSpanContext.spanId);
-    expect(sandbox.jobs).toHaveLength(5);
-    await sandbox.advance(60_000);
-    await Promise.all(calls);
-  });
+  test.each(['create', 'createAndWait'] as const)(
+    'leaves no orphans of %s when the process crashes',
+    async (method) => {
+      const { sandbox, client } = held();
+      const calls = Array.from(
+        { length: 5 },
+        (): PromiseLike<unknown> =>
+          method === 'create' ? client.videos.create(VIDEO) : client.videos.createAndWait(VIDEO),
+      );
+      await sandbox.advance(1);
+      // What is exported until now is all that a killed process leaves.
+      const spans = telemetry.spans();
+      const ids = spans.map((span) => span.spanContext().spanId);
+      for (const { parentSpanContext } of spans) if (parentSpanContext) expect(ids).toContain(parentSpanContext.spanId);
+      expect(sandbox.jobs).toHaveLength(5);
+      await sandbox.advance(60_000);
+      await Promise.all(calls);
+    },
+  );
 
-  test('ends generate with the wait, where the wait ends before the job', async () => {
+  test('ends generate with the wait if the wait ends before the job', async () => {
     const { sandbox, client } = held();
     const waiting = client.videos.createAndWait(VIDEO, { timeoutMs: 1_000 }).catch(() => {});
     await sandbox.advance(1_000);
@@ -182,7 +185,7 @@ describe('instrumentGenClient', () => {
     expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create', 'wait']]]);
   });
 
-  test('ends the spans of pending calls when it stops, and hears of nothing any longer', async () => {
+  test('ends the spans of pending calls when it stops, and receives nothing after that', async () => {
     const { sandbox, client } = held();
     const waiting = client.videos.createAndWait(VIDEO);
     await sandbox.advance(1);
@@ -194,7 +197,7 @@ describe('instrumentGenClient', () => {
     expect(telemetry.spans()).toHaveLength(2);
   });
 
-  test('changes nothing for a call when the tracer or the meter throws', async () => {
+  test("doesn't affect calls if the tracer or the meter throws", async () => {
     const broken = () => {
       throw new Error('the tracer is broken');
     };
@@ -208,7 +211,7 @@ describe('instrumentGenClient', () => {
     await expect(wait).resolves.toMatchObject({ status: 'completed' });
   });
 
-  test('shows no secret: no prompt, key, file name, signed URL or webhook secret', async () => {
+  test('contains no secret: no prompt, key, file name, signed URL, or webhook secret', async () => {
     const sandbox = createSandbox({ clock: 'manual', apiKey: 'sk-CANARY-key', webhookSecret: 'whsec-CANARY' });
     const client = sandbox.client();
     const file = new Blob(['\x89PNG\r\n\x1a\n CANARY-bytes'], { type: 'image/png' });
@@ -236,7 +239,7 @@ describe('instrumentGenClient', () => {
     expect(text.replace('CANARY model', '')).not.toContain('CANARY');
   });
 
-  test('puts the label of a create on its spans', async () => {
+  test('adds the label of a create to its spans', async () => {
     const { sandbox, client } = held();
     const { job } = await client.videos.create(VIDEO, { label: 'user-7' });
     await sandbox.advance(60_000);
@@ -249,7 +252,7 @@ describe('instrumentGenClient', () => {
     ]);
   });
 
-  test('captures the prompt only when it is asked to', async () => {
+  test('captures the prompt only with the option', async () => {
     instrument({ capturePrompt: true });
     const { client } = held();
     await client.videos.create(VIDEO);

@@ -28,7 +28,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
-  it('creates no job for a user who has signed out in another tab, and forgets that user’s runs', async () => {
+  it("creates no job for a user who has signed out in another tab, and removes that user's runs", async () => {
     const { app, context, tab } = await open({ jobMs: 200, speed: 10 });
     await tab.evaluate(waiting(`window.run = gen.videos.create({ prompt: 'a fox [slow:60s]' })`));
     const other = await context.newPage();
@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     expect(await tab.evaluate(endOf(`runs[0]`))).toEqual(DONE);
   });
 
-  it('shares its runs with its copy: one job each, two held requests, and room for others', async () => {
+  it('shares its runs with its copy: one job each, two held requests, and capacity for others', async () => {
     const { app, context, tab } = await open({ jobMs: 60_000, speed: 1 });
     const three = `Promise.all(['a', 'b', 'c'].map((prompt) => { const one = gen.videos.create({ prompt }); return ${waiting('one')}; }))`;
     await tab.evaluate(three);

@@ -18,8 +18,8 @@ import {
 beforeEach(openBrowser);
 afterEach(closeBrowser);
 
-describe('an ask that comes again', () => {
-  it('in the same moment, and while it is created, is the same run: a double click makes one job', async () => {
+describe('a repeated create', () => {
+  it('at the same time, and while it is in flight, is the same run: a double click creates one job', async () => {
     const page = open();
     const run = page.videos.create({ ...PROMPT, seconds: 5 });
     expect(page.videos.create({ ...PROMPT, seconds: 5 })).toBe(run);
@@ -30,7 +30,7 @@ describe('an ask that comes again', () => {
     expect(paths()).toEqual(['videos']);
   });
 
-  it('while its file is uploaded is the same run', async () => {
+  it('while its file is being uploaded is the same run', async () => {
     browser.bytesStatus = { POST: 'pending' };
     browser.answers = { upload: [{ put: 'p1' }] };
     const page = open();
@@ -55,7 +55,7 @@ describe('an ask that comes again', () => {
     expect(page.videos.create(other)).not.toBe(run);
   });
 
-  it('at another verb is another run', () => {
+  it('of another verb is another run', () => {
     const page = open();
     expect(page.images.create(PROMPT)).not.toBe(page.videos.create(PROMPT));
   });
@@ -64,7 +64,7 @@ describe('an ask that comes again', () => {
     ['created', () => ({ ticket: 't1', status: 'queued' })],
     ['done', () => DONE],
     ['refused', () => refusal(402)],
-  ])('after its job was %s is a new run, under a key of its own', async (_, answer) => {
+  ])('after its job was %s is a new run with a new key', async (_, answer) => {
     browser.answers = { videos: [answer()] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -78,7 +78,7 @@ describe('an ask that comes again', () => {
     ['the network failed', () => new TypeError('fetch failed')],
     ['a CDN gave up on it', () => refusal(504, '<html>')],
     ['the session had ended', () => refusal(401, { code: 'unauthorized' })],
-  ])('after %s goes on under its key: the job may be made already', async (_, answer) => {
+  ])('after %s reuses its key, because the job may exist', async (_, answer) => {
     browser.answers = { videos: [answer()] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -100,8 +100,8 @@ describe('an ask that comes again', () => {
   });
 });
 
-describe('a run whose job is not known to be over', () => {
-  it('after a create without a session is begun anew by resume(), under its key and in its session', async () => {
+describe('a run whose job may still be running', () => {
+  it('after a create without a session is restarted by resume(), under its key and in its session', async () => {
     browser.answers = { videos: [refusal(401)] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -116,7 +116,7 @@ describe('a run whose job is not known to be over', () => {
     expect(run.get().phase).toBe('failed');
   });
 
-  it('after a wait without a session is followed anew by resume(), by its ticket', async () => {
+  it('after a wait without a session is followed again by resume(), with its ticket', async () => {
     browser.answers = { videos: [{ ticket: 't1', status: 'queued' }], watch: [refusal(401), DONE] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -128,7 +128,7 @@ describe('a run whose job is not known to be over', () => {
     expect(paths()).toEqual(['videos', 'watch', 'watch']);
   });
 
-  it('is forgotten as what it was and as what it is now', async () => {
+  it('is removed as it was and as it is now', async () => {
     browser.answers = { videos: [refusal(401)] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -139,7 +139,7 @@ describe('a run whose job is not known to be over', () => {
     expect(page.resume()).toEqual([]);
   });
 
-  it('is begun anew by watch()', async () => {
+  it('is restarted by watch()', async () => {
     browser.answers = { watch: [refusal(401), DONE] };
     const page = open();
     expect(await endOf(page.watch('t1'))).toMatchObject({ code: 'no_such' });
@@ -150,7 +150,7 @@ describe('a run whose job is not known to be over', () => {
 it.each([
   ['done', { url: 'file?t=f1' }],
   ['failed', { error: { code: 'generation_rejected', message: 'No.' } }],
-])('a run whose job is %s is what resume() returns, and asks no more', async (phase, end) => {
+])('a run whose job is %s is returned by resume(), without a request', async (phase, end) => {
   browser.answers = { videos: [{ ticket: 't1', status: 'over', ...end }] };
   const page = open();
   const run = page.videos.create(PROMPT);
@@ -165,7 +165,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
   const direct = { url: 'https://bucket/1', headers: {} };
   const ask = () => ({ first_frame_upload_id: new Blob(['1']) });
 
-  it('sends the file on no other way', async () => {
+  it("doesn't send the file another way", async () => {
     browser.bytesStatus = { PUT: 'pending' };
     browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
     const run = open().videos.create(ask());
@@ -176,7 +176,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
     expect(paths()).toEqual(['upload']);
   });
 
-  it('sends no byte where it has not begun to', async () => {
+  it("sends no byte if it hasn't started", async () => {
     let begun = (_: object) => {};
     browser.answers = { upload: [new Promise<object>((resolve) => (begun = resolve))] };
     const run = open().videos.create(ask());
@@ -207,22 +207,19 @@ describe('after a reload', () => {
     ['waiting', QUEUED],
     ['done', DONE],
     ['failed', { ticket: 't1', status: 'failed', error: { code: 'generation_rejected', message: 'No.' } }],
-  ])(
-    'a run that was %s is followed by its ticket: no create is sent, and nothing that was asked is kept',
-    async (_, answer) => {
-      const run = await leftRun({ videos: [answer], watch: [DONE] });
-      expect(JSON.stringify(kept())).not.toContain(PROMPT.prompt);
-      const [again] = open().resume();
-      expect(again?.get()).toEqual({ phase: 'waiting', isCancelable: false, uploaded: 1 });
-      expect(await endOf(again)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
-      expect([again?.id, browser.asked]).toEqual([
-        run.id,
-        [{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't1' }], hold: true } }],
-      ]);
-    },
-  );
+  ])('a run that was %s is followed with its ticket: no create is sent, and no input is kept', async (_, answer) => {
+    const run = await leftRun({ videos: [answer], watch: [DONE] });
+    expect(JSON.stringify(kept())).not.toContain(PROMPT.prompt);
+    const [again] = open().resume();
+    expect(again?.get()).toEqual({ phase: 'waiting', isCancelable: false, uploaded: 1 });
+    expect(await endOf(again)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
+    expect([again?.id, browser.asked]).toEqual([
+      run.id,
+      [{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't1' }], hold: true } }],
+    ]);
+  });
 
-  it('a run whose create was not answered sends it again, in the session in which it was asked', async () => {
+  it('a run whose create has no response sends it again, in its own session', async () => {
     const run = await leftRun({});
     expect(kept()).toEqual({ [run.id]: { verb: 'videos', session: 's1', input: PROMPT } });
     browser.answers = { videos: [DONE] };
@@ -235,7 +232,7 @@ describe('after a reload', () => {
     ['whose create was not answered', {}, { videos: [refusal(403, OTHER_USER)] }, OTHER_USER],
     ['that was waiting', { videos: [QUEUED] }, { watch: [refusal(404, NOT_FOUND)] }, NOT_FOUND],
     ['that was done', { videos: [DONE] }, { watch: [refusal(404, NOT_FOUND)] }, NOT_FOUND],
-  ])('a run %s is forgotten when another user has signed in, and shows nothing', async (_, before, after, error) => {
+  ])('a run %s is removed if another user has signed in, and shows nothing', async (_, before, after, error) => {
     await leftRun(before);
     browser.answers = after;
     const page = open();
@@ -252,7 +249,7 @@ describe('after a reload', () => {
   it.each([
     ['401', refusal(401, { code: 'unauthorized', message: 'Sign in first.' })],
     ['a 404 of another server', refusal(404, '<html>')],
-  ])('a run whose wait is answered with %s stays kept', async (_, answer) => {
+  ])('a run whose wait gets %s is kept', async (_, answer) => {
     const run = await leftRun({ videos: [QUEUED] });
     browser.answers = { watch: [answer] };
     const [again] = open().resume();
@@ -262,8 +259,8 @@ describe('after a reload', () => {
   });
 });
 
-describe('the ticket of the session', () => {
-  it('is asked for once, before the first create, and not by a page that creates nothing', async () => {
+describe('the session ticket', () => {
+  it('is requested once, before the first create, and not by a page that creates nothing', async () => {
     browser.answers = { videos: [DONE], watch: [DONE] };
     const page = open();
     page.watch('t9');
@@ -278,7 +275,7 @@ describe('the ticket of the session', () => {
     expect(browser.asked.slice(1).map(({ body }) => body.session)).toEqual(['s1', 's1', 's1', 's1']);
   });
 
-  it('stays after a rejection: no later click creates a job for the user who has signed in', async () => {
+  it('is retained after a rejection: no later click creates a job for the user who has signed in', async () => {
     browser.answers = { videos: [refusal(403, OTHER_USER)] };
     const page = open();
     for (let click = 0; click < 2; click++) expect(await endOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
@@ -289,7 +286,7 @@ describe('the ticket of the session', () => {
     ['a wait was refused', { videos: [QUEUED_NOW], watch: [refusal(404, NOT_FOUND)] }],
     ['a create has failed for half a minute', { videos: [refusal(503)] }],
   ])(
-    'stays when %s: a tab of the user who has signed out elsewhere makes nothing for the next one',
+    'is retained if %s: a tab of the user who has signed out elsewhere creates nothing for the next one',
     async (_, answers) => {
       browser.answers = answers;
       const page = open();
@@ -301,7 +298,7 @@ describe('the ticket of the session', () => {
     },
   );
 
-  it('is asked for again where the network fails, and nothing is uploaded before it is there', async () => {
+  it('is requested again if the network fails, and nothing is uploaded before it arrives', async () => {
     const answers = [new TypeError('fetch'), refusal(200, '<html>'), { ticket: 'sA' }];
     browser.answers = { session: answers, videos: [DONE] };
     const run = open().videos.create({ first_frame_upload_id: new Blob([]) });
@@ -314,7 +311,7 @@ describe('the ticket of the session', () => {
     expect(browser.asked.at(-1)?.body).toMatchObject({ session: 'sA' });
   });
 
-  it('that a run which is stopped has asked for is used by the next one', async () => {
+  it('of a run that was stopped is reused by the next one', async () => {
     browser.answers = { videos: [DONE] };
     const page = open();
     const left = page.videos.create(PROMPT);
@@ -324,8 +321,8 @@ describe('the ticket of the session', () => {
   });
 });
 
-describe('of many runs', () => {
-  it('the last 100 are kept, and those that are over are dropped first', async () => {
+describe('with many runs', () => {
+  it('the last 100 are retained, and finished ones are dropped first', async () => {
     const page = open();
     const ids: string[] = [];
     for (let made = 0; made < 102; made++) {
@@ -350,7 +347,7 @@ describe('a sessionStorage', () => {
     ['that is full', { value: { getItem: () => null, setItem: throwing(new DOMException('', 'QuotaExceededError')) } }],
     ['that is blocked', { get: throwing(new Error('SecurityError')) }],
     ['that does not exist', { value: undefined }],
-  ])('%s lets creates work, and keeps nothing', async (_, property) => {
+  ])('%s lets creates work, but stores nothing', async (_, property) => {
     Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property });
     browser.answers = { videos: [DONE] };
     const page = open();
@@ -359,7 +356,7 @@ describe('a sessionStorage', () => {
   });
 
   it.each(['{"a":', 'null', '["a"]', '{"a":null}', '{"a":{"verb":"videos"}}'])(
-    'that holds %s is as one that is empty',
+    'that contains %s is treated as empty',
     async (value) => {
       browser.stored.set('gen-page:/api/gen', value);
       browser.answers = { videos: [DONE] };

@@ -29,7 +29,7 @@ it('stop() and the same create() in one tick, while the POST is in flight, have 
   expect([second.id, new Set(creates().map(({ body }) => body.key)).size]).toEqual([first.id, 1]);
 });
 
-it('a create that was stopped in flight keeps its key if the connection fails', async () => {
+it('a create that was stopped in flight retains its key if the connection fails', async () => {
   let fail = (_: Error) => {};
   browser.answers = { videos: [new Promise<object>((_, reject) => (fail = reject)), DONE] };
   const page = open();
@@ -58,7 +58,7 @@ describe('a rejected create', () => {
     expect([creates().length, Object.keys(kept())]).toEqual([1, isKept ? [run.id] : []]);
   });
 
-  it('without a code, as of a server in front, is no rejection if it passes', async () => {
+  it("without a code, as from a reverse proxy, isn't a rejection if it is temporary", async () => {
     browser.answers = { videos: [refusal(502, '<html>'), DONE] };
     const run = open().videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(1_000);
@@ -66,7 +66,7 @@ describe('a rejected create', () => {
   });
 });
 
-it('says whether it can still be canceled for free, and forget() then sends nothing', async () => {
+it('shows whether it can still be canceled for free, and then forget() sends nothing', async () => {
   const page = open();
   const run = page.videos.create(PROMPT);
   expect(run.get().isCancelable).toBe(true);
@@ -78,7 +78,7 @@ it('says whether it can still be canceled for free, and forget() then sends noth
   expect(sent.get().isCancelable).toBe(false);
 });
 
-it('twelve waiting runs are one request, and a new run is part of the next one', async () => {
+it('twelve waiting runs share one request, and a new run joins the next one', async () => {
   const page = open();
   for (let at = 0; at < 12; at++) page.watch(`t${at}`);
   await settled();
@@ -95,7 +95,7 @@ it('a hidden tab holds no request', async () => {
   expect(browser.asked[0]?.body.hold).toBe(false);
 });
 
-it('of two hundred tickets each request carries a hundred, until all have been asked for', async () => {
+it('each request contains a hundred of two hundred tickets, until all have had their turn', async () => {
   browser.answers = { watch: [DONE] };
   const page = open();
   const runs = Array.from({ length: 200 }, (_, at) => page.watch(`t${at}`));
@@ -103,7 +103,7 @@ it('of two hundred tickets each request carries a hundred, until all have been a
   expect(paths()).toEqual(['watch', 'watch']);
 });
 
-it('on a server leads to no request, no timer, and no registered run', async () => {
+it('on a server causes no request, no timer, and no registered run', async () => {
   Reflect.deleteProperty(globalThis, 'location');
   const page = open();
   const runs = [page.watch('t1'), page.watch('t1'), page.videos.create(PROMPT)];
@@ -112,7 +112,7 @@ it('on a server leads to no request, no timer, and no registered run', async () 
   expect([runs[0] === runs[1], browser.asked, browser.sessions, vi.getTimerCount()]).toEqual([false, [], 0, 0]);
 });
 
-it('outside of a browser works by fetch with an absolute URL', async () => {
+it('outside a browser works by fetch with an absolute URL', async () => {
   Reflect.deleteProperty(globalThis, 'location');
   Reflect.deleteProperty(globalThis, 'XMLHttpRequest');
   browser.answers = { 'https://app.test/session': [{ ticket: 's1' }], 'https://app.test/videos': [DONE] };
@@ -120,7 +120,7 @@ it('outside of a browser works by fetch with an absolute URL', async () => {
   expect(await endOf(run)).toMatchObject({ phase: 'done' });
 });
 
-it('needs nothing of a secure context', async () => {
+it('needs no API of a secure context', async () => {
   const { getRandomValues } = crypto;
   vi.stubGlobal('crypto', { getRandomValues: getRandomValues.bind(crypto) });
   browser.answers = { videos: [DONE] };

@@ -19,12 +19,12 @@ import {
 beforeEach(openBrowser);
 afterEach(closeBrowser);
 
-it('a page needs the url of its proxy', () => {
+it('a page requires the URL of its proxy', () => {
   expect(() => createGenPage({} as { url: string })).toThrow('createGenPage: url is missing');
 });
 
 describe('a run', () => {
-  it('asks for a job under its key, waits for it, and ends with the URL of its file', async () => {
+  it('creates a job under its key, waits for it, and ends with the URL of its file', async () => {
     browser.answers = {
       videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, progress: 0.1, tokens: 50 }],
       watch: [
@@ -68,7 +68,7 @@ describe('a run', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('goes to the endpoint of its verb', async () => {
+  it('uses the endpoint of its verb', async () => {
     const page = open();
     for (const verb of ['images', 'videos', 'videoEdits', 'characters'] as const) page[verb].create(PROMPT);
     await settled();
@@ -76,7 +76,7 @@ describe('a run', () => {
     expect(paths()).toEqual(['images', 'videos']);
   });
 
-  it('fails with what the job has failed with, and asks no more', async () => {
+  it("fails with the job's error, and sends nothing more", async () => {
     const error = { code: 'content_rejected', message: 'The prompt was refused.' };
     browser.answers = { videos: [{ ticket: 't1', status: 'failed', error }] };
     const run = open().videos.create(PROMPT);
@@ -87,7 +87,7 @@ describe('a run', () => {
     expect(paths()).toEqual(['videos']);
   });
 
-  it('is followed by the ticket of a job that the server has made', async () => {
+  it('follows the ticket of a job that the server created', async () => {
     browser.answers = { watch: [{ status: 'completed', url: 'file?t=f9' }] };
     const page = open();
     const run = page.watch('t9');
@@ -96,7 +96,7 @@ describe('a run', () => {
     expect(browser.asked).toEqual([{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't9' }], hold: true } }]);
   });
 
-  it('calls each listener after each change, until it leaves, and has the same state between two changes', async () => {
+  it('calls each listener after each change until it unsubscribes, and has the same state between two changes', async () => {
     browser.answers = {
       videos: [{ ticket: 't1', status: 'queued' }],
       watch: [{ status: 'queued', againMs: 1_000 }, DONE],
@@ -115,7 +115,7 @@ describe('a run', () => {
   });
 });
 
-describe('a request that fails', () => {
+describe('a failed request', () => {
   it.each([
     [
       400,
@@ -125,7 +125,7 @@ describe('a request that fails', () => {
     [401, {}, { code: 'service_error', message: '/api/gen/videos returned 401.' }],
     [403, 'null', { code: 'service_error', message: '/api/gen/videos returned 403.' }],
     [404, '<html>', { code: 'service_error', message: '/api/gen/videos returned 404.' }],
-  ])('is a refusal with %i and %j: the run fails at once', async (status, body, expected) => {
+  ])('is a rejection with %i and %j: the run fails immediately', async (status, body, expected) => {
     browser.answers = { videos: [refusal(status, body)] };
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toEqual(expected);
@@ -141,7 +141,7 @@ describe('a request that fails', () => {
     ],
     ['no connection', () => new TypeError('fetch'), { code: 'network', message: 'The connection failed. Try again.' }],
   ])(
-    'with %s repeats a create after 1, 2, 4, 8 and 16 s, and then fails; resume() asks under the same key',
+    'with %s repeats a create after 1, 2, 4, 8, and 16 s, and then fails; resume() uses the same key',
     async (_, answer, expected) => {
       browser.answers = { videos: [answer()] };
       const page = open();
@@ -163,7 +163,7 @@ describe('a request that fails', () => {
     },
   );
 
-  it('repeats a wait for as long as it takes, at most half a minute apart', async () => {
+  it('repeats a wait indefinitely, at most half a minute apart', async () => {
     browser.answers = { watch: [refusal(503, '<html>')] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000 + 16_000);
@@ -193,7 +193,7 @@ describe('stop() and forget()', () => {
     expect(await endOf(again)).toMatchObject({ phase: 'done' });
   });
 
-  it('resume() returns a run that goes on as it is', async () => {
+  it('resume() returns a run that is still in progress unchanged', async () => {
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -201,7 +201,7 @@ describe('stop() and forget()', () => {
     expect(paths()).toEqual(['videos']);
   });
 
-  it('a run that is stopped between two requests asks no more', async () => {
+  it('a run that is stopped between two requests sends nothing more', async () => {
     browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [refusal(503, '<html>')] };
     const run = open().videos.create(PROMPT);
     await settled();
@@ -217,7 +217,7 @@ describe('stop() and forget()', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('forget() removes the run once its create is answered, and until then its key finds the job', async () => {
+  it('forget() removes the run after the response to its create, and until then its key finds the job', async () => {
     let answer = (_: object) => {};
     browser.answers = { videos: [new Promise<object>((resolve) => (answer = resolve)), new Promise<object>(() => {})] };
     const page = open();
@@ -237,7 +237,7 @@ describe('stop() and forget()', () => {
 describe('files', () => {
   const png = () => new File(['12345'], 'fox.png', { type: 'image/png' });
 
-  it('go straight to the storage, and their tickets into their places', async () => {
+  it('go straight to the storage, and their tickets into the input', async () => {
     browser.answers = {
       upload: [{ put: 'p1', direct: { url: 'https://bucket/1', headers: { 'content-type': 'image/png' } } }],
       uploaded: [{ upload: 'u1' }],
@@ -269,7 +269,7 @@ describe('files', () => {
     ['has none for pages', undefined, []],
     ['refuses the page', 403, ['PUT']],
     ['does not answer the page', 'broken' as const, ['PUT']],
-  ])('go through the proxy where the storage %s', async (_, status, before) => {
+  ])('go through the proxy if the storage %s', async (_, status, before) => {
     const direct = status === undefined ? undefined : { url: 'https://bucket/1', headers: {} };
     browser.bytesStatus = { PUT: status ?? 200 };
     browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
@@ -283,7 +283,7 @@ describe('files', () => {
     });
   });
 
-  it('fail the run where neither takes them', async () => {
+  it('fail the run if neither accepts them', async () => {
     browser.bytesStatus = { POST: 500 };
     browser.answers = { upload: [{ put: 'p1' }] };
     const run = open().videos.create({ first_frame_upload_id: png() });
@@ -294,7 +294,7 @@ describe('files', () => {
     expect(paths()).toEqual(['upload']);
   });
 
-  it('count together in what is uploaded', async () => {
+  it('count together in the upload progress', async () => {
     browser.bytesStatus = { POST: 'pending' };
     browser.answers = { upload: [{ put: 'p1' }, { put: 'p2' }] };
     const run = open().videos.create({ first_frame_upload_id: new Blob(['123']), upload_ids: [new Blob(['1'])] });
@@ -323,13 +323,13 @@ const cutOff = () =>
     }),
   );
 
-describe('an answer that says nothing', () => {
+describe('an invalid response', () => {
   it.each([
     ['is cut off after its 200', cutOff],
     ['is the HTML of a login page', () => refusal(200, '<!doctype html><form>Sign in</form>')],
     ['has no ticket', () => refusal(200, '{"status":"queued"}')],
     ['is empty', () => new Response(null, { status: 204 })],
-  ])('and %s has a create repeated under its key: the job is made once', async (_, answer) => {
+  ])('and %s repeats a create under its key, which creates one job', async (_, answer) => {
     browser.answers = { videos: [answer(), DONE] };
     const run = open().videos.create(PROMPT);
     await settled();
@@ -341,7 +341,7 @@ describe('an answer that says nothing', () => {
     expect(browser.asked.map(({ body }) => body)).toEqual([body, { ...body, hold: false }]);
   });
 
-  it('has a wait pause longer and longer, until the proxy answers again', async () => {
+  it('makes a wait pause longer and longer, until the proxy responds again', async () => {
     browser.answers = { watch: [refusal(200, '{}')] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(31_000);
@@ -363,8 +363,8 @@ describe('an answer that says nothing', () => {
   });
 });
 
-describe('a listener that throws', () => {
-  it('changes nothing for the run and for the other listeners, and its error is reported', async () => {
+describe('a throwing listener', () => {
+  it("doesn't affect the run and the other listeners, and its error is reported", async () => {
     const reportError = vi.fn();
     vi.stubGlobal('reportError', reportError);
     browser.answers = { videos: [DONE] };
@@ -380,7 +380,7 @@ describe('a listener that throws', () => {
     expect(reportError.mock.calls).toEqual([[broken], [broken], [broken]]);
   });
 
-  it('ends a failed run with its own failure, also where nothing reports errors', async () => {
+  it('ends a failed run with its own failure, even if nothing reports errors', async () => {
     vi.stubGlobal('reportError', undefined);
     const error = { code: 'generation_rejected', message: 'No.' };
     browser.answers = { videos: [{ ticket: 't1', status: 'failed', error }] };

@@ -10,7 +10,7 @@ async function jobOf(app: App, user = 'ann'): Promise<string> {
   return String(body.ticket);
 }
 
-describe('who may ask', () => {
+describe('requests are accepted from', () => {
   const cases: readonly (readonly [name: string, status: number, as: PageRequest])[] = [
     ['nobody without a session', 401, { user: null }],
     ['no page of another site', 403, { headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' } }],
@@ -31,7 +31,7 @@ describe('who may ask', () => {
     expect(app.sandbox.jobs).toHaveLength(0);
   });
 
-  it('no form: it can set neither the header nor the type of the body', async () => {
+  it('no form, which can set neither the header nor the content type', async () => {
     const app = openApp();
     const form = { method: 'POST', headers: { 'x-session': 'ann', 'content-type': 'text/plain' }, body: '{}' };
     expect((await app.ask('videos', form)).status).toBe(403);
@@ -40,7 +40,7 @@ describe('who may ask', () => {
     expect(app.sandbox.jobs).toHaveLength(0);
   });
 
-  it('a listed origin, which alone gets CORS headers', async () => {
+  it('a listed origin, and only such origins get CORS headers', async () => {
     const app = openApp({ origins: ['https://shop.test'] });
     const preflight = (origin: string) => app.ask('videos', { method: 'OPTIONS', headers: { origin } });
     expect((await preflight('https://shop.test')).headers.get('access-control-allow-origin')).toBe('https://shop.test');
@@ -54,12 +54,12 @@ describe('who may ask', () => {
     expect(answer.headers.get('vary')).toContain('Origin');
   });
 
-  it('no origin but the own is the default, a preflight of the own included', async () => {
+  it('only the own origin by default, including its preflight', async () => {
     expect((await openApp().ask('videos', { method: 'OPTIONS', headers: { origin: APP } })).status).toBe(405);
   });
 });
 
-describe('what a page may ask for', () => {
+describe('a page can request', () => {
   it.each(['images', 'speech', 'models', '__proto__', 'constructor', 'toString', 'v1', ''])(
     'no verb %j',
     async (verb) => {
@@ -67,7 +67,7 @@ describe('what a page may ask for', () => {
     },
   );
 
-  it('no uploads where the app has no policy for them', async () => {
+  it('no uploads if the app has no policy for them', async () => {
     const app = openApp({ upload: undefined });
     for (const verb of ['upload', 'uploaded', 'bytes']) expect((await app.post(verb, {})).status).toBe(404);
   });
@@ -91,7 +91,7 @@ describe('what a page may ask for', () => {
     expect(app.sandbox.jobs).toHaveLength(0);
   });
 
-  it('no webhook by another field of a careless app, and no key', async () => {
+  it('no webhook through another field of a careless app, and no key', async () => {
     const app = openApp({
       create: {
         videos: (input: Record<string, string>) => ({
@@ -107,7 +107,7 @@ describe('what a page may ask for', () => {
     expect(app.sandbox.requests.at(-1)?.headers['idempotency-key']).not.toContain('another');
   });
 
-  it('no model, no resolution and nothing else that the app does not pass on', async () => {
+  it("no model, resolution, or anything else that the app doesn't pass on", async () => {
     const app = openApp();
     await app.post('videos', { key: KEY, input: { ...INPUT, model: 'svc-video-pro', resolution: '4k', seed: 7 } });
     expect(app.sandbox.jobs[0]).toMatchObject({ modelId: 'svc-video-fast' });
@@ -122,20 +122,20 @@ describe('what a page may ask for', () => {
     ['JSON as deep as a stack', `{"input":${'['.repeat(5_000)}${']'.repeat(5_000)}}`],
     ['a key that is an object', '{"key":{},"input":{}}'],
     ['a short key', '{"key":"1","input":{"prompt":"a"}}'],
-  ])('a body with %s is a 400', async (_name, body) => {
+  ])('nothing with a body with %s, which is a 400', async (_name, body) => {
     const app = openApp();
     expect((await app.post('videos', body)).status).toBe(400);
     expect(app.sandbox.jobs).toHaveLength(0);
   });
 
-  it('an array where a string goes is refused before it is paid for', async () => {
+  it('no array instead of a string, which is rejected before it is paid for', async () => {
     const app = openApp();
     const answer = await app.post('videos', { key: KEY, input: { prompt: ['a', 'b'] } });
     expect(answer).toMatchObject({ status: 400, body: { code: 'prompt_required' } });
     expect(app.sandbox.jobs).toHaveLength(0);
   });
 
-  it('a body of 10 MB is refused before it is read whole', async () => {
+  it('nothing with a body of 10 MB, which is rejected before it is read in full', async () => {
     const app = openApp();
     let sent = 0;
     const body = new ReadableStream<Uint8Array>({
@@ -151,7 +151,7 @@ describe('what a page may ask for', () => {
     expect(sent).toBeLessThan(1_000_000);
   });
 
-  it('a body that never ends is given up after ten seconds', async () => {
+  it('nothing with a body that never ends, which is canceled after ten seconds', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const app = openApp();
     const body = new ReadableStream<Uint8Array>({ start: (it) => it.enqueue(new TextEncoder().encode('{"key":')) });
@@ -168,7 +168,7 @@ describe('what a page may ask for', () => {
 });
 
 describe('tickets', () => {
-  it('of another user open nothing: job, file and upload', async () => {
+  it('of another user are rejected: job, file, and upload', async () => {
     const app = openApp();
     const ticket = await jobOf(app);
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
@@ -182,7 +182,7 @@ describe('tickets', () => {
     expect((await app.ask(String(body.url))).status).toBe(401);
   });
 
-  it('of another kind open nothing', async () => {
+  it('of another kind are rejected', async () => {
     const app = openApp();
     const ticket = await jobOf(app);
     const { ticket: upload, put } = await uploadOf(app);
@@ -194,7 +194,7 @@ describe('tickets', () => {
     }
   });
 
-  it('of another proxy, rewritten, cut, doubled or empty open nothing', async () => {
+  it('of another proxy, or modified, cut, doubled, or empty, are rejected', async () => {
     const app = openApp();
     const ticket = await jobOf(app);
     const other = await openApp({ secret: `${SECRET} of another app` }).proxy.ticket('job_1', { id: 'ann' });
@@ -227,7 +227,7 @@ describe('tickets', () => {
     expect((await app.post('watch', { ticket })).status).toBe(404);
   });
 
-  it('of the secret before are open during a rotation', async () => {
+  it('of the previous secret are valid during a rotation', async () => {
     const before = openApp();
     const ticket = await jobOf(before);
     const rotated = openApp({ client: before.client, secret: [`${SECRET} that is new`, SECRET] });
@@ -236,7 +236,7 @@ describe('tickets', () => {
     expect((await after.post('watch', { ticket })).status).toBe(404);
   });
 
-  it('show neither the user nor a credential of the storage', async () => {
+  it('reveal neither the user nor a storage credential', async () => {
     const app = openApp();
     const { put, id } = await uploadOf(app);
     const readable = Buffer.from(put.split('.')[0] ?? '', 'base64url').toString();
@@ -248,7 +248,7 @@ describe('tickets', () => {
 });
 
 describe('uploads', () => {
-  it('count by their ticket only: a raw id of the workspace does not pass, not even trimmed', async () => {
+  it("are accepted only by their ticket: a raw ID of the workspace isn't, not even trimmed", async () => {
     const app = openApp({
       create: { videos: (input: { id: string }) => ({ prompt: 'a fox', first_frame_upload_id: input.id.trim() }) },
     });
@@ -261,7 +261,7 @@ describe('uploads', () => {
     expect((await app.post('videos', { key: KEY, input: { id: ticket } })).status).toBe(200);
   });
 
-  it('may be ids that the app itself has', async () => {
+  it('can be IDs of the app itself', async () => {
     const app = openApp();
     const { id } = await uploadOf(app);
     const own = openApp({
@@ -283,7 +283,7 @@ describe('uploads', () => {
     expect(app.sandbox.requests).toHaveLength(0);
   });
 
-  it('are relayed to their own target only, and not beyond their size', async () => {
+  it('are relayed only to their own target, and not beyond their size', async () => {
     const app = openApp();
     const { body } = await app.post('upload', { type: 'image/png', size: 10 });
     const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': String(body.put) };
@@ -301,7 +301,7 @@ describe('uploads', () => {
 });
 
 describe('money', () => {
-  it('one user cannot spend the budget of another', async () => {
+  it("one user can't spend another user's budget", async () => {
     const budgets = new Map(['ann', 'ben'].map((id) => [id, createBudget({ maxTokens: 16, scope: `page-${id}` })]));
     const app = openApp({ budget: ({ id }) => budgets.get(id) ?? createBudget({ maxTokens: 0 }) });
     expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
@@ -313,20 +313,23 @@ describe('money', () => {
   });
 });
 
-describe('errors of the app are not those of the page', () => {
+describe("errors of the app aren't those of the page", () => {
   it.each([
     ['a wrong key', { apiKey: 'wrong' }, {}],
     ['an empty balance', {}, { balanceTokens: 0 }],
-  ])('%s is a 502 without the code of the service, and onError gets it', async (_name, options, sandboxOptions) => {
-    const app = openApp({}, sandboxOptions);
-    const own = openApp({ client: app.client.withOptions(options) });
-    const { status, body } = await own.post('videos', { key: KEY, input: INPUT });
-    expect([status, body.code]).toEqual([502, 'service_error']);
-    expect(JSON.stringify(body)).not.toMatch(/key|balance|token|top/i);
-    expect(own.errors).toHaveLength(1);
-  });
+  ])(
+    "%s is a 502 without the service's code, and onError is called with it",
+    async (_name, options, sandboxOptions) => {
+      const app = openApp({}, sandboxOptions);
+      const own = openApp({ client: app.client.withOptions(options) });
+      const { status, body } = await own.post('videos', { key: KEY, input: INPUT });
+      expect([status, body.code]).toEqual([502, 'service_error']);
+      expect(JSON.stringify(body)).not.toMatch(/key|balance|token|top/i);
+      expect(own.errors).toHaveLength(1);
+    },
+  );
 
-  it('a function of the app that throws is a 500, and says nothing of itself', async () => {
+  it('a function of the app that throws is a 500 without details', async () => {
     const app = openApp({
       authorize: () => {
         throw new Error('password of the database');
@@ -337,7 +340,7 @@ describe('errors of the app are not those of the page', () => {
     expect(app.errors).toHaveLength(1);
   });
 
-  it('what a page sends wrongly is not told to onError', async () => {
+  it("errors of the page aren't reported to onError", async () => {
     const app = openApp();
     await app.post('videos', { key: KEY, input: { prompt: '' } });
     await app.post('videos', { key: 'x', input: INPUT });

@@ -22,14 +22,14 @@ describe('the user of a create', () => {
     ['videos', true],
     ['characters', false],
     ['videoEdits', false],
-  ])('is told to the service as a hash by %s: %s', async (verb, isTold) => {
+  ])('is sent to the service as a hash by %s: %s', async (verb, isTold) => {
     const app = openApp({ create });
     expect((await app.post(verb, { key: KEY, input: {} })).status).toBe(200);
     const { safety_identifier: told } = createdBody(app);
     expect(told).toEqual(isTold ? expect.stringMatching(/^[\w-]{32}$/) : undefined);
   });
 
-  it('is the same hash each time, another one for another user, and none where the app has its own', async () => {
+  it('has the same hash each time, a different one for another user, and none if the app has its own', async () => {
     const app = openApp({
       create: { videos: (input: { own?: string }) => ({ ...INPUT, safety_identifier: input.own }) },
     });
@@ -66,9 +66,9 @@ describe('an upload field that the app returns', () => {
   });
 });
 
-describe('a service that does not answer', () => {
+describe("a service that doesn't respond", () => {
   it.each([[undefined], ['processing'], [7]])(
-    'leaves a page that has seen %j without news after ten seconds',
+    'leaves a page that has seen %j without a change after ten seconds',
     async (seen) => {
       const sandbox = createSandbox({ clock: 'manual' });
       const { apiKey, baseUrl } = sandbox;
@@ -83,7 +83,7 @@ describe('a service that does not answer', () => {
   );
 });
 
-it('a create that was asked for in the session of another user is refused, and makes nothing', async () => {
+it("a create from another user's session is rejected, and creates nothing", async () => {
   const app = openApp();
   const { status, body } = await app.post('session', {});
   expect([status, Object.keys(body)]).toEqual([200, ['ticket']]);
@@ -99,13 +99,13 @@ it('a create that was asked for in the session of another user is refused, and m
   expect(app.sandbox.jobs).toHaveLength(1);
 });
 
-it.each([['forged'], [''], [7], [null], [{}]])('a session that is %j is refused', async (session) => {
+it.each([['forged'], [''], [7], [null], [{}]])('a session that is %j is rejected', async (session) => {
   const app = openApp();
   expect(await app.post('videos', { key: KEY, input: INPUT, session })).toMatchObject({ status: 403 });
   expect(app.sandbox.jobs).toEqual([]);
 });
 
-it('the ticket of a session opens nothing, and no other ticket is one', async () => {
+it('the session ticket is valid for nothing else, and no other ticket is a session ticket', async () => {
   const app = openApp();
   const { ticket } = (await app.post('session', {})).body;
   expect((await app.post('watch', { ticket })).status).toBe(404);
@@ -115,12 +115,12 @@ it('the ticket of a session opens nothing, and no other ticket is one', async ()
   expect((await app.post('videos', { key: KEY, input: INPUT, session: job })).status).toBe(403);
 });
 
-it('is given to nobody without a session, and counts for the limit of the app', async () => {
+it("nobody without a session gets one, and it counts against the app's limit", async () => {
   expect((await openApp().post('session', {}, { user: null })).status).toBe(401);
   expect((await openApp({ limit: ({ verb }) => verb !== 'session' }).post('session', {})).status).toBe(429);
 });
 
-it('the tickets that a page keeps are open for a month', async () => {
+it('the tickets that a page stores are valid for a month', async () => {
   const app = openApp({ holdMs: 0 }, { clock: 'manual', jobDurationMs: 1_000 });
   const session = (await app.post('session', {})).body.ticket;
   const { ticket } = (await app.post('videos', { key: KEY, input: INPUT, session })).body;
@@ -152,7 +152,7 @@ describe('a page that creates a video', () => {
     expect((await file.arrayBuffer()).byteLength).toBe(100);
   });
 
-  it('gives a link that opens without a session', async () => {
+  it('gets a link that opens without a session', async () => {
     const app = openApp();
     const job = await app.client.videos.createAndWait({ prompt: 'a fox' });
     const link = await app.proxy.link(job, { expiresInMs: 60_000 });

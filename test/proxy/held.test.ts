@@ -26,7 +26,7 @@ async function openBusy() {
   return app;
 }
 
-it('creates, uploads, bytes and waits that a user holds open count together: 64, and then 429', async () => {
+it('creates, uploads, bytes, and waits that a user holds open count together: 64, and then 429', async () => {
   const app = await openBusy();
   const ticket = await app.proxy.ticket(app.sandbox.jobs[0]?.id ?? '', { id: 'ann' });
   await app.post('watch', { ticket });
@@ -47,7 +47,7 @@ it('creates, uploads, bytes and waits that a user holds open count together: 64,
   for (const { leave } of held) leave();
 });
 
-it('an upload whose page has left is not sent, and is nobody’s failure', async () => {
+it("an upload whose page has disconnected isn't sent, and isn't reported as a failure", async () => {
   const app = await openBusy();
   const before = uploads(app);
   const asked = Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE));
@@ -61,7 +61,7 @@ it('an upload whose page has left is not sent, and is nobody’s failure', async
   expect((await app.post('upload', FILE)).status).toBe(200);
 });
 
-it('a create whose page has left is made: the page finds its job by the key when it comes back', async () => {
+it('a create whose page has disconnected continues, and the page finds its job by the key when it returns', async () => {
   const app = await openBusy();
   const { answer, leave } = pagePost(app, 'videos', { key: KEY, input: INPUT });
   expect(await isHeld(answer)).toBe(true);
@@ -72,7 +72,7 @@ it('a create whose page has left is made: the page finds its job by the key when
   expect(app.sandbox.jobs).toHaveLength(21);
 });
 
-it('a wait whose viewer has left counts until it is forgotten a minute later, and not twice when he comes back', async () => {
+it('a wait without a viewer counts for another minute, and not twice if the viewer returns', async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
   const tickets = Array.from({ length: 65 }, async () => {
     const { job } = await app.client.images.create(INPUT);
@@ -92,7 +92,7 @@ it('a wait whose viewer has left counts until it is forgotten a minute later, an
   expect(await look(last)).toBe(200);
 });
 
-it('a request that ends without a word, as on Workers, is counted for ten minutes at most', () => {
+it('a request that ends silently, as on Workers, counts for at most ten minutes', () => {
   let nowMs = 0;
   const open = new OpenRequests(() => nowMs, { what: 'open requests', max: 64, maxAgeMs: 10 * MINUTE_MS });
   for (let times = 0; times < 64; times++) open.take('ann');

@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const sent = ({ sandbox }: App, method: string) => sandbox.requests.filter((request) => request.method === method);
 
 describe('a key whose job the proxy knows', () => {
-  it('takes no turn of the account: after 60 repetitions another user is served at once', async () => {
+  it('uses no rate limit: after 60 repetitions, another user is served immediately', async () => {
     const app = openApp({}, { clock: 'manual' });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     for (let times = 0; times < 60; times++) {
@@ -20,14 +20,14 @@ describe('a key whose job the proxy knows', () => {
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
-  it('shares one create with the calls that come while it is under way', async () => {
+  it('shares one create with calls that arrive while it is in flight', async () => {
     const app = openApp();
     const answers = await Promise.all(Array.from({ length: 20 }, () => app.post('videos', { key: KEY, input: INPUT })));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expect(sent(app, 'POST')).toHaveLength(1);
   });
 
-  it('is answered with the end of its job, once that is known', async () => {
+  it('returns the end of its job once it is known', async () => {
     const app = openApp({}, { clock: 'manual' });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     await app.sandbox.advance(5 * MINUTE_MS);
@@ -42,7 +42,7 @@ describe('a key whose job the proxy knows', () => {
     ['another prompt', 'videos', { prompt: 'a crow' }],
     ['one field more', 'videos', { ...INPUT, seed: 7 }],
     ['another verb', 'images', INPUT],
-  ])('is refused with %s, whether its create has ended or not', async (_, verb, input) => {
+  ])('is rejected with %s, whether its create has ended or not', async (_, verb, input) => {
     const app = openApp({ create: { videos: () => INPUT, images: () => INPUT } });
     const first = app.post('videos', { key: KEY, input: INPUT });
     const refused = { status: 400, body: { code: 'idempotency_key_reused' } };
@@ -52,13 +52,13 @@ describe('a key whose job the proxy knows', () => {
     expect([app.sandbox.jobs.length, app.errors]).toEqual([1, []]);
   });
 
-  it('may ask for something else where nothing was made', async () => {
+  it('can be used for another input if nothing was created', async () => {
     const app = openApp();
     expect((await app.post('videos', { key: KEY, input: { prompt: '' } })).status).toBe(400);
     expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   });
 
-  it('finds its job after a deploy that makes other params of it, and after a rotation of the secret', async () => {
+  it('finds its job after a deploy that changes its params, and after a rotation of the secret', async () => {
     const app = openApp();
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     const create = vi.spyOn(app.client.videos, 'create');
@@ -88,7 +88,7 @@ describe('a job that has ended', () => {
   it.each([
     ['completed', false, { phase: 'done', url: expect.any(String), progress: 1, etaMs: 0 }],
     ['failed', true, { phase: 'failed', error: { code: 'generation_rejected', message: expect.any(String) } }],
-  ])('as %s is read once, and not again an hour later', async (status, failed, more) => {
+  ])('as %s is polled once, and not again an hour later', async (status, failed, more) => {
     const app = openApp({}, { clock: 'manual' });
     const ticket = await finished(app, failed);
     const first = await app.post('watch', { ticket });
@@ -101,7 +101,7 @@ describe('a job that has ended', () => {
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
   });
 
-  it('is told without a wait, also to a user who holds as much open as he may', async () => {
+  it('is returned without a wait, even to a user at the limit of open requests', async () => {
     const app = openApp({}, { clock: 'manual', jobDurationMs: MINUTE_MS });
     const ended = await finished(app);
     await app.post('watch', { ticket: ended });

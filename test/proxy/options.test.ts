@@ -26,13 +26,13 @@ describe('createGenProxy', () => {
     ['an origin that no request has', { origins: ['https://app.example/'] }, 'origins must be a list of origins'],
     ['a host as origin', { origins: ['app.example'] }, 'origins must be a list of origins'],
     ['one origin alone', { origins: 'https://app.example' }, 'origins must be a list of origins'],
-  ])('refuses %s, and says what to pass', (_, wrong, message) => {
+  ])('rejects %s, and says what to pass', (_, wrong, message) => {
     const make = () => createGenProxy({ ...RIGHT, ...wrong } as never);
     expect(make).toThrow(GenError);
     expect(make).toThrow(message);
   });
 
-  it('takes origins, eight secrets and a secret of 32 characters', () => {
+  it('accepts origins, eight secrets, and a secret of 32 characters', () => {
     for (const right of [
       { origins: ['https://app.example', 'http://localhost:3000'] },
       { secret: Array.from({ length: 8 }, () => SECRET) },

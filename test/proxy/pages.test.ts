@@ -14,7 +14,7 @@ const ANN = { id: 'ann' };
 const uploads = (app: ReturnType<typeof openApp>) =>
   app.sandbox.requests.filter(({ path }) => path === '/v1/uploads').length;
 
-it('a page that failed to get a video is told why', async () => {
+it('a page that failed to get a video gets the reason', async () => {
   const app = openApp({}, { clock: 'manual' });
   const { job } = await app.client.videos.create(INPUT);
   app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
@@ -22,7 +22,7 @@ it('a page that failed to get a video is told why', async () => {
   expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references, or options.') });
 });
 
-it('two hundred tickets of finished jobs, made from the jobs, cost no poll', async () => {
+it('two hundred tickets of finished jobs, created from the jobs, cost no poll', async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 1 });
   const { job } = await app.client.images.create(INPUT);
   await app.sandbox.advance(60_000);
@@ -37,13 +37,13 @@ it('two hundred tickets of finished jobs, made from the jobs, cost no poll', asy
   expect(app.sandbox.requests).toHaveLength(before);
 });
 
-it('more than a hundred tickets, and none, are rejected', async () => {
+it('more than a hundred tickets, or none, are rejected', async () => {
   const app = openApp();
   for (const jobs of [[], Array.from({ length: 101 }, () => ({})), 'all'])
     expect(await app.post('watch', { jobs })).toMatchObject({ status: 400, body: { code: 'invalid_watch' } });
 });
 
-describe('a rejection says whether a repetition helps', () => {
+describe('a rejection says whether a retry helps', () => {
   it.each<[string, object, object, string]>([
     ['a create function that throws', { create: { videos: () => JSON.parse('{') } }, {}, '500 internal_error false'],
     ['a limit', { limit: () => false }, {}, '429 rate_limited false'],
@@ -79,7 +79,7 @@ describe('a rejection says whether a repetition helps', () => {
   });
 });
 
-it('without onError the errors of the app are printed', async () => {
+it("without onError, the app's errors are printed", async () => {
   const print = vi.spyOn(console, 'error').mockImplementation(() => {});
   const broken = new Error('a bug of the app');
   const authorize = () => {
@@ -90,7 +90,7 @@ it('without onError the errors of the app are printed', async () => {
   print.mockRestore();
 });
 
-it('a user who begins uploads and leaves them takes 16 of a minute, and others are served', async () => {
+it('a user who abandons uploads uses 16 per minute, and others are served', async () => {
   const app = openApp();
   const file = { type: 'image/png', size: 10 };
   const statuses = await Promise.all(Array.from({ length: 130 }, async () => (await app.post('upload', file)).status));
@@ -98,7 +98,7 @@ it('a user who begins uploads and leaves them takes 16 of a minute, and others a
   expect((await app.post('upload', file, { user: 'ben' })).status).toBe(200);
 });
 
-it('files without a type are known by their name, and messages are for people', async () => {
+it('files without a type are recognized by their name, and messages are readable', async () => {
   const app = openApp({ upload: () => true });
   const heic = { name: 'fox.HEIC', type: '', size: 10 };
   expect((await app.post('upload', heic)).status).toBe(200);
@@ -109,7 +109,7 @@ it('files without a type are known by their name, and messages are for people', 
   );
 });
 
-describe('the upload of a page is deleted', () => {
+describe("a page's upload is deleted", () => {
   const deleted = (app: App) =>
     app.sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
   const create = (app: App, ticket: string) =>
@@ -135,7 +135,7 @@ describe('the upload of a page is deleted', () => {
     await vi.waitFor(() => expect(deleted(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
   });
 
-  it('if its page leaves while it sends the bytes', async () => {
+  it('if its page disconnects while it sends the bytes', async () => {
     const app = openApp();
     const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: 10 });
     const page = new AbortController();
@@ -149,7 +149,7 @@ describe('the upload of a page is deleted', () => {
   });
 });
 
-it('budgets without a scope are one sum of all users, also if each request creates its own', async () => {
+it('budgets without a scope share one sum for all users, even if each request creates its own', async () => {
   const app = openApp({ budget: () => createBudget({ maxTokens: 16, per: 86_400_123 }) });
   expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   const other = await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' });
@@ -172,14 +172,14 @@ describe('a JSON body that a framework has parsed', () => {
     ['{"key":"b5f1c0de-0000-4000-8000-000000000001","input":{"__proto__":{"model":"svc-video-pro"}}}', 400],
   ] as const;
 
-  it.each(bodies)('of Express is checked as its bytes are: %s', async (body, expected) => {
+  it.each(bodies)('by Express passes the same checks as its bytes: %s', async (body, expected) => {
     const server = createServer(app as RequestListener);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     expect(await statusAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, body)).toBe(expected);
     server.close();
   });
 
-  it('of Fastify is accepted', async () => {
+  it('by Fastify is accepted', async () => {
     const server = fastify();
     server.all('/api/gen/:verb', handler);
     expect(await statusAt(await server.listen({ host: '127.0.0.1', port: 0 }), bodies[0][0])).toBe(200);

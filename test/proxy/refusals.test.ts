@@ -14,7 +14,7 @@ const uploadsOf = (value: unknown): Options => ({
   create: { videos: () => ({ prompt: 'a fox', first_frame_upload_id: value }) },
 });
 
-describe('a refused request', () => {
+describe('a rejected request', () => {
   it.each<[string, Asked, string, Options?]>([
     ['of no address', ['nothing', {}], '404 not_found'],
     ['of another type', withHeaders({ 'content-type': 'text/json' }), '415 json_required'],
@@ -33,7 +33,7 @@ describe('a refused request', () => {
     ),
     ['with bytes of no upload', ['bytes', {}], '404 not_found'],
     ['over the budget', VIDEO, '402 budget_exceeded', { budget: () => createBudget({ maxTokens: 0 }) }],
-  ])('%s tells the page why, and makes no job', async (_, [verb, body, as], expected, options) => {
+  ])('%s gives the page the reason, and creates no job', async (_, [verb, body, as], expected, options) => {
     const app = openApp(options);
     const { status, body: told, headers } = await app.post(verb, body, as);
     const wait = headers.get('retry-after');
@@ -48,7 +48,7 @@ describe('a refused request', () => {
     expect([app.sandbox.jobs, app.errors]).toEqual([[], []]);
   });
 
-  it('without the header of a page is answered with its name', async () => {
+  it("without the page's header returns the header's name", async () => {
     const headers = { 'content-type': 'application/json', 'x-session': 'ann', 'sec-fetch-site': 'same-origin' };
     const answer = await openApp().ask('videos', { method: 'POST', headers, body: '{}' });
     expect([answer.status, await answer.json()]).toEqual([
@@ -74,7 +74,7 @@ describe('a refused request', () => {
     expect((await openApp().ask('videos', { method: 'POST', headers, body })).status).toBe(status);
   });
 
-  describe('of another host', () => {
+  describe('from another host', () => {
     afterEach(() => void vi.unstubAllEnvs());
     const headers = {
       'content-type': 'application/json',
@@ -85,7 +85,7 @@ describe('a refused request', () => {
     };
     const told = async () => (await openApp().ask('videos', { method: 'POST', headers, body: '{}' })).json();
 
-    it('names both hosts while the app is developed', async () => {
+    it('has both hosts in its message during development', async () => {
       expect(await told()).toEqual({
         code: 'foreign_origin',
         message:
@@ -94,7 +94,7 @@ describe('a refused request', () => {
       });
     });
 
-    it('names none in production', async () => {
+    it('has neither in production', async () => {
       vi.stubEnv('NODE_ENV', 'production');
       expect(await told()).toEqual({
         code: 'foreign_origin',
@@ -104,7 +104,7 @@ describe('a refused request', () => {
     });
   });
 
-  it.each([undefined, '', 7])('of a user whose id is %j is the error of the app', async (id) => {
+  it.each([undefined, '', 7])('of a user whose ID is %j is an error of the app', async (id) => {
     const app = openApp({ authorize: () => ({ id }) as never });
     const { status, body } = await app.post(...VIDEO);
     expect([status, body.code]).toEqual([500, expect.any(String)]);
@@ -113,7 +113,7 @@ describe('a refused request', () => {
     ]);
   });
 
-  it.each([undefined, 'a fox', ['a fox']])('for which the app returns %j is the error of the app', async (returned) => {
+  it.each([undefined, 'a fox', ['a fox']])('for which the app returns %j is an error of the app', async (returned) => {
     const app = openApp({ create: { videos: () => returned as never } });
     expect((await app.post(...VIDEO)).status).toBe(500);
     expect(app.errors).toMatchObject([{ message: 'create: its functions must return the params of the call.' }]);
@@ -134,7 +134,7 @@ describe('an upload', () => {
     [new Uint8Array(9), { 'content-length': '9' }, '400 The file does not have the announced size.'],
     [new Uint8Array(11), {}, '413 The file does not have the announced size.'],
     [null, {}, '400 The file is empty.'],
-  ])('of other bytes than announced, %# with %j, is refused: %s', async (body, headers, expected) => {
+  ])('of different bytes than announced, %# with %j, is rejected: %s', async (body, headers, expected) => {
     const app = openApp();
     const answer = await send(app, await begin(app, FILE), body, headers);
     const { code, message } = (await answer.json()) as { code: string; message: string };
@@ -157,7 +157,7 @@ describe('an upload', () => {
     });
   });
 
-  it('can be sent for ten minutes and longer for its size, and is used for a day', async () => {
+  it('can be sent for ten minutes, plus time for its size, and used for a day', async () => {
     const app = openApp({ upload: () => true }, { clock: 'manual' });
     const image = await (await app.client.jobs.output(await finished(app))).bytes();
     const put = await begin(app, { type: 'image/png', size: image.byteLength });

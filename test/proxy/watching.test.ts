@@ -16,8 +16,8 @@ async function openHeld(overrides: Parameters<typeof openApp>[0] = {}) {
   return { app, job, reads, ticket: await app.proxy.ticket(job, ANN) };
 }
 
-describe('a ticket that the server makes', () => {
-  it('lets its user watch the job, and nobody else', async () => {
+describe('a ticket that the server creates', () => {
+  it('lets only its user watch the job', async () => {
     const { app, ticket } = await openHeld({ holdMs: 0 });
     expect(await app.post('watch', { ticket })).toMatchObject({
       status: 200,
@@ -29,7 +29,7 @@ describe('a ticket that the server makes', () => {
     });
   });
 
-  it('needs a job and a user', async () => {
+  it('requires a job and a user', async () => {
     const { app, job } = await openHeld();
     await expect(app.proxy.ticket('', ANN)).rejects.toThrow('Pass a job or its ID.');
     for (const user of [undefined, {}, { id: '' }, { id: 7 }]) {
@@ -38,7 +38,7 @@ describe('a ticket that the server makes', () => {
   });
 
   it.each(['60000', 0, Number.POSITIVE_INFINITY])(
-    'of a link is refused with %s as expiresInMs, with which it would be open never or for ever',
+    'of a link is rejected with %s as expiresInMs, with which it would be valid never or forever',
     async (expiresInMs) => {
       const { app, job } = await openHeld();
       const message = /^expiresInMs must be a finite number of milliseconds above 0, not /;
@@ -48,7 +48,7 @@ describe('a ticket that the server makes', () => {
 });
 
 describe('a request that watches a job', () => {
-  it('is held for holdMs while the job is not read again', async () => {
+  it("is held for holdMs while the job isn't polled again", async () => {
     const { app, ticket } = await openHeld({ holdMs: 3_000 });
     const first = app.post('watch', { ticket });
     await msUntil(app.sandbox, first);
@@ -62,7 +62,7 @@ describe('a request that watches a job', () => {
     expect((await held).body.status).toBe('processing');
   });
 
-  it('is answered at once with holdMs: 0, which tells the page when to come back until the job has ended', async () => {
+  it('returns immediately with holdMs: 0, with the time of the next request until the job has ended', async () => {
     const { app, ticket } = await openHeld({ holdMs: 0 });
     const { body } = await app.post('watch', { ticket });
     expect(body.againMs).toBeGreaterThan(0);
@@ -72,7 +72,7 @@ describe('a request that watches a job', () => {
     expect(ended.body.againMs).toBe(0);
   });
 
-  it('ends when its page leaves', async () => {
+  it('ends if its page disconnects', async () => {
     const { app, ticket } = await openHeld({ holdMs: MINUTE_MS });
     await msUntil(app.sandbox, app.post('watch', { ticket }));
     const { answer, leave } = watchFrom(app, ticket);
@@ -80,7 +80,7 @@ describe('a request that watches a job', () => {
     expect((await answer).status).toBe(200);
   });
 
-  it('is the last for which the job is read: a minute after it the reads stop', async () => {
+  it('stops the polls of the job a minute later if it was the last one', async () => {
     const { app, ticket, reads } = await openHeld({ holdMs: 20_000 });
     await msUntil(app.sandbox, app.post('watch', { ticket, seen: 'processing' }));
     await app.sandbox.advance(MINUTE_MS);
@@ -91,7 +91,7 @@ describe('a request that watches a job', () => {
   });
 });
 
-describe('on Workers, where a request waits by itself, a request that watches a job', () => {
+describe('on Workers, where a request waits separately, a request that watches a job', () => {
   /** The same client with a clock whose promises end with their request. */
   async function openOnWorkers(holdMs: number) {
     const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 5 * MINUTE_MS });
@@ -108,14 +108,14 @@ describe('on Workers, where a request waits by itself, a request that watches a 
     return { app, sandbox, job, ticket: await app.proxy.ticket(job, ANN) };
   }
 
-  it('is answered with the first status that the page has not seen', async () => {
+  it("returns the first status that the page hasn't seen", async () => {
     const { app, sandbox, ticket } = await openOnWorkers(20_000);
     const answer = app.post('watch', { ticket });
     await msUntil(sandbox, answer);
     expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
   });
 
-  it('is held for holdMs where there is nothing new, and says what is known', async () => {
+  it('is held for holdMs without a change, and returns the known state', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(20_000);
     const answer = app.post('watch', { ticket, seen: 'processing' });
     const heldMs = await msUntil(sandbox, answer);
@@ -124,21 +124,21 @@ describe('on Workers, where a request waits by itself, a request that watches a 
     expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
   });
 
-  it('is answered by the first read with holdMs: 0, also where there is nothing new', async () => {
+  it('returns after the first poll with holdMs: 0, even without a change', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(0);
     const answer = app.post('watch', { ticket, seen: 'processing' });
     expect(await msUntil(sandbox, answer)).toBeLessThan(1_000);
     expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', againMs: 5_000 } });
   });
 
-  it('ends without an error when its page leaves before the first read', async () => {
+  it('ends without an error if its page disconnects before the first poll', async () => {
     const { app, ticket } = await openOnWorkers(20_000);
     const { answer, leave } = watchFrom(app, ticket);
     leave();
     expect({ status: (await answer).status, errors: app.errors }).toEqual({ status: 200, errors: [] });
   });
 
-  it('is answered with the end of the job', async () => {
+  it('returns the end of the job', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(8 * MINUTE_MS);
     const answer = app.post('watch', { ticket, seen: 'processing' });
     expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(4 * MINUTE_MS);
@@ -149,7 +149,7 @@ describe('on Workers, where a request waits by itself, a request that watches a 
   });
 });
 
-describe('where the bytes of an upload go', () => {
+describe("the target of an upload's bytes", () => {
   /** An app whose service names this target. */
   function openWith(direct_upload_url: string, headers: Record<string, string>) {
     const sandbox = createSandbox();

@@ -19,7 +19,7 @@ function knownOptions(): string[] {
 
 afterEach(() => vi.unstubAllEnvs());
 
-it('every option of GenClient has one row', () => {
+it('every option of GenClient has one row in the table', () => {
   expect(rows.map(([name]) => name).sort()).toEqual(knownOptions().sort());
 });
 

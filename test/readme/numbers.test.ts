@@ -31,7 +31,7 @@ const STATED: readonly (readonly [words: RegExp, right: number])[] = [
   [/token (?:is|costs) ([\d.]+) USD/g, USD_PER_TOKEN],
 ];
 
-test.each(STATED)('%s is followed by the number of the rules', (words, right) => {
+test.each(STATED)('%s is followed by the number in the rules', (words, right) => {
   const found = [...text].flatMap(([file, page]) =>
     [...page.matchAll(words)].map(([, ...numbers]) => [file, Number(numbers.find((one) => one !== undefined))]),
   );
@@ -39,7 +39,7 @@ test.each(STATED)('%s is followed by the number of the rules', (words, right) =>
   expect(found.filter(([, stated]) => stated !== right)).toEqual([]);
 });
 
-test('the uploads of each step have one limit, as the guide says', () => {
+test('the uploads of each step have one rate limit, as the guide says', () => {
   expect(
     new Set([LIMITS['uploads.create'], LIMITS['uploads.put'], LIMITS['uploads.delete']].map(({ limit }) => limit)).size,
   ).toBe(1);

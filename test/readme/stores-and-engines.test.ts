@@ -42,7 +42,7 @@ const modules = PAGES.flatMap((page) => modulesOf(blocksOf(page).filter(({ langu
 const used = new Set<BlockModule>();
 const opened: Exported[] = [];
 
-describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processes and Workers', () => {
+describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processes, and Workers', () => {
   let redis: RealRedis;
   const sandbox = createSandbox({ jobDurationMs: 20, limits: 'off', balanceTokens: 100_000 });
   const printed: string[] = [];
@@ -95,7 +95,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     return new Request(url, { method: 'POST', body, headers });
   }
 
-  test('the queue makes the order, tells its worker, and takes webhooks', async () => {
+  test('the queue creates the order, calls its worker, and accepts webhooks', async () => {
     const { queue, receive } = await block('docs/queues-and-durable-runs', 'createGenQueue');
     await expect.poll(() => printed.length, { timeout: 20_000 }).toBe(1);
     expect(printed[0]).toBe(sandbox.jobs[0]?.providerOutputUrl);
@@ -108,7 +108,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     expect(await queue?.queue.getJob('film-order-18')).toBeUndefined();
   });
 
-  test('the run of an engine ends with its job', async () => {
+  test("an engine's run ends with its job", async () => {
     const { makeVideo } = await block('docs/queues-and-durable-runs', 'inngestEngine');
     const step = {
       run: (_id: string, act: () => Promise<unknown>) => act(),
@@ -143,7 +143,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     expect(told?.ok).toBe(true);
   });
 
-  test('no block is left out', () => {
+  test('every block is covered', () => {
     // The check of a store of one's own stands for a database that is not here.
     const left = modules.filter((module) => !used.has(module) && !module.code.includes('checkStore(myStore)'));
     expect(left.map(({ file }) => file)).toEqual([]);

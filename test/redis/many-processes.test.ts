@@ -17,7 +17,7 @@ async function commands({ ioredis }: RealRedis): Promise<number> {
   return [...sent].reduce((sum, [, calls]) => sum + Number(calls), 0);
 }
 
-describe.skipIf(whyNoRedis())('processes under one limit', () => {
+describe.skipIf(whyNoRedis())('processes under one rate limit', () => {
   let worker: Awaited<ReturnType<typeof bundleProgram>>;
   beforeAll(async () => {
     worker = await bundleProgram(new URL('limiter-worker.ts', import.meta.url));
@@ -51,7 +51,7 @@ describe.skipIf(whyNoRedis())('processes under one limit', () => {
   }
 
   test.each(COUNTS)(
-    '%i of them meet no 429, at nine tenths of what is allowed and at most 100 commands a second',
+    '%i of them get no 429, at nine tenths of the allowed rate and at most 100 commands a second',
     { timeout: 600_000 },
     async (count) => {
       const share = await pace(count);

@@ -29,8 +29,8 @@ function receiver(worker: Awaited<ReturnType<typeof bundleProgram>>, redisPort: 
   return { process, handled, send };
 }
 
-describe.skipIf(whyNoRedis())('an event whose receiver is killed at its work', () => {
-  test('is refused while the lease runs, then handled once by another, which says so to every copy', async () => {
+describe.skipIf(whyNoRedis())('an event whose receiver is killed while handling it', () => {
+  test('is rejected during the lease, then handled once by another one, which acknowledges every copy', async () => {
     const worker = await bundleProgram(new URL('receiver-worker.ts', import.meta.url));
     const redis = await startRedis();
     const first = receiver(worker, redis.port, 'dies');

@@ -30,7 +30,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
   });
   beforeEach(() => redis.ioredis.flushall());
 
-  test('puts its prefix before every key, one hash tag into the keys of a group, and a time to live on each', async () => {
+  test('adds its prefix to every key, one hash tag to the keys of a group, and a TTL to each', async () => {
     const store = redisStore(redis.ioredis, { prefix: 'mine:' });
     for (const group of ['plain', '}', '{}', 'a{b}c', '100%']) await put(store, group);
     const keys = await redis.ioredis.keys('*');
@@ -42,7 +42,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     }
   });
 
-  test('keeps the version of a group as long as its longest key', async () => {
+  test('retains the version of a group as long as its longest-lived key', async () => {
     const store = redisStore(redis.ioredis);
     const both = { long: { value: '1', ttlMs: 500_000 }, short: { value: '2', ttlMs: 10 } };
     await store.write('group', (await store.read('group', [])).version, both);
@@ -50,7 +50,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     expect(await redis.ioredis.pttl('gen-client:{group}')).toBeGreaterThan(400_000);
   });
 
-  test('counts as away while it is a replica, as in a failover', async () => {
+  test('counts as unavailable while it is a replica, as in a failover', async () => {
     const sandbox = createSandbox();
     const { baseUrl, fetch } = sandbox;
     const logger = { error() {}, warn: vi.fn(), info() {}, debug() {} };
@@ -108,37 +108,40 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       'node-redis': () => ({ client: redis.nodeRedis, end: () => {} }),
     };
 
-    test.each(Object.entries(pubsub))('reach every listener through %s, and leave no connection', async (_, open) => {
-      const { client, end } = await open();
-      const onError = vi.fn();
-      const [store, other] = [redisStore(client, { onError }), redisStore(redis.ioredis)];
-      const heard: string[] = [];
-      const stops = ['a', 'a', 'b'].map((topic) =>
-        store.subscribe?.(topic, (message) => heard.push(`${topic} ${message}`)),
-      );
-      await vi.waitFor(async () => {
-        await other.publish?.('a', 'ready');
-        expect(heard).toContain('a ready');
-      }, PATIENCE_MS);
-      await vi.waitFor(async () => {
-        await other.publish?.('b', 'ready');
-        expect(heard).toContain('b ready');
-      }, PATIENCE_MS);
-      await other.publish?.('a', '{"text":"ünï"}');
-      const whole = () => heard.filter((text) => text === 'a {"text":"ünï"}');
-      await vi.waitFor(() => expect(whole()).toHaveLength(2), PATIENCE_MS);
-      expect(await connections()).toBe(1);
-      for (const stop of stops) stop?.();
-      await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
-      expect(onError).not.toHaveBeenCalled();
-      store.subscribe?.('a', () => {});
-      await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
-      await store.close();
-      await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
-      end();
-    });
+    test.each(Object.entries(pubsub))(
+      'reach every listener through %s, and leave no connection open',
+      async (_, open) => {
+        const { client, end } = await open();
+        const onError = vi.fn();
+        const [store, other] = [redisStore(client, { onError }), redisStore(redis.ioredis)];
+        const heard: string[] = [];
+        const stops = ['a', 'a', 'b'].map((topic) =>
+          store.subscribe?.(topic, (message) => heard.push(`${topic} ${message}`)),
+        );
+        await vi.waitFor(async () => {
+          await other.publish?.('a', 'ready');
+          expect(heard).toContain('a ready');
+        }, PATIENCE_MS);
+        await vi.waitFor(async () => {
+          await other.publish?.('b', 'ready');
+          expect(heard).toContain('b ready');
+        }, PATIENCE_MS);
+        await other.publish?.('a', '{"text":"ünï"}');
+        const whole = () => heard.filter((text) => text === 'a {"text":"ünï"}');
+        await vi.waitFor(() => expect(whole()).toHaveLength(2), PATIENCE_MS);
+        expect(await connections()).toBe(1);
+        for (const stop of stops) stop?.();
+        await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
+        expect(onError).not.toHaveBeenCalled();
+        store.subscribe?.('a', () => {});
+        await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
+        await store.close();
+        await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
+        end();
+      },
+    );
 
-    test.each(['ioredis', 'node-redis'])('come once each after their connection broke, through %s', async (kind) => {
+    test.each(['ioredis', 'node-redis'])('arrive once each after their connection broke, through %s', async (kind) => {
       const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
       const store = redisStore(client);
       const heard: string[] = [];
@@ -160,7 +163,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     });
   });
 
-  test('tells nobody about a listener that throws', async () => {
+  test('ignore a listener that throws', async () => {
     const onError = vi.fn();
     const store = redisStore(redis.ioredis, { onError });
     const heard = vi.fn();
@@ -193,7 +196,7 @@ test.each([
   ['WRONGPASS no', /Correct the user name and the password/],
   ['Command failed: NOAUTH no', /Pass the password to the Redis client/],
   ['CROSSSLOT no', /Pass a prefix without braces/],
-])('a Redis that refuses with "%s" says what to set up', async (said, message) => {
+])('explain the setup if Redis rejects with "%s"', async (said, message) => {
   const cause = new Error(said);
   const onError = vi.fn();
   const error: unknown = await put(redisStore(replying(cause), { prefix: 'app:', onError })).catch((thrown) => thrown);
@@ -201,7 +204,7 @@ test.each([
   expect(onError.mock.calls).toEqual([[cause]]);
 });
 
-test('any other failure is handed on, and an answer of something else is none', async () => {
+test('any other failure is passed on, and an unexpected response is an error', async () => {
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
   await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
   await expect(put(redisStore(replying(null)))).rejects.toThrow(
@@ -209,7 +212,7 @@ test('any other failure is handed on, and an answer of something else is none', 
   );
 });
 
-test('a refused subscription is tried again with the next connection', async () => {
+test('a rejected subscription is retried with the next connection', async () => {
   const refused = vi.fn(async (_channel: string) => {});
   refused.mockRejectedValueOnce(new Error('no'));
   const connection = Object.assign(new EventEmitter(), {
@@ -240,7 +243,7 @@ describe('a client', () => {
     'a proxy': proxy,
   };
 
-  test.each(Object.entries(shapes))('is known by its methods: %s', async (_, client) => {
+  test.each(Object.entries(shapes))('is recognized by its methods: %s', async (_, client) => {
     expect(await redisStore(client).read('group', [])).toMatchObject({ version: 'v0', nowMs: 5 });
   });
 
@@ -251,7 +254,7 @@ describe('a client', () => {
     ['an object without scripts', { get: reply, set: reply }, 'an object'],
     ['the options of a client', { host: 'localhost', port: 6379 }, 'an object'],
     ['half a client', { eval: reply }, 'an object'],
-  ])('of no known shape is refused at once: %s', (_, client, shown) => {
+  ])('of an unknown type is rejected immediately: %s', (_, client, shown) => {
     const message = `client must be a connected client of @upstash/redis, ioredis, or redis (node-redis), not ${shown}.`;
     // @ts-expect-error what JavaScript callers pass
     expect(() => redisStore(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));

@@ -47,53 +47,59 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
     return error as Error;
   };
 
-  test.each(['ioredis', 'node-redis'])('with exactly what the message names can do all, through %s', async (kind) => {
-    const { message } = await refusalOf(await connectedAs(kind, ['+get', '~*']));
-    const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
-    const rights = commands.split(/, | and /).map((command) => `+${command}`);
-    const client = await connectedAs(kind, [...rights, `~${keys}`, `&${keys}`]);
-    const onError = vi.fn();
-    const store = redisStore(client, { onError });
-    const heard = vi.fn();
-    const stop = store.subscribe?.('topic', heard);
-    await vi.waitFor(async () => {
-      await store.publish?.('topic', 'hello');
-      expect(heard).toHaveBeenCalledWith('hello');
-    }, PATIENCE_MS);
-    const write = async (changes: Parameters<typeof store.write>[2]) =>
-      store.write('group', (await store.read('group', [])).version, changes);
-    const value = { value: '1', ttlMs: 90_000 };
-    expect(await write({ one: value })).toBe(true);
-    expect(await write({ one: value, two: value })).toBe(true);
-    expect(await write({ one: null })).toBe(true);
-    const sandbox = createSandbox();
-    const { apiKey, baseUrl, fetch } = sandbox;
-    await new GenClient({ apiKey, baseUrl, fetch, store }).videos.create({ prompt: 'a fox at dawn' });
-    stop?.();
-    await store.close();
-    expect(onError).not.toHaveBeenCalled();
-    expect(sandbox.jobs).toHaveLength(1);
-  });
+  test.each(['ioredis', 'node-redis'])(
+    'with exactly the rights in the message can do everything, through %s',
+    async (kind) => {
+      const { message } = await refusalOf(await connectedAs(kind, ['+get', '~*']));
+      const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
+      const rights = commands.split(/, | and /).map((command) => `+${command}`);
+      const client = await connectedAs(kind, [...rights, `~${keys}`, `&${keys}`]);
+      const onError = vi.fn();
+      const store = redisStore(client, { onError });
+      const heard = vi.fn();
+      const stop = store.subscribe?.('topic', heard);
+      await vi.waitFor(async () => {
+        await store.publish?.('topic', 'hello');
+        expect(heard).toHaveBeenCalledWith('hello');
+      }, PATIENCE_MS);
+      const write = async (changes: Parameters<typeof store.write>[2]) =>
+        store.write('group', (await store.read('group', [])).version, changes);
+      const value = { value: '1', ttlMs: 90_000 };
+      expect(await write({ one: value })).toBe(true);
+      expect(await write({ one: value, two: value })).toBe(true);
+      expect(await write({ one: null })).toBe(true);
+      const sandbox = createSandbox();
+      const { apiKey, baseUrl, fetch } = sandbox;
+      await new GenClient({ apiKey, baseUrl, fetch, store }).videos.create({ prompt: 'a fox at dawn' });
+      stop?.();
+      await store.close();
+      expect(onError).not.toHaveBeenCalled();
+      expect(sandbox.jobs).toHaveLength(1);
+    },
+  );
 
-  test.each(['ioredis', 'node-redis'])('that lacks a command of the script is told which, through %s', async (kind) => {
-    const { message } = await refusalOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
-    expect(message).toContain(
-      'Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe',
-    );
-  });
+  test.each(['ioredis', 'node-redis'])(
+    'that lacks a command of the script causes an error with the command, through %s',
+    async (kind) => {
+      const { message } = await refusalOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
+      expect(message).toContain(
+        'Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe',
+      );
+    },
+  );
 
-  test('that has no right to the keys is told which', async () => {
+  test('without access to the keys causes an error with the keys', async () => {
     const { message } = await refusalOf(await connectedAs('ioredis', ['+@all', '~other:*']));
     expect(message).toContain('gen-client:*');
   });
 
-  test('that may not publish is told so', async () => {
+  test("that can't publish causes an error with the channels", async () => {
     const client = await connectedAs('ioredis', ['+@all', '-publish', '~*', '&*']);
     await expect(redisStore(client).publish?.('topic', 'hello')).rejects.toSatisfy(isSetupError);
   });
 });
 
-test('a client of node-redis on which nobody has called connect is a mistake of the set-up', async () => {
+test('a node-redis client that was never connected is a setup error', async () => {
   const sandbox = createSandbox();
   const store = redisStore(createClient({ url: 'redis://127.0.0.1:6379' }));
   const { apiKey, baseUrl, fetch } = sandbox;

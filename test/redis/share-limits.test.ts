@@ -13,7 +13,7 @@ const execute = promisify(execFile);
 describe.skipIf(whyNoRedis())('share-limits.ts', () => {
   beforeAll(ensureBuilt, 180_000);
 
-  test('makes the videos of every process and counts them in one place', async () => {
+  test('creates the videos of every process and counts them in one place', async () => {
     const redis = await startRedis();
     const sandbox = createSandbox();
     const service = await sandbox.listen({ port: 0 });

@@ -11,7 +11,7 @@ const versions: Recordings[] = readdirSync(FOLDER).map((name) =>
 );
 
 describe.each(versions.map((recordings) => [recordings.version, recordings] as const))(
-  'of %s',
+  'a recording of %s',
   (_, { runs, records }) => {
     test.each(runs.map((run) => [run.name, run] as const))(
       'a durable run replays with the same steps and the same end: %s',
@@ -23,7 +23,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
     );
 
     test.each(runs.map((run) => [run.name, run] as const))(
-      'a durable run goes on from any of its steps: %s',
+      'a durable run continues from any of its steps: %s',
       async (_name, { options, steps }) => {
         for (let known = 0; known < steps.length; known++) {
           const engine = replayingEngine(steps.slice(0, known));
@@ -33,7 +33,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
     );
 
     test.each(records.map((record, at) => [`${record.name}, record ${at + 1}`, record] as const))(
-      'a queued call is taken up where it stood: %s',
+      'a queued call resumes where it was: %s',
       (_name, { id, data, step, event, next }) => {
         const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
         expect(isKnownRecord(queueJob.data)).toBe(true);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as store from '../../src/adapters/storage/store-responses.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';
 
-describe('an answer of an object store', () => {
+describe('a response of an object store', () => {
   const failed = (status: number | undefined, code = 'put_failed', cause?: unknown) =>
     new StorageError('no', { code, status, store: 's3', cause } as never);
 
@@ -19,11 +19,11 @@ describe('an answer of an object store', () => {
     [400, 'put_failed', false],
     [403, 'put_failed', false],
     [404, 'put_failed', false],
-  ])('%s %s may pass: %s', (status, code, passes) => {
+  ])('%s %s can be retried: %s', (status, code, passes) => {
     expect(store.isRetryableStoreError(failed(status, code))).toBe(passes);
   });
 
-  it('that was never asked for because of a wrong call does not pass', () => {
+  it("that was never requested, because the call was invalid, can't be retried", () => {
     expect(store.isRetryableStoreError(failed(undefined, 'put_failed', new GenError('wrong')))).toBe(false);
     expect(store.isRetryableStoreError(failed(undefined, 'put_failed', failed(500)))).toBe(true);
   });
@@ -42,11 +42,11 @@ describe('an answer of an object store', () => {
     ['a service that is away', new ConnectionError('away', { attempts: 1 }), true],
     ['a service that was never reached', new ConnectionError('away', { attempts: 0 }), false],
     ['a wrong call', new GenError('wrong'), false],
-  ])('a copy ended by %s may be made later: %s', (_, error, later) => {
+  ])('a copy that ended with %s can succeed later: %s', (_, error, later) => {
     expect(store.mayCopyLater(error)).toBe(later);
   });
 
-  it('says whether the object is there, may be there, or is not to be known', () => {
+  it("shows whether the object exists, may exist, or can't be checked", () => {
     expect([409, 412, 200, undefined].map((status) => store.isTaken(failed(status)))).toEqual([
       true,
       true,

@@ -8,7 +8,7 @@ const shortKey = 'short';
 describe('a derived key', () => {
   const key = 'k'.repeat(LONGEST_KEY - 3);
 
-  it('keeps the key as long as both fit', () => {
+  it('retains the key as long as both fit', () => {
     expect(derivedKey({ key, shortKey }, ':f1')).toBe(`${key}:f1`);
     expect(derivedKey({ key: `${key}k`, shortKey }, ':f1')).toBe('short:f1');
   });
@@ -18,7 +18,7 @@ describe('a derived key', () => {
     expect(nextKey({ key: long, shortKey, failedJobs: 0 })).toBe(long);
   });
 
-  it('counts the jobs that have failed, and the keys that were refused after them', () => {
+  it('counts the failed jobs, and the keys that were rejected after them', () => {
     const run = { key: 'order', shortKey };
     expect(nextKey({ ...run, failedJobs: 0 }, 2)).toBe('order:w2');
     expect(nextKey({ ...run, failedJobs: 1 })).toBe('order:r2');
@@ -35,7 +35,7 @@ describe('a derived key', () => {
     ['order:r', ['order:r']],
     ['order:r1x', ['order:r1x']],
     [':r1', [':r1']],
-  ])('%j may come from %j', (given, origins) => {
+  ])('%j can be derived from %j', (given, origins) => {
     expect(originsOf(given)).toEqual(origins);
   });
 });
@@ -44,6 +44,6 @@ it.each([
   ['unexpected redirect', true],
   ['uri requested responds with a redirect, redirect mode is set to error: https://x.test', true],
   ['an unexpected redirect', false],
-])('a redirect that fetch was told to refuse is told by %j: %s', (message, isOne) => {
+])('a redirect that fetch was not allowed to follow is recognized by %j: %s', (message, isOne) => {
   expect(isRedirectFailure(new TypeError('fetch failed', { cause: new Error(message) }))).toBe(isOne);
 });

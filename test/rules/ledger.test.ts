@@ -23,7 +23,7 @@ import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 
 const TERMS = { scope: 'a', per: 'total', maxTokens: 100 } as const;
 
-describe('a budget of 100 tokens answers a create', () => {
+describe('a budget of 100 tokens and a create', () => {
   type Price = { readonly tokens: number | null; readonly isLearned: boolean };
   type Change = (state: BudgetState) => BudgetState;
   const learned = (tokens: number): Price => ({ tokens, isLearned: true });
@@ -179,7 +179,7 @@ describe('the table of transitions', () => {
     { type: 'released' },
   ];
 
-  it('says what each event does in each phase: nothing, if it says nothing', () => {
+  it("defines what each event does in each phase: nothing, if it isn't listed", () => {
     for (const entry of Object.values(entries)) {
       for (const event of events) {
         const phase = NEXT_PHASE[entry.phase][event.type];
@@ -192,7 +192,7 @@ describe('the table of transitions', () => {
 });
 
 describe('an entry', () => {
-  it('reserves its price, and counts what it is quoted, then what it is charged', () => {
+  it('reserves its price, and counts first its quote, then its charge', () => {
     const { reserve, accept, usage, end } = ledger();
     reserve('one#1');
     expect(usage()).toEqual([0, 10]);
@@ -215,7 +215,7 @@ describe('an entry', () => {
     }
   });
 
-  it('is not settled by the end of an earlier job of its run', () => {
+  it("isn't settled by the end of an earlier job of its run", () => {
     const { reserve, send, usage, accept, end } = ledger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
@@ -230,7 +230,7 @@ describe('an entry', () => {
     expect(usage()).toEqual([12, 0]);
   });
 
-  it('stays until a failure is delivered, or a file is stored', () => {
+  it('is retained until a failure is delivered, or a file is stored', () => {
     for (const [status, first, second] of [
       ['failed', 'outcome', undefined],
       ['completed', 'outcome', 'file'],
@@ -302,7 +302,7 @@ describe('an entry', () => {
     expect(entry()).toBeUndefined();
   });
 
-  it('is gone if its create was rejected or not sent, and lost if its response was lost', () => {
+  it('is removed if its create was rejected or not sent, and lost if its response was lost', () => {
     for (const [outcome, after] of [
       ['refused', undefined],
       ['unsent', undefined],
@@ -316,7 +316,7 @@ describe('an entry', () => {
     }
   });
 
-  it('of one key in two calls is counted once, and stays while one of them works on it', () => {
+  it('of one key in two calls counts once, and is retained while one of them works on it', () => {
     const { reserve, usage, fail, entry } = ledger();
     reserve('one#1');
     expect(reserve('two#1').result).toMatchObject({ outcome: 'recorded' });
@@ -353,7 +353,7 @@ describe('an entry', () => {
     expect(reserve('two#1', under(15)).result).toMatchObject({ outcome: 'recorded' });
   });
 
-  it('that another call has sent is not removed or reopened by one that sent nothing (C1)', () => {
+  it("that another call has sent isn't removed or reopened by one that sent nothing (C1)", () => {
     for (const isRun of [false, true]) {
       const { tx, id, reserve, send, usage, fail, phase, living } = ledger();
       reserve('two#1', { rules: isRun ? RULES : null });
@@ -367,7 +367,7 @@ describe('an entry', () => {
     }
   });
 
-  it('reopens when the only call that sent it has sent nothing, and asks for room again', () => {
+  it('reopens if the only call that sent it has sent nothing, and reserves again', () => {
     const { tx, id, reserve, send, phase, usage } = ledger();
     reserve('one#1');
     send('one#1');
@@ -376,7 +376,7 @@ describe('an entry', () => {
     expect([send('one#1'), phase()]).toEqual(['sent', 'sent']);
   });
 
-  it('is not sent if others have spent its room while its process was stopped (C2, H1)', () => {
+  it("isn't sent if others have spent its tokens while its process was stopped (C2, H1)", () => {
     const { reserve, send, living, phase } = ledger();
     reserve('one#1', { tokens: 60 });
     living.delete('one');
@@ -388,7 +388,7 @@ describe('an entry', () => {
     expect([send('one#1'), phase()]).toEqual(['busy', 'open']);
   });
 
-  it('is reported as reused with other params, also after it is over', () => {
+  it('is reported as reused with different params, even after it is over', () => {
     const { reserve, accept, acknowledge } = ledger();
     reserve('one#1', { digest: 'a' });
     expect(reserve('one#2', { digest: 'b' }).result).toMatchObject({ outcome: 'reused' });
@@ -407,7 +407,7 @@ describe('an entry', () => {
     expect(reserve('one#2', { digest: 'b' }).result).toEqual({ outcome: 'reused', jobId: 'job_1' });
   });
 
-  it('is claimed by nobody while a living process owns it, and asks for room again if it was not sent', () => {
+  it("can't be claimed while a live process owns it, and reserves again if it wasn't sent", () => {
     const { reserve, usage, claim, living } = ledger();
     reserve('one#1');
     expect(claim('two#1')).toBeUndefined();
@@ -418,7 +418,7 @@ describe('an entry', () => {
     expect(usage()).toEqual([0, 10]);
   });
 
-  it('is not sent by a process whose create another one has claimed', () => {
+  it("isn't sent by a process whose create another one has claimed", () => {
     const { reserve, claim, send, living } = ledger();
     reserve('one#1');
     living.delete('one');
@@ -437,7 +437,7 @@ describe('an entry', () => {
     expect([phase(), claim('three#1')?.owners]).toEqual(['lost', ['three#1']]);
   });
 
-  it('of a run that is repeated from its start does not count its earlier jobs again', () => {
+  it("of a run that is repeated from its start doesn't count its earlier jobs again", () => {
     const { tx, id, reserve, send, accept, end, usage, fail, phase } = ledger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
@@ -453,7 +453,7 @@ describe('an entry', () => {
     expect([usage(), tx.entry(id)]).toMatchObject([[12, 0], { phase: 'accepted', jobId: 'job_2' }]);
   });
 
-  it('has the same state if everything is said twice', () => {
+  it('has the same state if every event arrives twice', () => {
     const { accept, usage, end } = ledger();
     for (let times = 0; times < 2; times++) accept('one#1');
     for (let times = 0; times < 2; times++) end({ status: 'completed', chargedTokens: 5 });

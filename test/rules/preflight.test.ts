@@ -31,7 +31,7 @@ const P = { prompt: 'a fox' };
 const URL_OK = 'https://a.test/a.png';
 const EDIT = { ...P, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' };
 
-describe('preflight says of', () => {
+describe('preflight reports', () => {
   it.each<Row>([
     ['checkVideo', P, 'sent'],
     ['checkVideo', 'a fox', 'invalid_params params', 'must be an object such as { prompt: "a fox" }, not "a fox".'],

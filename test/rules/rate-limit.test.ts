@@ -26,8 +26,8 @@ const turn = (who: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn => 
 });
 const ids = (who: string, count: number) => Array.from({ length: count }, (_, at) => `${who}${at}`);
 
-describe('a turn', () => {
-  it('of a process that is alone takes what is free, and another one waits for its turn', () => {
+describe('updateSlots', () => {
+  it('grants free slots to a process that is alone, and in turn if there are others', () => {
     const state = newRateLimit();
     expect(updateSlots(state, turn('a', { asks: ids('a', 3) }), LIMIT, 0)).toMatchObject({
       granted: ['a0', 'a1', 'a2'],
@@ -36,7 +36,7 @@ describe('a turn', () => {
     expect(updateSlots(state, turn('c', { asks: ['c0'] }), LIMIT, 0)).toMatchObject({ granted: [], ahead: 1 });
   });
 
-  it('takes one slot where others wait in front, and goes to the end of the line', () => {
+  it('grants one slot if others are ahead, and moves the process to the end of the queue', () => {
     const state = newRateLimit();
     updateSlots(state, turn('x', { asks: ids('x', 4) }), LIMIT, 0);
     for (const who of ['a', 'b', 'c']) updateSlots(state, turn(who, { asks: ids(who, 5) }), LIMIT, 0);
@@ -51,7 +51,7 @@ describe('a turn', () => {
     expect(state.queue.map(({ who }) => who)).toEqual(['b']);
   });
 
-  it('whose outcome was lost can be taken again', () => {
+  it('can be repeated if its result was lost', () => {
     const state = newRateLimit();
     const asked = turn('a', { asks: ids('a', 2) });
     updateSlots(state, asked, LIMIT, 0);
@@ -59,7 +59,7 @@ describe('a turn', () => {
     expect(lookAt(state, LIMIT, 5).free).toBe(2);
   });
 
-  it('changes nothing where nothing comes of it, so that it is only read', () => {
+  it('writes nothing if nothing changes', () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
     updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
@@ -77,7 +77,7 @@ describe('a turn', () => {
     expect(updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
   });
 
-  it('says how long a call waits: until the slot of its turn has rested, and at least a window where that is not known', () => {
+  it("returns how long a call waits: until its slot has expired, and at least a window if that isn't known", () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
     const answered = (call: string, agoMs: number) => ({ call, outcome: 'answered', agoMs }) as const;
@@ -86,7 +86,7 @@ describe('a turn', () => {
     expect(waits).toEqual([REST_MS - 500, REST_MS, REST_MS, REST_MS, 2 * REST_MS - 500, 2 * REST_MS]);
   });
 
-  it('frees the slots of a process that died after its lease, and its place before', () => {
+  it("frees a crashed process's slots after its lease, and its position before that", () => {
     const state = newRateLimit();
     updateSlots(state, turn('dead', { asks: ids('dead', 5) }), LIMIT, 0);
     updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, 1_000);
@@ -95,8 +95,8 @@ describe('a turn', () => {
   });
 });
 
-describe('a clock that was set back', () => {
-  it('leaves what was so far away as far away', () => {
+describe('a clock that is set back', () => {
+  it('keeps distant times equally distant', () => {
     const state = newRateLimit();
     const start = 3_600_000;
     updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, start);
@@ -110,7 +110,7 @@ describe('a clock that was set back', () => {
 });
 
 describe('a stored limit', () => {
-  it('is read as it was written, whatever has happened', () => {
+  it('is parsed as it was written, whatever has happened', () => {
     const action = fc.record({
       who: fc.constantFrom('a', 'b', 'c'),
       afterMs: fc.integer({ min: 0, max: 4_000 }),
@@ -144,7 +144,7 @@ describe('a stored limit', () => {
     fc.assert(property, { numRuns: 300 });
   });
 
-  it('is forgotten when it is as good as new, and is small when it is full', () => {
+  it('is evicted when it is as good as new, and is small when it is full', () => {
     expect(encodeRateLimit(newRateLimit())).toBeNull();
     const state = newRateLimit();
     const limit = { limit: 300, windowMs: 60_000 };
@@ -157,7 +157,7 @@ describe('a stored limit', () => {
     expect(encodeRateLimit(state)?.value.length).toBeLessThan(1_300);
   });
 
-  it.each(['', '5', 'not ours', '{}', '{"at":"x"}'])('is told from something else: %s', (text) => {
+  it.each(['', '5', 'not ours', '{}', '{"at":"x"}'])('is distinguished from other data: %s', (text) => {
     expect(decodeRateLimit(text)).toBeUndefined();
   });
 });

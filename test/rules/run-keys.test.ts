@@ -67,7 +67,7 @@ describe('the keys of a run', () => {
     ['its second key is settled before any other', {}, [refused, refused, full, lost], ['k', 'k', 'k:w1', 'k:w1']],
     ['an unsent create keeps its key', {}, [failed('unsent'), lost], ['k', 'k']],
     ['a failed job that is started again has the next key', {}, [job('canceled'), lost], ['k', 'k:r2']],
-  ])('%s', (_, rules, events, keys) => {
+  ])('are %s', (_, rules, events, keys) => {
     expect(keysSent(start(rules), ...events)).toEqual(keys);
   });
 
@@ -79,14 +79,14 @@ describe('the keys of a run', () => {
   it.each([
     ['a wrong key', 401, 'invalid_api_key'],
     ['a missing scope', 403, 'missing_scope'],
-  ])('stay the same where a create was refused for %s after an answer was lost', (_, status, code) => {
+  ])("don't change if a create was rejected for %s after a response was lost", (_, status, code) => {
     const details = { code, recovery: 'fix_credentials', status, method: 'POST', url: 'https://x' } as const;
     const failure = callFailure(new APIError('x', details));
     expect(failure).toMatchObject({ kind: 'refused', keyIsUnused: true });
     if (failure) expect(keysSent(start(), lost, { type: 'failed', failure }, lost)).toEqual(['k', 'k', 'k']);
   });
 
-  it.each([250, 252, 253, 254, 255])('of %i characters are extended within the 255 of a header', (length) => {
+  it.each([250, 252, 253, 254, 255])("of %i characters are extended within the header's 255", (length) => {
     const jobs = Array.from({ length: 11 }, (_, at) => pending(`job_${at}`));
     const keys = keysSent(start({ timeoutMs: null }, 'x'.repeat(length)), ...jobs);
     expect(new Set(keys).size).toBe(11);
@@ -98,7 +98,7 @@ describe('the keys of a run', () => {
 });
 
 describe('recovery', () => {
-  it('creates again as often as the rule for the error says, and lists its tries', () => {
+  it('creates again as often as the rule for the error allows, and lists its earlier jobs', () => {
     const recover = { generation_timeout: 2, generation_failed: 1 };
     const codes = ['generation_timeout', 'generation_failed', 'generation_timeout', 'generation_timeout'];
     const run = proceed(start({ recover }), ...codes.map((code, at) => failedJob(code, null, `job_${at + 1}`)));
@@ -111,7 +111,7 @@ describe('recovery', () => {
     ]);
   });
 
-  it('tries each of the models once, and fails with the last error when none is left', () => {
+  it('tries each of the models once, and fails with the last error if none is left', () => {
     let run = start({ recover: { generation_unavailable: { models: ['svc-video-mini', 'svc-video-fast'] } } });
     for (const model of ['svc-video-mini', 'svc-video-fast']) {
       run = proceed(run, failedJob('generation_unavailable', null, `before ${model}`));
@@ -121,7 +121,7 @@ describe('recovery', () => {
     expect(run.step).toMatchObject({ type: 'end', job: { id: 'job_3' } });
   });
 
-  it('has the time of the run, not of a try', () => {
+  it('has the timeout of the run, not of a single job', () => {
     let run = proceed(start({ timeoutMs: 60_000, recover: { generation_timeout: 5 } }), job('processing'));
     run = proceed(run, { ...passed, passedMs: 59_000 }, failedJob('generation_timeout'));
     run = proceed(run, job('processing', { id: 'job_2' }));
@@ -132,7 +132,7 @@ describe('recovery', () => {
 });
 
 describe('a wait', () => {
-  it('for a slot of the rate limit does not count, and for a lost answer grows', () => {
+  it("for a slot of the rate limit doesn't count, and for a lost response grows", () => {
     let run = start({ timeoutMs: 60_000, retryMs: 30_000 });
     for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('throttled', 59_000), passed);
     expect(run.elapsedMs).toBeNull();
@@ -147,7 +147,7 @@ describe('a wait', () => {
     expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   });
 
-  it('for a review or a reference is as long as the service asks, within the time limit, and at most twenty times', () => {
+  it('for a review or a reference lasts as long as the service asks, within the timeout, and at most twenty times', () => {
     const asked = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
     expect(asked.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
     const late = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
@@ -161,7 +161,7 @@ describe('a wait', () => {
     expect(off.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
   });
 
-  it('grows from 10 s to five minutes, so that half an hour takes 60 steps at most', () => {
+  it('grows from 10 s to five minutes, so that half an hour takes at most 60 steps', () => {
     let run = proceed(start(), job('processing'));
     const waits: number[] = [];
     let steps = 1;
@@ -178,7 +178,7 @@ describe('a wait', () => {
     expect(run.step).toMatchObject({ reason: 'timeout', error: { name: 'WaitTimeoutError', jobId: 'job_1' } });
   });
 
-  it('ends with a last read, so that a job which is done in time is never given up', () => {
+  it('ends with a last poll, so that a job that finishes in time always counts', () => {
     const run = proceed(start({ timeoutMs: 10_000 }), job('processing'), { ...passed, passedMs: 86_400_000 });
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
     expect(proceed(run, job('completed')).step).toMatchObject({ type: 'end' });
@@ -186,7 +186,7 @@ describe('a wait', () => {
     expect(proceed(run, failed('lost')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
   });
 
-  it('that a webhook ended takes no time, and the next read is soon', () => {
+  it('that a webhook ended takes no time, and the next poll follows soon', () => {
     let run = proceed(start({ timeoutMs: null }), job('processing'));
     for (let turn = 0; turn < 30; turn++) run = proceed(run, passed, job('processing'));
     const before = run.elapsedMs;
@@ -197,7 +197,7 @@ describe('a wait', () => {
     expect(run.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
-  it('comes to its end also when an engine wakes it for ever', () => {
+  it('ends even if an engine wakes it forever', () => {
     let run = proceed(start(), job('processing'));
     let wakes = 0;
     for (; run.step.type !== 'fail' && wakes < 1000; wakes++) run = proceed(run, woken, job('processing'));
@@ -205,7 +205,7 @@ describe('a wait', () => {
     expect(wakes).toBeLessThan(300);
   });
 
-  it('is not made long by a clock that is set back, nor by one read that asks for a day', () => {
+  it("isn't extended by a clock that is set back, or by one poll that asks for a day", () => {
     let run = proceed(start({ timeoutMs: 30_000 }), job('processing'));
     for (let turn = 0; turn < 3; turn++) run = proceed(run, { ...passed, passedMs: -3_600_000 }, job('processing'));
     expect(run.step).toMatchObject({ reason: 'timeout' });
@@ -213,7 +213,7 @@ describe('a wait', () => {
     expect(blind.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
-  it('reads what was announced soon after a read that got no answer', () => {
+  it('polls soon for what was announced, after a poll without a response', () => {
     const quick = { pollMs: 60_000, retryMs: 30_000 };
     const run = proceed(start(quick), job('processing'), woken, failed('lost'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000 });
@@ -221,25 +221,25 @@ describe('a wait', () => {
   });
 });
 
-describe('a run that is tried again', () => {
-  it('takes up the job that it was waiting for, with its time anew', () => {
+describe('a run that is retried', () => {
+  it('waits again for the same job, with a new timeout', () => {
     const late = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
     const run = resumeRun(late);
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
     expect(proceed(run, job('processing')).step).toMatchObject({ type: 'wait', leftMs: 10_000 });
   });
 
-  it('has nothing to do when the job is complete or the run goes on', () => {
+  it('does nothing if the job is complete or the run continues', () => {
     for (const run of [proceed(start(), job('completed')), proceed(start(), job('processing'))]) {
       expect(resumeRun(run)).toBe(run);
     }
   });
 });
 
-describe('what an error means', () => {
+describe('the meaning of an error', () => {
   const wire = { recovery: 'none', method: 'POST', url: 'https://x.example' } as const;
 
-  it('is told as JSON, without what only a process has', () => {
+  it('is stored as JSON, without what exists only in the process', () => {
     const asked = new APIError('busy', {
       ...wire,
       status: 503,

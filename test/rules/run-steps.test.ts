@@ -37,7 +37,7 @@ describe('the next step of a run', () => {
     ['store', 'the stored file', stored, { type: 'end', job: { id: ID }, error: null, resumeStep: null }],
     ['store', 'a store that is away', failed('lost'), { type: 'wait', jobId: null, leftMs: null, onTimeout: null }],
     ['store', 'a store that refuses', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
-  ])('%s, after %s', (state, _, event, step) => {
+  ])('is %s, after %s', (state, _, event, step) => {
     expect(stepOf((states[state] as () => JobRunState)(), event)).toMatchObject(step);
   });
 
@@ -48,13 +48,13 @@ describe('the next step of a run', () => {
     ['store', [passed, woken, job('completed')]],
     ['end', [passed, woken, stored, job('failed'), failed('lost')]],
     ['fail', [passed, woken, stored, job('failed'), failed('lost')]],
-  ])('%s stays where what was seen has nothing to do with it', (state, events) => {
+  ])('stays %s after an unrelated event', (state, events) => {
     const before = (states[state] as () => JobRunState)();
     for (const event of events) expect(stepOf(before, event)).toEqual(before.step);
   });
 });
 
-describe('a create that failed', () => {
+describe('a failed create', () => {
   it.each<[string, Partial<RunRules>, RunEvent, object]>([
     ['without a connection', {}, failed('unsent', null, 'ConnectionError'), { type: 'wait', next: create }],
     ['as a wrong call', {}, failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: create }],
@@ -77,14 +77,14 @@ describe('a create that failed', () => {
     expect(step).toMatchObject({ type: 'fail', reason: kind, error: { name: 'ConnectionError' }, resumeStep: create });
   });
 
-  it('for a review is never hurried by a webhook, but fifty wakes are all that cost no time', () => {
+  it('for a review is never hurried by a webhook, but fifty wakes take no time', () => {
     let run = proceed(start(), failed('review', 20_000));
     for (let at = 0; at < 50; at++) run = proceed(run, woken);
     expect(run.step.type).toBe('wait');
     expect(stepOf(run, woken)).toEqual(create);
   });
 
-  it('for a review and then for good was not refused twice for one thing, so no other key goes out', () => {
+  it("for a review and then for good doesn't count as rejected twice for one reason, so no other key is sent", () => {
     // With a second key it could be paid twice: whoever begins the order anew finds nothing under its own key, and makes a job.
     const run = proceed(start(), failed('review'), passed, failed('refused'));
     expect(run.step).toMatchObject({ type: 'fail', reason: 'refused', resumeStep: create });
@@ -94,7 +94,7 @@ describe('a create that failed', () => {
   });
 });
 
-it('waits while a budget is full only of creates that are not settled, and fails where it is spent', () => {
+it('waits while a budget is reserved only by unsettled creates, and fails if it is spent', () => {
   const refused = (recovery: string): RunEvent => {
     const error = { name: 'BudgetExceededError', message: 'no', code: 'budget_exceeded', recovery };
     return { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
@@ -106,13 +106,13 @@ it('waits while a budget is full only of creates that are not settled, and fails
   expect(stepOf(start(), refused('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
 });
 
-it('goes on where another process had the create for a moment, because this one was frozen', () => {
+it('continues if another process owned the create briefly, because this one was frozen', () => {
   const error = { name: 'GenError', message: 'Call again with the same key.', recovery: 'retry' } as const;
   const taken: RunEvent = { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
   expect(stepOf(start(), taken)).toMatchObject({ type: 'wait', next: create });
 });
 
-describe('a read', () => {
+describe('a poll', () => {
   const reading = (rules: Partial<RunRules> = {}, passedMs = 0) =>
     proceed(start(rules), job('processing'), { ...passed, passedMs });
 
@@ -162,7 +162,7 @@ describe('a failed job', () => {
     expect(step).toMatchObject(expected);
   });
 
-  it('is not followed by another one when the time of the run ends during the pause', () => {
+  it("isn't followed by another one if the run times out during the pause", () => {
     const pending = (seconds: number) =>
       job('failed', { errorCode: 'reference_asset_pending', errorData: { retry_after: seconds } });
     const run = proceed(start({ timeoutMs: 60_000 }), job('processing'));
@@ -173,7 +173,7 @@ describe('a failed job', () => {
     expect(stepOf(paused, { ...passed, passedMs: 60_000 })).toMatchObject({ type: 'end', job: { id: ID } });
   });
 
-  it('is told with its code and its model among the tries', () => {
+  it('is reported with its code and its model among the earlier jobs', () => {
     const run = proceed(start(), job('failed', { modelId: 'm', errorCode: 'x' }));
     expect(run.tries).toStrictEqual([{ jobId: ID, idempotencyKey: 'k', status: 'failed', model: 'm', errorCode: 'x' }]);
     expect(proceed(start(), job('processing')).tries).toStrictEqual([
@@ -194,7 +194,7 @@ it.each([
   ['videos', 70, { limit: 120, windowMs: 120_000 }, 0, 80_000],
   ['videos', 70, { limit: Number.POSITIVE_INFINITY, windowMs: 0 }, 0, 10_000],
 ] as const)(
-  'a queue reads %s, of %i jobs with the limit %j, by a chance of %i after %i ms',
+  'a queue polls %s, of %i jobs with the limit %j, with a random number of %i after %i ms',
   (call, jobs, lane, random, ms) => {
     expect(queuedReadMs(call, jobs, lane, random)).toBe(ms);
   },

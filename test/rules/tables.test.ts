@@ -65,19 +65,19 @@ describe('the price of a create', () => {
       ],
     ),
     ['videos', { reference_image_urls: [] }, '["videos","svc-video-fast",null,null,null]', true],
-  ])('%s %j has the class %s; its class says what it costs: %s', (call, body, priceClass, isFixed) => {
+  ])('%s %j has the class %s, which determines its price: %s', (call, body, priceClass, isFixed) => {
     expect(priceOf(call, body)).toMatchObject({ priceClass, isFixed });
   });
 
-  it('is the same for both names of a model, and is told in dollars', () => {
+  it('is the same for both names of a model, and is converted to dollars', () => {
     const job = priceOf('videos', { model: 'svc-video-pro' }).job;
     expect(priceClassOf({ ...job, model: 'svc-video-gen-2' })).toBe(priceClassOf(job));
     expect([usdOf(1), usdOf(12), usdOf(0)]).toEqual([0.05, 0.6, 0]);
   });
 });
 
-describe('how long a job takes', () => {
-  it('is the mean without the fifth at each end, of the last twenty', () => {
+describe('the duration of a job', () => {
+  it('is the mean of the last twenty without the fifth at each end', () => {
     expect(expectedMs([])).toBeUndefined();
     expect(expectedMs([10])).toBe(10);
     expect(expectedMs([1_000, 10, 20, 30, 0])).toBe(20);
@@ -102,7 +102,7 @@ describe('how long a job takes', () => {
   );
 });
 
-describe('which job is read next', () => {
+describe('the next job to poll', () => {
   const job = (mediaType?: string, modelId?: string) => ({ mediaType, modelId }) as Job;
 
   it.each([
@@ -113,7 +113,7 @@ describe('which job is read next', () => {
     [job('IMAGE'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
     [job(undefined, 'svc-image-fast'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
     [job('character'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
-  ])('%j is read in the rhythm %j', (given, rhythm) => {
+  ])('%j is polled with the schedule %j', (given, rhythm) => {
     expect(rhythmOf(given)).toEqual(rhythm);
   });
 
@@ -124,7 +124,7 @@ describe('which job is read next', () => {
     [10_000, 1, 99_000, 99_000],
     [90_000, 3, 0, 90_000],
   ])(
-    'a read every %i ms that failed %i times, and is asked to wait %i ms, pauses for %i ms',
+    'a poll every %i ms that failed %i times, and has to wait %i ms, pauses for %i ms',
     (interval, failures, asked, ms) => {
       expect(readPauseMs(interval, failures, asked)).toBe(ms);
     },
@@ -143,7 +143,7 @@ describe('pauses', () => {
     expect(backoff({ firstMs: 1, mostMs: Number.POSITIVE_INFINITY }, 99)).toBe(2 ** 30);
   });
 
-  it('are spread between a half and the whole, and one that was asked for is never shorter', () => {
+  it('are randomized between a half and the full pause, and one that the service asked for is never shortened', () => {
     expect([spread(100, 0), spread(100, 1)]).toEqual([50, 100]);
     expect([noEarlier(1_000, 0), noEarlier(1_000, 1), noEarlier(60_000, 1)]).toEqual([1_000, 1_100, 61_000]);
   });
@@ -163,7 +163,7 @@ describe('the period of a budget', () => {
     expect(periodAt(per, now, since)).toEqual(period);
   });
 
-  it('reserves a lost create until the end of the next one, or a day', () => {
+  it('reserves a lost create until the end of the next one, or for a day', () => {
     const lost = { phase: 'sent', owner: '', sinceMs: now } as const;
     expect(expiresMs(lost, 'total')).toBe(now + DAY);
     expect(expiresMs(lost, 'day')).toBe(Date.UTC(2026, 2, 2));
@@ -171,14 +171,14 @@ describe('the period of a budget', () => {
     expect(expiresMs(lost, 1_000)).toBe(now + 2_000);
   });
 
-  it('is kept by the store for longer than it lasts', () => {
+  it('is stored for longer than it lasts', () => {
     expect(
       [budgetTtlMs('total'), budgetTtlMs('day'), budgetTtlMs('month'), budgetTtlMs(DAY)].map((ms) => ms / DAY),
     ).toEqual([3_650, 63, 63, 3]);
   });
 });
 
-describe('the failure of a create means', () => {
+describe('the failure of a create', () => {
   const refusedConnection = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
   it.each<[string, unknown, rules.FailureKind | undefined]>([
     ['an abort', new Error('aborted'), undefined],
@@ -222,7 +222,7 @@ describe('the failure of a create means', () => {
   });
 
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
-    'a forgotten upload: %s',
+    'a deleted upload: %s',
     (code) => {
       expect(rules.isForgottenUpload(refused(404, { code }))).toBe(true);
       expect(rules.isForgottenUpload(arrived(refused(404, { code })))).toBe(false);
@@ -231,7 +231,7 @@ describe('the failure of a create means', () => {
   );
 });
 
-describe('the failure of a read', () => {
+describe('the failure of a poll', () => {
   const passing = new GenError('key function');
   markPassing(passing);
   it.each<[string, unknown, boolean, string | undefined]>([
@@ -264,7 +264,7 @@ describe('the failure of a read', () => {
     [refused(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
     [away(1), true],
     [new GenError('wrong'), false],
-  ])('%s: the attempt is made again: %s', (error, again) => {
+  ])('%s: the attempt is retried: %s', (error, again) => {
     expect(rules.isTransient(error)).toBe(again);
   });
 });
@@ -295,7 +295,7 @@ describe('the file of a job', () => {
     [new TimeoutError('late', { timeoutMs: 1 }), { status: 504, isReported: true }],
     [away(1), { status: 502, isReported: true }],
     [new TypeError('x'), { status: 500, isReported: true }],
-  ])('%s: a page is told %j', (error, answer) => {
+  ])('%s: a page gets %j', (error, answer) => {
     expect(pageAnswer(error)).toEqual(answer);
   });
 });

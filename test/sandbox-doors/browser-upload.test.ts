@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium)('a page of another origin, in Chromium', () => {
     expect(await post('/v1/uploads/complete', { upload_id: upload.upload_id })).toMatchObject({ status: 'ready' });
   });
 
-  it('cannot read the API or the control surface', async () => {
+  it("can't read the API or the control API", async () => {
     const read = (path: string) => page.evaluate(`fetch('${server.url}${path}').then(() => 'read', () => 'blocked')`);
     expect(await read('/v1/models')).toBe('blocked');
     expect(await read('/_sandbox/state')).toBe('blocked');

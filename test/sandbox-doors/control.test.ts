@@ -21,8 +21,8 @@ async function control(path: string, body?: unknown, method = body === undefined
   return { status: response.status, body: await response.json() };
 }
 
-describe('the control surface', () => {
-  it('moves the clock, decides how a job ends, and shows it', async () => {
+describe('the control API', () => {
+  it('advances the clock, determines how a job ends, and returns it', async () => {
     await control('outcomes', { errorCode: 'generation_rejected' });
     const { job } = await client.videos.create({ prompt: 'a fox' });
     const before = (await control('clock')).body.now;
@@ -33,7 +33,7 @@ describe('the control surface', () => {
     expect(body.job.status).toBe('blocked');
   });
 
-  it('lets requests fail by rule, lists the rules and takes them away', async () => {
+  it('adds, lists, and removes fault rules', async () => {
     const { body } = await control('faults', { match: { method: 'GET', path: '/v1/voices' }, status: 500, times: 2 });
     await expect(client.voices.list({ maxRetries: 0 })).rejects.toMatchObject({ status: 500 });
     expect((await control('faults')).body.faults).toMatchObject([{ id: body.id, struck: 1 }]);
@@ -42,7 +42,7 @@ describe('the control surface', () => {
     expect((await control(`faults/${body.id}`, undefined, 'DELETE')).status).toBe(404);
   });
 
-  it('tops up, makes and revokes keys, pauses dispatch, logs requests and not itself, and resets', async () => {
+  it('tops up, creates and revokes keys, pauses dispatch, logs requests but not its own, and resets', async () => {
     expect((await control('topup', { usd: 20 })).body).toEqual({ balanceTokens: 1400 });
     expect((await control('ledger')).body).toMatchObject({ balanceTokens: 1400, paidTokens: 1400 });
     const { key, webhookSecret } = (await control('keys', { scopes: ['jobs:read'], account: 'other' })).body;
@@ -58,7 +58,7 @@ describe('the control surface', () => {
     expect((await control('requests')).body.requests).toEqual([]);
   });
 
-  it('hands out the media without a key, in parts where a player asks for them', async () => {
+  it('serves the files without a key, in ranges if a player requests them', async () => {
     const { job } = await client.images.create({ prompt: 'a fox' });
     expect((await control(`jobs/${job.id}/output`)).status).toBe(409);
     await sandbox.advance(60_000);
@@ -77,14 +77,14 @@ describe('the control surface', () => {
     ['advance', '{}', 'ms must be'],
     ['advance', '[]', 'The body must be a JSON object.'],
     ['nothing', '{}', 'There is no POST /_sandbox/nothing.'],
-  ])('refuses %s with %s and says why', async (path, body, message) => {
+  ])('rejects %s with %s and explains why', async (path, body, message) => {
     const refused = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/${path}`, { method: 'POST', body });
     expect(refused.status).toBe(path === 'nothing' ? 404 : 400);
     expect((await refused.json()).error.message).toContain(message);
     expect((await control('state')).status).toBe(200);
   });
 
-  it('is out of reach of faults and limits', async () => {
+  it('ignores faults and limits', async () => {
     sandbox.faults.add({ status: 500, times: 100 });
     expect((await control('state')).status).toBe(200);
   });
@@ -94,7 +94,7 @@ describe('strangers', () => {
   const ask = (url: string, init: RequestInit = {}) => sandbox.handle(new Request(url, init));
 
   it.each(['evil.example.com', 'sandbox.invalid.evil.com', '127.0.0.1.nip.io'])(
-    'reaching it by the name %s (DNS rebinding) are refused, reading and writing',
+    'that use the name %s (DNS rebinding) are rejected, for reads and writes',
     async (host) => {
       for (const [path, method] of [
         ['_sandbox/state', 'GET'],
@@ -109,13 +109,13 @@ describe('strangers', () => {
   );
 
   it.each(['localhost', '127.0.0.1', '[::1]', 'sandbox', 'host.docker.internal', 'a.localhost'])(
-    'do not come by the name %s',
+    "can't use the name %s",
     async (host) => {
       expect((await ask(`http://${host}:4010/_sandbox/state`)).status).toBe(200);
     },
   );
 
-  it("posting from another site's page (CSRF) are refused", async () => {
+  it("that post from another site's page (CSRF) are rejected", async () => {
     const url = 'http://127.0.0.1:4010/_sandbox/reset';
     const post = (headers: Record<string, string>) => ask(url, { method: 'POST', headers });
     for (const headers of [
@@ -131,7 +131,7 @@ describe('strangers', () => {
     expect((await post({})).status).toBe(200);
   });
 
-  it('get no answer that another origin may read', async () => {
+  it('get no response that another origin can read', async () => {
     const answer = await ask('http://127.0.0.1:4010/_sandbox/state', {
       headers: { origin: 'https://evil.example.com' },
     });
@@ -139,7 +139,7 @@ describe('strangers', () => {
   });
 });
 
-it('answers the same over a port, to curl as to anyone', async () => {
+it('responds the same over a port, for example to curl', async () => {
   const server = await sandbox.listen();
   closing.push(() => server.close());
   const curl = promisify(execFile)('curl', ['-s', '-d', '{"usd":20}', `${server.url}/_sandbox/topup`]);

@@ -19,7 +19,7 @@ afterEach(() => {
   server = setupServer(...sandboxHandlers(service));
 });
 
-it('answers every method below the base URL and leaves all else to the other handlers', async () => {
+it('handles every method below the base URL and leaves everything else to the other handlers', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   const answer = await fetch(`${service.baseUrl}/v1/videos?a=1`, { method: 'POST', body: 'hi' });
   expect(answer.status).toBe(202);
@@ -39,13 +39,13 @@ it('can be overridden for one call and reset again', async () => {
   expect((await fetch(`${service.baseUrl}/v1/models`)).status).toBe(202);
 });
 
-it('shows a reset and a cut body as network failures', async () => {
+it('reports a reset and a cut body as network errors', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   await expect(fetch(`${service.baseUrl}/reset`)).rejects.toThrow(TypeError);
   await expect(fetch(`${service.baseUrl}/cut`).then((answer) => answer.text())).rejects.toThrow(TypeError);
 });
 
-it('serves a whole sandbox to a client that knows nothing of it, faults included', async () => {
+it("serves a complete sandbox to a client that doesn't know it, including faults", async () => {
   const sandbox = createSandbox({ clock: 'manual' });
   server = setupServer(...sandboxHandlers(sandbox));
   server.listen({ onUnhandledFrame: 'error' });

@@ -79,7 +79,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await says(`#job-${warned.job.id}`, 'video_reference_fallback_omitted_clips');
   });
 
-  it('shows text of callers as text, never as markup', async () => {
+  it("shows callers' text as text, never as markup", async () => {
     const attack = '</li><img src=x onerror="window.pwned=1"><script>window.pwned=1</script>';
     const { job } = await client.videos.create({
       prompt: attack,
@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(await page.evaluate(`document.querySelector('#job-${job.id} video').dataset.mark`)).toBe('same');
   });
 
-  it('shows the balance over time, and how much of each rate limit is used', async () => {
+  it('shows the balance over time, and the usage of each rate limit', async () => {
     await client.videos.create({ prompt: 'a red fox' });
     await says('#balance', '985 tokens');
     await says('#money', '15 reserved, 0 charged');

@@ -10,7 +10,7 @@ import { cutBody } from './cut-body.js';
 const serve = (fetch: (request: Request) => Response | Promise<Response>, options: { port: number; host?: string }) =>
   serveOn(fetch, { host: '127.0.0.1', ...options });
 
-it('answers, resets, survives a mistake, says that a port is taken, and drains on close', async () => {
+it('responds, resets, survives an error, reports that a port is in use, and drains on close', async () => {
   let slowBegan = () => {};
   let endSlow = () => {};
   const began = new Promise<void>((resolve) => {
@@ -49,7 +49,7 @@ it('answers, resets, survives a mistake, says that a port is taken, and drains o
   await expect(fetch(url)).rejects.toThrow(TypeError);
 });
 
-it('a cut lets the head and the bytes before it arrive, and nothing after', async () => {
+it('a cut sends the headers and the bytes before it, and nothing after', async () => {
   const server = await serve(() => new Response(cutBody('hello'), { headers: { 'content-length': '50' } }), {
     port: 0,
   });
@@ -60,7 +60,7 @@ it('a cut lets the head and the bytes before it arrive, and nothing after', asyn
   await server.close();
 });
 
-it('a cut lets them arrive when the process pauses just then', async () => {
+it('a cut also sends them if the process pauses at that moment', async () => {
   const pausing = () => {
     let pulls = 0;
     return new ReadableStream({
@@ -81,7 +81,7 @@ it('a cut lets them arrive when the process pauses just then', async () => {
   await server.close();
 });
 
-it('listens on loopback alone unless told otherwise', async () => {
+it('listens only on loopback by default', async () => {
   const outside = Object.values(networkInterfaces())
     .flat()
     .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
@@ -97,25 +97,25 @@ it('listens on loopback alone unless told otherwise', async () => {
   await open.close();
 });
 
-it.each([-1, 65_536, 1.5, Number.NaN])('refuses port %s by name', async (port) => {
+it.each([-1, 65_536, 1.5, Number.NaN])('rejects port %s', async (port) => {
   await expect(createSandbox().listen({ port })).rejects.toThrow(
     new GenError(`port must be a whole number from 0 to 65535, not ${port}.`),
   );
 });
 
-it('refuses an option that does not exist', async () => {
+it('rejects an unknown option', async () => {
   const listen = createSandbox().listen({ prot: 0 } as object);
   await expect(listen).rejects.toThrow(new GenError('listen has no option "prot". Did you mean "port"?'));
 });
 
-it('tells the base URL with the path prefix of the sandbox', async () => {
+it("returns the base URL with the sandbox's path prefix", async () => {
   const server = await createSandbox({ baseUrl: 'https://gen.example/api/' }).listen();
   expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/api$/);
   expect((await fetch(`${server.url}/v1/models`)).status).toBe(200);
   await server.close();
 });
 
-it('writes an IPv6 host as a URL needs it', async () => {
+it('formats an IPv6 host for a URL', async () => {
   const server = await serve(() => new Response('six'), { port: 0, host: '::1' });
   expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
   expect(await (await fetch(server.url)).text()).toBe('six');

@@ -3,7 +3,7 @@ import { setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';
 
-test('a key without, with a wrong, and with a revoked token gets 401', async () => {
+test('a request without a key, or with an invalid or revoked one, gets 401', async () => {
   const client = setUp();
   const key = client.sandbox.createKey();
   expect((await client.as(key).call('GET', '/v1/voices')).status).toBe(200);
@@ -15,7 +15,7 @@ test('a key without, with a wrong, and with a revoked token gets 401', async () 
   expect(basic.status).toBe(401);
 });
 
-test('a key does what its scopes say and nothing else', async () => {
+test('a key allows only its scopes', async () => {
   const client = setUp();
   const videos = client.as(client.sandbox.createKey({ scopes: ['videos:create'] }));
   const job = await videos.create('/v1/videos');
@@ -24,7 +24,7 @@ test('a key does what its scopes say and nothing else', async () => {
   expect((await client.call('GET', `/v1/jobs/${job.id}`)).status).toBe(200);
 });
 
-test('an account has its own balance and jobs, which another account cannot see', async () => {
+test("an account has its own balance and jobs, which another account can't see", async () => {
   const client = setUp({ balanceTokens: 100 });
   const { sandbox } = client;
   const other = client.as(sandbox.createKey({ account: 'other' }));
@@ -36,7 +36,7 @@ test('an account has its own balance and jobs, which another account cannot see'
   expect(sandbox.topUp(20, { account: 'other' })).toBe(500);
 });
 
-test('the same idempotency key in two accounts makes two jobs', async () => {
+test('the same idempotency key in two accounts creates two jobs', async () => {
   const client = setUp();
   const other = client.as(client.sandbox.createKey({ account: 'other' }));
   const key = { 'idempotency-key': 'k' };
@@ -44,13 +44,13 @@ test('the same idempotency key in two accounts makes two jobs', async () => {
   expect((await client.create('/v1/videos', body, key)).id).not.toBe((await other.create('/v1/videos', body, key)).id);
 });
 
-test('keys are fresh in every sandbox unless given, whatever the seed', () => {
+test('keys are new in every sandbox unless passed, whatever the seed', () => {
   expect(setUp({ seed: 1 }).sandbox.apiKey).not.toBe(setUp({ seed: 1 }).sandbox.apiKey);
   const given = setUp({ apiKey: 'sk_mine', webhookSecret: 'whsec_mine' }).sandbox;
   expect([given.apiKey, given.webhookSecret]).toEqual(['sk_mine', 'whsec_mine']);
 });
 
-test('no key stands in the request log', async () => {
+test('the request log contains no key', async () => {
   const client = setUp();
   await client.create('/v1/videos');
   expect(JSON.stringify(client.sandbox.requests)).not.toContain(client.sandbox.apiKey);

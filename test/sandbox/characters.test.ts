@@ -10,7 +10,7 @@ async function register(client: PlainClient, name = 'Ada Löve', file?: string, 
 }
 
 describe('registration', () => {
-  test('gives a character that creates take by id and by slug', async () => {
+  test('returns a character that creates accept by ID and by slug', async () => {
     const client = setUp();
     const { character } = (await register(client)).data;
     expect(character).toMatchObject({ character_id: expect.any(String), slug: 'ada-love', status: 'ready' });
@@ -19,11 +19,11 @@ describe('registration', () => {
     expect((await register(client)).data.character.slug).toBe('ada-love-2');
   });
 
-  test('takes an image of the documented width', async () => {
+  test('accepts an image of the documented width', async () => {
     expect((await register(setUp(), 'Ada', 'a.png', CHARACTER_WIDTH)).success).toBe(true);
   });
 
-  test('may be under review: creates are refused with the seconds left and reserve nothing', async () => {
+  test('can be under review: creates are rejected with the seconds left and reserve nothing', async () => {
     const client = setUp({ review: { character: 20_000 } });
     const { character } = (await register(client)).data;
     expect(character).toMatchObject({ status: 'pending', retry_after: 20 });
@@ -39,7 +39,7 @@ describe('registration', () => {
     expect((await client.create('/v1/videos', { prompt, character_ids: [character.slug] })).status).toBe('processing');
   });
 
-  test('fails when the image is declined, at once or at the end of the review', async () => {
+  test('fails if the image is declined, immediately or at the end of the review', async () => {
     expect((await register(setUp(), 'Ada', 'rejected.png')).error.code).toBe('character_registration_failed');
     const client = setUp({ review: { character: 20_000 } });
     const { character } = (await register(client, 'Ada', 'rejected.png')).data;
@@ -52,7 +52,7 @@ describe('registration', () => {
 });
 
 describe('the records', () => {
-  test('are listed, read and deleted', async () => {
+  test('are listed, returned, and deleted', async () => {
     const client = setUp();
     const { character_id: id, slug } = (await register(client, 'Ada')).data.character;
     expect((await client.call('GET', '/v1/characters')).body.data.characters).toMatchObject([{ character_id: id }]);
@@ -74,7 +74,7 @@ describe('the records', () => {
 });
 
 describe('prompt mode', () => {
-  test('makes an image job, with the mode named or not', async () => {
+  test('creates an image job, with or without the mode', async () => {
     const client = setUp();
     const reference_upload_ids = [await client.upload('IMAGE')];
     const params = { name: 'Ada', prompt, reference_upload_ids, aspect_ratio: '3:4', resolution: 'high' };
@@ -82,7 +82,7 @@ describe('prompt mode', () => {
     expect(await client.create('/v1/characters', { ...params, mode: 'prompt' })).toMatchObject({ mediaType: 'image' });
   });
 
-  test('takes no reference image that is narrower', async () => {
+  test('rejects a narrower reference image', async () => {
     const client = setUp();
     const small = await client.upload('IMAGE', 'small.png', png(CHARACTER_WIDTH - 1));
     const job = await client.create('/v1/characters', { name: 'Ada', prompt, reference_upload_ids: [small] });

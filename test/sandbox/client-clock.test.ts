@@ -25,7 +25,7 @@ function start(options: SandboxOptions): Program {
 }
 
 describe('on a manual clock', () => {
-  test('timers of clients and events of jobs happen in the order of their times', async () => {
+  test("clients' timers and jobs' events run in the order of their times", async () => {
     const { opened, clock } = start({ clock: 'manual', jobDurationMs: 3000 });
     const { service } = opened;
     const begun = service.now();
@@ -60,7 +60,7 @@ describe('on a manual clock', () => {
     expect(order.at(-1)).toBe('late at 5000: completed');
   });
 
-  test('a wait of a fault is a wait for time: advance goes on, and a deadline that comes first wins', async () => {
+  test("a fault's delay waits for the clock: advance continues, and an earlier deadline wins", async () => {
     const { opened, clock, get } = start({ clock: 'manual' });
     opened.service.faults.add({ match: { path: '/v1/models' }, latencyMs: 5000 });
     const order: string[] = [];
@@ -73,7 +73,7 @@ describe('on a manual clock', () => {
 });
 
 describe('on the real clock', () => {
-  test('time does not jump while a request is under way', async () => {
+  test("time isn't skipped while a request is in flight", async () => {
     const { opened, clock, post } = start({});
     let deadline = false;
     clock.after(60_000, () => {
@@ -96,7 +96,7 @@ describe('on the real clock', () => {
     await vi.waitFor(() => expect(deadline).toBe(true), PATIENCE_MS);
   });
 
-  test('an answer that nobody reads stops time for a quarter of a second, and not for ever', async () => {
+  test('an unread response stops time for a quarter of a second, and not forever', async () => {
     const { clock, get } = start({});
     await get('/v1/models');
     const started = performance.now();
@@ -108,7 +108,7 @@ describe('on the real clock', () => {
     expect(performance.now() - again).toBeLessThan(stoppedMs);
   });
 
-  test('a speed that is given is kept', async () => {
+  test('an explicit speed applies', async () => {
     const { clock, opened, get } = start({ speed: 100, limits: { 'jobs.get': { limit: 1, windowMs: 600_000 } } });
     const started = performance.now();
     await sleep(clock, 10_000);
@@ -124,7 +124,7 @@ describe('on the real clock', () => {
     expect([otherS > 3, otherS <= 6]).toEqual([true, true]);
   });
 
-  test('a pending timer holds the process, because somebody awaits it', () => {
+  test('a pending timer keeps the process alive, because somebody awaits it', () => {
     const made = vi.spyOn(globalThis, 'setTimeout');
     const { clock } = start({ speed: 1 });
     const cancel = clock.after(60_000, () => {});

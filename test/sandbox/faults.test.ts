@@ -6,8 +6,8 @@ const video = { prompt: 'a fox at dawn' };
 const post = (client: PlainClient, headers?: Record<string, string>) =>
   client.call('POST', '/v1/videos', video, headers);
 
-describe('what strikes', () => {
-  test('a status is answered instead, with the documented code or the one asked for', async () => {
+describe('effects', () => {
+  test('a status replaces the response, with the documented code or the requested one', async () => {
     const client = setUp();
     client.sandbox.faults.add({ status: 503, retryAfterS: 7 });
     client.sandbox.faults.add({ status: 500, code: 'flood' });
@@ -22,7 +22,7 @@ describe('what strikes', () => {
     expect(client.sandbox.jobs).toHaveLength(1);
   });
 
-  test('a status after the commit has made its job', async () => {
+  test('a status after the commit has created its job', async () => {
     const client = setUp();
     client.sandbox.faults.add({ status: 500, commit: true });
     expect((await post(client, { 'idempotency-key': 'k' })).status).toBe(500);
@@ -30,7 +30,7 @@ describe('what strikes', () => {
     expect(client.sandbox.jobs.map((job) => job.id)).toEqual([id]);
   });
 
-  test('a reset comes before the commit and looks like the network’s own', async () => {
+  test('a reset occurs before the commit and looks like a network error', async () => {
     const client = setUp();
     client.sandbox.faults.add({ reset: true });
     const error = await post(client).catch((reason) => reason);
@@ -39,7 +39,7 @@ describe('what strikes', () => {
     expect(client.sandbox.jobs).toEqual([]);
   });
 
-  test('commitThenDrop has made its job, and the same key finds it', async () => {
+  test('commitThenDrop has created its job, and the same key finds it', async () => {
     const client = setUp();
     client.sandbox.faults.add({ commitThenDrop: true });
     await expect(post(client, { 'idempotency-key': 'k' })).rejects.toThrow('fetch failed');
@@ -48,7 +48,7 @@ describe('what strikes', () => {
     expect(client.sandbox.jobs).toHaveLength(1);
   });
 
-  test('a cut body promises its full length and breaks half-way', async () => {
+  test('a truncated body announces its full length and breaks halfway', async () => {
     const client = setUp();
     client.sandbox.faults.add({ truncate: true });
     const { fetch, baseUrl } = client.sandbox;
@@ -57,7 +57,7 @@ describe('what strikes', () => {
     await expect(response.text()).rejects.toThrow('terminated');
   });
 
-  test('a stalled body gives half and waits until the caller gives up', async () => {
+  test('a stalled body sends half and waits until the caller gives up', async () => {
     const client = setUp();
     client.sandbox.faults.add({ stall: true });
     const controller = new AbortController();
@@ -69,7 +69,7 @@ describe('what strikes', () => {
     await expect(next).rejects.toThrow('enough');
   });
 
-  test('latency holds the answer back on the held clock, and an abort ends the wait', async () => {
+  test('latency delays the response on the manual clock, and an abort ends the wait', async () => {
     const client = setUp();
     client.sandbox.faults.add({ latencyMs: 5000, times: 2 });
     const answer = post(client);
@@ -85,7 +85,7 @@ describe('what strikes', () => {
     await expect(late).rejects.toThrow('enough');
   });
 
-  test('a server’s handler gets a ConnectionDropped, and a body that errors with one', async () => {
+  test("a server's handler throws a ConnectionDropped, and so does a truncated body", async () => {
     const { sandbox } = setUp();
     sandbox.faults.add({ reset: true });
     sandbox.faults.add({ truncate: true });
@@ -95,8 +95,8 @@ describe('what strikes', () => {
   });
 });
 
-describe('whom it strikes', () => {
-  test('method and path, exact or as an expression', async () => {
+describe('matching', () => {
+  test('by method and path, exact or as an expression', async () => {
     const client = setUp();
     const { faults } = client.sandbox;
     faults.add({ match: { method: 'post', path: '/v1/images' }, status: 500 });
@@ -123,7 +123,7 @@ describe('whom it strikes', () => {
     expect((await client.call('GET', actual)).status === 599).toBe(matches);
   });
 
-  test('the nth, and as many times as told', async () => {
+  test('the nth request, and as many times as requested', async () => {
     const client = setUp();
     client.sandbox.faults.add({ match: { nth: 3 }, status: 500, times: 2 });
     const statuses = [];
@@ -131,7 +131,7 @@ describe('whom it strikes', () => {
     expect(statuses).toEqual([200, 200, 500, 500, 200, 200]);
   });
 
-  test('by chance from the seed: the same seed, the same requests', async () => {
+  test('randomly from the seed: the same seed affects the same requests', async () => {
     const run = async (seed: number) => {
       const client = setUp({ seed });
       client.sandbox.faults.add({ status: 500, probability: 0.4 });
@@ -145,7 +145,7 @@ describe('whom it strikes', () => {
     expect(first.filter((status) => status === 500).length).toBeGreaterThan(8);
   });
 
-  test('rules can be listed, removed and cleared', async () => {
+  test('rules can be listed, removed, and cleared', async () => {
     const client = setUp();
     const { faults } = client.sandbox;
     const id = faults.add({ match: { path: '/v1/models' }, status: 500, times: 9 });

@@ -3,7 +3,7 @@ import { clientFor, receiver, setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';
 
-test('a fork has all that the original had, at the same time', async () => {
+test("a fork has the original's entire state, at the same time", async () => {
   const client = setUp({ balanceTokens: 500, limits: { 'videos.create': { limit: 3, windowMs: 60_000 } } });
   const { sandbox } = client;
   const job = await client.create('/v1/videos', { prompt }, { 'idempotency-key': 'k' });
@@ -34,7 +34,7 @@ test('a fork has all that the original had, at the same time', async () => {
   expect((await copy.job(next.id)).status).toBe('blocked');
 });
 
-test('then each goes on by itself', async () => {
+test('after that, each continues independently', async () => {
   const client = setUp({ balanceTokens: 500 });
   const { id } = await client.create('/v1/videos');
   const fork = client.sandbox.fork();
@@ -52,7 +52,7 @@ test('then each goes on by itself', async () => {
   expect(copy.sandbox.now() - client.sandbox.now()).toBe(3000);
 });
 
-test('a fork has a base URL of its own, below the same prefix, and its links lead there', async () => {
+test('a fork has its own base URL, below the same prefix, which its links use', async () => {
   const client = setUp({ baseUrl: 'https://gen.example/api' });
   const { id } = await client.create('/v1/images');
   await client.sandbox.advance(3000);
@@ -69,7 +69,7 @@ test('a fork has a base URL of its own, below the same prefix, and its links lea
   expect(server.fork().baseUrl).toMatch(/^http:\/\/fork-\w{8}\.sandbox\.invalid:4010$/);
 });
 
-test('deliveries that were due before the fork are made by both, and their URLs are those of the side that sends', async () => {
+test('both send deliveries that were due before the fork, with their own URLs', async () => {
   const { events, webhookFetch } = receiver();
   const client = setUp({ webhookFetch });
   const { id } = await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });

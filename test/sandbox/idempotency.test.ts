@@ -4,7 +4,7 @@ import { png, setUp } from './plain-client.js';
 const body = { prompt: 'a fox at dawn' };
 const key = { 'idempotency-key': 'k1' };
 
-test('a repeated key gives the original job as it stands now, and charges once', async () => {
+test('a repeated key returns the original job in its current state, and charges once', async () => {
   const client = setUp();
   const first = await client.create('/v1/videos', body, key);
   await client.sandbox.advance(3000);
@@ -14,7 +14,7 @@ test('a repeated key gives the original job as it stands now, and charges once',
   expect(client.sandbox.ledger().spentTokens).toBe(first.quotedTokenCost);
 });
 
-test('header and body field are the same key, and the header goes first', async () => {
+test('header and body field are the same key, and the header takes precedence', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
   expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k1' })).id).toBe(id);
@@ -22,7 +22,7 @@ test('header and body field are the same key, and the header goes first', async 
   expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k2' })).id).not.toBe(id);
 });
 
-test('an empty header does not hide the key of the body', async () => {
+test("an empty header doesn't hide the key in the body", async () => {
   const client = setUp();
   const keyed = { ...body, idempotency_key: 'k1' };
   const { id } = await client.create('/v1/videos', keyed);
@@ -31,14 +31,14 @@ test('an empty header does not hide the key of the body', async () => {
   }
 });
 
-test('the original job comes back whatever the body says then', async () => {
+test('the original job is returned whatever the body contains', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
   expect((await client.create('/v1/videos', { prompt: 'a bear', duration: 7 }, key)).id).toBe(id);
   expect((await client.create('/v1/images', { prompt: 'a bear' }, key)).id).toBe(id);
 });
 
-test('ten copies at once make one job', async () => {
+test('ten concurrent copies create one job', async () => {
   const client = setUp();
   const jobs = await Promise.all(Array.from({ length: 10 }, () => client.create('/v1/videos', body, key)));
   expect(new Set(jobs.map(({ id }) => id)).size).toBe(1);
@@ -46,7 +46,7 @@ test('ten copies at once make one job', async () => {
   expect(client.sandbox.ledger().entries.filter(({ type }) => type === 'reserve')).toHaveLength(1);
 });
 
-test('a refusal uses no key up', async () => {
+test("a rejection doesn't use up the key", async () => {
   const client = setUp({ balanceTokens: 3 });
   expect(await client.code('POST', '/v1/videos', body, key)).toBe('insufficient_balance');
   client.sandbox.topUp(20);
@@ -60,7 +60,7 @@ test('a key is found again while dispatch is disabled', async () => {
   expect((await client.create('/v1/videos', body, key)).id).toBe(id);
 });
 
-test('every create keeps it: images, edits, characters, registrations, uploads', async () => {
+test('every create supports keys: images, edits, characters, registrations, uploads', async () => {
   const client = setUp();
   const creates = [
     ['/v1/images', body],

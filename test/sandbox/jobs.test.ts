@@ -8,7 +8,7 @@ import { clientFor, setUp } from './plain-client.js';
 const prompt = 'a fox at dawn';
 
 describe('states and transitions', () => {
-  test('a video is processing in the answer and completed when its time is over, not before', async () => {
+  test('a video is processing in the response and completed when its time is up, not before', async () => {
     const client = setUp({ jobDurationMs: { video: 9000 } });
     const job = await client.create('/v1/videos');
     expect(job).toMatchObject({ status: 'processing', providerOutputUrl: null, completedAt: null });
@@ -39,7 +39,7 @@ describe('states and transitions', () => {
     [{ errorCode: 'generation_rejected' }, 'failed'],
     [{ status: 'canceled' as const }, 'canceled'],
     [{ status: 'blocked' as const }, 'blocked'],
-  ])('a create whose job ends at once answers with its final state (%j)', async (outcome, status) => {
+  ])('a create whose job ends immediately returns its final state (%j)', async (outcome, status) => {
     const client = setUp({ balanceTokens: 100 });
     client.sandbox.outcomes.next({ ...outcome, durationMs: 0 });
     const { data } = (await client.call('POST', '/v1/videos', { prompt })).body;
@@ -63,7 +63,7 @@ describe('states and transitions', () => {
     expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, spentTokens: 0 });
   });
 
-  test('a job that has ended stays as it is', async () => {
+  test("a job that has ended doesn't change", async () => {
     const client = setUp();
     const { id } = await client.create('/v1/videos');
     await client.sandbox.advance(3000);
@@ -73,7 +73,7 @@ describe('states and transitions', () => {
 });
 
 describe('how a job ends', () => {
-  test('what is lined up is taken in order, and comes before the words in the prompt', async () => {
+  test('queued outcomes are used in order, and take precedence over the prompt', async () => {
     const client = setUp();
     client.sandbox.outcomes.next({ errorCode: 'generation_unavailable', errorMessage: 'Away.' });
     client.sandbox.outcomes.next({ status: 'blocked' });
@@ -86,7 +86,7 @@ describe('how a job ends', () => {
     expect((await client.job(next.id)).status).toBe('canceled');
   });
 
-  test('a create that is refused leaves what was lined up for the next one', async () => {
+  test('a rejected create leaves the queued outcome for the next one', async () => {
     const client = setUp();
     client.sandbox.outcomes.next({ status: 'blocked', durationMs: 0 });
     await client.call('POST', '/v1/videos', { prompt, duration: 7 });
@@ -98,7 +98,7 @@ describe('how a job ends', () => {
     ['[slow:2m]', 120_000],
     ['[slow:250ms]', 250],
     ['[slow:1.5]', 1500],
-  ])('a prompt can make its job slow: %s', async (word, ms) => {
+  ])('a prompt can slow its job down: %s', async (word, ms) => {
     const client = setUp();
     const { id } = await client.create('/v1/videos', { prompt: `a fox ${word}` });
     await client.sandbox.advance(ms - 1);
@@ -107,7 +107,7 @@ describe('how a job ends', () => {
     expect((await client.job(id)).status).toBe('completed');
   });
 
-  test('wording that asks to match a real person fails the job with the documented message where no reference goes along', async () => {
+  test('wording that asks to match a real person fails the job with the documented message if there is no reference', async () => {
     const client = setUp();
     const job = await client.create('/v1/videos', { prompt: 'a deepfake of a public figure, [slow:0s]' });
     expect(job).toMatchObject({
@@ -121,7 +121,7 @@ describe('the real clock', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  test('time passes by itself', async () => {
+  test('time passes automatically', async () => {
     const client = clientFor(createSandbox({ jobDurationMs: 3000 }));
     const { id } = await client.create('/v1/videos');
     vi.setSystemTime(Date.now() + 2999);
@@ -137,7 +137,7 @@ describe('the real clock', () => {
     expect((await client.job(id)).status).toBe('completed');
   });
 
-  test('a webhook goes out on time though nobody asks', async () => {
+  test('a webhook is sent on time without any requests', async () => {
     const urls: string[] = [];
     const webhookFetch: typeof fetch = async (input) => {
       urls.push(String(input));
@@ -155,7 +155,7 @@ describe('the real clock', () => {
   });
 });
 
-test('a timer that waits to send a webhook does not hold the process', async () => {
+test("a timer that waits to send a webhook doesn't keep the process alive", async () => {
   const made = vi.spyOn(globalThis, 'setTimeout');
   const client = clientFor(createSandbox({ jobDurationMs: 60_000 }));
   await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });
@@ -166,7 +166,7 @@ test('a timer that waits to send a webhook does not hold the process', async () 
   client.sandbox.reset();
 });
 
-test.each(jobErrors)('a prompt can ask for the job error $code', async ({ code }) => {
+test.each(jobErrors)('a prompt can cause the job error $code', async ({ code }) => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', { prompt: `a fox [fail:${code}]` });
   await client.sandbox.advance(3000);
@@ -187,7 +187,7 @@ test('a create and a finished job have the documented fields', async () => {
   expect(Object.keys(job)).toEqual(expect.arrayContaining(Object.keys(completed.data.job)));
 });
 
-test('a job takes its duration to the millisecond, however long its create takes', async () => {
+test('a job lasts exactly its duration, however long its create takes', async () => {
   const client = setUp({ clock: 'real', jobDurationMs: 3000 });
   let now = Date.now();
   const ticking = vi.spyOn(Date, 'now').mockImplementation(() => {

@@ -75,7 +75,7 @@ function check(sandbox: Sandbox): void {
   expect(jobs.reduce((total, job) => total + (job.finalTokenCost ?? 0), 0)).toBe(spentTokens);
 }
 
-test('whatever happens, reserved + spent + free is what was paid, and the jobs and the entries say the same', async () => {
+test('whatever happens, reserved + spent + free equals what was paid, and matches the jobs and the entries', async () => {
   const runs = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
     const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 120 });
     for (const one of steps) {
@@ -92,7 +92,7 @@ test('a token costs 0.05 dollars', async () => {
   expect(sandbox.topUp(20.05)).toBe(801);
 });
 
-test('a create answers with the quote and with what is left after reserving it', async () => {
+test('a create returns the quote and the remaining balance', async () => {
   const client = setUp({ balanceTokens: 100 });
   const { data } = (await client.call('POST', '/v1/videos', { prompt: 'a fox', duration: 4 })).body;
   expect(data.quoted_token_cost).toBe(data.job.quotedTokenCost);

@@ -10,7 +10,7 @@ test.each([
   [{ jobDuration: 3 }, 'createSandbox has no option "jobDuration". Did you mean "jobDurationMs"?'],
   [{ jobDurationMs: { videos: 3 } }, 'createSandbox has no option "jobDurationMs.videos". Did you mean'],
   [{ limits: { 'video.create': { limit: 1, windowMs: 1 } } }, `"limits['video.create']". Did you mean`],
-])('an option that does not exist is refused, with the nearest: %j', (options, message) => {
+])('an unknown option is rejected, with the nearest one: %j', (options, message) => {
   expect(() => createSandbox(loose(options))).toThrow(message);
 });
 
@@ -27,13 +27,13 @@ test.each<readonly [object, string]>([
   [{ baseUrl: 'https://a.test/?x=1' }, 'baseUrl'],
   [{ prices: -1 }, 'prices'],
   [{ webhookFetch: 'https://a.test' }, 'webhookFetch'],
-])('a value that would break the sandbox is refused by name: %j', (options, name) => {
+])('an invalid value is rejected with its option: %j', (options, name) => {
   const failure = () => createSandbox(loose(options));
   expect(failure).toThrow(GenError);
   expect(failure).toThrow(`${name} must be `);
 });
 
-test('no message shows a key', () => {
+test('no message contains a key', () => {
   const failure = () => createSandbox({ apiKey: 'a secret' });
   expect(failure).toThrow(/^apiKey must be a string of visible ASCII characters\.$/);
 });
@@ -56,13 +56,13 @@ test.each<[string, () => unknown]>([
   ['usd must be a number of dollars, 20 or more, not 19.99', () => sandbox.topUp(19.99)],
   ['ms must be', () => sandbox.advance(-1)],
   ['ms must be', () => sandbox.advance(Number.POSITIVE_INFINITY)],
-])('a control that is used wrongly says so and changes nothing: %s', (message, act) => {
+])('an invalid call of a control throws and changes nothing: %s', (message, act) => {
   expect(act).toThrow(GenError);
   expect(act).toThrow(message);
   expect([sandbox.faults.list(), sandbox.dispatch]).toEqual([[], 'enabled']);
 });
 
-test('an outcome is copied, so changing it later changes nothing', async () => {
+test('an outcome is copied, so changing it later has no effect', async () => {
   const client = setUp();
   const outcome = { status: 'failed' as const, errorData: { retry_after: 5 }, durationMs: 0 };
   client.sandbox.outcomes.next(outcome);

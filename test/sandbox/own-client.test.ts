@@ -8,7 +8,7 @@ const app = (client: GenClient) => client.videos.createAndWait({ prompt: 'a fox 
 
 afterEach(() => vi.useRealTimers());
 
-test('jobDurationMs: 0 ends a job before its create is answered, so its wait needs neither a read nor a timer', async () => {
+test('jobDurationMs: 0 ends a job before its create returns, so its wait needs neither a poll nor a timer', async () => {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
   const started = performance.now();
@@ -17,7 +17,7 @@ test('jobDurationMs: 0 ends a job before its create is answered, so its wait nee
   expect(sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /v1/videos']);
 });
 
-test('under fake timers a wait follows them, through processing', async () => {
+test('a wait follows fake timers, through processing', async () => {
   vi.useFakeTimers();
   const sandbox = createSandbox();
   const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });

@@ -6,12 +6,12 @@ const prompt = 'a fox at dawn';
 const quote = async (client: PlainClient, body: object = {}, path = '/v1/videos') =>
   (await client.call('POST', path, { prompt, ...body })).body.data.quoted_token_cost;
 
-test('one figure is the price of every job', async () => {
+test('a number is the price of every job', async () => {
   const client = setUp({ prices: 7 });
   expect([await quote(client, { duration: 10 }), await quote(client, {}, '/v1/images')]).toEqual([7, 7]);
 });
 
-test('a function sees all that a price may depend on, and what it leaves open has the price of before', async () => {
+test('a function receives everything that can affect a price, and the default applies if it returns undefined', async () => {
   const seen: PricedJob[] = [];
   const client = setUp({
     prices(job) {
@@ -30,7 +30,7 @@ test('a function sees all that a price may depend on, and what it leaves open ha
   ]);
 });
 
-test('a function that gives no tokens is told of, and nothing is charged', async () => {
+test('a function that returns no tokens is reported, and nothing is charged', async () => {
   const client = setUp({ prices: () => Number.NaN });
   const refused = await client.call('POST', '/v1/videos', { prompt });
   expect([refused.status, refused.body.error.message]).toEqual([500, expect.stringContaining('prices must return')]);
@@ -44,7 +44,7 @@ test('prices with decimals add up exactly', async () => {
   expect(client.sandbox.ledger()).toMatchObject({ balanceTokens: 0, reservedTokens: 0, spentTokens: 1, paidTokens: 1 });
 });
 
-test('the ledger tells the balance after each movement', async () => {
+test('the ledger has the balance after each entry', async () => {
   const client = setUp({ prices: 10, balanceTokens: 100 });
   await client.create('/v1/videos');
   client.sandbox.outcomes.next({ finalTokenCost: 4 });

@@ -5,7 +5,7 @@ import { setUp } from './plain-client.js';
 const limited = endpoints.filter((row) => 'limitPerMinute' in row);
 const video = { prompt: 'a fox at dawn' };
 
-test.each(limited)('$method $path takes $limitPerMinute a minute', async ({ method, path, limitPerMinute = 0 }) => {
+test.each(limited)('$method $path allows $limitPerMinute a minute', async ({ method, path, limitPerMinute = 0 }) => {
   const client = setUp({ limits: 'documented', balanceTokens: 1_000_000 });
   const send = () => client.call(method, path.replace(/\{\w+\}/, 'unknown'), method === 'POST' ? video : undefined);
   for (let at = 0; at < limitPerMinute; at++) expect((await send()).status).not.toBe(429);
@@ -27,7 +27,7 @@ test('GET and HEAD of an output count together', async () => {
   expect(statuses).toEqual([404, 404, 429]);
 });
 
-test('Retry-After is exact: one second less is too early, and then there is room', async () => {
+test('Retry-After is exact: a second earlier is too early, and then a slot is free', async () => {
   const client = setUp({ limits: { 'videos.create': { limit: 2, windowMs: 60_000 } } });
   await client.create('/v1/videos');
   await client.sandbox.advance(12_500);
@@ -41,7 +41,7 @@ test('Retry-After is exact: one second less is too early, and then there is room
   expect(await client.code('POST', '/v1/videos', video)).toBe('rate_limited');
 });
 
-test('accounts have limits of their own, and refused requests do not count', async () => {
+test("accounts have separate limits, and rejected requests don't count", async () => {
   const client = setUp({ limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } });
   const other = client.as(client.sandbox.createKey({ account: 'other' }));
   await client.create('/v1/videos');

@@ -8,7 +8,7 @@ const WARNING = 'video_reference_fallback_omitted_clips';
 
 describe('the fallback without clips', () => {
   test.each(['reference_video_urls', 'referenceVideoUrls', 'reference_videos'])(
-    'a failing clip under %s is left out, with the warning',
+    'a failing clip in %s is omitted, with the warning',
     async (field) => {
       const client = setUp();
       const { body } = await client.call('POST', '/v1/videos', { prompt, [field]: [clip] });
@@ -18,7 +18,7 @@ describe('the fallback without clips', () => {
     },
   );
 
-  test('a clip in content is left out too, and a good one is not', async () => {
+  test("a clip in content is omitted, too, and a good one isn't", async () => {
     const client = setUp();
     const content = [
       { type: 'text', text: prompt },
@@ -38,8 +38,8 @@ describe('the fallback without clips', () => {
   });
 });
 
-describe('what becomes of a reference', () => {
-  test('a photo of a real person is declined, and one that cannot be prepared fails the job', async () => {
+describe('the result of a reference', () => {
+  test("a photo of a real person is declined, and one that can't be prepared fails the job", async () => {
     const client = setUp();
     const declined = { prompt, reference_upload_ids: [await client.upload('IMAGE', 'real-person.png')] };
     expect(await client.create('/v1/images', declined)).toMatchObject({ errorCode: 'reference_rejected' });
@@ -48,7 +48,7 @@ describe('what becomes of a reference', () => {
     expect(failed).toMatchObject({ status: 'failed', errorCode: 'reference_asset_failed' });
   });
 
-  test('whatever befalls source or references of an edit ends as reference_asset_failed, with the tokens released', async () => {
+  test("every problem with an edit's source or references ends as reference_asset_failed, with the tokens released", async () => {
     const client = setUp({ review: { asset: 30_000 } });
     const edit = { prompt: 'make it snow', model: 'svc-video-pro', video: 'https://cdn.example.com/a.mp4' };
     const reference_images = ['https://cdn.example.com/real-person.png'];
@@ -59,7 +59,7 @@ describe('what becomes of a reference', () => {
     expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, spentTokens: 0 });
   });
 
-  test('one under review is refused until its review is over, then taken under a new key', async () => {
+  test('one under review is rejected until its review is over, then accepted under a new key', async () => {
     const client = setUp({ review: { asset: 30_000 } });
     const id = await client.upload('IMAGE');
     const body = { prompt, first_frame_upload_id: id };
@@ -71,7 +71,7 @@ describe('what becomes of a reference', () => {
     expect((await client.create('/v1/videos', body, { 'idempotency-key': 'k2' })).status).toBe('processing');
   });
 
-  test('a URL is under review from its first use on', async () => {
+  test('the review of a URL starts with its first use', async () => {
     const client = setUp({ review: { asset: 30_000 } });
     const body = { prompt, reference_images: [image] };
     expect((await client.create('/v1/videos', body)).errorData).toEqual({ retry_after: 30 });
@@ -80,7 +80,7 @@ describe('what becomes of a reference', () => {
   });
 });
 
-test('content stands in for the prompt', async () => {
+test('content replaces the prompt', async () => {
   const client = setUp();
   await client.create('/v1/videos', { content: [{ type: 'text', text: prompt }] });
   expect(client.sandbox.jobs[0]?.prompt).toBe(prompt);

@@ -241,12 +241,12 @@ test.each(Object.entries(REFUSED))('%s', async (code, requests) => {
   }
 });
 
-test('every documented request error has its requests', () => {
+test('every documented request error has test requests', () => {
   const own = Object.keys(OWN);
   expect(Object.keys(REFUSED).sort()).toEqual([...requestErrors.map(({ code }) => code), ...own].sort());
 });
 
-test('an error says what its caller needs: where to pay, how long to wait', async () => {
+test('an error includes what its caller needs: where to pay, how long to wait', async () => {
   const of = async (code: string) => {
     const [request] = REFUSED[code] ?? [];
     if (typeof request !== 'function') throw new Error(code);
@@ -257,7 +257,7 @@ test('an error says what its caller needs: where to pay, how long to wait', asyn
   expect((await of('rate_limited')).headers.get('retry-after')).toBe('60');
 });
 
-describe('a reference URL is public and HTTPS, in every field', () => {
+describe('a reference URL must be public and HTTPS, in every field', () => {
   const places: readonly (readonly [path: string, body: (url: string) => object])[] = [
     ['/v1/images', (url) => ({ prompt, references: [{ type: 'image_url', url }] })],
     ['/v1/images', (url) => ({ prompt, referenceImageUrls: [url] })],
@@ -287,7 +287,7 @@ describe('a reference URL is public and HTTPS, in every field', () => {
   });
 });
 
-describe('what the document allows is taken', () => {
+describe('accepts what is documented', () => {
   const TAKEN: readonly Ask[] = [
     ...videos({ first_frame_url: image, last_frame_url: image }, { reference_images: [image] }),
     ...videos({ reference_videos: [clip], reference_images: [image], reference_audios: [audio] }),
@@ -318,7 +318,7 @@ describe('what the document allows is taken', () => {
     }
   });
 
-  test.each(models)('$alias takes what its row lists, and nothing else', async (row) => {
+  test.each(models)('$alias accepts only what its row lists', async (row) => {
     const client = setUp({ balanceTokens: 1_000_000 });
     const listed = { duration: 'durations', resolution: 'resolutions', ratio: 'aspectRatios' } as const;
     const codes = { ratio: 'aspect_ratio_not_supported', duration: 'duration_not_supported' };
@@ -334,7 +334,7 @@ describe('what the document allows is taken', () => {
     }
   });
 
-  test.each(LARGEST)('%s uploads may have %i bytes', async (upload_type, file_size) => {
+  test.each(LARGEST)('%s uploads can have %i bytes', async (upload_type, file_size) => {
     const sized = { ...file, upload_type, mime_type: `${upload_type.toLowerCase()}/x`, file_size };
     expect((await setUp().call('POST', '/v1/uploads', sized)).status).toBe(200);
   });
@@ -381,7 +381,7 @@ function sampleOf(field: { name: string; type: string }, known: Readonly<Record<
   return { boolean: true, number: 1000, string: 'x' }[type];
 }
 
-test('a field that the document does not list for a call has no effect', async () => {
+test('an undocumented field of a call has no effect', async () => {
   const client = setUp({ jobDurationMs: 0 });
   const sizeOf = async (body: object) => {
     const { id } = await client.create('/v1/images', { prompt, ...body });
@@ -396,7 +396,7 @@ test('a field that the document does not list for a call has no effect', async (
   expect(await client.create('/v1/characters', odd)).toMatchObject({ modelId: 'svc-image-pro' });
 });
 
-test('a video and an edit by intent are made on the default model, an edit on each of the models that edit', async () => {
+test('videos and edits by intent use the default model, and edits accept each model that supports them', async () => {
   const client = setUp();
   for (const body of [{ prompt }, { prompt, intent: 'video_edit', video: clip }])
     expect((await client.create('/v1/videos', body)).modelId).toBe(limits.defaultVideoModel);
@@ -404,7 +404,7 @@ test('a video and an edit by intent are made on the default model, an edit on ea
     expect(await client.create('/v1/video-edits', { ...edit, model })).toMatchObject({ modelId: model });
 });
 
-test('the model list is public and names every alias and its prompt limit; voices and integration data are there', async () => {
+test('the model list is public with every alias and prompt limit, and voices and integration data exist', async () => {
   const client = setUp();
   const { status, body } = await client.as('').call('GET', '/v1/models');
   expect(status).toBe(200);

@@ -13,7 +13,7 @@ async function run(seed?: number) {
   return { seed: client.sandbox.seed, ids: [...jobs.map(({ id }) => id), upload], lengths, body };
 }
 
-test('the same seed gives the same ids, durations and bytes; another seed, and none, give others', async () => {
+test('the same seed returns the same IDs, durations, and bytes, and another seed, or none, returns different ones', async () => {
   const [first, other, drawn] = [await run(7), await run(8), await run()];
   expect(await run(7)).toEqual(first);
   for (const name of ['ids', 'lengths', 'body'] as const) expect(other[name]).not.toEqual(first[name]);
@@ -21,7 +21,7 @@ test('the same seed gives the same ids, durations and bytes; another seed, and n
   expect(await run(drawn.seed)).toEqual(drawn);
 });
 
-test('reset forgets all but the key and the secret, and the ids of a given seed start over', async () => {
+test('reset clears everything but the key and the secret, and the IDs of a seed start over', async () => {
   const client = setUp({ balanceTokens: 100, seed: 1 });
   const { sandbox } = client;
   const first = await client.create('/v1/images', { prompt: 'a fox', webhook_url: 'https://app.example/hook' });
@@ -45,7 +45,7 @@ test('reset forgets all but the key and the secret, and the ids of a given seed 
   expect(await etag(again.id), 'another file has another tag').not.toBe(tag);
 });
 
-test('a reset leaves no webhook of before on its way', async () => {
+test('a reset sends no earlier webhook', async () => {
   const { events, webhookFetch } = receiver(500);
   const client = setUp({ webhookFetch });
   await client.create('/v1/videos', { prompt: 'a fox', webhook_url: 'https://app.example/hook' });

@@ -19,7 +19,7 @@ test('fetch works unbound, with a Request, and under a path prefix', async () =>
   expect((await fetch('https://gen.example/v1/models')).status).toBe(404);
 });
 
-test('an abort rejects with the signal’s own reason, and no listener stays on the signal', async () => {
+test("an abort rejects with the signal's reason, and leaves no listener on the signal", async () => {
   const { fetch, baseUrl } = setUp().sandbox;
   const gone = AbortSignal.abort(new Error('gone'));
   await expect(fetch(`${baseUrl}/v1/models`, { signal: gone })).rejects.toThrow('gone');
@@ -28,28 +28,28 @@ test('an abort rejects with the signal’s own reason, and no listener stays on 
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
-test('two calls of advance at once add up', async () => {
+test('two concurrent calls of advance add up', async () => {
   const { sandbox } = setUp();
   const start = sandbox.now();
   await Promise.all([sandbox.advance(1000), sandbox.advance(500)]);
   expect(sandbox.now() - start).toBe(1500);
 });
 
-test('the log keeps the latest requests', async () => {
+test('the log contains the latest requests', async () => {
   const { sandbox } = setUp();
   const { fetch, baseUrl } = sandbox;
   for (let at = 0; at < 11_002; at++) await fetch(`${baseUrl}/v1/models?at=${at}`, { method: 'HEAD' });
   expect([sandbox.requests.length < 11_000, sandbox.requests.at(-1)?.query]).toEqual([true, '?at=11001']);
 });
 
-test('a JSON body of more than 1 MiB is refused before the key is looked at', async () => {
+test('a JSON body of more than 1 MiB is rejected before the key is checked', async () => {
   const nobody = setUp().as('');
   expect(await nobody.code('POST', '/v1/videos', 'x'.repeat(MB + 1))).toBe('request_too_large');
   expect(await nobody.code('POST', '/v1/videos', 'x'.repeat(MB))).toBe('invalid_api_key');
   expect((await nobody.call('POST', '/_sandbox/outcomes', 'x'.repeat(MB + 1))).status).toBe(413);
 });
 
-test.each([undefined, 600 * MB])('a body of %s bytes over a port is not read to its end', async (length) => {
+test.each([undefined, 600 * MB])("a body of %s bytes over a port isn't read to its end", async (length) => {
   const server = await createSandbox().listen();
   const headers = { 'content-type': 'text/plain', ...(length === undefined ? {} : { 'content-length': length }) };
   let sent = 0;

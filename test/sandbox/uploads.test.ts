@@ -15,7 +15,7 @@ const put = (client: PlainClient, url: string, init: RequestInit) =>
   client.sandbox.fetch(url, { method: 'PUT', ...init });
 
 describe('step 2', () => {
-  test('the direct URL needs no key, and the headers exactly', async () => {
+  test('the direct URL needs no key, but exactly the headers', async () => {
     const client = setUp();
     const { direct_upload_url: url, headers } = await begin(client);
     expect((await put(client, url, { headers, body: bytes })).status).toBe(200);
@@ -25,7 +25,7 @@ describe('step 2', () => {
     }
   });
 
-  test('a URL that was changed, or whose time is over, is refused', async () => {
+  test('a modified or expired URL is rejected', async () => {
     const client = setUp();
     const { direct_upload_url: url, headers } = await begin(client);
     expect((await put(client, `${url}0`, { headers, body: bytes })).status).toBe(403);
@@ -36,7 +36,7 @@ describe('step 2', () => {
     expect(await expired.json()).toMatchObject({ error: { code: 'storage_url_expired' } });
   });
 
-  test('PUT /v1/uploads with the key is the same flow', async () => {
+  test('PUT /v1/uploads with the key works in the same way', async () => {
     const client = setUp();
     const { upload_id } = await begin(client);
     const url = `${client.sandbox.baseUrl}/v1/uploads?upload_id=${upload_id}`;
@@ -45,7 +45,7 @@ describe('step 2', () => {
     expect((await client.call('POST', '/v1/uploads/complete', { upload_id })).body.data).toMatchObject({ upload_id });
   });
 
-  test('more bytes than the type may have are cut off', async () => {
+  test("bytes beyond the type's limit are rejected", async () => {
     const client = setUp();
     const audio = { upload_type: 'AUDIO', mime_type: 'audio/mpeg' };
     const { direct_upload_url: url, headers } = await begin(client, audio);
@@ -53,7 +53,7 @@ describe('step 2', () => {
     expect(response.status).toBe(413);
   });
 
-  test('a completed upload takes no other bytes', async () => {
+  test('a completed upload accepts no other bytes', async () => {
     const client = setUp();
     const { upload_id, direct_upload_url: url, headers } = await begin(client);
     await put(client, url, { headers, body: bytes });
@@ -70,7 +70,7 @@ describe('step 2', () => {
     expect((await complete()).status).toBe(200);
   });
 
-  test('storage on another origin refuses the key', async () => {
+  test('storage on another origin rejects the key', async () => {
     const client = setUp({ storage: 'other-origin' });
     const { direct_upload_url: url, headers } = await begin(client);
     expect(new URL(url).origin).not.toBe(client.sandbox.baseUrl);
@@ -81,7 +81,7 @@ describe('step 2', () => {
 });
 
 describe('step 3', () => {
-  test('is refused while bytes are missing or too many, and can be repeated', async () => {
+  test('is rejected if the size is wrong, and can be retried', async () => {
     const client = setUp();
     const { upload_id, direct_upload_url: url, headers } = await begin(client);
     const complete = () => client.call('POST', '/v1/uploads/complete', { upload_id });
@@ -98,7 +98,7 @@ describe('step 3', () => {
 });
 
 describe('deletion', () => {
-  test('is refused while a queued or processing job uses the upload, and done afterwards', async () => {
+  test('is rejected while a queued or processing job uses the upload, and works afterward', async () => {
     const client = setUp();
     const id = await client.upload('IMAGE');
     const body = { prompt: 'a fox', reference_upload_ids: [id] };
@@ -125,7 +125,7 @@ describe('deletion', () => {
   });
 });
 
-test('a large file passes through without being kept', async () => {
+test("a large file isn't held in memory", async () => {
   const client = setUp();
   const size = 150 * MB;
   const { upload_id, direct_upload_url: url, headers } = await begin(client, { file_size: size });

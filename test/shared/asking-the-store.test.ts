@@ -12,7 +12,7 @@ const answering = (answer: unknown, timeoutMs?: number) =>
 /** A store that works in the time of the clock. Other stores are persistent, and work in real time. */
 const onClock = (clock: Clock, store: Store): Store => ({ ...store, ...{ [CLOCK]: clock } });
 
-describe('the answer of a store', () => {
+describe('the response of a store', () => {
   it.each([
     undefined,
     null,
@@ -21,7 +21,7 @@ describe('the answer of a store', () => {
     { version: '1', nowMs: Number.NaN, values: {} },
     { version: '1', nowMs: 0, values: null },
     { version: '1', nowMs: 0, values: 'x' },
-  ])('that is %j says that it is set up wrongly', async (answer) => {
+  ])('that is %j is reported as a setup error', async (answer) => {
     const error = await errorOf(boundedStore(answering(answer), virtualClock()).read('g', []));
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({
@@ -33,7 +33,7 @@ describe('the answer of a store', () => {
   it.each([
     [undefined, 2_000],
     [50, 50],
-  ])('is waited for: with timeoutMs %s for %i ms', async (timeoutMs, ms) => {
+  ])('times out: with timeoutMs %s after %i ms', async (timeoutMs, ms) => {
     const clock = virtualClock();
     const silent = { ...answering({}, timeoutMs), write: () => new Promise<never>(() => {}) };
     let error: unknown;
@@ -49,7 +49,7 @@ describe('the answer of a store', () => {
     });
   });
 
-  it('counts in real time if the store is persistent, also for a client with a faster clock', async () => {
+  it('times out in real time if the store is persistent, even for a client with a faster clock', async () => {
     const fast: Clock = {
       now: () => 1_000 * systemClock.now(),
       after: (ms, fire) => systemClock.after(ms / 1_000, fire),
@@ -60,7 +60,7 @@ describe('the answer of a store', () => {
     expect(await updateGroup(where, ['k'], () => ({ changes: { k: null }, result: 'written' }))).toBe('written');
   });
 
-  it('that is an error passes, unless it is one of this package', async () => {
+  it("that is an error is passed on, unless it is this package's", async () => {
     const own = new GenError('wrong prefix');
     const other = new TypeError('socket closed');
     const thrown = (error: unknown) =>
@@ -73,7 +73,7 @@ describe('the answer of a store', () => {
 });
 
 describe('an update', () => {
-  it('that changes nothing writes nothing; one that is overtaken is made again, later each time', async () => {
+  it('without changes writes nothing, and one with a conflict is retried, with growing pauses', async () => {
     const clock = virtualClock();
     const reads: number[] = [];
     let lost = 6;
@@ -102,7 +102,7 @@ describe('an update', () => {
     expect(await errorOf(aborted)).toBe(stop.signal.reason);
   });
 
-  it('ends although every swap is lost and the version changes each time', async () => {
+  it('ends even if every write conflicts', async () => {
     const clock = virtualClock();
     let version = 0;
     const store = onClock(clock, {

@@ -9,7 +9,7 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
 
 describe('a store in memory', () => {
-  it('forgets groups of which nothing is left with the writes to others, and never repeats a version', async () => {
+  it('evicts groups without values during writes to others, and never reuses a version', async () => {
     const clock = virtualClock();
     const store = memoryStoreOn(clock);
     const versionOf = async (group: string) => (await store.read(group, [])).version;
@@ -25,7 +25,7 @@ describe('a store in memory', () => {
     expect(await versionOf('over')).not.toBe(before);
   });
 
-  it('keeps any group, key, and value apart, whatever its characters', async () => {
+  it('keeps all groups, keys, and values apart, whatever their characters', async () => {
     const store = memoryStoreOn(virtualClock());
     const texts = ['', ' ', '1 2 3', '__proto__', '\ud800', 'ü\n\0', '{}'];
     for (const group of texts)
@@ -40,7 +40,7 @@ describe('a store in memory', () => {
       }
   });
 
-  it('keeps its newest values if it was created for so many, and a value is as new as its last write', async () => {
+  it('evicts the oldest values beyond its maximum, by their last write', async () => {
     const store = memoryStoreOn(virtualClock(), 2);
     await store.write('one', '0', { a: set('1') });
     await store.write('two', '0', { a: set('2') });
@@ -50,7 +50,7 @@ describe('a store in memory', () => {
     expect(await Promise.all(values)).toEqual(['3', undefined, '4']);
   });
 
-  it('is known to be in this process, and each call makes another', async () => {
+  it("isn't persistent, and each call creates another one", async () => {
     const [one, other] = [memoryStore(), memoryStore()];
     await one.write('g', '0', { a: set('1') });
     expect([isInProcess(one), isInProcess({ ...one })]).toEqual([true, false]);
@@ -74,7 +74,7 @@ describe('a topic of a store in memory', () => {
     expect(heard).toHaveBeenCalledTimes(3);
   });
 
-  it('brings a message to those who listened when it was sent, whoever comes meanwhile', async () => {
+  it('delivers a message to its subscribers at that time, whoever subscribes in the meantime', async () => {
     const store = memoryStore();
     const late = vi.fn();
     store.subscribe('jobs', () => void store.subscribe('jobs', late));
@@ -85,12 +85,12 @@ describe('a topic of a store in memory', () => {
   });
 });
 
-it('the store of a client is found by what is made with the client', () => {
+it("a client's store is found through the client's objects", () => {
   const store = memoryStore();
   expect([storeOf({ [STORE]: store }), storeOf({})]).toEqual([store, undefined]);
 });
 
-it('a process has one store for each clock, whichever copy of the package asks', async () => {
+it('a process has one store per clock, for every copy of the package', async () => {
   const store = processStore(systemClock);
   expect(processStore(systemClock)).toBe(store);
   vi.resetModules();

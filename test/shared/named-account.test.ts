@@ -16,7 +16,7 @@ function beforeAndAfter(...accounts: (string | undefined)[]) {
   return { before, after, requests };
 }
 
-it('counts the calls under an old and a new key together, where the clients name the account', async () => {
+it('counts the calls of an old and a new key together if the clients name the account', async () => {
   const { before, after, requests } = beforeAndAfter('main', 'main');
   await before.videos.create(params);
   await after.videos.create(params);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasChromium, type Page } from '../sandbox-doors/browser.js';
 import { canOpen, isBuilt, type OpenSite, openSite, SITE } from './site.js';
 
-test.runIf(process.env.CI)('the site was built and Chromium is there', () => {
+test.runIf(process.env.CI)('the site was built and Chromium is installed', () => {
   expect({ isBuilt, hasChromium }).toEqual({ isBuilt: true, hasChromium: true });
 });
 
@@ -28,7 +28,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     await until("['done', 'failed'].includes(document.querySelector('.pg').dataset.state)");
   };
 
-  test('makes the picture that its controls ask for, and shows its webhook and its charge', async () => {
+  test('creates the image that its controls describe, and shows its webhook and its charge', async () => {
     await until("document.querySelector('#pg-run') !== null");
     await page.click('[data-tab=images]');
     await page.fill('#pg-prompt', 'a red lighthouse');
@@ -47,7 +47,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     expect(Number(await textOf('#pg-balance')) + (await spent())).toBe(1_000);
   });
 
-  test('runs a program that was edited, and plays the video', async () => {
+  test('runs an edited program, and plays the video', async () => {
     const before = await spent();
     await runs(`import { isCompleted } from 'gen-client';
       sandbox.outcomes.next({ durationMs: 0 });
@@ -59,7 +59,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     expect(await spent()).toBeGreaterThan(before);
   });
 
-  test('charges one job when the first answer is lost', async () => {
+  test('charges one job if the first response is lost', async () => {
     const jobs = "sandbox.ledger().entries.filter(({ type }) => type === 'charge').length";
     await runs(`const before = ${jobs};
       sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
@@ -82,7 +82,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     let cost = 0;
     const run = (selector = '') => `${FRAME}?.querySelector('.pf-run${selector}')`;
 
-    test('uploads a picture, creates a video and plays it, through the proxy in the tab', async () => {
+    test('uploads an image, creates a video, and plays it, through the proxy in the tab', async () => {
       const before = await spent();
       await page.click('[data-tab=page]');
       await until(`${FRAME}?.querySelector('#pf-draw')`);
@@ -99,7 +99,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       cost = (await spent()) - before;
     });
 
-    test('goes on with the same job after a reload, and forgets it when it is told to', async () => {
+    test('continues with the same job after a reload, and removes it on request', async () => {
       const before = await spent();
       await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
       await until(`${run('[data-phase=waiting]')}`);
@@ -119,7 +119,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     });
   });
 
-  test('sends nothing beyond the site, and breaks nothing', () => {
+  test('sends nothing to other sites, and has no errors', () => {
     const { requests, origin, complaints } = site;
     const outside = requests.filter((url) => !url.startsWith(origin) && !/^(blob|data):/.test(url));
     expect(outside).toEqual([]);
@@ -129,7 +129,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
 });
 
 test.skipIf(!isBuilt)(
-  'the site has its guides, the reference, the search index and the texts for language models',
+  'the site has its guides, the reference, the search index, and the files for language models',
   () => {
     for (const file of [
       'index.html',

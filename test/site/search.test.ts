@@ -45,7 +45,7 @@ describe.skipIf(!canOpen)('the search of the site', () => {
     if (firstMember >= 0) expect(firstMember).toBeGreaterThan(lastGuide);
   });
 
-  test('finds a member that no guide names', async () => {
+  test('finds a member that no guide mentions', async () => {
     expect((await find('BudgetExceededError'))[0]).toBeDefined();
   });
 });

@@ -66,7 +66,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
   });
   const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', azureBlob(blob), options);
 
-  it('takes the whole file over a connection that is cut', async () => {
+  it('stores the complete file over a connection that is cut', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, 10] });
     const stored = await copy();
     expect(stored).toMatchObject({ sizeBytes: MOVIE.length, sha256: SHA256, existed: false, etag: expect.any(String) });
@@ -74,7 +74,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     expect(await blob.getProperties()).toMatchObject({ contentType: 'video/mp4', metadata: { gen_job: 'job_1' } });
   });
 
-  it('knows the blob again, and refuses that of another job', async () => {
+  it("recognizes its blob, and rejects another job's", async () => {
     await copy();
     expect(await copy()).toMatchObject({ existed: true });
     service.addOutput('job_2', { body: MOVIE });
@@ -82,12 +82,12 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     await expect(other).rejects.toMatchObject({ name: 'StorageError', code: 'object_exists', store: 'azure' });
   });
 
-  it('of three copies at once one stores, and all resolve', async () => {
+  it('of three concurrent copies one stores, and all resolve', async () => {
     const all = await Promise.all([copy(), copy(), copy()]);
     expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
   });
 
-  it('shows nothing of a file that breaks off', async () => {
+  it('leaves nothing of a file that breaks off', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, ...Array(20).fill(0)] });
     const abort = new AbortController();
     const copying = copy({ signal: abort.signal });

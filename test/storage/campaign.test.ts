@@ -9,7 +9,7 @@ import { ROOT } from '../support/build.js';
 import { runCampaign } from './campaign.js';
 import { S3Double } from './s3-double.js';
 
-it('60 copies through faults on both sides are 60 whole objects, and nothing the second time', async () => {
+it('60 copies through faults on both sides store 60 complete objects, and transfer nothing the second time', async () => {
   const report = await runCampaign({ copies: 60, seed: 3 });
   expect(report.faults.service).toBeGreaterThan(30);
   expect(report.faults.store).toBeGreaterThan(10);
@@ -22,7 +22,7 @@ it('60 copies through faults on both sides are 60 whole objects, and nothing the
   });
 });
 
-describe('a program that is killed', () => {
+describe('a killed program', () => {
   const MOVIE = new Uint8Array(2_000_000).map((_, at) => (at * 13) % 249);
   let service: LoopbackService;
   let store: S3Double;
@@ -36,7 +36,7 @@ describe('a program that is killed', () => {
     await store.close();
   });
 
-  it.each([10_000, 1_999_999])('after %i bytes leaves no object and the job as it was', async (bytes) => {
+  it.each([10_000, 1_999_999])("after %i bytes leaves no object and doesn't change the job", async (bytes) => {
     const program = `
       import { GenClient } from '${ROOT}src/index.ts';
       import { copyOutput, s3 } from '${ROOT}src/adapters/storage/index.ts';

@@ -27,7 +27,7 @@ const stored = () => store.objects.get('fox.mp4');
 const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
 
 describe('the source', () => {
-  it('is healed by ranges while the put goes on', async () => {
+  it('recovers with ranges while the put continues', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [400_000, 200_000, 1] });
     expect(await copy()).toMatchObject({ sha256: sha256(MOVIE), existed: false });
     expect(store.puts).toBe(1);
@@ -39,7 +39,7 @@ describe('the source', () => {
     for (const { headers } of gets().slice(1)) expect(headers['if-range']).toBe(output.etag);
   });
 
-  it('that has changed is put anew, so that two files are never joined', async () => {
+  it('is put again if it has changed, so that two files are never mixed', async () => {
     const output = service.addOutput('job_1', { body: OTHER, cuts: [400_000] });
     output.onGet = () => {
       if (gets().length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
@@ -49,14 +49,14 @@ describe('the source', () => {
     expect(stored()?.bytes.equals(MOVIE)).toBe(true);
   });
 
-  it('that gives nothing more is told as a DownloadError, and nothing is stored', async () => {
+  it('that sends nothing more is a DownloadError, and nothing is stored', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [400_000, ...Array(20).fill(0)] });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'interrupted', jobId: 'job_1' });
     expect(store.puts).toBe(1);
     expect(stored()).toBeUndefined();
   });
 
-  it('is read once more to count its bytes where the service does not tell them', async () => {
+  it("is read twice to count its bytes if the service doesn't send the size", async () => {
     const output = service.addOutput('job_1', { body: MOVIE, chunked: true });
     expect(await copy()).toMatchObject({ sizeBytes: MOVIE.length, sha256: sha256(MOVIE) });
     expect(stored()?.options.sizeBytes).toBe(MOVIE.length);
@@ -64,13 +64,13 @@ describe('the source', () => {
     expect(output.cuts).toEqual([]);
   });
 
-  it('that is no media is refused before the store is asked to take it', async () => {
+  it("that isn't media is rejected before the store is called", async () => {
     service.addOutput('job_1', { body: Buffer.from('{"success":false}'), contentType: 'application/json' });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
     expect(store.puts).toBe(0);
   });
 
-  it('of a running job is told as such', async () => {
+  it('of a running job is reported as such', async () => {
     service.jobs.set('job_1', { id: 'job_1', status: 'processing' });
     expect(await failure(copy())).toMatchObject({ code: 'job_not_finished' });
   });
@@ -78,7 +78,7 @@ describe('the source', () => {
   it.each([
     ['with its length', {}],
     ['without a length', { chunked: true }],
-  ])('of no byte, told %s, is no success', async (_, how) => {
+  ])("without bytes, reported as %s, isn't a success", async (_, how) => {
     service.addOutput('job_1', { body: new Uint8Array(), ...how });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'not_media', jobId: 'job_1' });
     expect(stored()).toBeUndefined();
@@ -88,7 +88,7 @@ describe('the source', () => {
 describe('a put', () => {
   beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
-  it('is told size, type, metadata and whether it may replace', async () => {
+  it('receives size, type, metadata, and whether it can replace', async () => {
     await copy();
     expect(stored()?.options).toEqual({
       contentType: 'video/mp4',
@@ -109,7 +109,7 @@ describe('a put', () => {
     expect(stored()?.options.contentType).toBe(kept);
   });
 
-  it('that resolves without having read the whole body is an error', async () => {
+  it('that resolves without reading the entire body is an error', async () => {
     store.failures.push(async (body) => {
       await body.getReader().read();
     });
@@ -121,7 +121,7 @@ describe('a put', () => {
     [500, 6],
     [403, 1],
     [302, 1],
-  ])('that resolves with a Response of status %i is an error unless the object is there', async (status, puts) => {
+  ])('that resolves with a Response of status %i is an error unless the object exists', async (status, puts) => {
     const answer = async (body: ReadableStream<Uint8Array>) => {
       await new Response(body).arrayBuffer();
       return new Response(null, { status });
@@ -136,13 +136,13 @@ describe('a put', () => {
     expect(await copy()).toMatchObject({ existed: false, sha256: sha256(MOVIE) });
   });
 
-  it('is decided by itself where the head is denied', async () => {
+  it('counts by itself if HEAD is denied', async () => {
     const { put } = store.at('fox.mp4');
     const head = () => Promise.reject(Object.assign(new Error('denied'), { status: 403 }));
     expect(await copyOutput(makeClient(service), 'job_1', { head, put })).toMatchObject({ existed: false });
   });
 
-  it('that throws is repeated with a new body', async () => {
+  it('that throws is retried with a new body', async () => {
     store.failures.push(
       () => Promise.reject(new TypeError('fetch failed')),
       async (body) => {
@@ -159,14 +159,14 @@ describe('a put', () => {
     ['statusCode', { statusCode: 404 }],
     ['$metadata', { $metadata: { httpStatusCode: 400 } }],
     ['response', { response: { status: 401 } }],
-  ])('that is refused by its %s is not repeated', async (_, details) => {
+  ])("that is rejected by its %s isn't retried", async (_, details) => {
     const cause = Object.assign(new Error('No.'), details, { code: 'Denied' });
     store.failures.push(() => Promise.reject(cause));
     expect(await failure(copy())).toMatchObject({ name: 'StorageError', code: 'Denied', cause });
     expect(store.puts).toBe(1);
   });
 
-  it('that fails for good gives up after `retries`', async () => {
+  it('that keeps failing ends after `retries`', async () => {
     for (let at = 0; at < 9; at++) store.failures.push(() => Promise.reject(new Error('away')));
     const error = await failure(copy({ retries: 3 }));
     expect(error).toMatchObject({ code: 'put_failed', status: undefined, store: 'custom' });
@@ -175,7 +175,7 @@ describe('a put', () => {
     expect(StorageError.isInstance(error)).toBe(true);
   });
 
-  it('that says that an object is there, with no head to ask, is told as such', async () => {
+  it('that reports an existing object, without a head method, is reported as such', async () => {
     const { put } = store.at('fox.mp4');
     await copyOutput(makeClient(service), 'job_1', { put });
     expect(await failure(copyOutput(makeClient(service), 'job_1', { put }))).toMatchObject({ code: 'object_exists' });
@@ -185,10 +185,10 @@ describe('a put', () => {
   });
 });
 
-describe('what is told and asked', () => {
+describe('callbacks and options', () => {
   beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
-  it('progress comes after each piece, in the context of the call', async () => {
+  it('progress is reported after each chunk, in the context of the call', async () => {
     const tenants = new AsyncLocalStorage<string>();
     const told: number[] = [];
     await tenants.run('a', () =>
@@ -203,7 +203,7 @@ describe('what is told and asked', () => {
     expect(told).toEqual([...told].sort((a, b) => a - b));
   });
 
-  it('an abort ends everything at once with its own reason', async () => {
+  it('an abort ends everything immediately with its reason', async () => {
     service.addOutput('job_1', { body: MOVIE, stallAfter: 100_000 });
     const abort = new AbortController();
     let signal: AbortSignal | undefined;
@@ -218,7 +218,7 @@ describe('what is told and asked', () => {
     expect(stored()).toBeUndefined();
   });
 
-  it('a client of the same shape will do', async () => {
+  it('a client with the same shape works', async () => {
     const client: OutputClient = {
       jobs: {
         get: async (id) => ({ id, status: 'completed' }),
@@ -253,14 +253,14 @@ describe('what is told and asked', () => {
       () => copyOutput(makeClient(service), 'job_1', {} as never),
       'destination must be an object with the method put',
     ],
-  ])('%s is refused with the fix', async (_, call, message) => {
+  ])('%s is rejected with the fix', async (_, call, message) => {
     const error = await failure(call());
     expect(error.name).toBe('GenError');
     expect(error.message).toContain(message);
   });
 });
 
-it('the pauses of a copy follow the clock of a sandbox', async () => {
+it("a copy's pauses follow a sandbox's clock", async () => {
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 0 });
   const client = sandbox.client();
   const { job } = await client.images.create({ prompt: 'a fox' });

@@ -12,7 +12,7 @@ import { S3Double } from './s3-double.js';
 
 const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
 
-describe('a store that does nothing', () => {
+describe('a hanging store', () => {
   let service: LoopbackService;
   let store: S3Double;
   beforeEach(async () => {
@@ -25,7 +25,7 @@ describe('a store that does nothing', () => {
     await store.close();
   });
 
-  it('in the middle of the body, or before its answer, is given up after timeoutMs and asked again', async () => {
+  it('in the middle of the body, or before its response, times out after timeoutMs and is retried', async () => {
     store.faults.push({ method: 'PUT', stallAfter: 100_000 }, { method: 'PUT', stallAfter: MOVIE.length });
     const start = performance.now();
     const stored = await copyOutput(makeClient(service), 'job_1', s3(store.at('x')), { timeoutMs: 300 });
@@ -34,7 +34,7 @@ describe('a store that does nothing', () => {
     expect(store.sent('PUT')).toHaveLength(3);
   });
 
-  it('for good ends with a StorageError that names the option', async () => {
+  it('that never recovers is a StorageError that identifies the option', async () => {
     const put = () => new Promise<never>(() => {});
     const copying = copyOutput(makeClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
     await expect(copying).rejects.toMatchObject({
@@ -44,7 +44,7 @@ describe('a store that does nothing', () => {
     });
   });
 
-  it('is not blamed for a service that is slow', async () => {
+  it("isn't blamed for a slow service", async () => {
     const slow = () =>
       new ReadableStream({
         async pull(controller) {
@@ -63,7 +63,7 @@ describe('a store that does nothing', () => {
   });
 });
 
-describe('the memory of a copy', () => {
+describe("a copy's memory", () => {
   beforeAll(ensureBuilt);
   const children: ChildProcess[] = [];
   afterEach(() => {
@@ -79,7 +79,7 @@ describe('the memory of a copy', () => {
     return url.toString().trim();
   };
 
-  it('does not grow with the file: 200 MB go through in a process that holds a fraction of them', async () => {
+  it("doesn't grow with the file: 200 MB pass through a process with a fraction of the memory", async () => {
     const service = await serve('files/server.mjs', '200000000');
     const store = await serve('storage/sink.mjs');
     const { stdout } = await run(process.execPath, [

@@ -25,7 +25,7 @@ const bytes = async (answer: Response) => new Uint8Array(await answer.arrayBuffe
 const reads = () => service.seen.filter(({ path }) => /output/.test(path));
 
 describe('the file', () => {
-  it('comes whole, to be shown, private, and with its length', async () => {
+  it('is complete, inline, private, and has its length', async () => {
     const answer = await serve();
     expect(answer.status).toBe(200);
     expect(Object.fromEntries(answer.headers)).toEqual({
@@ -47,7 +47,7 @@ describe('the file', () => {
     ['bytes=9-3', 200, null, 600_000],
     ['bytes=0-1,5-6', 200, null, 600_000],
     ['lines=1-2', 200, null, 600_000],
-  ])('asked for by %s is answered with %i', async (asked, status, contentRange, length) => {
+  ])('requested by %s is answered with %i', async (asked, status, contentRange, length) => {
     const answer = await serve({}, undefined, range(asked));
     expect([answer.status, answer.headers.get('content-range')]).toEqual([status, contentRange]);
     expect(answer.headers.get('content-length')).toBe(`${length}`);
@@ -59,20 +59,20 @@ describe('the file', () => {
     expect([answer.status, answer.headers.get('content-range')]).toEqual([416, 'bytes */600000']);
   });
 
-  it('comes whole where If-Range names another version', async () => {
+  it('is complete if If-Range has another version', async () => {
     const etag = service.outputs.get('job_1')?.etag ?? '';
     expect((await serve({}, undefined, range('bytes=0-9', { 'if-range': etag }))).status).toBe(206);
     expect((await serve({}, undefined, range('bytes=0-9', { 'if-range': '"old"' }))).status).toBe(200);
   });
 
-  it('is told by HEAD without a byte', async () => {
+  it('is described by HEAD without its bytes', async () => {
     const answer = await serve({}, undefined, { method: 'HEAD', ...range('bytes=0-9') });
     expect([answer.status, answer.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
     expect(answer.body).toBeNull();
     expect(reads().map(({ method }) => method)).toEqual(['HEAD']);
   });
 
-  it('heals itself in the middle', async () => {
+  it('recovers from an interruption', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [100_000, 100_000] });
     expect(await bytes(await serve())).toEqual(MOVIE);
     service.addOutput('job_1', { body: MOVIE, cuts: [50_000] });
@@ -80,14 +80,14 @@ describe('the file', () => {
   });
 });
 
-it('?download saves the file under the id of its job, made safe', async () => {
+it("?download saves the file under its job's sanitized ID", async () => {
   const source = () => ({ get: async () => new Response('x', { headers: { 'content-type': 'video/mp4' } }) });
   const disposition = async (path: string) => (await serve({ source }, path)).headers.get('content-disposition');
   expect(await disposition('/files/job_1?download')).toBe('attachment; filename="job_1.mp4"');
   expect(await disposition('/files?job=job_%C3%9C%22a')).toBe('inline; filename="job___a.mp4"');
 });
 
-describe('the type', () => {
+describe('the content type', () => {
   const typed = (contentType: string) => () => ({
     get: async () => new Response('x', { headers: { 'content-type': contentType } }),
   });
@@ -131,7 +131,7 @@ describe('the job of a request', () => {
     expect(await asked(path)).toEqual([id]);
   });
 
-  it('is what jobId returns, and that job is the one that is authorized and served', async () => {
+  it('is the result of jobId, and that job is authorized and served', async () => {
     const authorized: string[] = [];
     const jobId = (request: Request) => new URL(request.url).searchParams.get('v') ?? '';
     const authorize = (_: Request, id: string) => authorized.push(id) > 0;
@@ -140,11 +140,11 @@ describe('the job of a request', () => {
     expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_1/output']);
   });
 
-  it.each(['', '..', 'a\0b', undefined])('is not a doubtful id that jobId returns: %j', async (id) => {
+  it.each(['', '..', 'a\0b', undefined])("isn't an ambiguous ID that jobId returns: %j", async (id) => {
     expect(await asked('/files/job_1', { jobId: (() => id) as never })).toEqual([]);
   });
 
-  it('is named in the 404 of a program in development, and never in production', async () => {
+  it('is in the 404 during development, and never in production', async () => {
     const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
     vi.stubEnv('NODE_ENV', 'development');
     expect(await text()).toBe('Not found. The requested ID is "file". Pass jobId to createOutputHandler to change it.');
@@ -157,10 +157,10 @@ describe('the job of a request', () => {
   });
 });
 
-describe('an answer in another form than the file', () => {
+describe('a response in another form than the file', () => {
   const ENCODED = { 'content-encoding': 'gzip', 'content-type': 'video/mp4', 'content-length': '41', etag: '"1"' };
 
-  it.each(['GET', 'HEAD'])('an encoded one of a source has no length and no ranges: %s', async (method) => {
+  it.each(['GET', 'HEAD'])('that is encoded has no length and no ranges: %s', async (method) => {
     const source = () => ({
       get: async () => new Response(MOVIE, { headers: { ...ENCODED, 'accept-ranges': 'bytes' } }),
     });
@@ -172,7 +172,7 @@ describe('an answer in another form than the file', () => {
     if (method === 'GET') expect(await bytes(answer)).toEqual(MOVIE);
   });
 
-  it('a part that was not asked for is never served as the whole', async () => {
+  it('with an unrequested range is never served as the entire file', async () => {
     const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 0-9/600000', 'content-length': '10' };
     const part = () => new Response(MOVIE.slice(0, 10), { status: 206, headers });
     const onError = vi.fn();
@@ -184,9 +184,9 @@ describe('an answer in another form than the file', () => {
   });
 });
 
-describe('who may see it', () => {
+describe('authorization', () => {
   it.each(['?job=job_1&job=job_2', '?job=', '?job=..', '/%E0%A4%A', '/a%00b'])(
-    'a doubtful id, as in %s, is nobody',
+    'rejects an ambiguous ID, as in %s',
     async (path) => {
       const authorize = vi.fn(() => true);
       expect((await serve({ authorize }, path.startsWith('?') ? `/files${path}` : path)).status).toBe(404);
@@ -194,7 +194,7 @@ describe('who may see it', () => {
     },
   );
 
-  it.each([false, undefined, { id: 'user' }, new Response('no')])('%s is no permission', async (answer) => {
+  it.each([false, undefined, { id: 'user' }, new Response('no')])('treats %s as false', async (answer) => {
     const refused = await serve({ authorize: (() => answer) as never }, '/files/job_9');
     const unknown = await serve({}, '/files/job_9');
     expect([refused.status, unknown.status]).toEqual([404, 404]);
@@ -203,7 +203,7 @@ describe('who may see it', () => {
     expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_9/output']);
   });
 
-  it('an authorize that throws is 500, and told to onError', async () => {
+  it('that throws is a 500, and reported to onError', async () => {
     const onError = vi.fn();
     const thrown = Object.assign(new Error('db away'), { status: 404 });
     const authorize = () => Promise.reject(thrown);
@@ -217,12 +217,12 @@ describe('who may see it', () => {
     expect((await serve({ authorize })).status).toBe(500);
   });
 
-  it('without authorize there is no handler', () => {
+  it('is required to create a handler', () => {
     const make = () => createOutputHandler({ client: makeClient(service) } as never);
     expect(make).toThrow(/authorize is missing/);
   });
 
-  it('options are closed', () => {
+  it('rejects unknown options', () => {
     const make = (more: object) => () =>
       createOutputHandler({ client: makeClient(service), authorize: () => true, ...more } as never);
     expect(make({ authorise: () => true })).toThrow('Did you mean "authorize"?');
@@ -230,8 +230,8 @@ describe('who may see it', () => {
   });
 });
 
-describe('what crosses the handler', () => {
-  it('is nothing of the page but the range, and nothing of ours to the service', async () => {
+describe('what is passed on', () => {
+  it("is only the page's range, and nothing of the client's to the service", async () => {
     const secret = {
       cookie: 'session=1',
       authorization: 'Bearer page',
@@ -250,13 +250,13 @@ describe('what crosses the handler', () => {
   });
 });
 
-describe('what cannot be served', () => {
+describe("a file that can't be served", () => {
   const refuse = (status: number, code: string) => ({
     body: MOVIE,
     refuse: { status, body: { error: { code, message: 'No.' } } },
   });
 
-  it('a job that is not finished is 409', async () => {
+  it("of a job that isn't finished is a 409", async () => {
     service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
     service.addOutput('job_3', refuse(409, 'output_not_ready'));
     expect((await serve({}, '/files/job_2')).status).toBe(404); // The service says that it knows no such job.
@@ -266,7 +266,7 @@ describe('what cannot be served', () => {
     expect((await serve({}, '/files/job_2')).status).toBe(409);
   });
 
-  it('a job that failed has no file, and one whose link has expired no longer', async () => {
+  it("of a job that failed doesn't exist, and one whose link has expired no longer does", async () => {
     service.addOutput('job_2', refuse(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'failed' });
     expect((await serve({}, '/files/job_2')).status).toBe(404);
@@ -278,7 +278,7 @@ describe('what cannot be served', () => {
     [401, 'invalid_api_key', 502],
     [403, 'scope_missing', 502],
     [500, 'internal_error', 502],
-  ])('our own trouble, %i %s, is %i and told to onError', async (status, code, expected) => {
+  ])('because of our own failure, %i %s, is %i and reported to onError', async (status, code, expected) => {
     service.addOutput('job_1', refuse(status, code));
     const onError = vi.fn();
     const answer = await serve({ client: makeClient(service, { maxRetries: 0 }), onError });
@@ -287,18 +287,18 @@ describe('what cannot be served', () => {
     expect(await answer.text()).not.toContain('key');
   });
 
-  it('a service that is busy is 503 with the time to come back', async () => {
+  it('of a busy service is a 503 with the time to retry', async () => {
     service.addOutput('job_1', refuse(429, 'rate_limited'));
     const answer = await serve({ client: makeClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
     expect([answer.status, answer.headers.has('retry-after')]).toEqual([503, true]);
   });
 
-  it('a page in place of the file is 502', async () => {
+  it('that is a web page is a 502', async () => {
     service.addOutput('job_1', { body: Buffer.from('<html>sign in</html>'), contentType: 'text/html' });
     expect((await serve()).status).toBe(502);
   });
 
-  it('to a page that has gone away nothing is served, and nobody is told', async () => {
+  it('is neither served nor reported if the page has disconnected', async () => {
     const controller = new AbortController();
     const onError = vi.fn();
     const authorize = () => {
@@ -310,14 +310,14 @@ describe('what cannot be served', () => {
     expect([answer.status, onError.mock.calls]).toEqual([499, []]);
   });
 
-  it('another method is 405', async () => {
+  it('is a 405 for another method', async () => {
     const answer = await serve({}, undefined, { method: 'POST', body: 'x' });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
 });
 
 describe('a copy as the source', () => {
-  it('is served in place of the service', async () => {
+  it("is served instead of the service's file", async () => {
     const asked: object[] = [];
     const source = (jobId: string) => ({
       get: async (options: object) => {
@@ -346,7 +346,7 @@ describe('a copy as the source', () => {
     expect(onError).toHaveBeenCalledTimes(told);
   });
 
-  it('that says nothing for ten seconds is given up, and the service is read', async () => {
+  it("that doesn't respond for ten seconds is canceled, and the service is read", async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const onError = vi.fn();
@@ -368,7 +368,7 @@ describe('a copy as the source', () => {
     }
   });
 
-  it('may take its time over the bytes', async () => {
+  it('can send its bytes slowly', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const stream = new TransformStream<Uint8Array, Uint8Array>();

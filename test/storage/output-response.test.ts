@@ -20,7 +20,7 @@ const serve = (answer: Response, asked: RequestInit = {}) =>
     isSaved: false,
   });
 
-describe('a file is shown', () => {
+describe('a file is served', () => {
   it.each<[Record<string, string>, number]>([
     [{ 'if-none-match': '"v1"' }, 304],
     [{ 'if-none-match': '"v0", W/"v1"' }, 304],
@@ -29,14 +29,14 @@ describe('a file is shown', () => {
     [{ 'if-none-match': '"v2"', 'if-modified-since': 'Fri, 02 Jan 2026 00:00:00 GMT' }, 200],
     [{ 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' }, 304],
     [{ 'if-modified-since': 'Wed, 31 Dec 2025 00:00:00 GMT' }, 200],
-  ])('to a page that asks with %j: %i', async (headers, status) => {
+  ])('to a page with %j as %i', async (headers, status) => {
     const answer = await serve(found(), { headers });
     expect([answer.status, answer.headers.has('content-length')]).toEqual([status, status === 200]);
     expect(answer.headers.get('etag')).toBe('"v1"');
   });
 });
 
-describe('a call on the file of a job', () => {
+describe("a call on a job's file", () => {
   it.each<[Parameters<typeof outputHeaders>, object]>([
     [[undefined], {}],
     [[undefined, '"v1"'], {}],
@@ -44,11 +44,11 @@ describe('a call on the file of a job', () => {
     [[{ start: 5 }, '"v1"'], { range: 'bytes=5-', 'if-range': '"v1"' }],
     [[{ end: 0 }], { range: 'bytes=0-0' }],
     [[{ start: 5, end: 9 }], { range: 'bytes=5-9' }],
-  ])('%j asks for the file as it is with %j', (asked, headers) => {
+  ])('with %j requests the file unencoded with %j', (asked, headers) => {
     expect(outputHeaders(...asked)).toStrictEqual({ 'accept-encoding': 'identity', ...headers });
   });
 
-  it('is refused for a range that cannot be', () => {
+  it('is rejected for an invalid range', () => {
     expect(() => outputHeaders({ start: 2, end: 1 })).toThrow('range: start and end must be whole numbers');
   });
 
@@ -65,7 +65,7 @@ describe('a call on the file of a job', () => {
       200,
       { expiresAt: undefined, etag: '"v1"', contentType: 'video/mp4', lastModified: 'a' },
     ],
-  ])('%j of %i is told as %j', (headers, status, info) => {
+  ])('%j of %i is reported as %j', (headers, status, info) => {
     expect(outputInfoOf(new Response(null, { status, headers }))).toMatchObject(info);
   });
 });
@@ -74,7 +74,7 @@ it.each([
   [16 * 1024 * 1024, true],
   [16 * 1024 * 1024 + 1, false],
   [undefined, false],
-])('on Bun a file of %s bytes is given in one piece: %s', async (sizeBytes, isOnePiece) => {
+])('on Bun, a file of %s bytes is sent as one chunk: %s', async (sizeBytes, isOnePiece) => {
   vi.stubGlobal('Bun', {});
   const { 'content-length': _, ...unsized } = HEADERS;
   const headers = { ...unsized, ...(sizeBytes !== undefined && { 'content-length': `${sizeBytes}` }) };

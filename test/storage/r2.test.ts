@@ -65,7 +65,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     Buffer.from((await (await bucket.get(name))?.arrayBuffer()) ?? new ArrayBuffer());
   const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
 
-  it('takes the whole file with its digest, type and job', async () => {
+  it('stores the complete file with its digest, type, and job', async () => {
     expect(await json('/copy')).toEqual({
       sizeBytes: MOVIE.length,
       contentType: 'video/mp4',
@@ -80,7 +80,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     });
   });
 
-  it('knows the object again, and refuses another one', async () => {
+  it('recognizes the object, and rejects another one', async () => {
     await json('/copy');
     const opened = gets().length;
     expect(await json('/copy')).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
@@ -91,24 +91,24 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     expect(await json('/copy?overwrite')).toMatchObject({ existed: false, sha256: SHA256 });
   });
 
-  it('gets the whole file over a connection that is cut three times', async () => {
+  it('receives the complete file over a connection that is cut three times', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [300_000, 5, 400_000] });
     expect(await json('/copy')).toMatchObject({ sha256: SHA256 });
     expect((await bytes()).equals(MOVIE)).toBe(true);
   });
 
-  it('of ten copies at once one stores, and nine find the object', async () => {
+  it('of ten concurrent copies, one stores, and nine find the object', async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => json('/copy')));
     expect(all.map(({ existed }) => existed).sort()).toEqual([...Array(1).fill(false), ...Array(9).fill(true)]);
   });
 
-  it('takes the body of jobs.output as it is, because its length is known', async () => {
+  it('accepts the body of jobs.output unchanged, because its length is known', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
     expect(await json('/put')).toEqual({ size: MOVIE.length });
     expect((await bytes()).equals(MOVIE)).toBe(true);
   });
 
-  it('passes jobs.output on with its length', async () => {
+  it('serves jobs.output with its length', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
     const answer = await ask('/plain');
     expect(answer.headers.get('content-length')).toBe(`${MOVIE.length}`);

@@ -35,7 +35,7 @@ const makeVideo = async () =>
   client.waitForJob((await client.videos.create({ prompt: 'a fox', duration: 5 })).job, { pollIntervalMs: 50 });
 const bytesOf = async (job: string) => Buffer.from(await (await client.jobs.output(job)).arrayBuffer());
 
-it('nextjs-s3: the webhook copies the file to S3, and GET shows it from there', async () => {
+it('nextjs-s3: the webhook copies the file to S3, and GET serves it from there', async () => {
   const store = await S3Double.start();
   closing.push(() => store.close());
   vi.stubEnv('S3_ENDPOINT', store.endpoint);
@@ -61,7 +61,7 @@ it('nextjs-s3: the webhook copies the file to S3, and GET shows it from there', 
 });
 
 it.skipIf(!miniflare)(
-  'cloudflare-worker: creates, receives the webhook, copies to R2 and serves, in workerd',
+  'cloudflare-worker: creates, receives the webhook, copies to R2, and serves, in workerd',
   async () => {
     const program = readFileSync(`${ROOT}examples/storage/cloudflare-worker.ts`, 'utf8');
     const worker = await startWorker(
@@ -101,14 +101,14 @@ it.skipIf(!miniflare)(
   },
 );
 
-describe.skipIf(whyNoStores() !== undefined)('with the SDK of the store', () => {
+describe.skipIf(whyNoStores() !== undefined)("with the store's SDK", () => {
   const cases: readonly [string, () => Promise<BlobDouble>, (url: string) => Promise<Copy>, (job: string) => string][] =
     [
       ['vercel-blob', vercelBlobDouble, vercelBlob, (job) => `videos/${job}.mp4`],
       ['supabase', supabaseDouble, supabase, (job) => `videos/${job}.mp4`],
     ];
 
-  it.each(cases)('%s: takes the file once, and knows it again', async (_, start, recipe, nameOf) => {
+  it.each(cases)('%s: stores the file once, and recognizes it', async (_, start, recipe, nameOf) => {
     const double = await start();
     closing.push(() => double.close());
     const copy = await recipe(double.url);
@@ -122,7 +122,7 @@ describe.skipIf(whyNoStores() !== undefined)('with the SDK of the store', () => 
     expect(JSON.stringify([...double.objects.values()].map(({ headers }) => headers))).not.toContain(sandbox.apiKey);
   });
 
-  it.each(cases)('%s: three copies at once store one object', async (_, start, recipe, nameOf) => {
+  it.each(cases)('%s: three concurrent copies store one object', async (_, start, recipe, nameOf) => {
     const double = await start();
     closing.push(() => double.close());
     const copy = await recipe(double.url);
@@ -151,7 +151,7 @@ async function supabase(url: string): Promise<Copy> {
   return (await import('../../examples/storage/supabase.js')).copyToSupabase;
 }
 
-it('every recipe is run by a test, and the whole app of the Worker has at most 40 lines of its own', () => {
+it("a test runs every recipe, and the Worker's entire app has at most 40 lines of its own", () => {
   const lines = (name: string) =>
     readFileSync(`${ROOT}examples/storage/${name}`, 'utf8')
       .split('\n')

@@ -34,7 +34,7 @@ describe('a copy to S3', () => {
   it.each([
     ['bun', []],
     ['deno', ['run', '--no-config', '--no-lock', '--node-modules-dir=manual', '--allow-all']],
-  ] as const)('in %s is one put of known length, also when the download is cut', async (name, flags) => {
+  ] as const)('in %s is one put of known length, even if the download is cut', async (name, flags) => {
     const runtime = realTool(name);
     if (runtime === undefined) return;
     service.addOutput('job_1', { body: MOVIE, cuts: [700_000] });
@@ -55,7 +55,7 @@ describe('a copy to S3', () => {
   });
 });
 
-it('in Bun a file of the handler has its length', async () => {
+it('in Bun, a file of the handler has its length', async () => {
   const runtime = realTool('bun');
   if (runtime === undefined) return;
   await ensureBuilt();
@@ -86,7 +86,7 @@ it('in Bun a file of the handler has its length', async () => {
 });
 
 it.skipIf(whyNoStores() !== undefined)(
-  "r2 takes Cloudflare's own R2Bucket, and a GenClient fits everywhere",
+  "r2 accepts Cloudflare's own R2Bucket, and every function accepts a GenClient",
   async () => {
     const here = fileURLToPath(new URL('./node_modules/.cache/types/', import.meta.url));
     mkdirSync(here, { recursive: true });

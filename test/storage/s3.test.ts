@@ -59,7 +59,7 @@ it('puts the file in one signed request of known length, with the job in its met
   });
 });
 
-it('sends the headers that were given, and by a fetch of Next.js says nothing about its cache', async () => {
+it("sends the given headers, and no cache option with Next.js's fetch", async () => {
   await copy({ headers: { 'Cache-Control': 'max-age=60' } });
   expect(store.objects.get(KEY)?.headers).toMatchObject({ 'cache-control': 'max-age=60' });
   const fetch = vi.fn(async (_url: string, _init: RequestInit) => new Response(null, { status: 404 }));
@@ -74,8 +74,8 @@ it.each(["it's ünï/日本 (1)!*+.mp4", 'a//b.mp4', '100%&b=c?d#e~.mp4'])('reac
   expect(await copy({ key })).toMatchObject({ existed: true });
 });
 
-describe('a copy that is made again', () => {
-  it('moves no byte and does not open the file', async () => {
+describe('a repeated copy', () => {
+  it("transfers no bytes and doesn't open the file", async () => {
     await copy();
     const [opened, put] = [reads(), store.sent('PUT').length];
     const again = await copy();
@@ -84,7 +84,7 @@ describe('a copy that is made again', () => {
     expect([reads(), store.sent('PUT').length]).toEqual([opened, put]);
   });
 
-  it('is refused where another object is, and replaces it when told', async () => {
+  it('is rejected if another object exists, and replaces it with overwrite', async () => {
     service.addOutput('job_2', { body: new Uint8Array(10) });
     await copyOutput(makeClient(service), 'job_2', s3(store.at(KEY)));
     const opened = reads();
@@ -95,13 +95,13 @@ describe('a copy that is made again', () => {
     expect(await copy({}, { overwrite: true })).toMatchObject({ existed: false, sha256: SHA256 });
   });
 
-  it('is refused where the object has the same job and another size', async () => {
+  it('is rejected if the object has the same job and another size', async () => {
     await copy();
     service.addOutput('job_1', { body: MOVIE.subarray(1) });
     expect(await failure(copy())).toMatchObject({ code: 'object_exists' });
   });
 
-  it('finds the object after the link has expired, too', async () => {
+  it('finds the object even after the link has expired', async () => {
     await copy();
     const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
     service.addOutput('job_1', { body: MOVIE, refuse });
@@ -111,22 +111,22 @@ describe('a copy that is made again', () => {
 
 const DENIED = { status: 403, code: 'AccessDenied', always: true } as const;
 
-describe('credentials that may only put, to which every HEAD and GET is denied,', () => {
+describe('credentials that can only put, with every HEAD and GET denied,', () => {
   const deny = () => store.faults.push({ method: 'HEAD', ...DENIED }, { method: 'GET', ...DENIED });
 
-  it('store the file: the put decides', async () => {
+  it('store the file, and the put decides', async () => {
     deny();
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
   });
 
-  it('replace an object when told', async () => {
+  it('replace an object with overwrite', async () => {
     await copy();
     deny();
     expect(await copy({}, { retries: 0, overwrite: true })).toMatchObject({ existed: false, sha256: SHA256 });
   });
 
-  it('are refused an object that is there, because nothing shows whose it is', async () => {
+  it("can't store over an existing object, because its owner is unknown", async () => {
     await copy();
     deny();
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ name: 'StorageError', status: 412 });
@@ -135,7 +135,7 @@ describe('credentials that may only put, to which every HEAD and GET is denied,'
 
 const XML_ERROR = '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>Try again.</Message></Error>';
 
-describe('a put whose answer does not prove that the object is stored', () => {
+describe("a put whose response doesn't prove that the object is stored", () => {
   it.each([
     ['a 404 without a body', { status: 404 }],
     ['a 200 with an error in its body', { status: 200, headers: { etag: '"1"' }, body: XML_ERROR }],
@@ -152,25 +152,25 @@ describe('a put whose answer does not prove that the object is stored', () => {
     ['a 404 without a body', { status: 404 }],
     ['a sign-in page', { status: 200, headers: { 'content-type': 'text/html' }, body: '<p>Sign in</p>' }],
     ['a 204 without an entity tag', { status: 204 }],
-  ])('%s is a success where a HEAD shows the object', async (_, answer) => {
+  ])('%s is a success if a HEAD finds the object', async (_, answer) => {
     store.faults.push({ method: 'PUT', answer: { ...answer, isStored: true } });
     const etag = expect.stringMatching(/^"[0-9a-f]{32}"$/);
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256, etag });
     expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD']);
   });
 
-  it('is not taken for a success by the object of another job that has the same size', async () => {
+  it("isn't a success because of another job's object with the same size", async () => {
     const before = () => store.objects.set(KEY, objectOf(MOVIE, 'job_2'));
     store.faults.push({ method: 'PUT', before, answer: { status: 200 } });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
   });
 });
 
-describe('a store that answers If-None-Match with 501, as Backblaze B2 does,', () => {
+describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () => {
   const lacksConditions = () =>
     store.faults.push({ method: 'PUT', conditional: true, status: 501, code: 'NotImplemented', always: true });
 
-  it('gets the put without it, after a HEAD', async () => {
+  it('receives the put without it, after a HEAD', async () => {
     lacksConditions();
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD', 'PUT']);
@@ -178,7 +178,7 @@ describe('a store that answers If-None-Match with 501, as Backblaze B2 does,', (
     expect(await copy()).toMatchObject({ existed: true });
   });
 
-  it('keeps an object that appeared in between', async () => {
+  it('retains an object that appeared in between', async () => {
     lacksConditions();
     const at = store.faults.findIndex(({ conditional }) => conditional);
     store.faults.splice(at, 1, {
@@ -191,7 +191,7 @@ describe('a store that answers If-None-Match with 501, as Backblaze B2 does,', (
     expect(store.objects.get(KEY)?.bytes.toString()).toBe('mine');
   });
 
-  it('is refused where the credentials may not look either, with the ways out', async () => {
+  it("is an error if the credentials can't read either, with the alternatives", async () => {
     lacksConditions();
     store.faults.push({ method: 'HEAD', ...DENIED }, { method: 'GET', ...DENIED });
     const error = await failure(copy({}, { retries: 0 }));
@@ -207,7 +207,7 @@ describe('a race', () => {
     expect(await copy()).toMatchObject({ existed: true, etag: '"1"' });
   });
 
-  it('that is lost to another file is told as such, and nothing is replaced', async () => {
+  it('that is lost to another file is reported as such, and nothing is replaced', async () => {
     store.faults.push({ method: 'PUT', before: () => store.objects.set(KEY, objectOf(MINE)) });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
     expect(store.objects.get(KEY)?.bytes.equals(MINE)).toBe(true);
@@ -221,7 +221,7 @@ describe('a race', () => {
   });
 });
 
-describe('a put that fails', () => {
+describe('a failing put', () => {
   it.each([
     ['asks to slow down', { status: 503, code: 'SlowDown' }],
     ['has an error of its own', { status: 500, code: 'InternalError' }],
@@ -229,20 +229,20 @@ describe('a put that fails', () => {
     ['has a conflict', { status: 409, code: 'ConditionalRequestConflict' }],
     ['cuts at the first byte', { resetAfter: 0 }],
     ['cuts in the middle', { resetAfter: 700_000 }],
-  ])('because the store %s is sent again', async (_, fault) => {
+  ])('because the store %s is retried', async (_, fault) => {
     store.faults.push({ method: 'PUT', ...fault }, { method: 'PUT', ...fault });
     expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.sent('PUT')).toHaveLength(3);
     expect(store.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
   });
 
-  it('after the object was stored is known again, with its sha256 and without a second put', async () => {
+  it('after the object was stored is recognized, with its sha256 and without a second put', async () => {
     store.faults.push({ method: 'PUT', commitThenDrop: true });
     expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.sent('PUT')).toHaveLength(1);
   });
 
-  it('again and again ends with the error of the store', async () => {
+  it("ends with the store's error if it keeps failing", async () => {
     for (let at = 0; at < 9; at++) store.faults.push({ method: 'PUT', status: 503, code: 'SlowDown' });
     const error = await failure(copy({}, { retries: 2 }));
     expect(error).toMatchObject({ name: 'StorageError', code: 'SlowDown', status: 503, store: 's3' });
@@ -250,7 +250,7 @@ describe('a put that fails', () => {
     expect(store.objects.size).toBe(0);
   });
 
-  it('a HEAD that fails is sent again too', async () => {
+  it('a failing HEAD is retried, too', async () => {
     store.faults.push({ method: 'HEAD', status: 503 }, { method: 'HEAD', resetAfter: 0 });
     expect(await copy()).toMatchObject({ existed: false });
   });
@@ -258,7 +258,7 @@ describe('a put that fails', () => {
 
 const NO_BUCKET = { code: 'NoSuchBucket', status: 404 };
 
-describe('what the store refuses', () => {
+describe("the store's rejections", () => {
   it.each<[string, Partial<S3Options>, object, string]>([
     [
       'a wrong secret',
@@ -274,7 +274,7 @@ describe('what the store refuses', () => {
     ],
     ['a wrong region', { region: 'us-west-2' }, { code: 'AuthorizationHeaderMalformed', status: 400 }, 'eu-central-1'],
     ['an unknown bucket', { bucket: 'nowhere' }, NO_BUCKET, 'NoSuchBucket'],
-  ])('%s is told once, with the fix', async (_, options, expected, fix) => {
+  ])('%s is reported once, with the fix', async (_, options, expected, fix) => {
     const error = await failure(copy(options));
     expect(error).toBeInstanceOf(StorageError);
     expect(error).toMatchObject({ ...expected, store: 's3' });
@@ -284,14 +284,14 @@ describe('what the store refuses', () => {
     expect(store.sent('PUT')).toHaveLength(expected === NO_BUCKET ? 1 : 0);
   });
 
-  it('a clock that is wrong is told before the file is opened', async () => {
+  it('a wrong clock is reported before the file is opened', async () => {
     for (const method of ['HEAD', 'GET'] as const)
       store.faults.push({ method, status: 403, code: 'RequestTimeTooSkewed', always: true });
     expect((await failure(copy())).message).toContain('RequestTimeTooSkewed');
     expect(reads()).toBe(0);
   });
 
-  it('a page that answers in place of a store is no object: the endpoint is wrong', async () => {
+  it("a web page instead of a store isn't an object: the endpoint is wrong", async () => {
     const fetch = async () => new Response('<p>Sign in</p>', { headers: { 'content-type': 'text/html' } });
     const error = await failure(copy({ fetch }));
     expect(error).toMatchObject({ code: 'not_s3', status: 200 });
@@ -299,7 +299,7 @@ describe('what the store refuses', () => {
     expect(reads()).toBe(0);
   });
 
-  it('a store that cannot be reached', async () => {
+  it('a store that is unreachable', async () => {
     await store.close();
     const error = await failure(copy({}, { retries: 1 }));
     expect(error).toMatchObject({ code: 'unreachable' });
@@ -308,14 +308,14 @@ describe('what the store refuses', () => {
   });
 });
 
-it('a wrong secret is told by a store that closes the connection before it has answered a put, too', async () => {
+it('a wrong secret is reported even if the store closes the connection before it has responded to a put', async () => {
   store.isAbrupt = true;
   const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' };
   expect(await failure(copy({ credentials }))).toMatchObject({ code: 'SignatureDoesNotMatch', status: 403 });
 });
 
 describe('credentials', () => {
-  it('of a function are asked for with each request, and those that have expired are told once', async () => {
+  it('of a function are requested for each request, and expired ones are reported once', async () => {
     store.account = { ...store.account, sessionToken: 'second' };
     const given = ['second', 'second', 'first'];
     const asked = vi.fn(async () => ({ ...store.account, sessionToken: given.shift() ?? 'first' }));
@@ -334,14 +334,14 @@ describe('a store that redirects', () => {
   afterEach(() => other.close());
   const away = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
 
-  it('a HEAD is followed once, and the put goes there at once', async () => {
+  it('a HEAD is followed once, and then the put goes there directly', async () => {
     store.faults.push({ method: 'HEAD', ...away() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.sent('PUT')).toHaveLength(0);
   });
 
-  it('a put is sent there, signed anew', async () => {
+  it('a put is sent there with a new signature', async () => {
     store.faults.push({ method: 'PUT', ...away() }, { method: 'PUT', ...away() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
@@ -349,7 +349,7 @@ describe('a store that redirects', () => {
   });
 
   it.each(['http://store.test/media/a.mp4', 'ftp://store.test/a.mp4', ''])(
-    'from https to "%s" is refused, and nothing is sent there',
+    'from https to "%s" is rejected, and nothing is sent there',
     async (location) => {
       const fetch = vi.fn(async (_url: string, _init: RequestInit) => {
         return new Response(null, { status: 307, headers: { location } });
@@ -360,7 +360,7 @@ describe('a store that redirects', () => {
     },
   );
 
-  it('twice is refused', async () => {
+  it('twice is rejected', async () => {
     store.faults.push({ method: 'HEAD', ...away() });
     const back = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
     other.faults.push({ method: 'PUT', ...back }, { method: 'PUT', ...back });
@@ -368,7 +368,7 @@ describe('a store that redirects', () => {
   });
 });
 
-describe('s3 is refused by name', () => {
+describe('s3 rejects', () => {
   it.each<[object, string]>([
     [{ headers: { 'x y': '1' } }, 'headers has'],
     [{ bucket: '' }, 'bucket must be'],
@@ -388,13 +388,13 @@ describe('s3 is refused by name', () => {
 });
 
 it.each(['https://media.store.test', 'https://account.supabase.co/storage/v1/media'])(
-  'takes the endpoint %s',
+  'accepts the endpoint %s',
   (endpoint) => {
     expect(s3({ ...store.at(KEY), endpoint }).store).toBe('s3');
   },
 );
 
-it('reaches AWS by the name of the bucket, and a bucket with a dot by path', async () => {
+it("reaches AWS by the bucket's host name, and a bucket with a dot by path", async () => {
   const asked: string[] = [];
   const fetch = async (url: string) => {
     asked.push(url);
@@ -411,7 +411,7 @@ it('reaches AWS by the name of the bucket, and a bucket with a dot by path', asy
   ]);
 });
 
-it('serves the copy in ranges through a handler, without a call to the service', async () => {
+it("serves the copy's ranges through a handler, without a call to the service", async () => {
   await copy();
   const before = service.seen.length;
   const handler = createOutputHandler({

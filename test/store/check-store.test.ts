@@ -66,7 +66,7 @@ const FLAWS = [
 ] as const;
 
 describe('a broken store', () => {
-  it.each(FLAWS)('with the flaw "%s" is found on a clock that the test moves', async (flaw, sentence) => {
+  it.each(FLAWS)('with the flaw "%s" is detected on a clock that the test advances', async (flaw, sentence) => {
     let nowMs = 1.8e12;
     const advance = (ms: number) => {
       nowMs += ms;
@@ -75,14 +75,14 @@ describe('a broken store', () => {
   });
 
   it.concurrent.each(FLAWS)(
-    'with the flaw "%s" is found in real time',
+    'with the flaw "%s" is detected in real time',
     async (flaw, sentence) => {
       await expect(checkStore(() => flawed(flaw, Date.now))).rejects.toThrow(sentence);
     },
     60_000,
   );
 
-  it('that lacks nothing is accepted, on a clock that the test moves', async () => {
+  it('without a flaw is accepted, on a clock that the test advances', async () => {
     const clock = virtualClock();
     await checkStore(async () => memoryStoreOn(clock), { advance: (ms) => clock.advance(ms) });
     let nowMs = 1.8e12;
@@ -98,7 +98,7 @@ describe('a broken store', () => {
     ['values that were cut', { read: cutting(memoryStore()) }, 'read returns a value unchanged'],
     ['a read that fails', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
   ])(
-    'with %s is told so',
+    'with %s is reported as such',
     async (_, flaw, message) => {
       const { read, write } = memoryStore();
       await expect(checkStore(() => ({ read, write, ...flaw }))).rejects.toThrow(message);
@@ -106,7 +106,7 @@ describe('a broken store', () => {
     60_000,
   );
 
-  it('refuses an option that does not exist', async () => {
+  it('rejects an unknown option', async () => {
     await expect(checkStore(memoryStore, { advanc: () => {} } as never)).rejects.toThrow('Did you mean "advance"?');
   });
 });

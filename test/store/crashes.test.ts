@@ -48,8 +48,8 @@ const MOMENTS: readonly (readonly [string, Moment | undefined])[] = [
   ['while it saves the file', [{ method: 'GET', path: '/v1/jobs/*/output' }, /output$/]],
 ];
 
-describe('a program that is killed', () => {
-  it.concurrent.each(MOMENTS)('%s makes one job of its create when it is started again', async (_, moment) => {
+describe('a killed program', () => {
+  it.concurrent.each(MOMENTS)('%s creates one job when it starts again', async (_, moment) => {
     const sandbox = createSandbox({ jobDurationMs: 100, limits: 'off' });
     const server = await sandbox.listen({ port: 0 });
     const cwd = mkdtempSync(join(tmpdir(), 'gen-crash-'));

@@ -6,7 +6,7 @@ import { openService, VIDEO } from '../budget/service.js';
 
 const BASE = { apiKey: 'k', baseUrl: 'https://service.example' };
 
-test('a raw store is refused with a message that names createStore', () => {
+test('a raw store is rejected with a message that suggests createStore', () => {
   const { read, write } = memoryStore();
   const refusal = expect.objectContaining({
     name: 'GenError',
@@ -27,11 +27,11 @@ test.each<[string, unknown, string]>([
   ['a store without write', { read() {} }, 'write must be a function, not undefined.'],
   ['a misspelt function', { read() {}, write() {}, publsh() {} }, 'Did you mean "publish"?'],
   ['a wrong timeout', { read() {}, write() {}, timeoutMs: '2s' }, 'timeoutMs must be a number of milliseconds above 0'],
-])('createStore refuses %s', (_, store, message) => {
+])('createStore rejects %s', (_, store, message) => {
   expect(() => createStore(store as Store)).toThrow(message);
 });
 
-test('a store may be an instance of a class, and notifies only if it can', async () => {
+test('a store can be an instance of a class, and notifies only if it can', async () => {
   class Database implements Store {
     readonly #store = memoryStore();
     read(...given: Parameters<Store['read']>) {
@@ -50,7 +50,7 @@ test('a store may be an instance of a class, and notifies only if it can', async
   expect(listed).toEqual([job.id]);
 });
 
-test('the budget of one call counts without a store or a budget of the client', async () => {
+test("the budget of one call counts without the client's store or budget", async () => {
   const { fetch, jobs } = openService();
   const client = new GenClient({ ...BASE, fetch });
   const budget = createBudget({ maxTokens: 12, scope: 'one call', unknownPrice: () => 12 });

@@ -76,8 +76,8 @@ async function startCounting(program: string): Promise<{ child: ChildProcess; ac
 /** The lease files beside the store. */
 const leaseFiles = () => readdirSync(folder).filter((name) => name.startsWith('gen.store-lease-'));
 
-describe('what is written', () => {
-  it('is there after the file was closed and opened again, with its time to live and its version', async () => {
+describe('a written value', () => {
+  it('exists after the file was closed and opened again, with its TTL and its version', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     await put(store, 'g', 'b', 'ü🦊\n"');
@@ -90,7 +90,7 @@ describe('what is written', () => {
     expect(seen.version).toBe(version);
   });
 
-  it('is acknowledged also if the store is closed meanwhile', async () => {
+  it('is acknowledged even if the store is closed in the meantime', async () => {
     const store = fileStore(path);
     const writes = ['a', 'b', 'c'].map((group) => put(store, group, 'k', group));
     await new Promise((resolve) => setImmediate(resolve));
@@ -99,7 +99,7 @@ describe('what is written', () => {
     expect(await Promise.all(['a', 'b', 'c'].map((group) => valueIn(store, group, 'k')))).toEqual(['a', 'b', 'c']);
   });
 
-  it('never has a version that a deleted group had', async () => {
+  it('never has the version of a deleted group', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     const old = (await store.read('g', [])).version;
@@ -111,7 +111,7 @@ describe('what is written', () => {
     }
   });
 
-  it('is readable by the owner only, also in a file that was open to others', async () => {
+  it('is readable only by the owner, even in a file that was readable by others', async () => {
     await put(fileStore(path), 'g', 'a', '1');
     expect(leasesOf(fileStore(path))?.own()).toBeDefined();
     for (const name of readdirSync(folder))
@@ -122,7 +122,7 @@ describe('what is written', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  it('is the same for every store of one file in a process, by whichever path', async () => {
+  it('is the same for every store of one file in a process, by any path', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     const link = join(folder, 'link');
@@ -131,7 +131,7 @@ describe('what is written', () => {
     expect(fileStore(path)).toBe(store);
   });
 
-  it('goes through a link to a file that does not exist yet', async () => {
+  it("is written through a link to a file that doesn't exist yet", async () => {
     mkdirSync(join(folder, 'shared'));
     symlinkSync(join('shared', 'gen.store'), path);
     await put(fileStore(path), 'g', 'a', '1');
@@ -139,7 +139,7 @@ describe('what is written', () => {
     expect(statSync(join(folder, 'shared', 'gen.store')).size).toBeGreaterThan(0);
   });
 
-  it('does not let the file grow: what has expired makes room', async () => {
+  it("doesn't make the file grow, because expired values are removed", async () => {
     const store = fileStore(path);
     await put(store, 'kept', 'k', 'v');
     const text = 'x'.repeat(1_000);
@@ -161,7 +161,7 @@ describe('what is written', () => {
 });
 
 describe('several processes', () => {
-  it('count in one file, and what a write has acknowledged survives SIGKILL (real processes)', async () => {
+  it('count in one file, and acknowledged writes survive SIGKILL (real processes)', async () => {
     const program = await programOf('test/store/store-process.ts');
     const all: Awaited<ReturnType<typeof startCounting>>[] = [];
     for (let round = 0; round < 3; round++) {
@@ -192,7 +192,7 @@ describe('several processes', () => {
     expect(readdirSync(folder).sort()).toEqual(['gen.store', 'program.mjs']);
   });
 
-  it('create one store when they start together (real processes)', async () => {
+  it('create one store if they start together (real processes)', async () => {
     const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
       const store = fileStore(${JSON.stringify(path)});
       for (;;) {
@@ -239,7 +239,7 @@ describe('several processes', () => {
 });
 
 describe('a worker thread', () => {
-  it('uses the file beside its process and after a thread that was terminated', async () => {
+  it('uses the file together with its process and after a thread that was terminated', async () => {
     await put(fileStore(path), 'g', 'a', '1');
     const program = await programOf('test/store/store-process.ts');
     for (let thread = 0; thread < 3; thread++) {
@@ -258,13 +258,13 @@ describe('a worker thread', () => {
 describe('a lease', () => {
   const leases = () => leasesOf(fileStore(path)) ?? expect.unreachable();
 
-  it('is not acquired by a program that only reads', async () => {
+  it("isn't acquired by a program that only reads", async () => {
     await put(fileStore(path), 'g', 'a', '1');
     await fileStore(path).read('g', ['a']);
     expect(leaseFiles()).toEqual([]);
   });
 
-  it('is one for the process, and ends when the store is closed', async () => {
+  it('belongs to the process, and ends when the store is closed', async () => {
     const name = leases().own();
     expect([leases().own(), leases().isHeld(name), leases().isHeld('another')]).toEqual([name, true, false]);
     expect(leaseFiles()).toHaveLength(1);
@@ -273,7 +273,7 @@ describe('a lease', () => {
     expect(leases().own()).not.toBe(name);
   });
 
-  it('ends at once when its process is killed, and the next process removes its file (real processes)', async () => {
+  it('ends immediately when its process is killed, and the next process removes its file (real processes)', async () => {
     const program = await programOf('test/store/lease-process.ts');
     const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'pipe', 'inherit'] });
     const name = await new Promise<string>((resolve) =>
@@ -326,7 +326,7 @@ describe('damage', () => {
     ['a page of noise', (bytes) => bytes.fill(0x5a, 2 * PAGE, 3 * PAGE), 'is damaged'],
     ['another text', () => Buffer.from('{"jobs":[]}\n'), 'is not a store'],
     ['a short text', () => Buffer.from('notes'), 'is not a store'],
-  ])('%s is an error that identifies the file and leaves it untouched', async (_, damage, message) => {
+  ])('%s is an error that identifies the file and leaves it unchanged', async (_, damage, message) => {
     const store = fileStore(path);
     for (let at = 0; at < 40; at++) await put(store, 'g', `k${at}`, 'v'.repeat(200));
     await store.close();
@@ -343,7 +343,7 @@ describe('damage', () => {
   it.each([
     ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'of a later gen-client'],
     ['another program', 'create table notes (text)', 'is not a store'],
-  ])('a database of %s is an error and stays untouched', async (_, sql, message) => {
+  ])('a database of %s is an error and stays unchanged', async (_, sql, message) => {
     const database = new DatabaseSync(path);
     database.exec(`${sql}; create table t (a); insert into t values (1)`);
     database.close();
@@ -392,7 +392,7 @@ describe('a path', () => {
 });
 
 describe('a disk', () => {
-  it('is flushed before a write resolves, once for the writes of one moment, and not for rate limits', async () => {
+  it('is flushed before a write resolves, once for concurrent writes, and not for rate limits', async () => {
     const code = `import { promises } from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
       let flushes = 0; const open = promises.open;
       promises.open = async (...given) => { const file = await open(...given); const sync = file.sync.bind(file);
@@ -412,7 +412,7 @@ describe('a disk', () => {
   });
 
   it.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(
-    'that is read-only is read, and a write says what to allow',
+    'that is read-only can be read, and a write explains what to allow',
     async () => {
       const [disk, mounted] = [join(folder, 'disk'), join(folder, 'mounted')];
       for (const directory of [disk, mounted]) mkdirSync(directory);
@@ -432,7 +432,7 @@ describe('a disk', () => {
     },
   );
 
-  it('works under the permission model of Node (real processes)', async () => {
+  it("works under Node's permission model (real processes)", async () => {
     const data = join(folder, 'data');
     mkdirSync(data);
     const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};

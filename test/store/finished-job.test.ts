@@ -57,7 +57,7 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-test('a handled event takes at most 420 bytes of this process', async () => {
+test('a handled event takes at most 420 bytes of memory', async () => {
   const receive = receiver(memoryStore());
   for (let at = 0; at < 500; at++) await receive('job_1');
   const before = heapBytes();
@@ -70,7 +70,7 @@ test('a handled event takes at most 420 bytes of this process', async () => {
 });
 
 test.skipIf(whyNoRedis())(
-  'three keys of 500 bytes together in Redis',
+  'three keys take 500 bytes together in Redis',
   async () => {
     const redis = await startRedis();
     try {

@@ -10,7 +10,7 @@ const AWAY: readonly [string, () => Answer][] = [
 ];
 
 describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
-  it.each(AWAY)('that was sent stays open and counted while the service %s, and is resumed later', async (_, away) => {
+  it.each(AWAY)('that was sent stays open and counts while the service %s, and is resumed later', async (_, away) => {
     const { clock, jobs, state, open } = company();
     const one = open();
     state.answer = () => 'lost';
@@ -31,7 +31,7 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
     expect(await openKeys(two.client)).toEqual([]);
   });
 
-  it.each(AWAY)('that was not sent stays open, and counts nothing, while the service %s', async (_, away) => {
+  it.each(AWAY)("that wasn't sent stays open, and counts nothing, while the service %s", async (_, away) => {
     const { clock, posted, state, open } = company();
     const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
     await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
@@ -52,7 +52,7 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
   });
 });
 
-describe('what resume cannot resume', () => {
+describe("a create that resume can't complete", () => {
   it.each([
     ['an unknown job', { name: 'NotFoundError', jobId: 'job_2' }, ({ jobs }: Company) => jobs.delete('order-1')],
     [
@@ -64,7 +64,7 @@ describe('what resume cannot resume', () => {
       },
     ],
   ])(
-    '%s is told by the next resume where the loop was left before, and is gone once it was told',
+    'because of %s is reported by the next resume if the loop ended before it, and removed after that',
     async (what, error, change) => {
       const all = company();
       const { clock, state, open } = all;
@@ -92,7 +92,7 @@ describe('what resume cannot resume', () => {
 
 type Company = ReturnType<typeof company>;
 
-it('a job that a living process waits for is resumed by nobody else, until the wait is over', async () => {
+it('a job that a live process waits for is resumed by nobody else, until the wait is over', async () => {
   const { clock, jobs, open } = company();
   const [one, two] = [open(), open()];
   const { job } = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -108,7 +108,7 @@ it('a job that a living process waits for is resumed by nobody else, until the w
   expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
 });
 
-it('a create that is killed in the pause after a 429 was not sent, and shuts no budget', async () => {
+it("a create that is killed in the pause after a 429 wasn't sent, and blocks no budget", async () => {
   const { clock, state, open } = company();
   const one = open({ maxRetries: 3 });
   state.answer = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
@@ -122,7 +122,7 @@ it('a create that is killed in the pause after a 429 was not sent, and shuts no 
   await clock.until(two.client.videos.create(VIDEO));
 });
 
-it('a createAndWait that is aborted while it is written down leaves nothing', async () => {
+it('a createAndWait that is aborted while it is being recorded leaves nothing', async () => {
   let leftNothing = 0;
   for (let ms = 0; ms < 60; ms += 3) {
     const { clock, jobs, open } = company();
@@ -141,7 +141,7 @@ it('a createAndWait that is aborted while it is written down leaves nothing', as
   expect(leftNothing).toBeGreaterThan(5);
 });
 
-it('a failure that a loop has not reached is told by the next resume', async () => {
+it("a failure that a loop hasn't reached is reported by the next resume", async () => {
   const { clock, state, open } = company();
   const one = open();
   state.outcomes = [{}, { status: 'failed', errorCode: 'generation_rejected' }];
@@ -174,7 +174,7 @@ it('a job whose file has expired is yielded once', async () => {
   expect(seen).toEqual(['order-1']);
 });
 
-it('an event that nobody has verified ends no create of the ledger', async () => {
+it('an unverified event ends no create of the ledger', async () => {
   const { clock, jobs, open } = company();
   const { client } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -184,7 +184,7 @@ it('an event that nobody has verified ends no create of the ledger', async () =>
   for await (const { phase } of client.unfinishedCreates()) expect(phase).toBe('accepted');
 });
 
-describe('on Workers, where a request may end without a word', () => {
+describe('on Workers, where a request can end silently', () => {
   it('its create counts as lost after 30 s, and another isolate resumes it', async () => {
     const { clock, state, open } = company({ perRequest: true });
     const [isolate, other] = [open(), open()];
@@ -206,7 +206,7 @@ describe('on Workers, where a request may end without a word', () => {
     expect(await clock.until(other.budget.usage())).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
   });
 
-  it('what the store has missed of it is told with the next request', async () => {
+  it('writes that failed are replayed with the next request', async () => {
     const { clock, state, open } = company({ perRequest: true });
     const { client, budget, life } = open();
     const { after } = clock;

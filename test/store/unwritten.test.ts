@@ -28,14 +28,14 @@ function stepsOnAStoreThatIsAway() {
   return { steps, keepsAlive: () => [...timers].map((timer) => timer.keepsAlive) };
 }
 
-it('a write that the store does not have keeps no process alive', async () => {
+it('a pending write keeps no process alive', async () => {
   const { steps, keepsAlive } = stepsOnAStoreThatIsAway();
   steps.record(() => {}).catch(() => {});
   await settle();
   expect(keepsAlive()).toEqual([false]);
 });
 
-it('a question that a call waits for does', async () => {
+it('a request that a call waits for does', async () => {
   const { steps, keepsAlive } = stepsOnAStoreThatIsAway();
   steps.transact(() => {}).catch(() => {});
   await settle();

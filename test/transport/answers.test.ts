@@ -11,7 +11,7 @@ async function refusedWith(body: unknown, init: ResponseInit = { status: 400 }):
   return (await rejection(stubbed(answer, { maxRetries: 0 }).client.images.create(PROMPT))) as APIError;
 }
 
-describe('what a refusal says beside its code', () => {
+describe('details of a rejection', () => {
   it.each<[string, unknown, Record<string, string>]>([
     ['x-request-id', {}, { 'x-request-id': 'r1' }],
     ['x-service-request-id', {}, { 'x-service-request-id': 'r1' }],
@@ -20,7 +20,7 @@ describe('what a refusal says beside its code', () => {
     ['the body', { request_id: 'r1' }, {}],
     ['data.error of the body', { data: { error: { requestId: 'r1' } } }, {}],
     ['the header before the body', { request_id: 'r2' }, { 'x-request-id': 'r1' }],
-  ])('requestId comes from %s', async (_place, body, headers) => {
+  ])('requestId is %s', async (_place, body, headers) => {
     expect(await refusedWith(body, { status: 400, headers })).toMatchObject({ requestId: 'r1' });
   });
 
@@ -35,8 +35,8 @@ describe('what a refusal says beside its code', () => {
   });
 });
 
-describe('an answer', () => {
-  it('can be had with its Response, request id, attempts and key, the body readable', async () => {
+describe('a response', () => {
+  it('is available with its Response, request ID, attempts, and key, and a readable body', async () => {
     const { client } = stubbed(() => json(created(), { headers: { 'x-request-id': 'r1' } }));
     const { data, response, ...meta } = await client.videos.create(PROMPT, { idempotencyKey: 'k' }).withResponse();
     expect(meta).toEqual({ requestId: 'r1', attempts: 1, idempotencyKey: 'k' });
@@ -45,7 +45,7 @@ describe('an answer', () => {
     expect(await response.json()).toEqual(JSON.parse(created()));
   });
 
-  it('can be had plain, even when it is not what the method wants', async () => {
+  it("is available raw, even if the method can't use it", async () => {
     const { client } = stubbed(() => json({ success: true, data: {} }));
     const response = await client.jobs.get('job_1').asResponse();
     expect(await response.json()).toEqual({ success: true, data: {} });
@@ -54,15 +54,15 @@ describe('an answer', () => {
     expect(error).toMatchObject({ idempotencyKey: 'k', attempts: 1, path: expect.stringMatching(/^data\.job/) });
   });
 
-  it('without a body is fine where nothing is needed of it', async () => {
+  it('without a body is fine if nothing is needed from it', async () => {
     const { client } = stubbed([() => new Response(null, { status: 204 }), () => new Response('')]);
     expect(await client.request({ method: 'DELETE', path: '/v1/uploads/u1' })).toBeUndefined();
     expect(await client.request({ method: 'POST', path: '/v1/x' })).toBeUndefined();
   });
 });
 
-describe('an answer of another shape', () => {
-  it('is a ResponseError by each way to its data', async () => {
+describe('an unexpected response', () => {
+  it('is a ResponseError, however its data is accessed', async () => {
     const { client } = stubbed(() => json({ success: true, data: {} }));
     const made = () => client.jobs.get('job_1');
     const expected = { name: 'ResponseError', method: 'GET', url: `${BASE_URL}/v1/jobs/job_1`, attempts: 1 };
@@ -70,7 +70,7 @@ describe('an answer of another shape', () => {
     expect(await rejection(made().withResponse())).toMatchObject(expected);
   });
 
-  it('as a stream is what the reader makes of it, and its Response beside it', async () => {
+  it("of a stream is the reader's result, next to its Response", async () => {
     const fetch = async () => new Response('file', { headers: { 'x-a': '1' } });
     const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
     const request = { name: 'open', method: 'GET', path: '/v1/x' } as const;
@@ -97,7 +97,7 @@ describe('unhandled rejections', () => {
     unhandled.mockReset();
   });
 
-  it.each(['withResponse', 'asResponse'] as const)('%s() on a failing call raises none of its own', async (way) => {
+  it.each(['withResponse', 'asResponse'] as const)('%s() on a failing call causes none of its own', async (way) => {
     const { client } = stubbed(() => json({}, { status: 400 }));
     await rejection(client.images.create(PROMPT)[way]());
     await new Promise(setImmediate);
@@ -105,7 +105,7 @@ describe('unhandled rejections', () => {
     expect(unhandled).not.toHaveBeenCalled();
   });
 
-  it('neither does a call that is looked after', async () => {
+  it('a handled call causes none either', async () => {
     const { client } = stubbed(() => Promise.reject(new Error('lost')), { maxRetries: 0 });
     await Promise.allSettled([client.images.create(PROMPT), client.jobs.output('job_1')]);
     await new Promise(setImmediate);

@@ -29,8 +29,8 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-describe('a JSON answer', () => {
-  it('in pieces is joined also where a letter is cut in two', async () => {
+describe('a JSON response', () => {
+  it('in chunks is joined, even if a character is split in two', async () => {
     const { client } = stubbed(() => inPieces('{"data":{"text":"ä – 狐 🦊"}}', 1));
     expect(await client.request({ method: 'GET', path: '/v1/x' })).toEqual({ text: 'ä – 狐 🦊' });
   });
@@ -38,7 +38,7 @@ describe('a JSON answer', () => {
   it.each<[string, BodyInit, ResponseInit, string]>([
     ['HTML', '<p>hi</p>', { headers: { 'content-type': 'text/html' } }, 'text/html, 9 characters'],
     ['a text without a type', bytes('hello'), {}, 'no content type, 5 characters'],
-  ])('that is %s is told as what it is, also to a read', async (_, body, init, what) => {
+  ])('that is %s is described as such, also for a poll', async (_, body, init, what) => {
     const { client } = stubbed(() => new Response(body, init), { maxRetries: 0 });
     expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
       name: 'ResponseError',
@@ -55,22 +55,22 @@ describe('a JSON answer', () => {
     ['a text', () => json('"ä"'), { receivedBytes: 4, quotedTokens: undefined }],
     ['a quote', () => json({ data: { quoted_token_cost: 7 } }), { receivedBytes: 32, quotedTokens: 7 }],
     ['no quote', () => json({ data: { quoted_token_cost: 'x' } }), { receivedBytes: 34, quotedTokens: undefined }],
-  ])('is told to hooks.onResponse by its size in bytes and its quote: %s', async (_, answer, told) => {
+  ])('is reported to hooks.onResponse with its size in bytes and its quote: %s', async (_, answer, told) => {
     const events: ResponseEvent[] = [];
     const { client } = stubbed(answer, { hooks: { onResponse: (event) => void events.push(event) } });
     await client.request({ method: 'DELETE', path: '/v1/x' });
     expect(events).toMatchObject([{ ...told, status: events[0]?.status, error: undefined }]);
   });
 
-  it.each([204, 205])('with status %i, which has no body, can be had as a Response', async (status) => {
+  it.each([204, 205])('with status %i, which has no body, is available as a Response', async (status) => {
     const { client } = stubbed(() => new Response(null, { status }));
     const response = await client.request({ method: 'DELETE', path: '/v1/x' }).asResponse();
     expect([response.status, response.body]).toEqual([status, null]);
   });
 });
 
-describe('a refusal', () => {
-  it('whose body breaks off says its status', async () => {
+describe('a rejection', () => {
+  it('whose body breaks off has its status', async () => {
     const broken = () => new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) });
     const { client } = stubbed(() => new Response(broken(), { status: 402, statusText: 'Payment Required' }));
     expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
@@ -79,7 +79,7 @@ describe('a refusal', () => {
     });
   });
 
-  it('whose body stalls is the refusal after timeoutMs', async () => {
+  it('whose body stalls is thrown after timeoutMs', async () => {
     const stalled = () => new Response(new ReadableStream(), { status: 400 });
     const { client, seen } = stubbed(stalled, { timeoutMs: 1_000 });
     const ended = rejection(client.videos.create(PROMPT));
@@ -99,7 +99,7 @@ async function opened(answer: () => Response, options: ClientOptions = {}) {
 }
 
 describe('a stream', () => {
-  it('may be left alone between two chunks for longer than timeoutMs', async () => {
+  it('can pause between two chunks for longer than timeoutMs', async () => {
     const { response } = await opened(() => inPieces('hello', 3), { timeoutMs: 1_000 });
     const reader = response.body?.getReader();
     await reader?.read();
@@ -124,7 +124,7 @@ describe('a stream', () => {
   });
 });
 
-it('a stream on Workers is one whose length the runtime knows', async () => {
+it('on Workers has a length that the runtime knows', async () => {
   const lengths: number[] = [];
   class FixedLengthStream extends TransformStream {
     constructor(length: number) {
@@ -138,8 +138,8 @@ it('a stream on Workers is one whose length the runtime knows', async () => {
   expect(lengths).toEqual([5]);
 });
 
-describe('the answer to bytes that were sent', () => {
-  it('is read whole, so that no timer and no listener is left, and can be read again', async () => {
+describe('the response to an upload', () => {
+  it('is read in full, so that no timer and no listener is left, and can be read again', async () => {
     const fetch = async () => new Response('stored', { status: 201, headers: { etag: '"1"' } });
     const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
     const { signal, listeners } = countedSignal();
@@ -150,7 +150,7 @@ describe('the answer to bytes that were sent', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('that breaks off is a ConnectionError without the signature of the URL', async () => {
+  it("that breaks off is a ConnectionError without the URL's signature", async () => {
     const pull = (controller: ReadableStreamDefaultController) => controller.error(new TypeError('terminated'));
     const fetch = async () => new Response(new ReadableStream({ pull }));
     const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, maxRetries: 0 }));

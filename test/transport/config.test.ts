@@ -16,7 +16,7 @@ describe('baseUrl', () => {
     ['https://host/a/b', 'https://host/a/b/v1/jobs/j'],
     ['https://host/a/b//', 'https://host/a/b/v1/jobs/j'],
     [' https://host/a ', 'https://host/a/v1/jobs/j'],
-  ])('%j leads to %s', async (baseUrl, url) => {
+  ])('%j becomes %s', async (baseUrl, url) => {
     const { client, seen } = stubbed(() => json(created('j')), { baseUrl });
     await client.jobs.get('j');
     const asUrl = stubbed(() => json(created('j')), { baseUrl: new URL(baseUrl.trim()) });
@@ -25,14 +25,14 @@ describe('baseUrl', () => {
   });
 
   it.each(['', 'host', '/v1', 'ftp://host', 'https://user:pass@host', 'https://host?x=1', 'https://host#x'])(
-    '%j is refused, naming the option',
+    '%j is rejected with the option',
     (baseUrl) => {
       expect(() => new GenClient({ apiKey: 'k', baseUrl })).toThrow(/^baseUrl .+https:\/\/host/);
     },
   );
 });
 
-describe('a bad option', () => {
+describe('an invalid option', () => {
   const bad: readonly [string, Record<string, unknown>][] = [
     ['apiKey', { apiKey: '' }],
     ['apiKey', { apiKey: 7 }],
@@ -55,7 +55,7 @@ describe('a bad option', () => {
     ['hooks', { hooks: 5 }],
   ];
 
-  it.each(bad)('%s is named with the fix: %j', (name, options) => {
+  it.each(bad)('%s is reported with the fix: %j', (name, options) => {
     const make = () => new GenClient({ apiKey: 'k', baseUrl: BASE_URL, ...options } as ClientOptions);
     expect(make).toThrow(GenError);
     expect(make).toThrow(new RegExp(`^${name}\\b`));
@@ -75,7 +75,7 @@ describe('a bad option', () => {
     expect(() => new GenClient({ limits })).toThrow(new GenError(message));
   });
 
-  it('of limits is a limit that does not exist', () => {
+  it('of limits is an unknown limit', () => {
     const limits = { 'video.create': { limit: 5, windowMs: 5 } } as ClientOptions['limits'];
     expect(() => new GenClient({ limits })).toThrow(
       `GenClient has no option "limits['video.create']". Did you mean "limits['videos.create']"?`,
@@ -94,7 +94,7 @@ describe('a bad option', () => {
 });
 
 describe('the environment', () => {
-  it('GEN_LOG turns the console on, and a wrong level is named', async () => {
+  it('GEN_LOG enables the console, and an invalid level is reported', async () => {
     vi.useFakeTimers();
     const info = vi.spyOn(globalThis.console, 'info').mockImplementation(() => {});
     const answers = [() => json({}, { status: 500 }), () => json(created())];
@@ -108,7 +108,7 @@ describe('the environment', () => {
     await expect(wrong).rejects.toThrow(/^GEN_LOG must be one of "off", "error"/);
   });
 
-  it('is not needed: a runtime without process, or one that forbids it, is fine', () => {
+  it("isn't required: a runtime without process, or one that denies access, works", () => {
     vi.stubGlobal('process', undefined);
     expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
     const forbidden = Object.defineProperty({}, 'env', {
@@ -122,7 +122,7 @@ describe('the environment', () => {
 });
 
 describe('a page in a browser', () => {
-  it('is refused unless allowed, and sends no User-Agent of its own', async () => {
+  it('is rejected unless allowed, and sends no User-Agent of its own', async () => {
     vi.stubGlobal('window', {});
     vi.stubGlobal('document', {});
     expect(() => new GenClient({ apiKey: 'k', baseUrl: BASE_URL })).toThrow(/dangerouslyAllowBrowser: true/);
@@ -133,7 +133,7 @@ describe('a page in a browser', () => {
 });
 
 describe('withOptions', () => {
-  it('changes what it names and keeps the rest, limits included', async () => {
+  it('changes the given options and keeps the rest, including limits', async () => {
     const apiKey = freshKey();
     const { client, seen } = stubbed(() => json(created()), { apiKey, headers: { 'x-a': '1' } });
     const other = client.withOptions({ headers: { 'x-b': '2' } });
@@ -156,12 +156,12 @@ describe('client.request', () => {
     '/v1/./x',
     '/v1/a b',
     '',
-  ])('refuses the path %j', async (path) => {
+  ])('rejects the path %j', async (path) => {
     const { client } = stubbed(() => json({}));
     await expect(client.request({ method: 'GET', path })).rejects.toThrow(/^path must start with one "\/"/);
   });
 
-  it.each(['TRACE', 'get', '', 7])('refuses the method %j, and lists those that there are', async (method) => {
+  it.each(['TRACE', 'get', '', 7])('rejects the method %j, and lists the valid ones', async (method) => {
     const { client } = stubbed(() => json({}));
     const call = (async () => client.request({ method, path: '/v1/x' } as never))();
     await expect(call).rejects.toThrow(/^method must be one of .*GET.*POST.*DELETE.*PUT.*PATCH/);

@@ -10,7 +10,7 @@ const stalledBody = () =>
     new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('{"success":')) }),
   );
 
-describe('one deadline for each attempt', () => {
+describe('one deadline per attempt', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -34,7 +34,7 @@ describe('one deadline for each attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it.each(stalls)('an abort acts at once on %s, with its own reason', async (_what, step, options) => {
+  it.each(stalls)('an abort acts immediately on %s, with its own reason', async (_what, step, options) => {
     const { client } = stubbed(step, options);
     const { controller, signal, listeners } = countedSignal();
     const reason = new Error('the user left');
@@ -47,7 +47,7 @@ describe('one deadline for each attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('an abort acts at once between two attempts', async () => {
+  it('an abort acts immediately between two attempts', async () => {
     const { client, seen } = stubbed(() => json({}, { status: 500 }));
     const { controller, signal, listeners } = countedSignal();
     const outcome = rejection(client.videos.create(PROMPT, { signal }));
@@ -59,7 +59,7 @@ describe('one deadline for each attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('an abort acts at once while a 429 is waited out', async () => {
+  it("an abort acts immediately during a 429's wait", async () => {
     const { client } = stubbed(() => json({}, { status: 429, headers: { 'retry-after': '60' } }));
     for (const path of ['/v1/videos', '/v1/images']) {
       const { controller, signal, listeners } = countedSignal();
@@ -72,13 +72,13 @@ describe('one deadline for each attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('a signal that was aborted before sends nothing', async () => {
+  it('an aborted signal sends nothing', async () => {
     const { client, seen } = stubbed(() => json(created()));
     expect(await rejection(client.videos.create(PROMPT, { signal: AbortSignal.abort('no') }))).toBe('no');
     expect(seen).toHaveLength(0);
   });
 
-  it('an answer that comes after the deadline is thrown away with its body', async () => {
+  it('a response that arrives after the deadline is discarded with its body', async () => {
     const cancelled = vi.fn();
     let answer: (response: Response) => void = () => {};
     const late = new Promise<Response>((resolve) => {
@@ -93,7 +93,7 @@ describe('one deadline for each attempt', () => {
     expect(cancelled).toHaveBeenCalledTimes(1);
   });
 
-  it('neither success nor failure leaves a timer or a listener behind', async () => {
+  it('neither success nor failure leaves a timer or a listener', async () => {
     const { client } = stubbed(
       [() => json(created()), () => json({}, { status: 400 }), () => Promise.reject(new Error('x'))],
       {
@@ -110,7 +110,7 @@ describe('one deadline for each attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('each attempt has the whole deadline for itself', async () => {
+  it('each attempt has the full timeout', async () => {
     const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(json({}, { status: 500 })), 900));
     const { client, seen } = stubbed([slow, slow, slow, () => json(created())], { timeoutMs: 1_000 });
     const made = client.images.create(PROMPT);
@@ -121,7 +121,7 @@ describe('one deadline for each attempt', () => {
 });
 
 describe('on a real connection', () => {
-  it('a stalled body times out, its connection is closed, and the repeat succeeds', async () => {
+  it('a stalled body times out, its connection is closed, and the retry succeeds', async () => {
     const server = await rawServer((socket, _seen, number) => {
       const answer = wire(200, created());
       if (number === 1) socket.write(answer.slice(0, -10));

@@ -37,7 +37,7 @@ describe('after a failure', () => {
     [0, [0, 250, 750, 1_750, 3_750, 7_750, 11_750]],
     [0.5, [0, 375, 1_125, 2_625, 5_625, 11_625, 17_625]],
   ])(
-    'the pauses double from half a second to eight seconds, of which chance takes up to the half: %d',
+    'the pauses double from half a second to eight seconds, of which up to half is random: %d',
     async (chance, times) => {
       expect(await sentBy([failed], { maxRetries: 6 }, chance)).toMatchObject({
         sentAt: times,
@@ -50,12 +50,12 @@ describe('after a failure', () => {
     ['2', 2_000],
     ['0.1', 375],
     ['0', 375],
-  ])('Retry-After: %s is kept, and the pause is never shorter than without it', async (seconds, waitMs) => {
+  ])('Retry-After: %s is respected, and the pause is never shorter than without it', async (seconds, waitMs) => {
     const { sentAt } = await sentBy([() => failed({ 'retry-after': seconds }), done]);
     expect(sentAt).toEqual([0, waitMs]);
   });
 
-  it('a Retry-After beyond maxRetryAfterMs is thrown at once, and one of exactly as much is waited out', async () => {
+  it('a Retry-After beyond maxRetryAfterMs throws immediately, and one of exactly that much is waited for', async () => {
     const steps = [() => failed({ 'retry-after': '5' }), done];
     expect(await sentBy(steps, { maxRetryAfterMs: 4_999 })).toMatchObject({
       sentAt: [0],
@@ -68,13 +68,13 @@ describe('after a failure', () => {
 describe('after a 429', () => {
   const rateLimit = 'off';
 
-  it('without Retry-After the pauses double, and a tenth at most is added to each', async () => {
+  it('without Retry-After, the pauses double, and at most a tenth is added to each', async () => {
     const { sentAt } = await sentBy([limited, limited, limited, done], { rateLimit });
     // 375, 750 and 1,500 ms, and half of a tenth of each.
     expect(sentAt).toEqual([0, 394, 394 + 788, 394 + 788 + 1_575]);
   });
 
-  it('without Retry-After the call gives up before it has waited longer than maxRetryAfterMs in all', async () => {
+  it('without Retry-After, the call gives up before it has waited longer than maxRetryAfterMs in total', async () => {
     // 375 + 750 + 1,500 = 2,625 ms, and the next pause would be 3,000.
     const { sentAt, error } = await sentBy([limited], { rateLimit, maxRetryAfterMs: 5_624 });
     expect(sentAt).toHaveLength(4);
@@ -82,7 +82,7 @@ describe('after a 429', () => {
     expect((await sentBy([limited], { rateLimit, maxRetryAfterMs: 5_625 })).sentAt).toHaveLength(5);
   });
 
-  it('hooks.onWait is told the pause, and the next attempt how long its call has waited', async () => {
+  it('hooks.onWait receives the pause, and the next attempt how long its call has waited', async () => {
     const waits: WaitEvent[] = [];
     const waited: number[] = [];
     const hooks: ClientOptions['hooks'] = {
@@ -98,7 +98,7 @@ describe('after a 429', () => {
 });
 
 describe("rateLimit: 'throw'", () => {
-  it('says everything that is known of a call that was not sent', async () => {
+  it("reports everything known about a call that wasn't sent", async () => {
     const { client, seen } = heldClient([done], {
       rateLimit: 'throw',
       limits: { 'videos.create': { limit: 1, windowMs: 60_000 } },
@@ -113,7 +113,7 @@ describe("rateLimit: 'throw'", () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('takes one slot for a create with a file', async () => {
+  it('uses one slot for a create with a file', async () => {
     const answers: Record<string, unknown> = {
       '/v1/uploads': { success: true, data: { upload_id: 'upl_1', direct_upload_url: 'https://storage.test/file' } },
       '/v1/videos': JSON.parse(created()),

@@ -11,7 +11,7 @@ const part = fc.oneof(
 );
 
 describe('idempotencyKeyFrom', () => {
-  it('gives the same key for the same parts, in every process and version', () => {
+  it('returns the same key for the same parts, in every process and version', () => {
     expect(idempotencyKeyFrom('order', 42, 'intro video')).toBe(
       'order-42-intro_video-83de709f56fe69eae6c5df1762d657f05d969b3ffb98433e2492f67331f8aed3',
     );
@@ -27,11 +27,11 @@ describe('idempotencyKeyFrom', () => {
     [['a b'], ['a_b']],
     [['ä'], ['ö']],
     [[`${'x'.repeat(500)}1`], [`${'x'.repeat(500)}2`]],
-  ])('tells %j from %j', (one, other) => {
+  ])('distinguishes %j from %j', (one, other) => {
     expect(idempotencyKeyFrom(...one)).not.toBe(idempotencyKeyFrom(...other));
   });
 
-  it('gives different keys for different parts, each fit for a header', () => {
+  it('returns different keys for different parts, each valid in a header', () => {
     fc.assert(
       fc.property(fc.array(part, { minLength: 1 }), fc.array(part, { minLength: 1 }), (one, other) => {
         const [first, second] = [idempotencyKeyFrom(...one), idempotencyKeyFrom(...other)];
@@ -59,7 +59,7 @@ describe('idempotencyKeyFrom', () => {
       [{}],
       'idempotencyKeyFrom: each part must be a non-empty string or a finite number, not an object. Pass your own IDs.',
     ],
-  ])('refuses %j, which makes no stable key', (parts, message) => {
+  ])("rejects %j, which isn't a stable key", (parts, message) => {
     expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(new GenError(message));
   });
 });
@@ -75,7 +75,7 @@ describe('an idempotency key', () => {
     [7, '7'],
     [null, 'null'],
     [{}, 'an object'],
-  ])('%j in the params is refused by its name, which the body has', async (key, shown) => {
+  ])("%j in the params is rejected under the body's name", async (key, shown) => {
     const { client, seen } = stubbed(() => json(created()));
     const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. idempotencyKeyFrom() creates one from your own IDs.`;
     expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({
@@ -89,7 +89,7 @@ describe('an idempotency key', () => {
     expect(seen).toEqual([]);
   });
 
-  it('of the options counts before that of the params', async () => {
+  it('in the options takes precedence over the params', async () => {
     const { client, seen } = stubbed(() => json(created()));
     await client.videos.create({ ...PROMPT, idempotency_key: 'of-params' }, { idempotencyKey: 'of-options' });
     expect(seen[0]?.headers['idempotency-key']).toBe('of-options');

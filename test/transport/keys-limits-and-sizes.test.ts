@@ -16,8 +16,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('a limit', () => {
-  it('ends a call that is aborted at the very turn in which its slot is granted', async () => {
+describe('a rate limit', () => {
+  it('ends a call that is aborted in the very tick in which its slot is granted', async () => {
     const limits = { 'videos.create': { limit: 2, windowMs: 1_000 } };
     const controller = new AbortController();
     const enough = new Error('one is enough');
@@ -38,7 +38,7 @@ describe('a limit', () => {
     expect(await second).toBe(enough);
   });
 
-  it('gets back the slots of calls that never went out, because their key function threw', async () => {
+  it("recovers the slots of calls that weren't sent, because their key function threw", async () => {
     const { limit } = DOCUMENTED_LIMITS['videos.create'];
     let isAway = true;
     const key = freshKey();
@@ -53,7 +53,7 @@ describe('a limit', () => {
     expect(client.limits()['videos.create']).toMatchObject({ free: 0, queued: 0 });
   });
 
-  it('gets back the slots of calls that the service refused with a 429', async () => {
+  it('recovers the slots of calls that the service rejected with a 429', async () => {
     const times: number[] = [];
     const { client } = stubbed(() => {
       const now = Date.now();
@@ -90,8 +90,8 @@ describe('a limit', () => {
   });
 });
 
-describe('an answer without bound', () => {
-  it('is given up at its bound, and not read again and again', async () => {
+describe('an unlimited response', () => {
+  it('is canceled at its limit, and not retried', async () => {
     vi.useRealTimers();
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
     let asked = 0;
@@ -107,7 +107,7 @@ describe('an answer without bound', () => {
     await server.close();
   });
 
-  it('of an error is read as far as its message needs', async () => {
+  it('to an error is read as far as its message needs', async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -123,8 +123,8 @@ describe('an answer without bound', () => {
   });
 });
 
-describe('a deletion whose answer was lost', () => {
-  it('succeeds, although its repeat finds nothing', async () => {
+describe('a deletion whose response was lost', () => {
+  it('succeeds, even though its retry finds nothing', async () => {
     const gone = () => json({ error: 'upload_not_found' }, { status: 404 });
     const { client } = stubbed([() => Promise.reject(new Error('reset')), gone]);
     await expect(pass(client.uploads.delete('upl_1'))).resolves.toEqual({});
@@ -140,7 +140,7 @@ describe('a deletion whose answer was lost', () => {
   });
 });
 
-it('an abort whose reason has a field "details" did not reject an upload with that reason', async () => {
+it('an abort whose reason has a field "details" rejects an upload with that reason', async () => {
   const reason = { details: 'client went away' };
   const { client } = stubbed(() => new Promise<Response>(() => {}));
   const controller = new AbortController();

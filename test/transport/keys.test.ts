@@ -31,7 +31,7 @@ describe('a key function', () => {
   });
 
   it.each(FAILING)(
-    'that %s is a ConnectionError of a call that was not sent, and is asked again for each retry',
+    "that %s is a ConnectionError of a call that wasn't sent, and is called again for each retry",
     async (_, make) => {
       const cause = new Error('the vault is sealed');
       const clock = virtualClock();
@@ -54,7 +54,7 @@ describe('a key function', () => {
     },
   );
 
-  it('is asked once for a wait before the account is known, and then for each read', async () => {
+  it('is called once for a wait before the account is known, and then for each poll', async () => {
     const key = freshKey();
     const apiKey = vi.fn(async () => key);
     const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://service.test/o' };
@@ -64,7 +64,7 @@ describe('a key function', () => {
   });
 });
 
-describe('the key in what a call fails with', () => {
+describe('the key in errors', () => {
   const apiKey = 'sk-"quoted"-key';
   /** Everything that a log or a debugger shows of an error. */
   const shown = (error: unknown) => inspect(error, { depth: 20, showHidden: true, getters: true });
@@ -73,7 +73,7 @@ describe('the key in what a call fails with', () => {
     return rejection(client.videos.create(PROMPT));
   };
 
-  it('is taken out of every text and name of the body, of the headers and of the message', async () => {
+  it('is removed from every string and name of the body, of the headers, and of the message', async () => {
     const error = await refused(
       {
         error: { code: 'bad_ratio', message: `${apiKey} may not.` },
@@ -101,13 +101,13 @@ describe('the key in what a call fails with', () => {
     expect(shown(error)).not.toContain(apiKey);
   });
 
-  it('is taken out of a text that is not JSON, and as it would stand in JSON', async () => {
+  it("is removed from text that isn't JSON, and in its JSON form", async () => {
     const error = await refused(`upstream got ${JSON.stringify({ key: apiKey })} and ${apiKey}`);
     expect(error).toMatchObject({ data: 'upstream got {"key":"[redacted]"} and [redacted]' });
     expect((error as Error).message).not.toContain('quoted');
   });
 
-  it('is taken for no code where it is echoed as one', async () => {
+  it("isn't treated as a code if it is echoed as one", async () => {
     const key = 'sk-looks-like-a-code';
     expect(await refused({ error: key }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
     expect(await refused({ code: `of-${key}` }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
@@ -117,7 +117,7 @@ describe('the key in what a call fails with', () => {
     });
   });
 
-  it('is left where it is too short to be one: such words stand in texts for other reasons', async () => {
+  it("isn't removed if it is too short to be one, because such words occur in other text", async () => {
     const told = (key: string) => refused({ message: `The ${key} is odd.` }, {}, { apiKey: key });
     expect(await told('quality')).toMatchObject({ message: 'The quality is odd.' });
     expect(await told('qualitys')).toMatchObject({ message: 'The [redacted] is odd.' });
@@ -125,7 +125,7 @@ describe('the key in what a call fails with', () => {
 });
 
 describe('a runtime without diagnostics channels', () => {
-  it('creates, waits and stores like any other, and tells the hooks', async () => {
+  it('creates, waits, and stores like any other, and calls the hooks', async () => {
     vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
     const phases: string[] = [];
     const sandbox = createSandbox();

@@ -48,7 +48,7 @@ async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, af
   return { usage, resumed: await resumed };
 }
 
-describe('a create whose caller leaves it in a pause', () => {
+describe('a create whose caller aborts in a pause', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
@@ -56,7 +56,7 @@ describe('a create whose caller leaves it in a pause', () => {
     ['of a full limit', full(30), 'wait'],
     ['of a full limit that the client does not queue for', full(30), 'off'],
     ['after a connection that was refused', refusedConnection, 'wait'],
-  ] as const)('%s has made no job: nothing is reserved, and nothing is resumed', async (_, answer, rateLimit) => {
+  ] as const)('%s has created no job: nothing is reserved, and nothing is resumed', async (_, answer, rateLimit) => {
     const on = spender([answer, answer], { rateLimit });
     const { usage, resumed } = await leaveAndResume(on);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 0, unresolved: [] });
@@ -64,7 +64,7 @@ describe('a create whose caller leaves it in a pause', () => {
     expect(on.service.jobs.size).toBe(0);
   });
 
-  it('after a lost answer may have made one: its tokens stay reserved, and it is resumed under its key', async () => {
+  it('after a lost response may have created one: its tokens stay reserved, and it is resumed under its key', async () => {
     const on = spender([lostAnswer, full(30)]);
     const { usage, resumed } = await leaveAndResume(on, 1_000);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 12, unresolved: ['order-1'] });
@@ -73,11 +73,11 @@ describe('a create whose caller leaves it in a pause', () => {
   });
 });
 
-describe('a run whose caller leaves it in the pause before its second job', () => {
+describe('a run whose caller aborts in the pause before its second job', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('is not over: `resume` creates the second job under the key of the run', async () => {
+  it("isn't over: `resume` creates the second job under the run's key", async () => {
     const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
     const failed = { id: 'job_1', status: 'failed', errorCode: 'generation_timeout' };
     const full429 = full(30);
@@ -106,11 +106,11 @@ describe('a run whose caller leaves it in the pause before its second job', () =
   });
 });
 
-describe('creates that wait in a budget behind one that waits out a 429', () => {
+describe('creates that wait in a budget behind one that waits for a 429', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('wait as long as it does, and are made', async () => {
+  it('wait as long as it does, and are sent', async () => {
     const { client, service } = spender([full(90)], { store: undefined });
     const made = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));
     await vi.advanceTimersByTimeAsync(120_000);

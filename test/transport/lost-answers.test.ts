@@ -29,7 +29,7 @@ async function create(...steps: readonly (() => Response)[]) {
   return { error, sent: seen.length, phases, reservedTokens, unresolved: unresolved.length };
 }
 
-describe('after a lost answer, a refusal that comes before the key is looked at', () => {
+describe('after a lost response, a rejection before the key is checked', () => {
   it.each([
     ['for its API key', refusedKey],
     ['because generation is paused', paused],
@@ -40,7 +40,7 @@ describe('after a lost answer, a refusal that comes before the key is looked at'
     expect([reservedTokens, unresolved]).toEqual([10, 1]);
   });
 
-  it('and so does a retry that finds no connection', async () => {
+  it('does the same as a retry without a connection', async () => {
     const { phases, unresolved } = await create(lost, notConnected);
     expect([phases, unresolved]).toEqual([['lost'], 1]);
   });
@@ -49,14 +49,14 @@ describe('after a lost answer, a refusal that comes before the key is looked at'
     ['for its API key', refusedKey],
     ['because generation is paused', paused],
     ['for the rate limit', full],
-  ])('closes the create where the attempt before never connected: %s', async (_, refusal) => {
+  ])('closes the create if the attempt before never connected: %s', async (_, refusal) => {
     const { sent, phases, reservedTokens, unresolved } = await create(notConnected, refusal);
     expect([sent, phases]).toEqual([2, []]);
     expect([reservedTokens, unresolved]).toEqual([0, 0]);
   });
 });
 
-describe('after a lost answer, the service does not know an upload', () => {
+describe("after a lost response, the service doesn't know an upload", () => {
   const notFound = () => json({ error: { code: 'upload_not_found' } }, { status: 404 });
 
   /** Makes two videos of one file. The second create meets `answers` before the upload is found missing. */
@@ -84,11 +84,11 @@ describe('after a lost answer, the service does not know an upload', () => {
     return uploads;
   }
 
-  it('uploads the file once more where the refusal is the only answer', async () => {
+  it('uploads the file again if the rejection is the only response', async () => {
     expect(await uploadsOf(notFound)).toBe(2);
   });
 
-  it('uploads nothing and creates no second job where an earlier attempt may have made one', async () => {
+  it('uploads nothing and creates no second job if an earlier attempt may have created one', async () => {
     expect(await uploadsOf(lost, notFound)).toBe(1);
   });
 });

@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 describe('without an environment', () => {
-  it('clients, handlers and providers are made, and the first call names the variable', async () => {
+  it('clients, handlers, and providers can be created, and the first call names the variable', async () => {
     for (const name of ['GEN_API_KEY', 'GEN_BASE_URL', 'GEN_WEBHOOK_SECRET', 'GEN_LOG']) vi.stubEnv(name, undefined);
     const client = new GenClient({ fetch });
     expect(() => createWebhookHandler({ client, on: {} })).not.toThrow();
@@ -28,7 +28,7 @@ describe('without an environment', () => {
     expect((await client.videos.create({ prompt })).job.id).toBe('job_1');
   });
 
-  it('a runtime that denies it says what was denied', async () => {
+  it('a runtime that denies access is reported as such', async () => {
     const env = new Proxy(
       {},
       {
@@ -49,7 +49,7 @@ describe('without an environment', () => {
   });
 });
 
-describe('what is wrong, and not missing, throws at once', () => {
+describe('invalid (not missing) values throw immediately', () => {
   it.each(['https://host/v1', 'https://host/prefix/v1/', new URL('https://host/v1')])(
     'a base URL that ends in /v1: %s',
     (baseUrl) => {
@@ -57,19 +57,19 @@ describe('what is wrong, and not missing, throws at once', () => {
     },
   );
 
-  it('a base URL of the environment that ends in /v1, by its name', async () => {
+  it('a base URL of the environment that ends in /v1, with its variable', async () => {
     vi.stubEnv('GEN_BASE_URL', 'https://host/v1');
     expect(String(await rejection(new GenClient({ fetch }).models.list()))).toMatch(
       /^GenError: GEN_BASE_URL must not end in \/v1/,
     );
   });
 
-  it('/v10 and /v1/prefix are prefixes like others', () => {
+  it('/v10 and /v1/prefix are valid prefixes', () => {
     for (const baseUrl of ['https://host/v10', 'https://host/v1/prefix'])
       expect(() => new GenClient({ baseUrl })).not.toThrow();
   });
 
-  it.each(['20.19.0', '21.7.3', '22.12.0', '18.0.0'])('Node %s, by its name', (node) => {
+  it.each(['20.19.0', '21.7.3', '22.12.0', '18.0.0'])('Node %s, with its version', (node) => {
     vi.stubGlobal('process', { ...process, versions: { ...process.versions, node } });
     expect(() => new GenClient({ baseUrl: BASE_URL })).toThrow(`needs Node.js 22.13 or later, and this is ${node}`);
   });
@@ -79,13 +79,13 @@ describe('what is wrong, and not missing, throws at once', () => {
     ['Node 24.0', { versions: { node: '24.0.0' } }],
     ['Bun, which names an old Node', { versions: { node: '20.0.0', bun: '1.4.5' } }],
     ['a runtime that names no Node', { versions: {} }],
-  ])('%s is taken', (_, process) => {
+  ])('%s is accepted', (_, process) => {
     vi.stubGlobal('process', process);
     expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
   });
 });
 
-describe('a key that travels without encryption', () => {
+describe('a key that is sent without encryption', () => {
   const warned = async (baseUrl: string, options: ClientOptions = {}, calls = 1) => {
     const warn = vi.fn<(message: string) => void>();
     const logger = { debug() {}, info() {}, warn, error() {} };
@@ -98,7 +98,7 @@ describe('a key that travels without encryption', () => {
     return warn.mock.calls.map(([message]) => message);
   };
 
-  it('is a warning to the logger, once, with the origin and never the key', async () => {
+  it('is logged as a warning, once, with the origin and never the key', async () => {
     const apiKey = freshKey();
     const warnings = await warned('http://gen.internal:8080/prefix', { apiKey }, 3);
     expect(warnings).toEqual([
@@ -115,10 +115,10 @@ describe('a key that travels without encryption', () => {
     'http://127.1.2.3',
     'http://[::1]:4010',
     'https://127.0.0.1.evil.test',
-  ])('%s gives none', async (baseUrl) => expect(await warned(baseUrl)).toEqual([]));
+  ])('%s logs none', async (baseUrl) => expect(await warned(baseUrl)).toEqual([]));
 
   it.each(['http://10.127.0.1', 'http://notlocalhost', 'http://localhost.evil.test', 'http://[::2]'])(
-    '%s gives one',
+    '%s logs one',
     async (baseUrl) => expect(await warned(baseUrl)).toHaveLength(1),
   );
 });

@@ -19,7 +19,7 @@ const failThenLimitThenWork = [
 ];
 
 describe('hooks', () => {
-  it('see every attempt, retry and wait in order', async () => {
+  it('report every attempt, retry, and wait in order', async () => {
     const seen: [string, unknown][] = [];
     const hooks: Hooks = {
       onRequest: (event) => seen.push(['request', event]),
@@ -77,7 +77,7 @@ describe('the logger', () => {
     ['info', 2],
     ['warn', 0],
     ['off', 0],
-  ] as const)('at %s is told %i things of a create with one failure and one wait', async (logLevel, told) => {
+  ] as const)('at %s receives %i messages of a create with one failure and one wait', async (logLevel, told) => {
     const { logger, lines } = recorder();
     const { client } = stubbed(failThenLimitThenWork, { logger, logLevel });
     const made = client.videos.create(PROMPT);
@@ -87,7 +87,7 @@ describe('the logger', () => {
     if (told > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
   });
 
-  it('is told each step in one line, and errors as text', async () => {
+  it('receives each step in one line, and errors as text', async () => {
     const { logger, lines } = recorder();
     const fields: unknown[] = [];
     const debug = (message: string, more?: object) => {
@@ -112,7 +112,7 @@ describe('the logger', () => {
     expect(fields[3]).toMatchObject({ attempt: 2, status: 200, error: undefined });
   });
 
-  it('is told which hook failed', async () => {
+  it('receives the name of a failed hook', async () => {
     const { logger, lines } = recorder();
     const bad = () => {
       throw new Error('no disk');

@@ -71,7 +71,7 @@ const fetches: readonly (readonly [string, () => CustomFetch])[] = [
 describe.each(fetches)('%s', (name, make) => {
   const open = () => new GenClient({ apiKey: freshKey(), baseUrl: origin(service), fetch: make(), maxRetries: 0 });
 
-  it('sends a create with its body, a read, and a file', async () => {
+  it('sends a create with its body, a poll, and a file', async () => {
     received.length = 0;
     const client = open();
     const { job } = await client.videos.create({ prompt: 'a fox' });
@@ -90,14 +90,14 @@ describe.each(fetches)('%s', (name, make) => {
     if (name.includes('Proxy')) expect(tunnels).toBeGreaterThan(0);
   });
 
-  it('follows a redirect within the service, and ends at an abort with its reason', async () => {
+  it('follows a redirect within the service, and ends on an abort with its reason', async () => {
     const client = open();
     expect(await client.request({ method: 'GET', path: '/moved' })).toEqual({ voices: ['ann'] });
     const reason = new Error('enough');
     expect(await rejection(client.voices.list({ signal: AbortSignal.abort(reason) }))).toBe(reason);
   });
 
-  it('refuses a redirect of a create, which a retry would meet again', async () => {
+  it('rejects a redirect of a create, which a retry would encounter again', async () => {
     received.length = 0;
     const error = await rejection(open().request({ method: 'POST', path: '/moved', body: { text: 'x' } }));
     expect(error).toMatchObject({ name: 'APIError', status: 307, recovery: 'change_request', attempts: 1 });
@@ -105,7 +105,7 @@ describe.each(fetches)('%s', (name, make) => {
   });
 });
 
-it('is called with a URL and an init that holds the body itself', async () => {
+it('is called with a URL and an init that contains the body itself', async () => {
   const calls: [string, RequestInit][] = [];
   const client = new GenClient({
     apiKey: freshKey(),
@@ -123,7 +123,7 @@ it('is called with a URL and an init that holds the body itself', async () => {
   ]);
 });
 
-it('is refused with a GenError when it gives something that is no Response', async () => {
+it("is rejected with a GenError if it doesn't return a Response", async () => {
   const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test', fetch: asFetch(async () => 7) });
   const error = await rejection(client.voices.list());
   expect(error).toMatchObject({ name: 'GenError', message: 'fetch must resolve with a Response, not 7.' });

@@ -11,7 +11,7 @@ const waitOf = (value: string, date?: string) =>
   readRetryAfter(new Headers({ 'retry-after': value, ...(date && { date }) }), NOW);
 
 describe('Retry-After', () => {
-  it('in seconds is that many, rounded up to a millisecond', () => {
+  it('in seconds is that number, rounded up to a millisecond', () => {
     fc.assert(
       fc.property(fc.nat(10_000_000), (seconds) => {
         expect(waitOf(String(seconds))).toBe(seconds * 1_000);
@@ -36,7 +36,7 @@ describe('Retry-After', () => {
     );
   });
 
-  it('that is neither is as good as none', () => {
+  it('that is neither counts as missing', () => {
     for (const value of ['', 'soon', '-5', '+5', '1e3', '0x10', 'NaN', 'Infinity', '5s', '5,6', '2030-01-01', '1 2']) {
       expect(waitOf(value), value).toBeUndefined();
     }
@@ -49,7 +49,7 @@ describe('Retry-After', () => {
   });
 });
 
-describe('decoding a refusal', () => {
+describe('decoding a rejection', () => {
   const call = {
     method: 'POST',
     url: `${BASE_URL}/v1/x`,
@@ -88,7 +88,7 @@ describe('decoding a refusal', () => {
     ),
   }));
 
-  it('gives a whole error for any JSON, with nothing of the key in it', () => {
+  it('returns a complete error for any JSON, without the key', () => {
     fc.assert(
       fc.property(body, fc.integer({ min: 200, max: 599 }), (value, status) => {
         const text = JSON.stringify(value);
@@ -106,8 +106,8 @@ describe('decoding a refusal', () => {
   });
 });
 
-describe('an id in a path', () => {
-  it('stays one segment and comes back as it was', () => {
+describe('an ID in a path', () => {
+  it('stays a single segment and is returned unchanged', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), (id) => {
         fc.pre(id !== '.' && id !== '..');
@@ -120,11 +120,11 @@ describe('an id in a path', () => {
     );
   });
 
-  it.each(['', '.', '..', 'a\ud800', null, undefined, 5])('%j is refused', (id) => {
+  it.each(['', '.', '..', 'a\ud800', null, undefined, 5])('%j is rejected', (id) => {
     expect(path`/v1/jobs/${id as string}`).toThrow(/\bID\b/);
   });
 
-  it('makes the call reject, and never throw, when it is refused', async () => {
+  it('makes the call reject, not throw, if it is invalid', async () => {
     const { client, seen } = stubbed(() => json(created()));
     const nothing = undefined as unknown;
     const calls = [
@@ -144,7 +144,7 @@ describe('an id in a path', () => {
     expect(seen).toEqual([]);
   });
 
-  it('reaches the service as it was given', async () => {
+  it('reaches the service unchanged', async () => {
     const { client, seen } = stubbed(() => json(created('a/../b?c#d e%2f')));
     await client.jobs.get('a/../b?c#d e%2f');
     expect(seen[0]?.url).toBe(`${BASE_URL}/v1/jobs/a%2F..%2Fb%3Fc%23d%20e%252f`);

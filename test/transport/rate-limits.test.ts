@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 describe("the service's 429", () => {
-  it('is waited out even when no retry is allowed, and never early', async () => {
+  it('makes a call wait even without retries, and never too short', async () => {
     const { client, seen } = stubbed([limited('20'), limited('20'), () => json(created())], { maxRetries: 0 });
     const made = client.videos.create(PROMPT).withResponse();
     await vi.advanceTimersByTimeAsync(19_999);
@@ -33,7 +33,7 @@ describe("the service's 429", () => {
     expect(await made).toMatchObject({ attempts: 3, data: { job: { id: 'job_1' } } });
   });
 
-  it('may name a date, which is read against the clock of the service', async () => {
+  it("can have a date, which is compared with the service's clock", async () => {
     const date = 'Tue, 01 Jan 2030 05:00:00 GMT';
     const { client, seen } = stubbed([limited('Tue, 01 Jan 2030 05:00:40 GMT', { date }), () => json(created())]);
     const made = client.images.create(PROMPT);
@@ -43,7 +43,7 @@ describe("the service's 429", () => {
     expect(await made).toMatchObject({ job: { id: 'job_1' } });
   });
 
-  it('beyond maxRetryAfterMs is thrown at once, with the figure, and holds up nobody else', async () => {
+  it('beyond maxRetryAfterMs throws immediately, with the time, and delays nobody else', async () => {
     const { client, seen } = stubbed(limited('3600'));
     const error = await rejection(client.videos.create(PROMPT));
     expect(error).toBeInstanceOf(RateLimitError);
@@ -57,7 +57,7 @@ describe("the service's 429", () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('that says Retry-After: 0 for ever does not spin and does not last for ever', async () => {
+  it('with Retry-After: 0 forever neither spins nor lasts forever', async () => {
     const { client, seen } = stubbed(limited('0'), { maxRetryAfterMs: 5_000 });
     const outcome = rejection(client.images.create(PROMPT));
     await vi.advanceTimersByTimeAsync(200_000);
@@ -65,7 +65,7 @@ describe("the service's 429", () => {
     expect(seen.length).toBeLessThan(40);
   });
 
-  it('pauses the whole limit for every client of the account', async () => {
+  it('pauses the entire limit for every client of the account', async () => {
     const apiKey = freshKey();
     const first = stubbed([limited('30'), () => json(created())], { apiKey });
     const second = stubbed(() => json(created()), { apiKey });
@@ -81,7 +81,7 @@ describe("the service's 429", () => {
 });
 
 describe("rateLimit: 'throw'", () => {
-  it("rejects with the service's 429 as well", async () => {
+  it("also rejects with the service's 429", async () => {
     const { client, seen } = stubbed(limited('7'), { rateLimit: 'throw' });
     expect(await rejection(client.images.create(PROMPT))).toMatchObject({ retryAfterMs: 7_000 });
     expect(seen).toHaveLength(1);
@@ -89,7 +89,7 @@ describe("rateLimit: 'throw'", () => {
 });
 
 describe("rateLimit: 'off'", () => {
-  it('has no limits, and still waits out a 429', async () => {
+  it('has no limits, but still waits after a 429', async () => {
     const { client, seen } = stubbed([limited('5'), () => json(created())], { rateLimit: 'off' });
     const first = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(100);
@@ -102,7 +102,7 @@ describe("rateLimit: 'off'", () => {
 });
 
 describe('limits', () => {
-  it('a full limit queues, tells onWait, shows in limits(), and its calls all succeed', async () => {
+  it('a full limit queues, calls onWait, shows in limits(), and its calls all succeed', async () => {
     const waits: WaitEvent[] = [];
     const { client, seen } = stubbed(() => json(created()), { hooks: { onWait: (event) => waits.push(event) } });
     const all = Promise.all(Array.from({ length: LIMIT + 5 }, () => client.videos.create(PROMPT)));
@@ -115,7 +115,7 @@ describe('limits', () => {
     expect(await all).toHaveLength(LIMIT + 5);
   });
 
-  it('an abort in the queue acts at once and leaves no listener', async () => {
+  it('an abort in the queue acts immediately and leaves no listener', async () => {
     const { client, seen } = stubbed(() => json(created()));
     await Promise.all(Array.from({ length: LIMIT }, () => client.videos.create(PROMPT)));
     const { controller, signal, listeners } = countedSignal();

@@ -41,18 +41,18 @@ async function failedCreate(baseUrl: string, options: ClientOptions = {}) {
   return { message: String(error), reservedTokens };
 }
 
-describe('a create that never left reserves nothing', () => {
-  it('when the TLS handshake breaks off', async () => {
+describe('a create that was never sent reserves nothing', () => {
+  it('if the TLS handshake breaks off', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.destroy()));
     expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
-  it('when the port behind https: speaks plain HTTP', async () => {
+  it('if the port behind https: speaks plain HTTP', async () => {
     const port = await listening(createServer((_request, response) => response.end()));
     expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
-  it.each([407, 403])('when a proxy answers CONNECT with %i', async (status) => {
+  it.each([407, 403])('if a proxy answers CONNECT with %i', async (status) => {
     const proxy = createServer();
     proxy.on('connect', (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
     const dispatcher = new ProxyAgent({ uri: `http://127.0.0.1:${await listening(proxy)}`, proxyTunnel: true });
@@ -63,18 +63,18 @@ describe('a create that never left reserves nothing', () => {
     expect(failed).toMatchObject({ reservedTokens: 0, message: expect.stringContaining(`(${status})`) });
   });
 
-  it('when nothing listens', async () => {
+  it('if nothing listens', async () => {
     const server = createTcpServer();
     const port = await listening(server);
     server.close();
     expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
-  it('when the name does not resolve', async () => {
+  it("if the name doesn't resolve", async () => {
     expect(await failedCreate('http://gen-client.invalid')).toMatchObject({ reservedTokens: 0 });
   });
 
-  it('when no address of the name answers, and its message has the reason of each', async () => {
+  it('if no address of the name responds, and its message has the reason of each', async () => {
     const server = createTcpServer();
     const port = await listening(server);
     server.close();
@@ -94,18 +94,18 @@ describe('a create that never left reserves nothing', () => {
   });
 });
 
-describe('a create that may have arrived keeps its tokens', () => {
-  it('when the connection is reset after the request', async () => {
+describe('a create that may have arrived keeps its reservation', () => {
+  it('if the connection is reset after the request', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
     expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
   });
 
-  it('when it is reset in the handshake, which looks the same', async () => {
+  it('if it is reset in the handshake, which looks the same', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
     expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
   });
 
-  it('when the server is killed after it has read the request', async () => {
+  it('if the server is killed after it has read the request', async () => {
     const program = `require('node:http').createServer((q) => q.on('data', () => process.kill(process.pid, 'SIGKILL')))
       .listen(0, '127.0.0.1', function () { console.log(this.address().port) })`;
     const server = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -114,7 +114,7 @@ describe('a create that may have arrived keeps its tokens', () => {
     expect(await failedCreate(`http://127.0.0.1:${Number(port)}`)).toMatchObject({ reservedTokens: 10 });
   });
 
-  it('when the route dies under a live connection', async () => {
+  it('if the route fails under a live connection', async () => {
     const reset = Object.assign(new Error('read EHOSTUNREACH'), { code: 'EHOSTUNREACH', syscall: 'read', errno: -113 });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: reset }));
     expect(await failedCreate('https://api.example.test', { fetch })).toMatchObject({ reservedTokens: 10 });

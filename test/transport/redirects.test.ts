@@ -22,14 +22,14 @@ const to =
     new Response(null, { status, headers: { location } });
 
 describe('a redirect', () => {
-  it('of a GET inside the origin is followed, with the key', async () => {
+  it('of a GET within the origin is followed, with the key', async () => {
     const { client, seen } = stubbed([to('/moved/jobs/1'), () => json(created())]);
     expect((await client.jobs.get('job_1')).id).toBe('job_1');
     expect(seen[1]?.url).toBe('https://service.test/moved/jobs/1');
     expect(seen[1]?.headers.authorization).toBe(seen[0]?.headers.authorization);
   });
 
-  it('of a JSON GET to another origin is refused, naming the origin and nothing of its query', async () => {
+  it('of a JSON GET to another origin is rejected with the origin, but without its query', async () => {
     const { client, seen } = stubbed(to('https://elsewhere.test/x?signature=secret'));
     const error = (await rejection(client.jobs.get('job_1'))) as APIError;
     expect(error).toBeInstanceOf(APIError);
@@ -41,7 +41,7 @@ describe('a redirect', () => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    '%i of a POST is refused on a real server, which is asked for nothing elsewhere',
+    '%i of a POST is rejected on a real server, which receives no other request',
     async (status) => {
       let elsewhere = 0;
       const other = await serving((_request, response) => {
@@ -65,25 +65,25 @@ describe('a redirect', () => {
     },
   );
 
-  it('that a browser hides is refused with a word about it', async () => {
+  it('that a browser hides is rejected with an explanation', async () => {
     const hidden = () => Object.defineProperty(new Response(null), 'type', { value: 'opaqueredirect' });
     const { client } = stubbed(hidden);
     await expect(client.jobs.get('job_1')).rejects.toThrow(/browser does not say where/);
   });
 
-  it.each(['http://service.test/jobs/1', 'ftp://service.test/x', 'http://['])('to %s is refused', async (location) => {
+  it.each(['http://service.test/jobs/1', 'ftp://service.test/x', 'http://['])('to %s is rejected', async (location) => {
     const { client, seen } = stubbed(to(location));
     expect(await rejection(client.jobs.output('job_1'))).toBeInstanceOf(APIError);
     expect(seen).toHaveLength(1);
   });
 
-  it('in a circle ends after five', async () => {
+  it('in a loop ends after five', async () => {
     const { client, seen } = stubbed(to('/prefix/v1/jobs/job_1'));
     await expect(client.jobs.get('job_1')).rejects.toThrow(/6th in a row/);
     expect(seen).toHaveLength(6);
   });
 
-  it('of a stream to another origin is followed without the key, the cookies and the headers of the client', async () => {
+  it("of a stream to another origin is followed without the client's key, cookies, and headers", async () => {
     const seen: NodeJS.Dict<string | string[]>[] = [];
     const storage = await serving((request, response) => {
       seen.push(request.headers);
@@ -105,7 +105,7 @@ describe('a redirect', () => {
   });
 
   it.each(['https://user:pw@storage.test/a.mp4', 'https://user@storage.test/a.mp4'])(
-    'to an address with a user name is refused, and the address is not shown: %s',
+    "to an address with a user name is rejected, and the address isn't shown: %s",
     async (location) => {
       const { client, seen } = stubbed([to(location), () => new Response('bytes')]);
       const error = (await rejection(client.jobs.output('job_1'))) as APIError;
@@ -116,7 +116,7 @@ describe('a redirect', () => {
     },
   );
 
-  it('that comes back from another origin does not get the key again', async () => {
+  it("that returns from another origin doesn't get the key again", async () => {
     const { client, seen } = stubbed([
       to('https://elsewhere.test/x'),
       to('https://service.test/prefix/v1/back'),
@@ -127,10 +127,10 @@ describe('a redirect', () => {
   });
 });
 
-describe('bytes on their way to an absolute URL', () => {
+describe('bytes sent to an absolute URL', () => {
   const target = { name: 'put', headers: { 'content-type': 'image/png' }, repeatable: true } as const;
 
-  it("get the key on the service's own origin, and not on another", async () => {
+  it("include the key on the service's own origin, and not on another", async () => {
     const { seen, client: _ } = stubbed(() => new Response(''));
     const transport = createTransport(
       readConfig({
@@ -149,7 +149,7 @@ describe('bytes on their way to an absolute URL', () => {
     expect(seen[1]?.headers).toEqual({ 'content-type': 'image/png' });
   });
 
-  it('are never led elsewhere, and sent once, on a real server', async () => {
+  it('are never redirected, and sent once, on a real server', async () => {
     let requests = 0;
     const url = await serving((_request, response) => {
       requests += 1;
@@ -165,7 +165,7 @@ describe('bytes on their way to an absolute URL', () => {
   });
 });
 
-it('the body of a redirect that is followed does not hold its connection', async () => {
+it("the body of a followed redirect doesn't block its connection", async () => {
   const cancelled: unknown[] = [];
   const body = new ReadableStream({ cancel: () => void cancelled.push(true) });
   const moved = () => new Response(body, { status: 302, headers: { location: `${BASE_URL}/elsewhere` } });

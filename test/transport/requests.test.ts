@@ -31,8 +31,8 @@ function noting(options: ClientOptions = {}, answer: () => Response = () => new 
   return { transport, apiKey, seen, inits };
 }
 
-describe('a call of the service', () => {
-  it('has these headers and no other', async () => {
+describe('a call to the service', () => {
+  it('has only these headers', async () => {
     const apiKey = freshKey();
     const { client, seen } = stubbed(() => json(created()), { apiKey, headers: { 'X-Tenant': 'acme' } });
     await client.videos.create(PROMPT, { idempotencyKey: 'order-1', headers: { 'X-Trace': 't1' } });
@@ -65,13 +65,13 @@ describe('a call of the service', () => {
     ['PUT', false],
     ['POST', true],
     ['PATCH', true],
-  ])('by %s has an idempotency key of its own: %s', async (method, hasKey) => {
+  ])('by %s has its own idempotency key: %s', async (method, hasKey) => {
     const { client, seen } = stubbed(() => json({}));
     await client.request({ method, path: '/v1/x' }, { idempotencyKey: 'order-1' });
     expect(seen[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
   });
 
-  it('is sent as it was when it was made, also when its params are changed while it waits', async () => {
+  it('is sent with its original params, even if they are changed while it waits', async () => {
     const { client, seen } = stubbed([
       () => json({}, { status: 429, headers: { 'retry-after': '0' } }),
       () => json(created()),
@@ -83,7 +83,7 @@ describe('a call of the service', () => {
     expect(seen.map(({ body }) => body)).toEqual(['{"prompt":"before"}', '{"prompt":"before"}']);
   });
 
-  it('is fetched by the fetch of the moment, so that one which is patched later is seen', async () => {
+  it('uses the current global fetch, so that later patches apply', async () => {
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL });
     const patched = vi.fn(async (_url: string, _init: RequestInit) => json({ data: 7 }));
     vi.stubGlobal('fetch', patched);
@@ -95,7 +95,7 @@ describe('a call of the service', () => {
     expect(patched.mock.calls[1]?.[1]).not.toHaveProperty('cache');
   });
 
-  it('is told to the hooks by its path below the base URL, without its query', async () => {
+  it('is reported to the hooks by its path below the base URL, without its query', async () => {
     const events: RequestEvent[] = [];
     const hooks: ClientOptions['hooks'] = { onRequest: (event) => void events.push(event) };
     const { client } = stubbed(() => json({}), { hooks });
@@ -114,7 +114,7 @@ describe('a call of the service', () => {
   });
 });
 
-describe('bytes on their way to the storage', () => {
+describe('bytes sent to storage', () => {
   const url = 'https://storage.test/put?signature=1';
   const target = { name: 'put', url, repeatable: true };
 
@@ -122,13 +122,13 @@ describe('bytes on their way to the storage', () => {
     ['a Blob', () => new Blob(['abc'])],
     ['a view', () => new DataView(new ArrayBuffer(3))],
     ['a buffer', () => new ArrayBuffer(3)],
-  ])('have no length of their own where the runtime knows it: %s', async (_, body) => {
+  ])('have no length header if the runtime sets it: %s', async (_, body) => {
     const { transport, inits } = noting();
     await transport.transfer({ ...target, headers: { 'content-length': '3', 'x-a': '1' }, body });
     expect(Object.fromEntries(new Headers(inits[0]?.headers))).toEqual({ 'x-a': '1' });
   });
 
-  it('have the length of the caller where they are a stream, and are sent once', async () => {
+  it("have the caller's length if they are a stream, and are sent once", async () => {
     const { transport, inits } = noting();
     const body = () => new Blob(['abc']).stream();
     await transport.transfer({ ...target, repeatable: false, headers: { 'content-length': '3', 'x-a': '1' }, body });
@@ -145,7 +145,7 @@ describe('bytes on their way to the storage', () => {
     expect(inits[0]?.body).toHaveProperty('pipe');
   });
 
-  it('are a stream of the platform where the runtime has no streams of Node’s', async () => {
+  it('are a web stream if the runtime has no Node streams', async () => {
     vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
     const { transport, inits } = noting();
     const stream = new Blob(['abc']).stream();

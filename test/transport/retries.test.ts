@@ -4,7 +4,7 @@ import { created, freshKey, json, never, rawServer, rejection, stubbed, wire } f
 
 const PROMPT = { prompt: 'a fox at dawn' };
 
-describe('what is sent again', () => {
+describe('retries', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -19,7 +19,7 @@ describe('what is sent again', () => {
   }
 
   it.each([408, 500, 502, 503, 504, 520, 521, 522, 523, 524])(
-    'a create that failed with %i goes out again under the same key',
+    'a create that failed with %i is sent again under the same key',
     async (status) => {
       const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
       const made = await settle(client.videos.create(PROMPT).withResponse());
@@ -31,7 +31,7 @@ describe('what is sent again', () => {
   );
 
   it.each([400, 401, 402, 403, 404, 405, 409, 410, 413, 422, 425, 451, 501, 505])(
-    'a create that was refused with %i goes out once',
+    'a create that was rejected with %i is sent once',
     async (status) => {
       const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
       expect(await settle(client.videos.create(PROMPT))).toMatchObject({ thrown: { status, attempts: 1 } });
@@ -39,7 +39,7 @@ describe('what is sent again', () => {
     },
   );
 
-  it('503 dispatch_disabled is not repeated, because generation is paused until somebody acts', async () => {
+  it("503 dispatch_disabled isn't retried, because generation is paused until somebody acts", async () => {
     const { client, seen } = stubbed(() => json({ error: { code: 'dispatch_disabled' } }, { status: 503 }));
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({
       thrown: { code: 'dispatch_disabled', recovery: 'retry_later' },
@@ -47,7 +47,7 @@ describe('what is sent again', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('503 dispatch_disabled with Retry-After is repeated when that has passed, and not before', async () => {
+  it('503 dispatch_disabled with Retry-After is retried when that has passed, and not before', async () => {
     const refusal = () => json({ code: 'dispatch_disabled' }, { status: 503, headers: { 'retry-after': '30' } });
     const { client, seen } = stubbed([refusal, () => json(created())]);
     const made = client.videos.create(PROMPT);
@@ -69,13 +69,13 @@ describe('what is sent again', () => {
     ['Safari', new TypeError('Load failed')],
   ];
 
-  it.each(wordings)('a broken connection is repeated in the words of %s', async (_runtime, error) => {
+  it.each(wordings)('a broken connection is retried as described by %s', async (_runtime, error) => {
     const { client, seen } = stubbed([() => Promise.reject(error), () => json(created())]);
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({ job: { id: 'job_1' } });
     expect(new Set(seen.map((request) => request.headers['idempotency-key'])).size).toBe(1);
   });
 
-  it('a connection that stays broken ends in a ConnectionError with the key, the attempts and the cause', async () => {
+  it('a connection that stays broken is a ConnectionError with the key, the attempts, and the cause', async () => {
     const cause = new TypeError('Failed to fetch');
     const { client, seen } = stubbed(() => Promise.reject(cause));
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ConnectionError };
@@ -85,7 +85,7 @@ describe('what is sent again', () => {
     expect(seen).toHaveLength(4);
   });
 
-  it('a 429 after another failure is not waited out as if it were one more in a row', async () => {
+  it("a 429 after another failure doesn't wait as if it were one more in a row", async () => {
     const busy = () => json({ error: 'rate_limited' }, { status: 429 });
     const waits: number[] = [];
     const hooks = { onWait: ({ waitMs }: { readonly waitMs: number }) => void waits.push(waitMs) };
@@ -97,7 +97,7 @@ describe('what is sent again', () => {
     expect(waits[4]).toBeLessThan(1_000);
   });
 
-  it('an attempt that times out is repeated, and the last one is a TimeoutError with the key', async () => {
+  it('an attempt that times out is retried, and the last one is a TimeoutError with the key', async () => {
     const { client, seen } = stubbed(never, { timeoutMs: 1_000, maxRetries: 1 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: TimeoutError };
     expect(thrown).toBeInstanceOf(TimeoutError);
@@ -105,7 +105,7 @@ describe('what is sent again', () => {
     expect(thrown.idempotencyKey).toBe(seen[1]?.headers['idempotency-key']);
   });
 
-  it('a create whose answer is not JSON is asked again under the same key, and then is a ResponseError with that key', async () => {
+  it("a create whose response isn't JSON is retried under the same key, and then is a ResponseError with that key", async () => {
     const html = () => new Response('<html>busy</html>', { headers: { 'content-type': 'text/html' } });
     const { client, seen } = stubbed(html, { maxRetries: 2 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ResponseError };
@@ -114,7 +114,7 @@ describe('what is sent again', () => {
     expect(thrown).toMatchObject({ attempts: 3, idempotencyKey: seen[2]?.headers['idempotency-key'] });
   });
 
-  it('success: false with status 200 is treated as the status that its code is documented with', async () => {
+  it("success: false with status 200 is treated as its code's documented status", async () => {
     const failed = () => json({ success: false, error: { code: 'internal_error', message: 'oops' } });
     const { client, seen } = stubbed(failed, { maxRetries: 1 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ServerError };
@@ -123,7 +123,7 @@ describe('what is sent again', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('a body that cannot be written as JSON is a GenError, and not taken for a broken connection', async () => {
+  it("a body that can't be serialized as JSON is a GenError, not a broken connection", async () => {
     const circular: Record<string, unknown> = {};
     circular.self = circular;
     const { client, seen } = stubbed(() => json(created()));
@@ -134,7 +134,7 @@ describe('what is sent again', () => {
 });
 
 describe('on a real connection', () => {
-  it('a reset, and a body cut half-way, are repeated under one key', async () => {
+  it('a reset, and a body cut halfway, are retried under one key', async () => {
     const seen: (string | undefined)[] = [];
     const server = await rawServer((socket, request, number) => {
       seen.push(request.headers['idempotency-key']);
@@ -152,7 +152,7 @@ describe('on a real connection', () => {
 });
 
 describe('the key', () => {
-  it('of the caller stands on the request, the result and the error, whichever way it was given', async () => {
+  it('of the caller is on the request, the result, and the error, however it was passed', async () => {
     const { client, seen } = stubbed([() => json(created()), () => json(created()), () => json({}, { status: 400 })]);
     expect((await client.videos.create(PROMPT, { idempotencyKey: 'order-1' })).idempotencyKey).toBe('order-1');
     expect((await client.videos.create({ ...PROMPT, idempotency_key: 'order-2' })).idempotencyKey).toBe('order-2');

@@ -14,7 +14,7 @@ beforeEach(() => {
 const warningsOf = async (params: Parameters<typeof client.videos.create>[0], idempotencyKey?: string) =>
   (await client.videos.create(params, { idempotencyKey })).warnings;
 
-test('a key that is used for other params is refused with its job, each time, and nothing is sent', async () => {
+test('a key that was used with different params is rejected with its job, each time, and nothing is sent', async () => {
   const { job } = await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const sent = sandbox.requests.length;
   const again = client.videos.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
@@ -24,7 +24,7 @@ test('a key that is used for other params is refused with its job, each time, an
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
 });
 
-test('a store knows the keys of other processes', async () => {
+test('a store contains the keys of other processes', async () => {
   const store = outlivingStore();
   const { job } = await sandbox.client({ store }).images.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const { apiKey, baseUrl, fetch } = sandbox;
@@ -34,14 +34,14 @@ test('a store knows the keys of other processes', async () => {
   await expect(reused).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(job.id) });
 });
 
-test('the same params are not refused, in any order of their fields and in another client of the account', async () => {
+test("the same params aren't rejected, in any order of their fields and in another client of the account", async () => {
   expect(await warningsOf({ prompt: 'a fox', duration: 5 }, 'order-1')).toEqual([]);
   client = sandbox.client();
   expect(await warningsOf({ duration: 5, prompt: 'a fox' }, 'order-1')).toEqual([]);
   await expect(warningsOf({ duration: 10, prompt: 'a fox' }, 'order-1')).rejects.toMatchObject(REUSED);
 });
 
-test('a key whose first call was refused is free for other params', async () => {
+test('a key whose first call was rejected can be used with different params', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, status: 422, code: 'invalid_prompt' });
   await expect(warningsOf({ prompt: 'no' }, 'order-1')).rejects.toMatchObject({ status: 422 });
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
@@ -58,7 +58,7 @@ test.each([
   ['an image model', { mediaType: 'image', modelId: 'svc-image-pro' }],
   ['another media type', { mediaType: 'image' }],
   ['a model of another kind', { modelId: 'svc-image-pro' }],
-])("a key that created %s before is refused with that job's id", async (_, fields) => {
+])("a key that created %s before is rejected with that job's ID", async (_, fields) => {
   const { client } = stubbed(() => {
     const job = { ...JSON.parse(created('job_old')).data.job, mediaType: undefined, ...fields };
     return json({ success: true, data: { job, quoted_token_cost: 4 } });
@@ -69,19 +69,19 @@ test.each([
   expect(await budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
 });
 
-test('a key of a call in flight is refused for other params, and not for the same', async () => {
+test('a key of a call in flight is rejected for different params, but not for the same', async () => {
   const first = client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
   await first;
 });
 
-test('the URLs of webhooks are not part of what a key stands for', async () => {
+test("webhook URLs aren't part of what a key identifies", async () => {
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://a.example/hook' }, 'order-1')).toEqual([]);
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://b.example/hook' }, 'order-1')).toEqual([]);
 });
 
-describe('a key that is used again', () => {
+describe('a reused key', () => {
   const isRefused = async (first: object, second: object) => {
     const { client } = stubbed(() => json(created()), { preflight: false });
     await client.videos.create({ prompt: 'a fox', ...first }, { idempotencyKey: 'k' });
@@ -102,11 +102,11 @@ describe('a key that is used again', () => {
     ['another upload', { first_frame_upload_id: 'upl_1' }, { first_frame_upload_id: 'upl_2' }, false],
     ['a key in the body', {}, { idempotency_key: 'k' }, false],
     ['a field that ends as the key does', { my_idempotency_key: 'a' }, { my_idempotency_key: 'b' }, true],
-  ])('for %s: %j and %j, is refused: %s', async (_, first, second, expected) => {
+  ])('for %s: %j and %j, is rejected: %s', async (_, first, second, expected) => {
     expect(await isRefused(first, second)).toBe(expected);
   });
 
-  it('is forgotten after a thousand others, so that memory is bounded', async () => {
+  it('is evicted after a thousand others, so that memory is bounded', async () => {
     const { client } = stubbed(() => json(created()), { rateLimit: 'off' });
     const create = (idempotencyKey: string, prompt: string) => client.videos.create({ prompt }, { idempotencyKey });
     await create('first', 'a');

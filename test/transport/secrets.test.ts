@@ -21,7 +21,7 @@ function shown(value: unknown): string {
 }
 
 describe('the API key', () => {
-  it('is not seen by looking at the client, its resources or its options', () => {
+  it("isn't visible in the client, its resources, or its options", () => {
     const apiKey = freshKey();
     const secret = 'whsec_do_not_show';
     const client = new GenClient({ apiKey, baseUrl: BASE_URL, webhookSecret: secret });
@@ -33,7 +33,7 @@ describe('the API key', () => {
     expect(JSON.stringify(client)).toBe(JSON.stringify({ baseUrl: BASE_URL, apiKey: '[redacted]' }));
   });
 
-  describe('is kept out of what a fetch was rejected with, and the rest is kept:', () => {
+  describe("is removed from a fetch's error, which is otherwise unchanged:", () => {
     const circular = (apiKey: string) => {
       const lost = Object.assign(new Error('lost'), { request: { self: {}, token: apiKey } });
       lost.request.self = lost;
@@ -66,7 +66,7 @@ describe('the API key', () => {
       expect(shown(error)).toContain('lost');
     });
 
-    it('the code of an error says that no connection was made', async () => {
+    it("an error's code says that no connection was made", async () => {
       const apiKey = freshKey();
       const cause = Object.assign(new Error('lost'), { code: 'ECONNREFUSED', headers: { authorization: apiKey } });
       const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
@@ -83,7 +83,7 @@ describe('the API key', () => {
       expect(await rejection(client.videos.create(PROMPT))).toHaveProperty('cause', cause);
     });
 
-    it('also where it has no text form', async () => {
+    it('also if it has no text form', async () => {
       const { client } = stubbed(() => Promise.reject(Object.create(null)), { maxRetries: 0 });
       const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-1' }));
       expect(error).toMatchObject({ name: 'ConnectionError', idempotencyKey: 'order-1' });
@@ -105,7 +105,7 @@ describe('the API key', () => {
     expect(shown(write.mock.calls)).not.toContain(apiKey);
   });
 
-  it('is asked for at each attempt, so that a rotated one is picked up', async () => {
+  it('is requested for each attempt, so that a rotated one is used', async () => {
     vi.useFakeTimers();
     const keys = [freshKey(), freshKey()];
     let asked = 0;
@@ -116,7 +116,7 @@ describe('the API key', () => {
     expect(asked).toBe(2);
   });
 
-  it('may end in a line break, as keys read from a file do', async () => {
+  it('can end in a line break, like keys that are read from a file', async () => {
     const key = freshKey();
     for (const apiKey of [`${key}\n`, () => ` ${key}\r\n`]) {
       const { client, seen } = stubbed(() => json(created()), { apiKey });
@@ -125,7 +125,7 @@ describe('the API key', () => {
     }
   });
 
-  it('that cannot be one is refused without being shown', async () => {
+  it('that is invalid is rejected without being shown', async () => {
     expect(() => new GenClient({ apiKey: 'sk-\nhidden', baseUrl: BASE_URL })).toThrow(
       /^apiKey contains whitespace or non-ASCII characters\. If it starts with "Bearer "/,
     );
@@ -164,7 +164,7 @@ describe('URLs in errors', () => {
       (url) => Object.assign(new Error('reset'), { config: { url }, path: `/put${new URL(url).search}` }),
     ],
     ['a Request', (url) => Object.assign(new Error('reset'), { request: new Request(url) })],
-  ])('have no query where the runtime says it: %s', (_runtime, thrown) => {
+  ])("have no query if the runtime's message contains it: %s", (_runtime, thrown) => {
     it.each<[string, (client: GenClient) => Promise<unknown>]>([
       [
         'an upload',
@@ -196,8 +196,8 @@ describe('URLs in errors', () => {
   });
 });
 
-describe('a key that the service echoes in the id of a request', () => {
-  it('reaches no hook, no log line and no result', async () => {
+describe('a key that the service echoes in a request ID', () => {
+  it('reaches no hook, no log line, and no result', async () => {
     const apiKey = freshKey();
     const write = vi.fn();
     const answer = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
@@ -214,7 +214,7 @@ describe('a key that the service echoes in the id of a request', () => {
   });
 });
 
-it('an error of a key function does not show the last key', async () => {
+it("isn't in the error of a key function", async () => {
   const key = freshKey();
   let asked = 0;
   const apiKey = () => {

@@ -41,7 +41,7 @@ describe('a stream', () => {
     );
   }
 
-  it('may last longer than timeoutMs as long as bytes come', async () => {
+  it('can last longer than timeoutMs as long as bytes arrive', async () => {
     const { client } = stubbed(() => new Response(dripping(800, 10)), { timeoutMs: 1_000 });
     const text = client.jobs.output('job_1').then((response) => response.text());
     await vi.advanceTimersByTimeAsync(20_000);
@@ -49,7 +49,7 @@ describe('a stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('that falls silent fails with a TimeoutError after timeoutMs', async () => {
+  it('that stalls fails with a TimeoutError after timeoutMs', async () => {
     const { client } = stubbed(() => new Response(dripping(10, 2, false)), { timeoutMs: 1_000 });
     const { signal, listeners } = countedSignal();
     const outcome = rejection(client.jobs.output('job_1', { signal }).then((response) => response.text()));
@@ -59,7 +59,7 @@ describe('a stream', () => {
   });
 
   it.each(['reading', 'between two reads'])(
-    'ends at once by an abort %s, with its reason, and is cancelled below',
+    'ends immediately with an abort %s, with its reason, and is canceled below',
     async (when) => {
       const cancelled = vi.fn();
       const body = new ReadableStream({ pull: () => new Promise(() => {}), cancel: cancelled }, { highWaterMark: 0 });
@@ -78,7 +78,7 @@ describe('a stream', () => {
     },
   );
 
-  it('that is cancelled by its reader leaves no listener', async () => {
+  it('that its reader cancels leaves no listener', async () => {
     const cancelled = vi.fn();
     const { client } = stubbed(() => new Response(new ReadableStream({ cancel: cancelled })));
     const { signal, listeners } = countedSignal();
@@ -91,7 +91,7 @@ describe('a stream', () => {
 });
 
 describe('on a real connection', () => {
-  it('a cut stream is a ConnectionError in the reader, after the bytes that came', async () => {
+  it('a cut stream is a ConnectionError in the reader, after the bytes that arrived', async () => {
     let cut = () => {};
     const server = await rawServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello');
@@ -109,11 +109,11 @@ describe('on a real connection', () => {
   });
 });
 
-describe('bytes that are sent', () => {
+describe('uploaded bytes', () => {
   const transportTo = (url: string, options = {}) =>
     createTransport(readConfig({ apiKey: freshKey(), baseUrl: url, ...options }));
 
-  it('are sent again as a whole when they can be, and once when they cannot', async () => {
+  it('are sent again in full if possible, and otherwise once', async () => {
     const bodies: string[] = [];
     const server = await httpServer((_request, response, body) => {
       bodies.push(body);
@@ -131,7 +131,7 @@ describe('bytes that are sent', () => {
     await server.close();
   });
 
-  it('have their deadline started again as they move, and time out when they stop', async () => {
+  it('extend their deadline as they move, and time out when they stop', async () => {
     vi.useFakeTimers();
     const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
     const moves: (() => void)[] = [];
@@ -155,7 +155,7 @@ describe('bytes that are sent', () => {
     vi.useRealTimers();
   });
 
-  it('that are many get more time, at the pace of a slow line', async () => {
+  it('get more time if there are many, at the pace of a slow connection', async () => {
     vi.useFakeTimers();
     const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
     const body = () => new Uint8Array(1_000_000);
@@ -171,7 +171,7 @@ describe('bytes that are sent', () => {
 });
 
 describe("cache: 'no-store'", () => {
-  it('goes out with polls, and with nothing else', async () => {
+  it('is sent with polls only', async () => {
     const caches: (RequestCache | undefined)[] = [];
     const { client } = stubbed((_seen, { cache }) => {
       caches.push(cache);
@@ -182,7 +182,7 @@ describe("cache: 'no-store'", () => {
     expect(caches).toEqual(['no-store', 'default']);
   });
 
-  it('is left out where the runtime refuses it', async () => {
+  it('is omitted if the runtime rejects it', async () => {
     const caches: (RequestCache | undefined)[] = [];
     const Real = Request;
     vi.stubGlobal(

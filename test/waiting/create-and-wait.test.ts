@@ -55,7 +55,7 @@ function setup(ends: Partial<Job>[]) {
 }
 
 describe('createAndWait', () => {
-  it('creates once under its key, awaits onCreated before it reads, and gives the finished job', async () => {
+  it('creates once under its key, awaits onCreated before it polls, and returns the finished job', async () => {
     const { run, keys, reads, clock } = setup([DONE]);
     const onCreated = vi.fn(async () => {
       await settle();
@@ -84,7 +84,7 @@ describe('createAndWait', () => {
     expect(jobs.size).toBe(3);
   });
 
-  it('recovers from the failures that `recover` names, and tells its tries', async () => {
+  it('recovers from the failures that `recover` lists, and reports its earlier jobs', async () => {
     const { run, keys, models } = setup([failed('generation_timeout'), failed('generation_unavailable'), DONE]);
     const recover = { generation_timeout: 2, generation_unavailable: { models: ['svc-video-mini'] } };
     const job = await run({ recover });
@@ -97,7 +97,7 @@ describe('createAndWait', () => {
     ]);
   });
 
-  it('goes by `recover` as it was when the call began, and fails with the last error and its tries', async () => {
+  it('uses `recover` as it was when the call started, and fails with the last error and its earlier jobs', async () => {
     const { run } = setup([failed('generation_timeout')]);
     const recover = { generation_timeout: 1 };
     const onCreated = () => {
@@ -108,7 +108,7 @@ describe('createAndWait', () => {
     expect(error).toMatchObject({ code: 'generation_timeout', job: { id: 'job_k:r2', tries: [{}, {}] } });
   });
 
-  it('calls onCreated once for each job, in the context of its caller, also where a later create is refused at first', async () => {
+  it("calls onCreated once per job, in its caller's context, even if a later create is first rejected", async () => {
     const { run, refusals, sent } = setup([pending(30), DONE]);
     const tenant = new AsyncLocalStorage<string>();
     const told: string[] = [];
@@ -120,7 +120,7 @@ describe('createAndWait', () => {
     expect(told).toEqual(['job_k of tenant-7', 'job_k:r2 of tenant-7']);
   });
 
-  it('ends with what onCreated throws, or at once when it is aborted there, without a read; the job goes on', async () => {
+  it('throws what onCreated throws, or aborts there immediately, without a poll, and the job continues', async () => {
     for (const reason of [new Error('no disk'), Object.assign(new Error('mine'), { code: 'character_pending' })]) {
       const { run, sent, jobs } = setup([DONE]);
       await expect(run({ onCreated: async () => Promise.reject(reason) })).rejects.toBe(reason);
@@ -132,7 +132,7 @@ describe('createAndWait', () => {
     expect([reads(), jobs.size]).toEqual([0, 1]);
   });
 
-  it('has one time limit for the create, onCreated, the wait and all resubmissions', async () => {
+  it('has one timeout for the create, onCreated, the wait, and all resubmissions', async () => {
     const { run, clock, keys } = setup([{}]);
     const start = clock.now();
     const onCreated = () => new Promise<void>((resolve) => void clock.after(40_000, resolve));
@@ -154,7 +154,7 @@ describe('createAndWait', () => {
       [0, 20, 20, 40, 40],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
     ],
-  ])('waits out a character under review, under %s', async (_, refused, seconds, sentKeys) => {
+  ])('waits for a character under review, under %s', async (_, refused, seconds, sentKeys) => {
     const { run, sent, keys, refusals, jobs } = setup([DONE]);
     refusals.push(...refused.map(underReview));
     await run();
@@ -163,14 +163,14 @@ describe('createAndWait', () => {
     expect(jobs.size).toBe(1);
   });
 
-  it.each([{ resubmitPending: false }, { timeoutMs: 30_000 }])('throws the refusal with %j', async (options) => {
+  it.each([{ resubmitPending: false }, { timeoutMs: 30_000 }])('throws the rejection with %j', async (options) => {
     const { run, refusals, sent } = setup([DONE]);
     refusals.push(underReview(60));
     await expect(run(options)).rejects.toMatchObject({ code: 'character_pending' });
     expect(sent).toHaveLength(1);
   });
 
-  it('ends at once on abort in every phase and leaves no timer', async () => {
+  it('ends immediately on abort in every phase and leaves no timer', async () => {
     for (const phase of [0, 3_000, 20_000]) {
       const { clock, refusals, run } = setup([pending(60)]);
       if (phase === 0) refusals.push(underReview(60));
@@ -213,7 +213,7 @@ describe('an onCreated that does not settle ends', () => {
     );
   });
 
-  it('with an abort, at once', async () => {
+  it('with an abort, immediately', async () => {
     const caller = new AbortController();
     const outcome = await started({ signal: caller.signal });
     caller.abort(new Error('left'));
@@ -239,7 +239,7 @@ describe('waitForJobs', () => {
     return { clock, scheduler, jobWaits, collect };
   }
 
-  it('gives the jobs in the order in which they end, also the failed ones', async () => {
+  it('yields the jobs in completion order, including failed ones', async () => {
     const { clock, collect } = three({ status: 'failed' });
     await expect(clock.until(collect(['a', 'b', 'c']))).resolves.toEqual(['c completed', 'a completed', 'b failed']);
     expect(clock.timers).toBe(0);
@@ -248,7 +248,7 @@ describe('waitForJobs', () => {
     await expect(throwing.clock.until(all)).rejects.toThrow(JobFailedError);
   });
 
-  it('gives the jobs too that end while its consumer works on another one', async () => {
+  it('yields jobs that end while its consumer works on another one', async () => {
     const { clock, jobWaits } = three();
     const seen: string[] = [];
     const loop = async () => {
@@ -260,7 +260,7 @@ describe('waitForJobs', () => {
     expect(seen).toEqual(['c', 'a', 'b']);
   });
 
-  it('gives all the others before it throws for a job that cannot be waited for', async () => {
+  it("yields all the others before it throws for a job that can't be waited for", async () => {
     const { clock, jobWaits } = three();
     const seen: string[] = [];
     const loop = async () => {
@@ -273,7 +273,7 @@ describe('waitForJobs', () => {
     await expect(both.clock.until(both.collect(['no', 'none']))).rejects.toThrow('2 jobs could not be waited for.');
   });
 
-  it('ends all waits when the loop is left, and at once on abort, and leaves no listener', async () => {
+  it('ends all waits when the loop ends, and immediately on abort, and leaves no listener', async () => {
     const { clock, scheduler, jobWaits } = three();
     const first = async () => {
       for await (const job of waitForJobs(['a', 'b', 'c'], jobWaits)) return job.id;

@@ -16,9 +16,9 @@ const done = () => json({ data: { job: DONE } });
 const answers = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
 const QUICK = { pollIntervalMs: 5 };
 
-describe('one poll answered', () => {
+describe('a poll that is answered', () => {
   it.each([408, 409, 410, 418, 423, 425, 429, 499, 500, 502, 503, 504, 520, 599])(
-    '%i does not end a wait',
+    "with %i doesn't end a wait",
     async (status) => {
       const { client, seen } = stubbed([answers(status), done]);
       await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
@@ -26,7 +26,7 @@ describe('one poll answered', () => {
     },
   );
 
-  it.each([400, 401, 403, 404])('%i ends the wait at once', async (status) => {
+  it.each([400, 401, 403, 404])('with %i ends the wait immediately', async (status) => {
     const { client, seen } = stubbed([answers(status), done]);
     await expect(client.waitForJob('job_1', QUICK)).rejects.toMatchObject({ status });
     expect(seen).toHaveLength(1);
@@ -43,7 +43,7 @@ describe('a key function', () => {
     ['gives an empty string', () => ''],
     ['gives undefined', () => undefined],
   ];
-  it.each(odd)('that %s once does not end a wait, on the first call and later', async (_, oddKey) => {
+  it.each(odd)("that %s once doesn't end a wait, on the first call or later", async (_, oddKey) => {
     for (const oddCall of [1, 2]) {
       const clock = virtualClock();
       let calls = 0;
@@ -55,21 +55,21 @@ describe('a key function', () => {
     }
   });
 
-  it('that never gives a key is the cause of the time limit', async () => {
+  it('that never returns a key is the cause of the timeout', async () => {
     const away = new Error('the vault is away');
     const { client } = stubbed(done, { apiKey: () => Promise.reject(away) });
     const error = await rejection(client.waitForJob('job_1', { timeoutMs: 50 }));
     expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: { name: 'ConnectionError', cause: away } });
   });
 
-  it('is not needed to see that there is no key at all', async () => {
+  it("isn't needed to see that there is no key at all", async () => {
     const { client } = stubbed(done, { apiKey: undefined });
     await expect(client.waitForJob('job_1')).rejects.toThrow('The API key is missing');
   });
 });
 
-describe('the reads of an account', () => {
-  it('are not taken by one job that is announced again and again', async () => {
+describe('the polls of an account', () => {
+  it("aren't used up by one job that is announced again and again", async () => {
     const { clock, jobWaits, reads } = startProcess(running);
     const waits = Array.from({ length: 20 }, (_, at) =>
       jobWaits.waitForJob(running(`other_${at}`), { timeoutMs: 60_000 }),
@@ -116,7 +116,7 @@ describe('the reads of an account', () => {
 });
 
 describe('a clock that is set forward by an hour during a wait', () => {
-  it('takes nothing off the time limit: a failed job is still recovered', async () => {
+  it("doesn't shorten the timeout: a failed job is still recovered", async () => {
     const sandbox = createSandbox({ clock: 'manual', limits: 'off' });
     const client = sandbox.client();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });

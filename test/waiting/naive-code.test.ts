@@ -13,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('makes 500 videos with one Promise.all under the documented limits', async () => {
+it('creates 500 videos with one Promise.all under the documented limits', async () => {
   const sandbox = createSandbox({ jobDurationMs: [20_000, 90_000], balanceTokens: 100_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
   const client = new GenClient({ apiKey, baseUrl, fetch });
@@ -30,7 +30,7 @@ it('makes 500 videos with one Promise.all under the documented limits', async ()
   expect(client.limits()['videos.create']?.queued).toBe(0);
 }, 60_000);
 
-it('shows why it is quiet, and counts together what two clients of one account do', async () => {
+it('reports why it waits, and counts two clients of one account together', async () => {
   const sandbox = createSandbox({ balanceTokens: 100_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
   const onWait = vi.fn();
@@ -49,7 +49,7 @@ it('shows why it is quiet, and counts together what two clients of one account d
   expect(onWait.mock.calls[0]?.[0]).toMatchObject({ limit: 'videos.create', reason: 'limit', queued: 1 });
 });
 
-it('leaves the caller’s own reads their share while 200 waits are read at full pace', async () => {
+it("leaves capacity for the caller's own polls while 200 waits poll at full pace", async () => {
   const sandbox = createSandbox({
     jobDurationMs: 600_000,
     balanceTokens: 100_000,

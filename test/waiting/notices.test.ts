@@ -29,7 +29,7 @@ async function receiverAndWait(more: Setting = {}) {
 const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
 
 describe('a webhook that another process has received', () => {
-  it('is verified again by the process that waits, and ends the wait', async () => {
+  it('is verified again by the waiting process, and ends the wait', async () => {
     const { clock, receiver, waits } = twoProcesses(['another', SECRET]);
     const wait = waits.jobWaits.waitForJob(running('a'));
     await clock.advance(0);
@@ -44,7 +44,7 @@ describe('a webhook that another process has received', () => {
     ['whose secrets cannot be had', { webhookSecrets: () => JSON.parse('?') }],
     ['without a base URL', { knownBaseUrl: () => undefined }],
     ['with another base URL', { knownBaseUrl: () => 'https://elsewhere.test' }],
-  ])('has the job read at once by a process %s', async (_, more) => {
+  ])('makes a process %s poll the job immediately', async (_, more) => {
     const { clock, receiver, waits, wait } = await receiverAndWait(more);
     const startMs = clock.now();
     receiver.jobWaits.notify(await completed(clock));
@@ -53,7 +53,7 @@ describe('a webhook that another process has received', () => {
     expect(clock.now()).toBe(startMs);
   });
 
-  it('says nothing to the others when it is not about a job', async () => {
+  it("notifies nobody if it isn't about a job", async () => {
     const sent: string[] = [];
     const shared = { ...memoryStore(), publish: async (_: string, message: string) => void sent.push(message) };
     const { jobWaits, clock } = startProcess(done, { store: shared });
@@ -63,7 +63,7 @@ describe('a webhook that another process has received', () => {
     expect(sent.map((message) => JSON.parse(message))).toMatchObject([{ id: 'a' }]);
   });
 
-  it('is heard as long as one wait of the process is open, which subscribes once', async () => {
+  it('arrives as long as one wait of the process is open, which subscribes once', async () => {
     let open = 0;
     const store = memoryStore();
     const subscribe: typeof store.subscribe = (topic, listener) => {
@@ -92,7 +92,7 @@ describe('a webhook that another process has received', () => {
 });
 
 describe('a store', () => {
-  it('that hands over nonsense ends no wait', async () => {
+  it('that delivers invalid messages ends no wait', async () => {
     const odd = [
       '',
       'null',
@@ -122,7 +122,7 @@ describe('a store', () => {
     ['that cannot end a subscription', { subscribe: () => broken('stuck') }, ['stuck']],
     ['without notifications', { publish: undefined, subscribe: undefined } as never, []],
     ['that works', {}, []],
-  ])('%s gives one warning for each failure, and the waits go on', async (_, part, reasons) => {
+  ])('%s causes one warning for each failure, and the waits continue', async (_, part, reasons) => {
     const warnings: string[] = [];
     const shared = { ...memoryStore(), ...part };
     const { jobWaits, clock } = startProcess(done, { store: shared, warn: (message) => void warnings.push(message) });

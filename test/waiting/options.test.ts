@@ -19,7 +19,7 @@ function unreached() {
   return { client, seen };
 }
 
-it.each<object>([...ofWaits, ...ofCreates])('%j is refused by its name, and nothing is sent', async (wrong) => {
+it.each<object>([...ofWaits, ...ofCreates])('%j is rejected with its name, and nothing is sent', async (wrong) => {
   const { client, seen } = unreached();
   const calls = [client.videos.createAndWait({ prompt: 'a fox' }, wrong)];
   if (ofWaits.some((it) => it === wrong)) calls.push(client.waitForJob('job_1', wrong));
@@ -44,7 +44,7 @@ describe('recover', () => {
     { models: ['svc-video-mini'], tries: 2 },
     { model: ['svc-video-mini'] },
   ];
-  it.each(wrong.map((rule) => [rule]))('refuses the rule %j', async (rule) => {
+  it.each(wrong.map((rule) => [rule]))('rejects the rule %j', async (rule) => {
     for (const code of ['generation_timeout', 'generation_failed', 'generation_unavailable']) {
       const { client, seen } = unreached();
       const error = await rejection(
@@ -55,7 +55,7 @@ describe('recover', () => {
     }
   });
 
-  it('names the codes after which another try can help', async () => {
+  it('accepts the codes after which a retry can help', async () => {
     const { client } = unreached();
     const error = await rejection(
       client.videos.createAndWait({ prompt: 'a fox' }, { recover: { prompt_rejected: 1 } as never }),
@@ -71,7 +71,7 @@ describe('recover', () => {
     ['a rule that is left out', { generation_failed: undefined }, 1],
     ['two tries', { generation_failed: 2 }, 3],
     ['two models', { generation_failed: { models: ['svc-video-mini', 'svc-video-pro'] } }, 3],
-  ])('of %s makes so many jobs', async (_, recover, jobs) => {
+  ])('of %s creates this many jobs', async (_, recover, jobs) => {
     const job = { id: 'job_1', status: 'failed', errorCode: 'generation_failed', mediaType: 'video' };
     const { client, seen } = stubbed(() => json({ success: true, data: { job } }));
     const error = await rejection(client.videos.createAndWait({ prompt: 'a fox' }, { recover }));
@@ -80,13 +80,10 @@ describe('recover', () => {
   });
 });
 
-it.each([5, undefined, null, { id: 'job_1' }, 'job_1'])(
-  'waitForJobs takes a list of jobs, and not %j',
-  async (jobs) => {
-    const { client, seen } = unreached();
-    const error = await rejection(client.waitForJobs(jobs as never).next());
-    expect(error).toBeInstanceOf(GenError);
-    expect((error as Error).message).toContain('waitForJobs: jobs must be a list such as [first.id, second], not ');
-    expect(seen).toEqual([]);
-  },
-);
+it.each([5, undefined, null, { id: 'job_1' }, 'job_1'])('waitForJobs accepts a list of jobs, not %j', async (jobs) => {
+  const { client, seen } = unreached();
+  const error = await rejection(client.waitForJobs(jobs as never).next());
+  expect(error).toBeInstanceOf(GenError);
+  expect((error as Error).message).toContain('waitForJobs: jobs must be a list such as [first.id, second], not ');
+  expect(seen).toEqual([]);
+});

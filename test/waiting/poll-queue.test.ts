@@ -32,8 +32,8 @@ function letOut(queue: PollQueue<Entry>, now = NOW, reading = 0) {
   }
 }
 
-describe('reads', () => {
-  it('go out eight at once at the documented limit, then one every 571 ms; four more are kept for urgent jobs', () => {
+describe('polls', () => {
+  it('are sent eight at once at the documented limit, then one every 571 ms; four more are reserved for urgent jobs', () => {
     const queue = queueOn(readLimits(), { due: 40 });
     expect(letOut(queue)).toMatchObject({ out: { length: 8 }, waitMs: 571 });
     expect(letOut(queue, NOW + 572)).toMatchObject({ out: { length: 1 }, waitMs: 571 });
@@ -48,11 +48,11 @@ describe('reads', () => {
     ['of one read a second', { limit: 1, windowMs: 1_000 }, 1, 1_143],
     ['of 30 a second', { limit: 30, windowMs: 1_000 }, 2, 38],
     ['that is lifted', { limit: Number.POSITIVE_INFINITY }, 9, undefined],
-  ])('keep to a limit %s', (_, limit, count, waitMs) => {
+  ])('follow a limit %s', (_, limit, count, waitMs) => {
     expect(letOut(queueOn(readLimits(limit), { due: 9 }))).toMatchObject({ out: { length: count }, waitMs });
   });
 
-  it('are held while a 429 asks for it, and wait for a free slot of a full rate limit one at a time', () => {
+  it('pause during a 429, and wait for a free slot of a full rate limit one at a time', () => {
     const queue = queueOn(NO_LIMITS, { due: 50 });
     queue.hold(NOW, 500);
     queue.hold(NOW, 100);
@@ -63,7 +63,7 @@ describe('reads', () => {
     expect(letOut(full(), NOW, 0).out).toHaveLength(1);
   });
 
-  it('have an urgent one free after all that are due', () => {
+  it('have a free slot for an urgent one after all that are due', () => {
     expect(queueOn(NO_LIMITS, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
     expect(Math.round(queueOn(readLimits(), { due: 2, urgent: 1 }).freeInMs(NOW))).toBe(1_714);
     const taken = queueOn(readLimits());
@@ -77,19 +77,19 @@ describe('reads', () => {
   });
 });
 
-describe('the order of reads', () => {
+describe('the order of polls', () => {
   const all = Array.from({ length: 40 }, (_, at) => entry(`${at}`, { lastReadMs: at * 1_000 }));
   it.each([
     ['as they came', all],
     ['the other way round', all.toReversed()],
     ['mixed', all.map((_, at) => all[(at * 7) % 40] as Entry)],
-  ])('is by the time since the last read, %s', (_, entries) => {
+  ])('is by the time since the last poll, %s', (_, entries) => {
     const queue = queueOn(readLimits({ limit: 1_000 }));
     for (const each of entries) queue.add(each);
     expect(letOut(queue).out).toEqual(all.map(({ id }) => id));
   });
 
-  it('is first come first served among equals, urgent jobs first, those that nobody waits for last', () => {
+  it('is first come, first served among equals, urgent jobs first, those that nobody waits for last', () => {
     const queue = queueOn(readLimits({ limit: 1_000 }), { due: 3 });
     const gone = entry('gone');
     for (const each of [entry('later', { isChargeOnly: true }), gone, entry('urgent', { eager: 1 })]) queue.add(each);

@@ -30,7 +30,7 @@ function serviceWith(first: { readonly id: string; readonly status: string; read
   return { client: new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }), jobOf };
 }
 
-describe('a job that has ended as soon as it was made', () => {
+describe('a job that ends as soon as it is created', () => {
   afterEach(() => void vi.useRealTimers());
 
   it.each([
@@ -38,7 +38,7 @@ describe('a job that has ended as soon as it was made', () => {
     ['failed', 1_000],
     ['completed', 0],
     ['completed', 1_000],
-  ])('and has %s after %i ms does not put off the reads of other models', async (status, tookMs) => {
+  ])("and has %s after %i ms doesn't delay the polls of other models", async (status, tookMs) => {
     vi.useFakeTimers();
     const { client, jobOf } = serviceWith({ id: 'fast-0', status, tookMs });
     const abort = new AbortController();

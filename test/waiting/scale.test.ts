@@ -17,16 +17,16 @@ async function mean(count: number, runs: number, load: Load = {}): Promise<Figur
   };
 }
 
-describe('waiting for 20 videos a minute, with 120 reads a minute', () => {
+describe('waiting for 20 videos a minute, with 120 polls a minute', () => {
   const steady = { perMinute: 20 };
 
-  it('notices each of 500 ends within 45 seconds, without a 429 (regression: the last one took 124 s)', async () => {
+  it('detects each of 500 ends within 45 seconds, without a 429 (regression: the last one took 124 s)', async () => {
     const { worstLateMs, refused, failed } = await mean(500, 3, steady);
     expect({ refused, failed }).toEqual({ refused: 0, failed: 0 });
     expect(worstLateMs).toBeLessThan(45_000);
   });
 
-  it('notices the ends sooner on average than plain round robin, also of jobs four times as long', async () => {
+  it('detects the ends sooner on average than plain round robin, even for jobs four times as long', async () => {
     for (const load of [steady, { ...steady, longer: 4 }]) {
       const ours = await mean(200, 2, load);
       const plain = await roundRobin(200, { ...load, seed: 7919 });
@@ -35,18 +35,18 @@ describe('waiting for 20 videos a minute, with 120 reads a minute', () => {
   });
 });
 
-describe('waiting for many jobs at once, with 120 reads a minute', () => {
+describe('waiting for many concurrent jobs, with 120 polls a minute', () => {
   it.each([
     [1, 60],
     [20, 10],
-  ])('notices the end of %i jobs within 6.5 s on average, without a 429', async (count, runs) => {
+  ])('detects the end of %i jobs within 6.5 s on average, without a 429', async (count, runs) => {
     const ours = await mean(count, runs);
     expect({ failed: ours.failed, refused: ours.refused }).toEqual({ failed: 0, refused: 0 });
     expect(ours.meanLateMs).toBeLessThan(6_500);
   });
 
   it.each([100, 500])(
-    'notices the end of %i jobs in half the time of plain round robin, without a 429',
+    'detects the end of %i jobs in half the time of plain round robin, without a 429',
     async (count) => {
       const ours = await mean(count, 2);
       const plain = await roundRobin(count, { seed: 7919 });
@@ -55,19 +55,19 @@ describe('waiting for many jobs at once, with 120 reads a minute', () => {
     },
   );
 
-  it('reads a job no more than about once a natural interval while there is budget to spare', async () => {
+  it('polls a job at most about once per natural interval while there is capacity', async () => {
     const { polls } = await mean(20, 5);
     // 4 images for 6 s, 8 videos for 48 s, 6 for 150 s, 2 for 360 s.
     expect(polls).toBeLessThan((4 * 6) / 2.5 + (8 * 48 + 6 * 150 + 2 * 360) / 10 + 20);
   });
 
-  it('lets nobody starve: the longest of 500 waits are noticed within two rounds of reads', async () => {
+  it('starves nobody: the longest of 500 waits are detected within two rounds of polls', async () => {
     const { worstLateMs } = await mean(500, 2);
     expect(worstLateMs).toBeLessThan(2 * (500 / 105) * 60_000);
   });
 
   it.each([1, 20, 100, 500])(
-    'notices sooner when webhooks announce the end of %i jobs',
+    'detects sooner if webhooks announce the end of %i jobs',
     async (count) => {
       const polled = await mean(count, 1);
       const announced = await mean(count, 1, { webhooks: 1 });
@@ -78,13 +78,13 @@ describe('waiting for many jobs at once, with 120 reads a minute', () => {
     60_000,
   );
 
-  it('loses no wait when a tenth of the webhooks get lost, and each costs no more than a poll interval', async () => {
+  it('loses no wait if a tenth of the webhooks are lost, each of which costs at most a poll interval', async () => {
     const lossy = await mean(20, 10, { webhooks: 0.9 });
     expect(lossy.failed).toBe(0);
     expect(lossy.worstLateMs).toBeLessThan(25_000);
   });
 
-  it('is not a simulation in which every policy does well: a fixed half second loses nearly every wait', async () => {
+  it('distinguishes policies: with a fixed half second, nearly every wait is lost', async () => {
     const { failed } = await peer(500, REPLICATE);
     expect(failed).toBeGreaterThan(490);
   });

@@ -8,8 +8,8 @@ import { rejection } from '../transport/support.js';
 import { BASE_URL, done, hint, readLimits, running, type Setting, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
-describe('a job that is announced as ended, and still runs', () => {
-  it('is read 2.5 s after its last read when the notice is repeated, but never later than it would be', async () => {
+describe('a job that is announced as ended, but still running', () => {
+  it('is polled 2.5 s after its last poll if the notification is repeated, but never later than usual', async () => {
     const { jobWaits, clock, at } = startProcess(running);
     const wait = rejection(jobWaits.waitForJob(running('a'), { timeoutMs: 12_000 }));
     jobWaits.notify(hint('a'));
@@ -29,7 +29,7 @@ describe('a job that is announced as ended, and still runs', () => {
   });
 });
 
-describe('a read that fails', () => {
+describe('a failed poll', () => {
   const details = { status: 503, code: 'x', recovery: 'retry', method: 'GET', url: 'https://x.example' } as const;
   const readAgainAfter = async (retryAfterMs: number, more: Setting = {}) => {
     let failures = 1;
@@ -42,14 +42,14 @@ describe('a read that fails', () => {
     return at[1];
   };
 
-  it('is made again when the service asks for it, after two minutes at most, or what the client says', async () => {
+  it("is retried when the service asks, after at most two minutes or the client's limit", async () => {
     expect(await readAgainAfter(90_000)).toBe(90_000);
     expect(await readAgainAfter(86_400_000)).toBe(120_000);
     expect(await readAgainAfter(86_400_000, { maxRetryAfterMs: 30_000 })).toBe(30_000);
     expect(await readAgainAfter(5)).toBe(11_000);
   });
 
-  it('is read at short pauses again after one that was answered', async () => {
+  it('is followed by short pauses again after one with a response', async () => {
     const answers = [new ConnectionError('x'), new ConnectionError('x'), null, new ConnectionError('x'), null];
     const read = (id: string): Job => {
       const answer = answers.shift();
@@ -62,8 +62,8 @@ describe('a read that fails', () => {
   });
 });
 
-describe('a key function that fails before the first read', () => {
-  it('is called again after 1, 2, 4 seconds and so on, up to a minute', async () => {
+describe('a key function that fails before the first poll', () => {
+  it('is called again after 1, 2, 4 seconds, and so on, up to a minute', async () => {
     const seconds: number[] = [];
     const gone = new ConnectionError('the vault is away');
     const { jobWaits, clock, elapsed } = startProcess(running, {
@@ -78,7 +78,7 @@ describe('a key function that fails before the first read', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('ends with its signal while it pauses', async () => {
+  it('ends with its signal during the pause', async () => {
     const scheduling = () => Promise.reject(new ConnectionError('the vault is away'));
     const { jobWaits, clock } = startProcess(running, { scheduling });
     const end = new AbortController();
@@ -91,7 +91,7 @@ describe('a key function that fails before the first read', () => {
 });
 
 describe('an onUpdate that ends its own wait', () => {
-  it('ends it at once, without another read', async () => {
+  it('ends it immediately, without another poll', async () => {
     const { jobWaits, clock, at } = startProcess(running);
     const end = new AbortController();
     const onUpdate = () => end.abort('seen enough');
@@ -104,8 +104,8 @@ describe('an onUpdate that ends its own wait', () => {
   });
 });
 
-describe('the charge of a job whose wait an event has ended', () => {
-  it('is learned by a read when one is free, and that does not keep the process alive', async () => {
+describe('the charge of a job whose wait ended with an event', () => {
+  it("is learned with a free poll, which doesn't keep the process alive", async () => {
     const timers: (boolean | undefined)[] = [];
     const clock = virtualClock();
     const { after } = clock;
@@ -134,7 +134,7 @@ describe('the charge of a job whose wait an event has ended', () => {
   });
 });
 
-it('a copy of a webhook does not break off the read that the first one has asked for', async () => {
+it("a copy of a webhook doesn't cancel the poll that the first one started", async () => {
   const clock = virtualClock();
   const slow = (id: string) => new Promise<Job>((resolve) => void clock.after(1_000, () => resolve(done(id))));
   const { jobWaits, at } = startProcess(slow, {}, clock);
@@ -147,7 +147,7 @@ it('a copy of a webhook does not break off the read that the first one has asked
   expect(at).toEqual([0, 300]);
 });
 
-it('the announcements of jobs that nobody waits for are kept up to a bound', async () => {
+it('the announcements of jobs that nobody waits for are bounded', async () => {
   const { jobWaits, clock, reads } = startProcess(done);
   for (let at = 0; at < 300; at++) jobWaits.notify(hint(`foreign_${at}`));
   const wait = jobWaits.waitForJob(running('foreign_0'));
@@ -156,7 +156,7 @@ it('the announcements of jobs that nobody waits for are kept up to a bound', asy
   await clock.until(wait);
 });
 
-describe('the first read of a job', () => {
+describe('the first poll of a job', () => {
   const ago = (ms: number) => new Date(virtualClock().now() - ms).toISOString();
   it.each<[string, Partial<Job>, number]>([
     ['that was created a while ago is due the sooner', { createdAt: ago(4_000) }, 7_000],
@@ -173,7 +173,7 @@ describe('the first read of a job', () => {
   });
 });
 
-describe('a completed job teaches its length', () => {
+describe('the next estimates after a completed job', () => {
   const times = (createdAt: string, completedAt: string) => ({ createdAt, completedAt });
   const at = (ms: number) => new Date(virtualClock().now() + ms).toISOString();
   it.each<[string, Partial<Job>, number[]]>([

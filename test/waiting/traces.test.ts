@@ -29,7 +29,7 @@ function listen() {
 }
 
 describe('a traced wait', () => {
-  it('whose job failed is not a wait that failed, and throws all the same', async () => {
+  it("whose job failed isn't a failed wait, but throws all the same", async () => {
     const sandbox = createSandbox({ clock: 'manual' });
     const client = sandbox.client();
     const told = listen();

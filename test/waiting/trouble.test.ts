@@ -25,15 +25,15 @@ async function settled<T>(promise: Promise<T>, mostMs = 3_600_000): Promise<T> {
   return promise;
 }
 
-describe('one read', () => {
-  it('of 200 with success: false does not end the wait for a running, paid job', async () => {
+describe('one poll', () => {
+  it("of 200 with success: false doesn't end the wait for a running, paid job", async () => {
     const failed = () => json({ success: false, error: { code: 'internal_error' } });
     const odd = () => json({ success: false, error: { code: 'who_knows' } });
     const { client } = stubbed([failed, odd, () => answer(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
   });
 
-  it('about another job does not resolve the wait', async () => {
+  it("of another job doesn't resolve the wait", async () => {
     const { client, seen } = stubbed([() => answer({ id: 'job_2', ...DONE }), () => answer(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject({ id: 'job_1' });
     expect(seen).toHaveLength(2);
@@ -41,7 +41,7 @@ describe('one read', () => {
     await expect(wrong.client.jobs.get('job_1')).rejects.toThrow('the response is about another job');
   });
 
-  it('of a completed job without a link does not resolve as a CompletedJob', async () => {
+  it("of a completed job without a link doesn't resolve as a CompletedJob", async () => {
     const { client, seen } = stubbed([() => answer({ status: 'completed' }), () => answer(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
     expect(seen).toHaveLength(2);
@@ -51,7 +51,7 @@ describe('one read', () => {
     expect(String(error)).toContain('It is completed, but its file is not available yet');
   });
 
-  it('that hangs does not hold up the webhook', async () => {
+  it("that hangs doesn't delay the webhook", async () => {
     const { client } = stubbed([() => new Promise<Response>(() => {}), () => answer(DONE)], { timeoutMs: 20_000 });
     const start = Date.now();
     const wait = client.waitForJob('job_1');
@@ -83,7 +83,7 @@ describe('onUpdate', () => {
         },
       }),
     ],
-  ])('B3: that threw %s stopped the scheduler, and an innocent wait on the same job', async (_what, thrown) => {
+  ])('B3: that threw %s stopped the scheduler, and another wait on the same job', async (_what, thrown) => {
     const { client } = stubbed([() => answer(), () => answer(DONE)]);
     const onUpdate = () => {
       throw thrown;
@@ -93,8 +93,8 @@ describe('onUpdate', () => {
   });
 });
 
-describe('a client that is broken', () => {
-  it('does not starve the wait of a healthy one on the same job', async () => {
+describe('a broken client', () => {
+  it("doesn't starve a healthy client's wait on the same job", async () => {
     const apiKey = freshKey();
     const dead = stubbed(() => Promise.reject(new Error('proxy is down')), { apiKey });
     const healthy = stubbed(() => answer(DONE), { apiKey });
@@ -106,7 +106,7 @@ describe('a client that is broken', () => {
     await expect(settled(lost)).resolves.toMatchObject(DONE);
   });
 
-  it('does not end the wait of a healthy one on the same job', async () => {
+  it("doesn't end a healthy client's wait on the same job", async () => {
     const apiKey = freshKey();
     const revoked = stubbed(() => json({ error: 'invalid_api_key' }, { status: 401 }), { apiKey });
     const healthy = stubbed(() => answer(DONE), { apiKey });
@@ -116,7 +116,7 @@ describe('a client that is broken', () => {
   });
 });
 
-describe('the limit in force', () => {
+describe('the current limit', () => {
   /** Waits for `count` jobs that are done at their second read; the seconds it took. */
   async function secondsFor(count: number, options: ClientOptions): Promise<number> {
     const reads = new Map<string, number>();
@@ -135,11 +135,11 @@ describe('the limit in force', () => {
   it.each<[string, ClientOptions]>([
     ["rateLimit: 'off'", { rateLimit: 'off' }],
     ['limit: Infinity', { limits: { 'jobs.get': { limit: Number.POSITIVE_INFINITY } } }],
-  ])('C1: was not followed where the limit was lifted by %s', async (_how, options) => {
+  ])("C1: wasn't followed if the limit was lifted by %s", async (_how, options) => {
     expect(await secondsFor(200, options)).toBeLessThan(5);
   });
 
-  it("keeps room for the caller's own read", async () => {
+  it("leaves capacity for the caller's own poll", async () => {
     const limits = { 'jobs.get': { limit: 30, windowMs: 60_000 } };
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) =>
       answer({ id: new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '' });

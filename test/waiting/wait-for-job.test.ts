@@ -35,26 +35,26 @@ const running = (id: string, more: Partial<Job> = {}): Job => ({
 });
 
 describe('a wait', () => {
-  it('resolves with a final job at once and without a call', async () => {
+  it('resolves with a final job immediately and without a call', async () => {
     const { jobWaits, reads } = setup({});
     const job = { ...running('a'), ...DONE };
     await expect(jobWaits.waitForJob(job)).resolves.toBe(job);
     expect(reads).toEqual([]);
   });
 
-  it('reads a job first when it could be done, then about every eleven seconds', async () => {
+  it('polls a job first when it could be done, then about every eleven seconds', async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, {}, {}, DONE] });
     await clock.until(jobWaits.waitForJob(running('a')));
     expect(at).toEqual([11_000, 22_000, 33_000, 44_000]);
   });
 
-  it('reads images sooner and more often', async () => {
+  it('polls images sooner and more often', async () => {
     const { jobWaits, clock, at } = setup({ a: [{ mediaType: 'image' }, { mediaType: 'image' }, DONE] });
     await clock.until(jobWaits.waitForJob(running('a', { mediaType: 'image' })));
     expect(at).toEqual([2200, 4950, 7700]);
   });
 
-  it('reads a bare id, and a job that is old enough to be done, at once', async () => {
+  it('polls a bare ID, and a job that is old enough to be done, immediately', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE], b: [DONE] });
     await clock.until(jobWaits.waitForJob('a'));
     const old = new Date(clock.now() - 60_000).toISOString();
@@ -62,13 +62,13 @@ describe('a wait', () => {
     expect(at).toEqual([0, 0]);
   });
 
-  it('reads a bare id at once, whatever its pollIntervalMs is', async () => {
+  it('polls a bare ID immediately, whatever its pollIntervalMs is', async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, DONE] });
     await clock.until(jobWaits.waitForJob('a', { pollIntervalMs: 60_000 }));
     expect(at).toEqual([0, 60_000]);
   });
 
-  it('keeps to pollIntervalMs, the shortest of the waits on a job, also for the first read', async () => {
+  it("uses pollIntervalMs, the shortest of a job's waits, even for the first poll", async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
     const slow = jobWaits.waitForJob(running('a'), { pollIntervalMs: 4000 });
     const fast = jobWaits.waitForJob(running('a'), { pollIntervalMs: 1000 });
@@ -76,27 +76,27 @@ describe('a wait', () => {
     expect(at).toEqual([1000, 2000, 3000]);
   });
 
-  it('never spins: an interval of a millisecond still stays within the account’s share of reads', async () => {
+  it("never spins: an interval of a millisecond stays within the account's share of polls", async () => {
     const { jobWaits, clock, reads } = setup({ a: [{}] });
     const wait = jobWaits.waitForJob('a', { pollIntervalMs: 1, timeoutMs: 60_000 });
     await expect(clock.until(wait)).rejects.toThrow(WaitTimeoutError);
     expect(reads.length).toBeLessThan(118);
   });
 
-  it('takes every status that it does not know for running', async () => {
+  it('treats every unknown status as running', async () => {
     const { jobWaits, clock, reads } = setup({ a: [{ status: 'dreaming' }, { status: 'COMPLETED' }, DONE] });
     await expect(clock.until(jobWaits.waitForJob('a'))).resolves.toMatchObject(DONE);
     expect(reads).toHaveLength(3);
   });
 
-  it('costs one read for any number of waits on one job', async () => {
+  it('costs one poll for any number of waits on one job', async () => {
     const { jobWaits, clock, reads } = setup({ a: [{}, DONE] });
     const waits = Array.from({ length: 50 }, () => jobWaits.waitForJob('a'));
     await clock.until(Promise.all(waits));
     expect(reads).toHaveLength(2);
   });
 
-  it('tells onUpdate of each read, and goes on when it throws', async () => {
+  it('calls onUpdate for each poll, and continues if it throws', async () => {
     const warn = vi.fn();
     const { jobWaits, clock } = setup({ a: [{}, DONE] }, warn);
     const onUpdate = vi.fn(() => {
@@ -121,7 +121,7 @@ describe('a wait', () => {
       JobFailedError,
       'Job a failed (generation_timeout). Send it again under a new idempotency key.',
     ],
-  ])('throws for %j its error, which says which, why and what to do', async (final, kind, message) => {
+  ])('throws the error of %j, which explains which, why, and what to do', async (final, kind, message) => {
     const { jobWaits, clock } = setup({ a: [final] });
     const error = await clock.until(rejection(jobWaits.waitForJob('a')));
     expect(error).toBeInstanceOf(kind);
@@ -142,7 +142,7 @@ describe('a wait', () => {
     ['an empty id of a job', { id: '' }, needs],
     ['what a create returns', { job: { id: 'job_1' } }, `${needs} ${pass}`],
     ['the promise of a create', Promise.resolve(), `${needs} Await the create first. ${pass}`],
-  ])('refuses %s as a job, and says what to pass', async (_, target, message) => {
+  ])('rejects %s as a job, and says what to pass', async (_, target, message) => {
     const { jobWaits, reads } = setup({});
     const error = await rejection(jobWaits.waitForJob(target as string));
     expect(error).toBeInstanceOf(GenError);
@@ -152,7 +152,7 @@ describe('a wait', () => {
 });
 
 describe('the end of a wait', () => {
-  it('comes at its deadline, with the last job seen, and leaves no timer, listener or read', async () => {
+  it('occurs at its deadline, with the last known job, and leaves no timer, listener, or poll', async () => {
     const { jobWaits, clock, signals, scheduler } = setup({ a: [{}, 'hangs'] });
     const abort = new AbortController();
     const removed = vi.spyOn(abort.signal, 'removeEventListener');
@@ -176,7 +176,7 @@ describe('the end of a wait', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('is half an hour away unless set, and never with timeoutMs false', async () => {
+  it('is half an hour away by default, and never with timeoutMs false', async () => {
     const { jobWaits, clock } = setup({ a: [{}], b: [{}] });
     const start = clock.now();
     const endless = vi.fn();
@@ -187,7 +187,7 @@ describe('the end of a wait', () => {
     expect(endless).not.toHaveBeenCalled();
   });
 
-  it('comes at once on abort, with the signal’s own reason, and another wait on the job reads for itself', async () => {
+  it("occurs immediately on abort, with the signal's reason, and another wait on the job polls independently", async () => {
     const { jobWaits, clock, reads, signals } = setup({ a: ['hangs', 'hangs', DONE] });
     const abort = new AbortController();
     const aborted = jobWaits.waitForJob('a', { signal: abort.signal });
@@ -206,7 +206,7 @@ describe('the end of a wait', () => {
     expect(reads).toHaveLength(2);
   });
 
-  it('is one listener on a signal that many waits share, and none afterwards', async () => {
+  it('is one listener on a signal that many waits share, and none afterward', async () => {
     const { jobWaits, clock } = setup({ a: [DONE] });
     const { signal } = new AbortController();
     const added = vi.spyOn(signal, 'addEventListener');
@@ -216,15 +216,15 @@ describe('the end of a wait', () => {
     expect(removed).toHaveBeenCalledOnce();
   });
 
-  it('comes in time also when the key function hangs', async () => {
+  it('occurs on time even if the key function hangs', async () => {
     const { jobWaits, clock } = startProcess((id) => running(id), { scheduling: () => new Promise(() => {}) });
     await expect(clock.until(jobWaits.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('No poll succeeded');
     expect(clock.timers).toBe(0);
   });
 });
 
-describe('a failing read', () => {
-  it('is repeated less and less often, up to once a minute, and is the cause of the deadline’s error', async () => {
+describe('a failing poll', () => {
+  it('is retried less and less often, down to once a minute, and is the cause of the timeout error', async () => {
     const failure = new ConnectionError('gone');
     const { jobWaits, clock, at } = setup({ a: [failure] });
     const error = await clock
@@ -235,7 +235,7 @@ describe('a failing read', () => {
     expect(at).toEqual([0, 11_000, 33_000, 77_000, 137_000, 197_000, 257_000, 300_000]);
   });
 
-  it('holds up no other job, not even when it hangs', async () => {
+  it('delays no other job, even if it hangs', async () => {
     const { jobWaits, clock } = setup({ a: ['hangs'], b: ['hangs'], c: [DONE] });
     const hanging = [jobWaits.waitForJob('a', { timeoutMs: 60_000 }), jobWaits.waitForJob('b', { timeoutMs: 60_000 })];
     for (const wait of hanging) wait.catch(() => {});
@@ -249,7 +249,7 @@ describe('a failing read', () => {
 describe('a webhook', () => {
   const event = (id: string) => ({ data: { job: { id } } });
 
-  it('wakes the waits on its job at once, and one read confirms it', async () => {
+  it('wakes the waits on its job immediately, and one poll confirms it', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE] });
     const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(3000);
@@ -258,7 +258,7 @@ describe('a webhook', () => {
     expect(at).toEqual([3000]);
   });
 
-  it('that is ahead of the job’s record has it read again soon', async () => {
+  it("that is ahead of the job's record makes it poll again soon", async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
     const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(1000);
@@ -267,19 +267,22 @@ describe('a webhook', () => {
     expect(at).toEqual([1000, 3000, 7000]);
   });
 
-  it('that comes before the wait makes it begin with a read', async () => {
+  it('that arrives before the wait makes it start with a poll', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE] });
     jobWaits.notify(event('a'));
     await clock.until(jobWaits.waitForJob(running('a')));
     expect(at).toEqual([0]);
   });
 
-  it.each([[undefined], [null], ['job_1'], [7]])('that is %o is refused with the call that gives an event', (odd) => {
-    const { jobWaits } = setup({});
-    expect(() => jobWaits.notify(odd as never)).toThrow('notify takes the event that verifyWebhook returned');
-  });
+  it.each([[undefined], [null], ['job_1'], [7]])(
+    'that is %o is rejected with the call that returns an event',
+    (odd) => {
+      const { jobWaits } = setup({});
+      expect(() => jobWaits.notify(odd as never)).toThrow('notify takes the event that verifyWebhook returned');
+    },
+  );
 
-  it('about a job nobody waits for, or of any odd shape, does nothing', async () => {
+  it('about a job that nobody waits for, or with an odd shape, does nothing', async () => {
     const { jobWaits, clock, reads } = setup({});
     for (const odd of [{}, { data: null }, { data: { job: { id: 7 } } }]) jobWaits.notify(odd as never);
     jobWaits.notify(event('nobody'));
@@ -291,7 +294,7 @@ describe('a webhook', () => {
   });
 });
 
-it('keeps 10,000 waits in bounded memory and gives it back', async () => {
+it('keeps 10,000 waits in bounded memory and releases it', async () => {
   const { jobWaits, clock, scheduler } = setup({});
   const abort = new AbortController();
   const before = process.memoryUsage().heapUsed;

@@ -26,8 +26,8 @@ function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, setting: S
 /** One read a minute, after a first one. */
 const oneAMinute = () => readLimits({ limit: 1 });
 
-describe('a wait that begins later', () => {
-  it('takes what a read under way shows', async () => {
+describe('a later wait', () => {
+  it('uses the result of a poll in flight', async () => {
     const { jobWaits, clock, reads, elapsed } = setUp(done, 3_000);
     const first = jobWaits.waitForJob('a');
     await clock.advance(1_000);
@@ -39,7 +39,7 @@ describe('a wait that begins later', () => {
     expect(elapsed()).toBe(3_000);
   });
 
-  it('brings the next read forward by its own interval, and never back', async () => {
+  it('brings the next poll forward by its own interval, and never delays it', async () => {
     const { jobWaits, clock, at } = setUp((id, atMs) => (atMs >= 3_000 ? done(id) : running(id)));
     const waits = [jobWaits.waitForJob(running('a'))];
     await clock.advance(2_000);
@@ -52,7 +52,7 @@ describe('a wait that begins later', () => {
 });
 
 describe('a wait that ends', () => {
-  it('leaves its place in the queue of reads to the next one on the job', async () => {
+  it("leaves its position in the poll queue to the job's next wait", async () => {
     const limits = oneAMinute();
     const { jobWaits, clock, reads } = setUp(done, 0, { limits });
     await clock.until(jobWaits.waitForJob('first'));
@@ -67,7 +67,7 @@ describe('a wait that ends', () => {
     expect(reads).toEqual(['first', 'a']);
   });
 
-  it('takes the job out of the queue of reads where no other wait is for it', async () => {
+  it('removes the job from the poll queue if there is no other wait', async () => {
     const limits = oneAMinute();
     const { jobWaits, clock, reads, scheduler } = setUp(done, 0, { limits });
     await clock.until(jobWaits.waitForJob('first'));
@@ -85,7 +85,7 @@ describe('a wait that ends', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('has the next one read at once when it was reading', async () => {
+  it('makes the next one poll immediately if it was polling', async () => {
     const { jobWaits, clock, signals, at } = setUp(done, 5_000);
     const end = new AbortController();
     const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
@@ -100,7 +100,7 @@ describe('a wait that ends', () => {
 });
 
 describe('a verified webhook of a job with several waits', () => {
-  it('breaks off a read that began before, and has the job read again', async () => {
+  it('cancels an earlier poll, and polls the job again', async () => {
     const { jobWaits, clock, signals, at } = setUp(done, 1_500);
     const waits = [jobWaits.waitForJob('a'), jobWaits.waitForJob('a')];
     await clock.advance(1_000);
@@ -115,7 +115,7 @@ describe('a verified webhook of a job with several waits', () => {
 });
 
 describe('waits of clients under different rate limits', () => {
-  it('are read at the pace of each, also when they come and go', async () => {
+  it("poll at each one's pace, even as they come and go", async () => {
     const clock = virtualClock();
     const startMs = clock.now();
     const scheduler = new PollScheduler(clock, () => 0.5);

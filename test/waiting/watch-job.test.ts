@@ -34,7 +34,7 @@ async function all(updates: AsyncIterable<JobUpdate>): Promise<JobUpdate[]> {
 }
 
 describe('watchJob', () => {
-  it('yields at each read, and ends with the final job, progress 1 and etaMs 0', async () => {
+  it('yields at each poll, and ends with the final job, progress 1 and etaMs 0', async () => {
     const { client, during } = setup();
     const { job } = await client.videos.create(PARAMS);
     const updates = await during(all(client.watchJob(job)));
@@ -45,7 +45,7 @@ describe('watchJob', () => {
     expect(updates.at(-1)).toMatchObject({ job: { status: 'completed' }, progress: 1, etaMs: 0 });
   });
 
-  it('estimates from the jobs that have completed: progress grows up to 0.99, and etaMs is what is left', async () => {
+  it('estimates from completed jobs: progress grows up to 0.99, and etaMs is the time left', async () => {
     const { client, during } = setup();
     expect(client.estimate(CALL).durationMs).toBeUndefined();
     await during(client.videos.createAndWait(PARAMS));
@@ -59,7 +59,7 @@ describe('watchJob', () => {
     expect((first?.progress ?? 0) * 60_000 + (first?.etaMs ?? 0)).toBeCloseTo(60_000, -3);
   });
 
-  it('learns each model, duration and resolution by itself, and both aliases of a model as one', async () => {
+  it('learns each model, duration, and resolution separately, and both aliases of a model together', async () => {
     const { client, during } = setup();
     await during(client.videos.createAndWait(PARAMS));
     expect(client.estimate({ ...CALL, duration: 10 }).durationMs).toBeUndefined();
@@ -77,7 +77,7 @@ describe('watchJob', () => {
     await expect(all(client.watchJob(job, { signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
   });
 
-  it('yields a job that is final already once, without a read', async () => {
+  it('yields a job that is already final once, without a poll', async () => {
     const { sandbox, client, during } = setup();
     const job: Job = await during(client.videos.createAndWait(PARAMS));
     const reads = sandbox.requests.length;
@@ -85,7 +85,7 @@ describe('watchJob', () => {
     expect(sandbox.requests).toHaveLength(reads);
   });
 
-  it('ends the wait at once when the loop is left, and reads no more', async () => {
+  it('ends the wait immediately when the loop ends, and polls no more', async () => {
     const { sandbox, client, during } = setup();
     const { job } = await client.videos.create(PARAMS);
     const loop = async () => {
@@ -97,7 +97,7 @@ describe('watchJob', () => {
     expect(sandbox.requests).toHaveLength(reads);
   });
 
-  it('gives onUpdate the same values', async () => {
+  it('passes onUpdate the same values', async () => {
     const { client, during } = setup();
     await during(client.videos.createAndWait(PARAMS));
     const seen: unknown[] = [];
@@ -108,7 +108,7 @@ describe('watchJob', () => {
   });
 });
 
-describe('watchJob on a held clock', () => {
+describe('watchJob on a manual clock', () => {
   const ended = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
   function held() {
     const clock = virtualClock();
@@ -119,7 +119,7 @@ describe('watchJob on a held clock', () => {
     return { clock, jobWaits, reads, warnings, atMs: () => clock.now() - startMs };
   }
 
-  it('ends at once with the reason of its signal, leaves no listener, and takes an onUpdate that rejects', async () => {
+  it("ends immediately with its signal's reason, leaves no listener, and accepts an onUpdate that rejects", async () => {
     const { clock, jobWaits, warnings, reads } = held();
     const { controller, signal, listeners } = countedSignal();
     const onUpdate = async () => Promise.reject(new Error('the screen is gone'));

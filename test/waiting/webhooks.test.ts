@@ -10,7 +10,7 @@ import { BASE_URL, done, fullFor, running, type Setting, startProcess, verified 
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 describe('a verified webhook of a completed job', () => {
-  it('has the job read at once where a read is free', async () => {
+  it('polls the job immediately if a poll is free', async () => {
     for (const more of [{}, { limits: fullFor(() => 2_000) }]) {
       const { jobWaits, clock, reads } = startProcess(done, more);
       const wait = jobWaits.waitForJob(running('a'));
@@ -20,7 +20,7 @@ describe('a verified webhook of a completed job', () => {
     }
   });
 
-  it('ends the wait at once where no read is free within two seconds, without the cost and the expiry', async () => {
+  it('ends the wait immediately if no poll is free within two seconds, without the cost and the expiry', async () => {
     const { jobWaits, clock, reads } = startProcess(done, { limits: fullFor(() => 2_001) });
     const wait = jobWaits.waitForJob(running('a'));
     const startMs = clock.now();
@@ -37,7 +37,7 @@ describe('a verified webhook of a completed job', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('ends the wait after two seconds where the read hangs or shows the job as it was', async () => {
+  it('ends the wait after two seconds if the poll hangs or shows the previous state', async () => {
     for (const read of [() => new Promise<Job>(() => {}), running]) {
       const { jobWaits, clock, reads, scheduler } = startProcess(read);
       const wait = jobWaits.waitForJob(running('a'));
@@ -51,7 +51,7 @@ describe('a verified webhook of a completed job', () => {
     }
   });
 
-  it('that comes before the wait ends it as well', async () => {
+  it('that arrives before the wait also ends it', async () => {
     const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.advance(0);
@@ -59,7 +59,7 @@ describe('a verified webhook of a completed job', () => {
   });
 });
 
-describe('a later read', () => {
+describe('a later poll', () => {
   /** Ends a wait by an event while no read is free. */
   async function endedByEvent(read: (id: string) => Job | Promise<Job>) {
     let fullMs = 60_000;
@@ -74,7 +74,7 @@ describe('a later read', () => {
     return { ...process, told };
   }
 
-  it('that fails, or shows the job as running, is made again until it shows the charge', async () => {
+  it('that fails, or shows the job as running, is repeated until it shows the charge', async () => {
     const away = () => Promise.reject(new ConnectionError('The service is away'));
     for (const miss of [away, running]) {
       let misses = 3;
@@ -86,7 +86,7 @@ describe('a later read', () => {
     }
   });
 
-  it('that fails for five minutes is given up, and the end is told without the charge', async () => {
+  it('that fails for five minutes is given up, and the end is reported without the charge', async () => {
     const { clock, reads, told } = await endedByEvent(() => Promise.reject(new ConnectionError('The service is away')));
     await clock.advance(300_000);
     expect(told).toEqual([]);
@@ -99,7 +99,7 @@ describe('a later read', () => {
   });
 });
 
-describe('a verified webhook of bytes that its server uses again', () => {
+describe('a verified webhook whose bytes its server reuses', () => {
   const bytesOf = (id: string) => new TextEncoder().encode(JSON.stringify(completedEvent(id, BASE_URL)));
   /** Verifies the event of job a in these bytes. */
   async function verifiedBytes(body: Uint8Array | ArrayBuffer, clock: VirtualClock): Promise<WebhookEvent> {
@@ -112,7 +112,7 @@ describe('a verified webhook of bytes that its server uses again', () => {
     ['a view', (bytes) => bytes],
     ['a Buffer', (bytes) => Buffer.from(bytes.buffer)],
     ['an ArrayBuffer', (bytes) => bytes.buffer],
-  ])('ends the wait for its own job only: %s', async (_, of) => {
+  ])('ends the wait only for its own job: %s', async (_, of) => {
     const { jobWaits, clock, reads } = startProcess(running, { limits: fullFor(() => 60_000) });
     const [own, other] = [jobWaits.waitForJob(running('a')), jobWaits.waitForJob(running('b'), { timeoutMs: 1_000 })];
     const bytes = bytesOf('a');
@@ -125,7 +125,7 @@ describe('a verified webhook of bytes that its server uses again', () => {
     expect(reads).toEqual(['b']);
   });
 
-  it('ends the wait where its buffer is detached', async () => {
+  it('ends the wait if its buffer is detached', async () => {
     const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     const wait = jobWaits.waitForJob(running('a'));
     const bytes = bytesOf('a');
@@ -136,7 +136,7 @@ describe('a verified webhook of bytes that its server uses again', () => {
   });
 });
 
-describe('the job is read, and the wait goes on, after', () => {
+describe('the job is polled, and the wait continues, after', () => {
   const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
   const copies: Record<string, (event: WebhookEvent) => object> = {
     'a spread copy': (event) => ({ ...event }),
@@ -177,7 +177,7 @@ describe('the job is read, and the wait goes on, after', () => {
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
-  it('a verified event that was changed afterwards: what was signed counts', async () => {
+  it('a verified event that was changed afterward: the signed content counts', async () => {
     const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     const wait = jobWaits.waitForJob(running('a'));
     const event = await completed(clock);
@@ -189,7 +189,7 @@ describe('the job is read, and the wait goes on, after', () => {
     });
   });
 
-  it('the event of a failed job, which throws with the reason that the read shows', async () => {
+  it('the event of a failed job, which throws with the reason from the poll', async () => {
     const failed: Job = { ...running('a'), status: 'failed', errorCode: 'generation_rejected' };
     const { jobWaits, clock, reads } = startProcess(() => failed, { limits: fullFor(() => 10_000) });
     const wait = jobWaits.waitForJob(running('a'));
@@ -206,8 +206,8 @@ describe('the job is read, and the wait goes on, after', () => {
   });
 });
 
-describe('the end of a job is told by its event', () => {
-  it('where nobody waits for the job, and else by the read', async () => {
+describe('the end of a job is reported by its event', () => {
+  it('if nobody waits for the job, otherwise by the poll', async () => {
     const told: object[] = [];
     const { jobWaits, clock } = startProcess(done, { jobs: { announced: (job) => void told.push(job) } });
     const wait = jobWaits.waitForJob(running('a'));
@@ -219,7 +219,7 @@ describe('the end of a job is told by its event', () => {
     expect(told).toEqual([{ id: 'b', status: 'completed' }]);
   });
 
-  it('where no later read can show its charge: where timers belong to requests', async () => {
+  it('if no later poll can show its charge: on Workers, where timers belong to requests', async () => {
     for (const isWatched of [() => true, () => false]) {
       const told: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
@@ -236,7 +236,7 @@ describe('the end of a job is told by its event', () => {
 describe('500 waits with webhooks', () => {
   const kinds = [{ modelId: 'svc-video-pro', mediaType: 'video', share: 1, fromMs: 60_000, toMs: 240_000 }];
 
-  it('end 0.1 s late on average and 2.5 s at worst, with at most 450 reads', async () => {
+  it('end 0.1 s late on average and 2.5 s at worst, with at most 450 polls', async () => {
     const { meanLateMs, worstLateMs, polls, refused, failed } = await measure(500, {
       kinds,
       webhooks: 1,
@@ -248,7 +248,7 @@ describe('500 waits with webhooks', () => {
     expect(polls).toBeLessThanOrEqual(450);
   });
 
-  it('end within 6 s on average when a tenth of the webhooks is lost', async () => {
+  it('end within 6 s on average if a tenth of the webhooks are lost', async () => {
     const { meanLateMs, polls, failed } = await measure(500, { kinds, webhooks: 0.9, deliveryMs: 0 });
     expect(failed).toBe(0);
     expect(meanLateMs).toBeLessThan(6_000);

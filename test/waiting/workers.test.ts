@@ -17,8 +17,8 @@ function onWorkers(clock = perRequest()) {
   return { clock, scheduler, join };
 }
 
-describe('a wait whose request has ended without a word', () => {
-  it('is forgotten after a hundred seconds, when another one begins', async () => {
+describe('a wait whose request has ended silently', () => {
+  it('is evicted after a hundred seconds, when another one starts', async () => {
     const { clock, scheduler, join } = onWorkers();
     join('lost');
     await clock.advance(100_000);
@@ -29,7 +29,7 @@ describe('a wait whose request has ended without a word', () => {
     expect(scheduler.busy).toBe(false);
   });
 
-  it('leaves its turn to read to the next wait on the job after five seconds', async () => {
+  it('leaves its turn to poll to the next wait on the job after five seconds', async () => {
     const { clock, scheduler, join } = onWorkers();
     const [lost, other] = [join('a'), join('a')];
     expect([scheduler.next(lost), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
@@ -47,7 +47,7 @@ describe('a wait whose request has ended without a word', () => {
 });
 
 describe('on Workers', () => {
-  it('a read whose turn another wait has taken leaves it that turn when it is answered late', async () => {
+  it('a poll whose turn another wait has claimed leaves it that turn if its response is late', async () => {
     const clock = perRequest();
     const slow = (id: string) =>
       new Promise<Job>((resolve) => {
@@ -63,7 +63,7 @@ describe('on Workers', () => {
     await clock.until(Promise.all(waits));
   });
 
-  it('waits look every 250 ms, read when their job is due, and set no other timer', async () => {
+  it('waits check every 250 ms, poll when their job is due, and set no other timer', async () => {
     const clock = perRequest();
     const startMs = clock.now();
     const at: number[] = [];
@@ -80,7 +80,7 @@ describe('on Workers', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('waits on one job share what one of them reads', async () => {
+  it("waits on one job share each other's polls", async () => {
     const clock = perRequest();
     const { jobWaits, reads } = startProcess(done, {}, clock);
     const waits = [1, 2, 3].map(() => jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
@@ -88,7 +88,7 @@ describe('on Workers', () => {
     expect(reads).toEqual(['a']);
   });
 
-  it('a wait is never woken by another request: it sees the end when it looks itself', async () => {
+  it('another request never wakes a wait, which sees the end at its own next check', async () => {
     const clock = perRequest();
     const startMs = clock.now();
     const { jobWaits, reads } = startProcess(done, {}, clock);
@@ -104,7 +104,7 @@ describe('on Workers', () => {
     expect(reads).toEqual(['a']);
   });
 
-  it('reads keep to the share of the limit', async () => {
+  it('polls stay within the share of the limit', async () => {
     const clock = perRequest();
     const { jobWaits, reads } = startProcess(running, {}, clock);
     const end = new AbortController();
@@ -119,7 +119,7 @@ describe('on Workers', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('a verified webhook ends the wait after two seconds where the reads show the job as it was', async () => {
+  it('a verified webhook ends the wait after two seconds if polls show the previous state', async () => {
     const clock = perRequest();
     const { jobWaits } = startProcess(running, {}, clock);
     const wait = jobWaits.waitForJob(running('a'), { timeoutMs: 60_000 });

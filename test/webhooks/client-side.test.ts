@@ -17,7 +17,7 @@ function clientWith(webhookSecret?: string | string[]): GenClient {
   return new GenClient({ apiKey: 'key', baseUrl: 'https://gen.test', webhookSecret });
 }
 
-test("the client verifies with its own secret, or the environment's, or one for the call", async () => {
+test("the client verifies with its own secret, or the environment's, or the call's", async () => {
   expect(await clientWith('whsec_a').verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
   expect(await clientWith(['whsec_b', 'whsec_a']).verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
   vi.stubEnv('GEN_WEBHOOK_SECRET', 'whsec_env');
@@ -27,7 +27,7 @@ test("the client verifies with its own secret, or the environment's, or one for 
   await expect(other).rejects.toMatchObject({ reason: 'signature_mismatch' });
 });
 
-test('a client without a secret refuses, and names the option and the variable', async () => {
+test('a client without a secret throws with the option and the variable', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', undefined);
   const refused = clientWith().verifyWebhook(await requestFor('whsec_a'));
   await expect(refused).rejects.toMatchObject({
@@ -41,7 +41,7 @@ test('a client without a secret refuses, and names the option and the variable',
   });
 });
 
-test("a handler without a secret verifies with that of its client, by the handler's own options", async () => {
+test("a handler without a secret verifies with its client's, by the handler's own options", async () => {
   const handled = vi.fn();
   const onError = vi.fn();
   const handler = createWebhookHandler({ client: clientWith('whsec_a'), on: { '*': handled }, onError });
@@ -55,7 +55,7 @@ test("a handler without a secret verifies with that of its client, by the handle
   expect((await own(await requestFor('whsec_a'))).status).toBe(400);
 });
 
-test('a webhook that the sandbox delivers ends the wait in the same process long before the next poll', async () => {
+test('a webhook from the sandbox ends the wait in the same process long before the next poll', async () => {
   const sandbox = createSandbox({ jobDurationMs: 300 });
   const client = new GenClient({
     apiKey: sandbox.apiKey,

@@ -7,7 +7,7 @@ import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
 
 describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', (ack) => {
-  test('fifty at once are all answered 200 and handled once', async () => {
+  test('fifty at once all get a 200 and are handled once', async () => {
     const work = heldWork();
     const handler = handlerOf({ ack, on: { '*': work.run } });
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
@@ -31,7 +31,7 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
     expect(work.run).toHaveBeenCalledOnce();
   });
 
-  test('one that died with its process is handled after the lease', async () => {
+  test('one whose process crashed is handled after the lease', async () => {
     let time = NOW_MS;
     const shared = memoryStoreOn({ now: () => time, after: () => () => {} });
     await claimed(shared, 60_000);
@@ -105,7 +105,7 @@ async function settledStatus(answer: Promise<Response>): Promise<number | 'no an
 
 const forEver = () => new Promise<never>(() => {});
 
-describe('with time held', () => {
+describe('on a manual clock', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   });
@@ -115,7 +115,7 @@ describe('with time held', () => {
     vi.useRealTimers();
   });
 
-  test('a copy that another process works on waits a second, and is then sent again after the lease', async () => {
+  test('a copy that another process is handling waits a second, and is sent again after the lease', async () => {
     const shared = memoryStore();
     await claimed(shared, LEASE_MS);
     const read = vi.spyOn(shared, 'read');
@@ -129,7 +129,7 @@ describe('with time held', () => {
     expect(read).toHaveBeenCalledTimes(7);
   });
 
-  test('a copy takes the work over when the one that it waits for fails', async () => {
+  test('a copy is handled if the one that it waits for fails', async () => {
     const fails = vi.fn(async () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       throw new Error('disk full');
@@ -143,7 +143,7 @@ describe('with time held', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test('a listener that never settles holds an event for the lease and no longer', async () => {
+  test('a listener that never settles holds an event only for the lease', async () => {
     const listener = vi.fn().mockImplementationOnce(forEver);
     const { send, statusAfter, reports } = receiver({ on: { '*': listener } });
     const first = send();
@@ -158,7 +158,7 @@ describe('with time held', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test('a listener that fails after the lease does not give away the claim of the next copy', async () => {
+  test("a listener that fails after the lease doesn't release the next copy's claim", async () => {
     const late = heldWork();
     const next = heldWork();
     const listener = vi
@@ -180,7 +180,7 @@ describe('with time held', () => {
     expect((await second).status).toBe(200);
   });
 
-  test('a listener that succeeds after the lease is noted, and later copies are acknowledged', async () => {
+  test('a listener that succeeds after the lease is recorded, and later copies are acknowledged', async () => {
     const late = heldWork();
     const { send, statusAfter } = receiver({ on: { '*': late.run } });
     const first = send();
@@ -192,7 +192,7 @@ describe('with time held', () => {
     expect(late.run).toHaveBeenCalledOnce();
   });
 
-  test('the lease begins before the store is asked, so the store never ends it first', async () => {
+  test('the lease starts before the store is called, so it never ends in the store first', async () => {
     const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_500));
     const { statusAfter, reports } = receiver({ store: storeWith({ writes: [slowly] }), on: { '*': forEver } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
@@ -200,7 +200,7 @@ describe('with time held', () => {
   });
 
   test.each(['before', 'after'] as const)(
-    'a store that never says whether an event is new is answered for after two seconds, acknowledged %s',
+    'a store that never responds whether an event is new times out after two seconds, acknowledged %s',
     async (ack) => {
       const listener = vi.fn();
       const { statusAfter, reports } = receiver({ ack, store: storeWith({ read: forEver }), on: { '*': listener } });
@@ -214,13 +214,13 @@ describe('with time held', () => {
     },
   );
 
-  test('work that is done stays done when the store never notes it', async () => {
+  test('completed work stays completed if the store never records it', async () => {
     const { statusAfter, reports } = receiver({ store: storeWith({ writes: [() => {}, forEver] }) });
     expect(await statusAfter(LEASE_MS + 10)).toBe(200);
     expect(reports()).toEqual([expect.stringContaining('The store did not respond')]);
   });
 
-  test('work that failed stays failed when the store never gives it back', async () => {
+  test('failed work stays failed if the store never releases it', async () => {
     const fail = () => Promise.reject(new Error('disk full'));
     const shared = storeWith({ writes: [() => {}, forEver] });
     const { statusAfter, reports } = receiver({ store: shared, on: { '*': fail } });
@@ -233,7 +233,7 @@ describe('a store', () => {
   const away = () => Promise.reject(new Error('store away'));
   const storeAway = expect.objectContaining({ name: 'ConnectionError', cause: new Error('store away') });
 
-  test('that fails before an event is claimed is reported and answered 500, however it is acknowledged', async () => {
+  test('that fails before an event is claimed is reported and gets a 500, however it is acknowledged', async () => {
     for (const ack of ['before', 'after'] as const) {
       for (const shared of [storeWith({ read: away }), storeWith({ writes: [away] })]) {
         const listener = vi.fn();
@@ -245,13 +245,13 @@ describe('a store', () => {
     }
   });
 
-  test('that fails after the work does not undo it', async () => {
+  test("that fails after the work doesn't undo it", async () => {
     const { send, onError } = receiver({ store: storeWith({ writes: [() => {}, away] }) });
     expect((await send()).status).toBe(200);
     expect(onError).toHaveBeenCalledExactlyOnceWith(storeAway, event);
   });
 
-  test('is given the lease and the time to remember', async () => {
+  test('receives the lease and the retention time', async () => {
     const shared = memoryStore();
     const write = vi.spyOn(shared, 'write');
     const ttls = () => write.mock.calls.map(([, , { state }]) => state?.ttlMs);
@@ -262,7 +262,7 @@ describe('a store', () => {
     expect(ttls()).toEqual([60_000, 3 * 86_400_000]);
   });
 
-  test('is that of the client, also for a handler that is created for each request', async () => {
+  test("is the client's, even for a handler that is created for each request", async () => {
     const shared = memoryStore();
     const client = { notify() {}, [STORE]: shared };
     const listener = vi.fn();

@@ -73,7 +73,7 @@ function saysTheSame(signature: string): boolean {
 /** Few with each push, many with `npm run campaign -- forgeries`. */
 const FORGERIES = process.env.CAMPAIGN === 'full' ? 100_000 : 4_000;
 
-test('no mutated header or body is accepted, unless it says the same', async () => {
+test('no mutated header or body is accepted, unless it means the same', async () => {
   expect(await verifyWebhook(signed, options)).toEqual(event);
   let tried = 0;
   const property = fc.asyncProperty(
@@ -100,7 +100,7 @@ test('no mutated header or body is accepted, unless it says the same', async () 
   expect(tried).toBe(FORGERIES);
 });
 
-test('no single bit of the body or the digest can be turned', async () => {
+test('no single bit of the body or the digest can be flipped', async () => {
   for (let bit = 0; bit < body.length * 8; bit++) {
     const turned = body.slice();
     turned[bit >> 3] = (turned[bit >> 3] ?? 0) ^ (1 << (bit & 7));
@@ -112,7 +112,7 @@ test('no single bit of the body or the digest can be turned', async () => {
   }
 });
 
-test('a stamp moved into the window does not revive an old signature', async () => {
+test("a timestamp moved into the window doesn't revive an old signature", async () => {
   const old = await signWebhook(event, { secret, timestamp: at - 301 });
   const signature = String(old.headers['X-Service-Signature']).replace(String(at - 301), String(at));
   await expect(verifyWebhook({ body, headers: { 'X-Service-Signature': signature } }, options)).rejects.toEqual(
@@ -120,14 +120,14 @@ test('a stamp moved into the window does not revive an old signature', async () 
   );
 });
 
-test('a point between stamp and body cannot be moved', async () => {
+test("a period between timestamp and body can't be moved", async () => {
   // The signed text is "<t>.<body>": digits of the body must not be readable as digits of the stamp.
   const long = await signWebhook(`5.${signed.body}`, { secret, timestamp: Math.floor(at / 10) });
   const digest = String(long.headers['X-Service-Signature']).split('v1=')[1];
   await expectRefused({ body, signature: `t=${at},v1=${digest}` });
 });
 
-test('the comparison looks at every digit', async () => {
+test('the comparison checks every digit', async () => {
   const { sameDigest } = await import('../../src/webhooks/signature.js');
   const digest = header.slice(-64);
   expect(sameDigest(digest, digest)).toBe(true);

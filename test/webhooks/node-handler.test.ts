@@ -14,7 +14,7 @@ const MEGABYTE = 1_048_576;
 afterEach(() => vi.restoreAllMocks());
 
 describe('the request', () => {
-  test('arrives with its method, its whole URL, its headers and its body', async () => {
+  test('arrives with its method, full URL, headers, and body', async () => {
     await using served = await serveWeb(async (request) =>
       Response.json({
         method: request.method,
@@ -36,7 +36,7 @@ describe('the request', () => {
     });
   });
 
-  test('is what the line says, whatever a target or a host looks like', async () => {
+  test('matches the request line, whatever its target or host looks like', async () => {
     await using served = await serveWeb((request) => new Response(request.url));
     const ask = (target: string, host: string) =>
       served.raw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
@@ -81,7 +81,7 @@ describe('the request', () => {
     agent.destroy();
   });
 
-  test('of many pieces arrives whole at a handler that takes its time', async () => {
+  test('in many chunks arrives complete at a slow handler', async () => {
     const hash = createHash('sha256');
     await using served = await serveWeb(async (request) => {
       for await (const chunk of request.body ?? []) {
@@ -109,7 +109,7 @@ describe('the request', () => {
 });
 
 describe('the response', () => {
-  test('goes out with status, headers, cookies and body', async () => {
+  test('is sent with status, headers, cookies, and body', async () => {
     await using served = await serveWeb(() => {
       const headers = new Headers({ 'x-own': 'yes' });
       headers.append('set-cookie', 'a=1');
@@ -122,7 +122,7 @@ describe('the response', () => {
     expect(await answer.text()).toBe('made');
   });
 
-  test('to HEAD has the headers of GET and no body, which is let go', async () => {
+  test("to HEAD has GET's headers and no body, which is canceled", async () => {
     const cancel = vi.fn();
     const body = () => new ReadableStream({ cancel }, { highWaterMark: 0 });
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '5000' } }));
@@ -131,7 +131,7 @@ describe('the response', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test('of 100 MB is not held in memory: no more is asked for than the client takes', async () => {
+  test("of 100 MB isn't buffered: no more is read than the client accepts", async () => {
     const megabyte = randomBytes(MEGABYTE);
     let pulled = 0;
     const body = new ReadableStream(
@@ -195,14 +195,14 @@ describe('the response', () => {
   test.each([
     ['shorter', 5],
     ['longer', 15],
-  ])('that is %s than its Content-Length does not leave the client waiting', async (_, size) => {
+  ])("that is %s than its Content-Length doesn't leave the client waiting", async (_, size) => {
     const body = () => new Response(new Uint8Array(size)).body;
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '10' } }));
     await expect(fetch(served.url).then((answer) => answer.arrayBuffer())).rejects.toThrow();
   });
 });
 
-describe('a client that goes away', () => {
+describe('a client that disconnects', () => {
   test('aborts the request while the handler works', async () => {
     const aborted = vi.fn();
     const leaving = new AbortController();
@@ -234,7 +234,7 @@ describe('a client that goes away', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test('before the answer is there gets its body let go', async () => {
+  test('before the response cancels its body', async () => {
     const cancel = vi.fn();
     let answerNow = () => {};
     await using served = await serveWeb(
@@ -249,7 +249,7 @@ describe('a client that goes away', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test('is not seen where the answer went out whole', async () => {
+  test("isn't detected after the complete response", async () => {
     const aborted = vi.fn();
     await using served = await serveWeb((request) => {
       request.signal.addEventListener('abort', aborted);
@@ -280,7 +280,7 @@ describe('a handler', () => {
       return locked;
     },
   };
-  test.each(Object.entries(failing))('%s is answered 500, or goes to `next`', async (_, handler) => {
+  test.each(Object.entries(failing))('%s gets a 500, or goes to `next`', async (_, handler) => {
     await using served = await serveWeb(handler);
     const answer = await fetch(served.url);
     expect([answer.status, await answer.text()]).toEqual([500, '']);
@@ -294,14 +294,14 @@ describe('a handler', () => {
     );
   });
 
-  test.each([undefined, {}, 'handler'])('is refused when it is %j', (none) => {
+  test.each([undefined, {}, 'handler'])('is rejected if it is %j', (none) => {
     // @ts-expect-error JavaScript callers pass what they have.
     expect(() => toNodeHandler(none)).toThrow(GenError);
     // @ts-expect-error JavaScript callers pass what they have.
     expect(() => toNodeHandler(none)).toThrow('handler must be a function that takes a Request');
   });
 
-  test('of webhooks, of outputs and of anybody fits', () => {
+  test('can be one of webhooks, of outputs, or any other', () => {
     expectTypeOf<WebhookHandler>().toExtend<WebHandler>();
     expectTypeOf<(request: Request) => Promise<Response>>().toExtend<WebHandler>();
     expectTypeOf<ReturnType<typeof toNodeHandler>>().toExtend<import('node:http').RequestListener>();

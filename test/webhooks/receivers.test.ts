@@ -14,12 +14,12 @@ const FOLDER = join(ROOT, 'examples/receivers');
 beforeAll(ensureBuilt);
 
 test.each(['hono.ts', 'express.ts', 'fastify.ts', 'node-http.ts'])(
-  '%s takes good events once, during a rotation too, and refuses the others',
+  '%s accepts valid events once, even during a rotation, and rejects the others',
   (example) => withReceiver({ program: process.execPath, args: [join(FOLDER, example)] }, holdReceiver),
   300_000,
 );
 
-test('nextjs-route.ts takes good events once, during a rotation too, and refuses the others', async () => {
+test('nextjs-route.ts accepts valid events once, even during a rotation, and rejects the others', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', `${SECRETS.next},${SECRETS.before}`);
   const log = vi.spyOn(console, 'log').mockImplementation(() => {});
   vi.spyOn(console, 'error').mockImplementation(() => {});
@@ -41,13 +41,13 @@ test('nextjs-route.ts takes good events once, during a rotation too, and refuses
 });
 
 describe.skipIf(whyNoNest())('Nest', () => {
-  test('nest.ts takes good events once, during a rotation too, and refuses the others', async () => {
+  test('nest.ts accepts valid events once, even during a rotation, and rejects the others', async () => {
     const program = await compileForNest('examples/receivers/nest.ts');
     await withReceiver({ program: process.execPath, args: [program] }, holdReceiver);
   });
 
   test.each(['express', 'fastify'])(
-    'with its rawBody hands webhooks to a controller, on %s',
+    'with rawBody passes webhooks to a controller, on %s',
     async (platform) => {
       const program = await compileForNest('test/receivers/nest-controllers.ts');
       await withReceiver({ program: process.execPath, args: [program, platform] }, async (receiver) => {
@@ -60,7 +60,7 @@ describe.skipIf(whyNoNest())('Nest', () => {
   );
 
   test.each(['express', 'fastify'])(
-    'without its rawBody says in the log what to do, on %s',
+    'without rawBody logs what to do, on %s',
     async (platform) => {
       const program = await compileForNest('test/receivers/nest-controllers.ts');
       await withReceiver(

@@ -13,14 +13,14 @@ function isRefusedAs(reason: WebhookRefusal) {
 
 describe('the secret', () => {
   test.each([undefined, '', '\n', [], [secret, ' \t'], [7 as never]].map((blank) => [blank]))(
-    '%j is refused',
+    '%j is rejected',
     async (blank) => {
       await expect(verifyWebhook(signed, { secret: blank, now })).rejects.toEqual(isRefusedAs('secret_missing'));
       await expect(signWebhook(event, { secret: blank })).rejects.toEqual(isRefusedAs('secret_missing'));
     },
   );
 
-  test('may be the next, the current or the one before, during a rotation', async () => {
+  test('can be the next, the current, or the previous one during a rotation', async () => {
     expect(await verifyWebhook(signed, { secret: ['whsec_next', secret, 'whsec_before'], now })).toEqual(event);
     const both = await signWebhook(event, { secret: ['whsec_next', secret], now });
     expect(await verifyWebhook(both, { secret: 'whsec_next', now })).toEqual(event);
@@ -36,14 +36,14 @@ describe('the secret', () => {
     await expect(nine).rejects.toThrow('secret has more than 8 entries');
   });
 
-  test('is taken as it stands, and the refusal of a padded one points there', async () => {
+  test('is used unchanged, and the error for a padded one mentions it', async () => {
     const padded = verifyWebhook(signed, { secret: `${secret}\n`, now });
     await expect(padded).rejects.toThrow('white space');
     const rightly = await signWebhook(event, { secret: `${secret}\n`, now });
     expect(await verifyWebhook(rightly, { secret: `${secret}\n`, now })).toEqual(event);
   });
 
-  test('and the digest that it makes are in no error', async () => {
+  test("isn't in any error, and neither is its digest", async () => {
     const digest = String(signed.headers['X-Service-Signature']).slice(-64);
     const forged = { body: signed.body, headers: { 'X-Service-Signature': `t=1767323045,v1=${'0'.repeat(64)}` } };
     const error: unknown = await verifyWebhook(forged, { secret, now }).catch((reason) => reason);
@@ -58,7 +58,7 @@ describe('the event', () => {
   const accept = async (body: object | string) =>
     verifyWebhook(await signWebhook(body, { secret, now }), { secret, now });
 
-  test('keeps fields and types that the documentation does not have yet', async () => {
+  test("retains fields and types that aren't documented yet", async () => {
     for (const data of [{ archive: 7 }, null, undefined, 'text', []]) {
       const later = { ...event, type: 'job.archived', region: 'eu', data };
       expect(await accept(later)).toEqual(later);
@@ -68,7 +68,7 @@ describe('the event', () => {
   });
 
   test.each([null, undefined, '', 'https://gen.test/v1/jobs/job_1/output'])(
-    'of a failed job may have %j for a file',
+    'of a failed job can have %j as its file',
     async (providerOutputUrl) => {
       const failed = { ...event, data: { job: { ...event.data.job, providerOutputUrl } } };
       expect(await accept(failed)).toEqual(failed);
@@ -76,7 +76,7 @@ describe('the event', () => {
   );
 
   test.each(['job.completed', 'job.failed', 'job.canceled', 'job.blocked'])(
-    '%s is accepted with its id, its type and a job id, whatever else it lacks',
+    '%s is accepted with its ID, its type, and a job ID, whatever else it lacks',
     async (type) => {
       const jobs = [{ id: 'job_1' }, { id: 'job_1', status: 3 }, { id: 'job_1', providerOutputUrl: 7 }];
       for (const job of jobs) {
@@ -86,7 +86,7 @@ describe('the event', () => {
     },
   );
 
-  test('counts by the id of the signed body, whatever the headers say', async () => {
+  test("is identified by the signed body's ID, whatever the headers say", async () => {
     const headers = { ...signed.headers, 'X-Service-Event-Id': 'evt_other', 'X-Service-Event-Type': 'job.completed' };
     const { id, type } = await verifyWebhook({ body: signed.body, headers }, { secret, now });
     expect({ id, type }).toEqual({ id: event.id, type: 'job.failed' });
@@ -106,12 +106,12 @@ describe('the event', () => {
       [{ ...event, type, data: { job: null } }, '`data.job.id`'],
       [{ ...event, type, data: { job: { status: 'failed' } } }, '`data.job.id`'],
     ]),
-  ])('is refused when it is none: %j', async (body, named) => {
+  ])('is rejected if it is invalid: %j', async (body, named) => {
     await expect(accept(body)).rejects.toEqual(isRefusedAs('event_malformed'));
     await expect(accept(body)).rejects.toThrow(named);
   });
 
-  test('is looked at after the signature and not before', async () => {
+  test('is parsed only after the signature was verified', async () => {
     const { headers } = await signWebhook('{', { secret: 'whsec_forger', now });
     await expect(verifyWebhook({ body: '{', headers }, { secret, now })).rejects.toEqual(
       isRefusedAs('signature_mismatch'),

@@ -9,14 +9,14 @@ const secret = 'whsec_shared';
 const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 const payload = JSON.stringify({ ...event, prompt: 'Füchse 🦊' });
 
-test("Stripe's test header is verified here", async () => {
+test("this package verifies Stripe's test header", async () => {
   const header = webhooks.generateTestHeaderString({ payload, secret });
   const headers = { 'X-Service-Signature': header };
   expect(await verifyWebhook({ body: payload, headers }, { secret })).toMatchObject(event);
   expect(await verifyWebhook({ body: Buffer.from(payload), headers }, { secret })).toMatchObject(event);
 });
 
-test('what is signed here Stripe accepts', async () => {
+test("Stripe verifies this package's signature", async () => {
   const { body, headers } = await signWebhook(event, { secret: ['whsec_next', secret] });
   const header = String(headers['X-Service-Signature']);
   expect(webhooks.constructEvent(body, header, secret)).toEqual(event);

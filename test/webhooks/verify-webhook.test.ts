@@ -55,7 +55,7 @@ describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) =>
     if (crypto === 'WebCrypto') vi.stubGlobal('process', undefined);
   };
 
-  test.each(vectors)('openssl signs $name as we do', async ({ secret, timestamp, body, digest }) => {
+  test.each(vectors)('openssl creates the same signature for $name', async ({ secret, timestamp, body, digest }) => {
     useCrypto();
     const bytes = Uint8Array.from(atob(body), (char) => char.charCodeAt(0));
     const headers = { 'x-service-signature': `t=${timestamp},v1=${digest}` };
@@ -69,14 +69,14 @@ describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) =>
 
 describe('the body', () => {
   const { headers } = signed;
-  test('of a request that was read before is refused with what to do instead', async () => {
+  test('of a request that was already read is rejected with the fix', async () => {
     const request = new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers });
     await request.json();
     const error = await refusalOf(verifyWebhook(request, { secret, now }));
     expect(error).toMatchObject({ reason: 'body_unavailable', message: expect.stringContaining('verify first') });
   });
 
-  test('that breaks off is refused with its cause', async () => {
+  test('that breaks off is rejected with its cause', async () => {
     const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
     const error = await refusalOf(verifyWebhook(streaming(broken, headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_unavailable', cause: expect.objectContaining({ message: 'reset' }) });
@@ -85,7 +85,7 @@ describe('the body', () => {
 });
 
 describe('the signature header', () => {
-  test('when missing is named, with what to pass', async () => {
+  test('is reported with what to pass if it is missing', async () => {
     const { 'X-Service-Signature': _, ...others } = signed.headers;
     for (const headers of [others, {}, new Headers(), undefined, null]) {
       // @ts-expect-error JavaScript callers pass what they have.
@@ -102,14 +102,14 @@ describe('the signature header', () => {
     }
   });
 
-  test('carries sixteen digests at most', async () => {
+  test('can have at most sixteen digests', async () => {
     const others = `,v1=${'0'.repeat(64)}`.repeat(15);
     expect(await withSignature(`t=${at}${others},v1=${digest}`)).toEqual(event);
     const error = await refusalOf(withSignature(`t=${at}${others},v0=1,v1=${digest}`));
     expect(error.reason).toBe('signature_malformed');
   });
 
-  test('of a megabyte is refused without work to speak of', async () => {
+  test('of a megabyte is rejected cheaply', async () => {
     const long = `t=${at}${`,v1=${'a'.repeat(64)}`.repeat(15_000)}`;
     const began = performance.now();
     expect((await refusalOf(withSignature(long))).reason).toBe('signature_malformed');
@@ -117,7 +117,7 @@ describe('the signature header', () => {
   });
 });
 
-describe('the stamp', () => {
+describe('the timestamp', () => {
   const verifyAt = (skewMs: number, toleranceSeconds?: number) =>
     verifyWebhook(signed, { secret, now: () => at * 1000 + skewMs, ...(toleranceSeconds && { toleranceSeconds }) });
 
@@ -131,39 +131,39 @@ describe('the stamp', () => {
     [-300_000, '300 s in the future'],
     [86_400_000, '86400 s ago'],
     [-86_400_000, '86400 s in the future'],
-  ])('is refused %i ms away, with the distance', async (skewMs, said) => {
+  ])('is rejected %i ms away, with the difference', async (skewMs, said) => {
     const error = await refusalOf(verifyAt(skewMs));
     expect(error.reason).toBe('timestamp_out_of_tolerance');
     expect(error.message).toContain(said);
     expect(error.message).toContain('limit is 300 s');
   });
 
-  test('has the window that the caller gives', async () => {
+  test("has the caller's tolerance", async () => {
     expect(await verifyAt(599_000, 600)).toEqual(event);
     expect((await refusalOf(verifyAt(10_000, 10))).reason).toBe('timestamp_out_of_tolerance');
   });
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY, 0.0, -1])(
-    'has no window of %d seconds',
+    "can't have a tolerance of %d seconds",
     async (toleranceSeconds) => {
       const error = await refusalOf(verifyWebhook(signed, { secret, now, toleranceSeconds }));
       expect(error).toMatchObject({ reason: 'options_invalid', message: expect.stringContaining('toleranceSeconds') });
     },
   );
 
-  test('is refused by a clock that tells no time', async () => {
+  test("is rejected if the caller's clock returns no time", async () => {
     const error = await refusalOf(verifyWebhook(signed, { secret, now: () => Number.NaN }));
     expect(error.reason).toBe('timestamp_out_of_tolerance');
   });
 
-  test('is measured by the system when the caller has no clock', async () => {
+  test('is compared with the system time without a clock', async () => {
     const fresh = await signWebhook(event, { secret });
     expect(await verifyWebhook(fresh, { secret })).toEqual(event);
     expect((await refusalOf(verifyWebhook(signed, { secret }))).reason).toBe('timestamp_out_of_tolerance');
   });
 });
 
-test('a body that does not end is read for ten seconds, and its connection is released', async () => {
+test("is rejected if the body doesn't end within ten seconds, and its connection is released", async () => {
   vi.useFakeTimers();
   const cancel = vi.fn();
   const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)), cancel });
@@ -198,7 +198,7 @@ describe('the size of a body', () => {
     return { body, told };
   }
 
-  test('is bounded: a megabyte, or what the caller says, is read and no more', async () => {
+  test("is limited to a megabyte, or the caller's limit, and no more is read", async () => {
     const { body, told } = endless();
     const error = await refusalOf(verifyWebhook(streaming(body, signed.headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_too_large', message: expect.stringContaining('1048576 bytes') });
@@ -211,7 +211,7 @@ describe('the size of a body', () => {
     expect(small.told).toEqual({ pulls: 2, isCanceled: true });
   });
 
-  test('may be exactly the bound', async () => {
+  test('can be exactly the limit', async () => {
     const request = () =>
       new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers: signed.headers });
     const size = signed.body.length;
@@ -224,7 +224,7 @@ describe('the size of a body', () => {
     ['without a signature', {}],
     ['with a malformed one', { 'X-Service-Signature': 'v1=1' }],
     ['with a stale one', { 'X-Service-Signature': signature.replace(String(at), String(at - 300)) }],
-  ])('is nothing %s: the body of a stranger is never asked for', async (_, headers) => {
+  ])("is irrelevant %s: a stranger's body is never read", async (_, headers) => {
     const flood = Array.from({ length: 500 }, endless);
     const refused = flood.map(({ body }) => refusalOf(verifyWebhook(streaming(body, headers), { secret, now })));
     await Promise.all(refused);
@@ -233,7 +233,7 @@ describe('the size of a body', () => {
 });
 
 describe('the options', () => {
-  test('are closed: one that does not exist is named, with those that do', async () => {
+  test('reject an unknown name, and list the known ones', async () => {
     // @ts-expect-error the option is called toleranceSeconds
     const error = await refusalOf(verifyWebhook(signed, { secret, now, tolerance: 600 }));
     expect(error.reason).toBe('options_invalid');
@@ -243,7 +243,7 @@ describe('the options', () => {
   });
 });
 
-test('a runtime whose process throws at every function, as Next.js on the edge has it, falls back to WebCrypto', async () => {
+test('a runtime whose process throws for every function, like Next.js on the edge, falls back to WebCrypto', async () => {
   const handOver = vi.spyOn(process, 'getBuiltinModule').mockImplementation(() => {
     throw new Error('A Node.js API is used which is not supported in the Edge Runtime.');
   });

@@ -8,7 +8,7 @@ import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.
 
 const quiet = { onError: () => {} };
 
-describe('what is answered', () => {
+describe('responds', () => {
   test('200 for an event, with or without a listener for it', async () => {
     const listener = vi.fn();
     const handler = handlerOf({ on: { 'job.completed': listener } });
@@ -18,13 +18,13 @@ describe('what is answered', () => {
     expect(listener).toHaveBeenCalledOnce();
   });
 
-  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('405 for %s, with what is allowed', async (method) => {
+  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('405 for %s, with the allowed method', async (method) => {
     const response = await handlerOf({})(new Request('https://me.test/hook', { method }));
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe('POST');
   });
 
-  test('400 with the reason and no more for a forged, a stale and an unsigned one', async () => {
+  test('400 with only the reason for a forged, a stale, and an unsigned one', async () => {
     const errors: unknown[] = [];
     const onError = (...told: unknown[]) => errors.push(told);
     const forged = await handlerOf({ onError })(await delivery(event, 'whsec_other'));
@@ -39,7 +39,7 @@ describe('what is answered', () => {
     expect(errors).toEqual(reasons.map((reason) => [expect.objectContaining({ reason }), undefined]));
   });
 
-  test('500 without a word about it when something else breaks', async () => {
+  test('500 without details if something else fails', async () => {
     const onError = vi.fn();
     const now = () => {
       throw new TypeError('no clock');
@@ -65,7 +65,7 @@ describe('what is answered', () => {
 });
 
 describe('listeners', () => {
-  test('"*" takes what has no listener of its own, also types that the documentation does not list', async () => {
+  test('"*" receives events without their own listener, including undocumented types', async () => {
     const own = vi.fn();
     const rest = vi.fn();
     const handler = handlerOf({ on: { 'job.completed': own, '*': rest } });
@@ -76,7 +76,7 @@ describe('listeners', () => {
     expect(rest.mock.calls).toEqual([[later], [trap]]);
   });
 
-  test('a client hears of every copy, the listener of one', async () => {
+  test('a client is notified of every copy, the listener of one', async () => {
     const client = { notify: vi.fn() };
     const listener = vi.fn();
     const handler = handlerOf({ client, on: { '*': listener } });
@@ -121,7 +121,7 @@ describe('listeners', () => {
 });
 
 describe('acknowledged before the work', () => {
-  test('the answer does not wait, and the runtime is asked to', async () => {
+  test("the response doesn't wait, and the runtime's waitUntil is called", async () => {
     const work = heldWork();
     const waitUntil = vi.fn();
     const response = await handlerOf({ ack: 'before', on: { '*': work.run } })(await delivery(), { waitUntil });
@@ -136,7 +136,7 @@ describe('acknowledged before the work', () => {
     expect(settled).toHaveBeenCalledOnce();
   });
 
-  test('waitUntil is called on the context that owns it, else the given one is used', async () => {
+  test('waitUntil is called on its own context object, otherwise the passed one is used', async () => {
     class Context {
       readonly #work: Promise<unknown>[] = [];
       waitUntil(work: Promise<unknown>) {
@@ -160,7 +160,7 @@ describe('acknowledged before the work', () => {
     expect(onError).not.toHaveBeenCalled();
   });
 
-  test('a waitUntil that throws is reported, and changes nothing', async () => {
+  test('a waitUntil that throws is reported, and has no effect', async () => {
     const onError = vi.fn();
     const waitUntil = () => {
       throw new TypeError('Illegal invocation');
@@ -169,7 +169,7 @@ describe('acknowledged before the work', () => {
     expect(onError).toHaveBeenCalledExactlyOnceWith(new TypeError('Illegal invocation'), event);
   });
 
-  test('a failing listener goes to onError and not to the runtime, and a later copy is handled', async () => {
+  test('a failing listener is reported to onError, not the runtime, and a later copy is handled', async () => {
     const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
     const onError = vi.fn();
     const waitUntil = vi.fn();
@@ -181,7 +181,7 @@ describe('acknowledged before the work', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test('a copy that another process works on is acknowledged', async () => {
+  test('a copy that another process is handling is acknowledged', async () => {
     const shared = memoryStore();
     const state = { value: 'busy elsewhere', ttlMs: 60_000 };
     await shared.write(`events/${event.id}`, (await shared.read(`events/${event.id}`, [])).version, { state });
@@ -196,7 +196,7 @@ describe('acknowledged before the work', () => {
 });
 
 describe('acknowledged after the work', () => {
-  test('the answer says how it ended, and a failed event is handled when it comes again', async () => {
+  test('the response shows the result, and a failed event is handled when it is sent again', async () => {
     const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
     const handler = handlerOf({ ack: 'after', on: { '*': listener }, ...quiet });
     const failed = await handler(await delivery());
@@ -206,7 +206,7 @@ describe('acknowledged after the work', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test('the runtime is asked to wait, so that a sender who hangs up does not stop the work', async () => {
+  test("waitUntil is called, so that a sender who disconnects doesn't stop the work", async () => {
     const work = heldWork();
     const waitUntil = vi.fn();
     const answer = handlerOf({ ack: 'after', on: { '*': work.run } })(await delivery(), { waitUntil });
@@ -260,31 +260,31 @@ describe('createWebhookHandler', () => {
     [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not a string.'],
     [{ on: { 'job.complete': () => {} } }, 'on has no event "job.complete". Did you mean "job.completed"?'],
     [{ __proto__: null, sercet: 'x' }, expect.stringContaining('Did you mean "secret"?')],
-  ])('refuses %j by name', (options, message) => {
+  ])('rejects %j with its name', (options, message) => {
     // @ts-expect-error JavaScript callers misspell.
     expect(refusalBy(() => createWebhookHandler({ secret: SECRET, ...options }))).toEqual(message);
   });
 
-  test.each(['whsec_test', null, 7, () => {}])('refuses %j in place of its options', (given) => {
+  test.each(['whsec_test', null, 7, () => {}])('rejects %j as its options', (given) => {
     // @ts-expect-error JavaScript callers pass the secret alone.
     expect(refusalBy(() => createWebhookHandler(given))).toMatch(
       /^createWebhookHandler: options must be an object such as \{ secret \}, not /,
     );
   });
 
-  test('refuses at once a blank secret, and does not show it', () => {
+  test("rejects a blank secret immediately, and doesn't show it", () => {
     const message = refusalBy(() => createWebhookHandler({ secret: [SECRET, ''] }));
     expect(message).toBe('secret is missing or blank. Pass { secret }, for example process.env.GEN_WEBHOOK_SECRET.');
   });
 
-  test('takes options that are undefined, and none', () => {
+  test('accepts undefined options, and none', () => {
     expect(createWebhookHandler({ secret: undefined, on: { 'job.failed': undefined } })).toBeTypeOf('function');
     expect(createWebhookHandler()).toBeTypeOf('function');
   });
 });
 
 describe('signWebhook', () => {
-  test('gives the documented headers, those of the event where there is one', async () => {
+  test("returns the documented headers, with the event's if there is one", async () => {
     const { headers } = await signWebhook(event, { secret: [SECRET, 'whsec_next'], timestamp: 1_767_323_045 });
     expect(headers).toEqual({
       'Content-Type': 'application/json',
@@ -299,7 +299,7 @@ describe('signWebhook', () => {
     expect(Object.keys(bare.headers)).toEqual(['Content-Type', 'X-Service-Timestamp', 'X-Service-Signature']);
   });
 
-  test.each([undefined, null, 7])('refuses %j as an event', async (none) => {
+  test.each([undefined, null, 7])('rejects %j as an event', async (none) => {
     // @ts-expect-error JavaScript callers forget it.
     const refused = signWebhook(none, { secret: SECRET });
     await expect(refused).rejects.toThrow('event must be an object or a string');
@@ -317,7 +317,7 @@ describe('without onError, the console', () => {
   });
 
   test.each(['before', 'after'] as const)(
-    'is told of a listener that throws, with its event, acknowledged %s',
+    "receives a listener's error, with its event, acknowledged %s",
     async (ack) => {
       const fail = () => Promise.reject(new Error('disk full'));
       await handlerOf({ ack, on: { '*': fail } })(await delivery());
@@ -325,14 +325,14 @@ describe('without onError, the console', () => {
     },
   );
 
-  test('is told of a store that fails', async () => {
+  test("receives a failing store's error", async () => {
     const shared = { ...memoryStore(), read: () => Promise.reject(new Error('store away')) };
     expect((await handlerOf({ store: shared })(await delivery())).status).toBe(500);
     const error = expect.objectContaining({ name: 'ConnectionError', cause: new Error('store away') });
     expect(printed.mock.calls).toEqual([[error, event]]);
   });
 
-  test('is told of a missing secret with each event; making the handler needs none', async () => {
+  test("receives a missing secret's error with each event, and creating the handler needs none", async () => {
     const handler = createWebhookHandler({ secret: undefined });
     expect(printed).not.toHaveBeenCalled();
     const response = await handler(await delivery());
@@ -340,7 +340,7 @@ describe('without onError, the console', () => {
     expect(printed.mock.calls).toEqual([[expect.objectContaining({ reason: 'secret_missing' })]]);
   });
 
-  test('is told nothing of what strangers send, or they could fill the log', async () => {
+  test("receives nothing about strangers' requests, which could fill the log", async () => {
     const signed = await delivery();
     const cut = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
     const requests = [

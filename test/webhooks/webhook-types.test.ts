@@ -16,7 +16,7 @@ import {
   type WebhookHandler,
 } from '../../src/webhooks/index.js';
 
-test('a listener gets the event of its type, and a misspelt type does not compile', () => {
+test("a listener receives the event of its type, and a misspelled type doesn't compile", () => {
   const on: WebhookListeners = {
     'job.completed': (event) => expectTypeOf(event).toEqualTypeOf<JobCompletedEvent>(),
     '*': (event) => expectTypeOf(event).toEqualTypeOf<WebhookEvent>(),
@@ -48,14 +48,14 @@ function linkOf(event: WebhookEvent): string {
   }
 }
 
-test('switch (event.type) narrows, and leaves the events of other types with unknown data', () => {
+test("switch (event.type) narrows, and leaves other types' events with unknown data", () => {
   expectTypeOf(linkOf).returns.toBeString();
   expectTypeOf<WebhookEventType>().toEqualTypeOf<'job.completed' | 'job.failed' | 'job.canceled' | 'job.blocked'>();
   expectTypeOf<WebhookEvent['data']>().toBeUnknown();
   expectTypeOf<WebhookEvent['type']>().toExtend<string>();
 });
 
-test('a misspelt type does not compile in a comparison either; one that is not documented is compared as a string', () => {
+test("a misspelled type doesn't compile in a comparison either, and an undocumented one is compared as a string", () => {
   const archived = (event: WebhookEvent): boolean => String(event.type) === 'job.archived';
   // @ts-expect-error it is called job.completed
   const misspelt = (event: WebhookEvent): boolean => event.type === 'job.complete';
@@ -63,20 +63,20 @@ test('a misspelt type does not compile in a comparison either; one that is not d
   expectTypeOf(misspelt).returns.toBeBoolean();
 });
 
-test("an event's job is thin: it has no errorMessage and no finalTokenCost", () => {
+test("an event's job has neither errorMessage nor finalTokenCost", () => {
   expectTypeOf<keyof EventJob>().toEqualTypeOf<'id' | 'status' | 'providerOutputUrl'>();
   expectTypeOf<keyof JobFailedEvent['data']['job']>().toEqualTypeOf<'id' | 'status' | 'providerOutputUrl'>();
   expectTypeOf<JobFailedEvent['data']['job']['providerOutputUrl']>().toEqualTypeOf<string | null | undefined>();
   expectTypeOf<JobCompletedEvent['data']['job']['providerOutputUrl']>().toBeString();
 });
 
-test('an event goes to notify, and its job to the calls that take a job', () => {
+test('notify accepts an event, and calls that accept a job accept its job', () => {
   expectTypeOf<GenClient['notify']>().toBeCallableWith({} as WebhookEvent);
   expectTypeOf<EventJob>().toExtend<Job>();
   expectTypeOf<GenClient>().toExtend<NonNullable<NonNullable<Parameters<typeof createWebhookHandler>[0]>['client']>>();
 });
 
-test('a handler fits the places where receivers put it', () => {
+test('a handler is assignable wherever receivers are mounted', () => {
   type NextRoute = (request: Request, context: { params: Promise<Record<string, string>> }) => Promise<Response>;
   interface ExecutionContext {
     waitUntil(promise: Promise<unknown>): void;

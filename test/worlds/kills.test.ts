@@ -70,7 +70,7 @@ const STORES: readonly (readonly [where: string, hasOwnKey: boolean])[] = [
     : []),
 ];
 it.each(STORES)(
-  'an order whose process is killed at any await has one paid job and its file, on %s, with a key of its own: %s',
+  'an order whose process is killed at any await has one paid job and its file, on %s, with its own key: %s',
   async (where, hasOwnKey) => {
     if (where === 'Redis' && redis === undefined) return;
     const open = (at: number) =>
@@ -80,7 +80,7 @@ it.each(STORES)(
   300_000,
 );
 
-it('a shop that is killed a dozen times has one paid job for each order, and budgets that say what was charged', async () => {
+it('a shop that is killed a dozen times has one paid job per order, and budgets that match the charges', async () => {
   for (const seed of [1, 2]) {
     const store = seed === 1 ? inFile(folder, 'shop.store') : inOwn();
     const chances = killing({ seed, within: 300, most: 12 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { World } from './world.js';
 
 test.each(['completed', 'failed', 'canceled'] as const)(
-  'a queued call whose job is %s is made once, wherever its worker is killed',
+  'a queued call whose job is %s is created once, wherever its worker is killed',
   async (end) => {
     for (let count = 1; count <= 45; count++) {
       const world = new World(count);

@@ -5,7 +5,7 @@ import { CORNERS } from './world.js';
 /** Each push runs the same worlds, which reach every corner. `npm run worlds` draws new ones. */
 const WORLDS = { seed: 20_261_122, most: 150 };
 
-test('in every world, jobs are calls, charges are quotes, budgets say what was charged, no 429, and nothing is left', async () => {
+test('in every world, jobs match calls, charges match quotes, budgets match charges, no 429 occurs, and nothing is left', async () => {
   const { worlds, reached } = await explore({ minutes: 1, ...WORLDS });
   // A machine that is very busy does not come so far.
   if (worlds < WORLDS.most) return;
