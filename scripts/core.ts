@@ -1,5 +1,5 @@
-// The core is two files of the build, because an import costs files more than code: what the adapters use, which loads
-// without ky, and the client. Entry points, the sandbox and the command line import from them.
+// Bundles the core into two files, because many small files load slowly: `core`, which the adapters use and which loads
+// without ky, and `client`. Entry points, the sandbox, and the command line import from them.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { Options } from 'tsup';
@@ -9,8 +9,8 @@ const SOURCE = resolve('src');
 const CACHE = 'node_modules/.cache/gen-client';
 /** Entry points of the build that the package does not export. */
 export const CORE = { core: `${CACHE}/core.ts`, client: `${CACHE}/client.ts` } as const;
-/** They stand on the core, each on its file. The page and its hook do not: every visitor of a site loads them. */
-const STANDS_ON: readonly (readonly [folder: RegExp, file: keyof typeof CORE | undefined])[] = [
+/** The core file that each folder imports. The page and its hook import none, because every visitor of a site loads them. */
+const IMPORTED_CORE: readonly (readonly [folder: RegExp, file: keyof typeof CORE | undefined])[] = [
   [/^adapters\/(page|react)\//, undefined],
   [/^adapters\//, 'core'],
   [/^(index\.ts$|sandbox\/|cli\/)/, 'client'],
@@ -18,21 +18,21 @@ const STANDS_ON: readonly (readonly [folder: RegExp, file: keyof typeof CORE | u
 
 const placeOf = (path: string) => relative(SOURCE, path).split(sep).join('/');
 const pathTo = (source: string) => relative(CACHE, source).split(sep).join('/');
-const rowOf = (path: string) => STANDS_ON.find(([folder]) => folder.test(placeOf(path)));
-/** Whether a source is part of the two files. */
+const rowOf = (path: string) => IMPORTED_CORE.find(([folder]) => folder.test(placeOf(path)));
+/** Returns true if a source is part of the two files. */
 export const isCore = (path: string) => path.startsWith(SOURCE + sep) && rowOf(path) === undefined;
 
-/** Writes the modules that export what the rest of the package takes of the core. */
+/** Writes the modules that export the parts of the core that the rest of the package imports. */
 export function writeCore(): void {
   mkdirSync(CACHE, { recursive: true });
   const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).map((file) => join(SOURCE, file));
   for (const name of ['core', 'client'] as const) {
     const above = files.filter((path) => path.endsWith('.ts') && rowOf(path)?.[1] === name);
-    // What checks a webhook is one file for all of them.
-    const taken = new Set([join(SOURCE, 'webhooks/index.ts'), ...above.flatMap(takenBy)]);
+    // All of them share one file that verifies webhooks.
+    const imported = new Set([join(SOURCE, 'webhooks/index.ts'), ...above.flatMap(importedBy)]);
     writeFileSync(
       CORE[name],
-      [...taken]
+      [...imported]
         .sort()
         .map((path) => `export * from '${pathTo(path)}';\n`)
         .join(''),
@@ -40,8 +40,8 @@ export function writeCore(): void {
   }
 }
 
-/** The modules of the core that a file takes values from. */
-function takenBy(file: string): string[] {
+/** Returns the core modules whose values a file imports. */
+function importedBy(file: string): string[] {
   const imports = /^(?:import|export) (?:\{([^}]*)\}|\* as \w+) from '(\.[^']+)';/gm;
   return [...readFileSync(file, 'utf8').matchAll(imports)]
     .filter(([, names]) => names?.split(',').some((name) => /^\s*(?!type )\w/.test(name)) ?? true)
@@ -50,8 +50,8 @@ function takenBy(file: string): string[] {
 }
 
 /**
- * Leads imports of core modules from outside to its two files. An adapter that makes a client imports it when it does, and
- * the command line loads other entry points when it needs them.
+ * Redirects imports of core modules to the two files. Dynamic imports go to `client`, or to another entry point, so that an
+ * adapter loads the client only when it creates one.
  */
 export function fromCore(extension: 'js' | 'cjs'): NonNullable<Options['esbuildPlugins']>[number] {
   return {

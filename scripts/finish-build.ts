@@ -1,28 +1,28 @@
-// Runs after tsup: lets one set of declarations serve both module systems, and gathers the licences of bundled code.
+// Runs after tsup: shares one set of declarations between both module systems, and collects the licenses of bundled code.
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** MIT has a thousand characters. What is shorter says where a licence is, and is none. */
-const SHORTEST_LICENCE = 500;
+/** The MIT license has a thousand characters. A shorter file only refers to a license. */
+const MIN_LICENSE_LENGTH = 500;
 
 /**
- * The types of an import and of a `require` are the same ones this way. Were there two sets, a class with private fields
- * in one would not be assignable to the same class in the other.
+ * Gives `import` and `require` the same types. With two sets, a class with private fields in one would not be assignable to
+ * the same class in the other.
  */
 function shareDeclarations(): void {
   for (const file of readdirSync('dist').filter((name) => name.endsWith('.d.cts'))) {
     const door = file.slice(0, -'.d.cts'.length);
     if (existsSync(`dist/${door}.js`)) writeFileSync(`dist/${door}.d.ts`, `export * from './${door}.cjs';\n`);
   }
-  // This peer is ESM only, so its import in a CommonJS declaration has to say so. tsup drops the words from the source.
+  // This peer is ESM only, so a CommonJS declaration needs the attribute, which tsup drops.
   const text = readFileSync('dist/ai-sdk.d.cts', 'utf8');
   const esmOnly = /^import (\{.*\}) from '@ai-sdk\/provider';$/m;
-  const named = "import type $1 from '@ai-sdk/provider' with { 'resolution-mode': 'import' };";
-  writeFileSync('dist/ai-sdk.d.cts', text.replace(esmOnly, named));
+  const withMode = "import type $1 from '@ai-sdk/provider' with { 'resolution-mode': 'import' };";
+  writeFileSync('dist/ai-sdk.d.cts', text.replace(esmOnly, withMode));
 }
 
-/** Names every package whose code is inside `dist`, with its licence in full. */
-function gatherLicences(): void {
+/** Lists every package whose code is in `dist`, with its complete license. */
+function collectLicenses(): void {
   const folders = new Set<string>();
   for (const file of readdirSync('dist').filter((name) => /^inputs-.*\.json$/.test(name))) {
     for (const input of Object.keys(JSON.parse(readFileSync(`dist/${file}`, 'utf8')))) {
@@ -42,9 +42,9 @@ function notice(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
   const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim();
-  if (text.length < SHORTEST_LICENCE) throw new Error(`${folder} is bundled, and its licence is not there in full.`);
+  if (text.length < MIN_LICENSE_LENGTH) throw new Error(`${folder} is bundled, but its complete license is missing.`);
   return `${name} ${version} (${license})\n\n${text}\n`;
 }
 
 shareDeclarations();
-gatherLicences();
+collectLicenses();

@@ -1,4 +1,4 @@
-// A release: what keeps a tag from being one, its npm tag, its notes, and what the workflows may do.
+// A release: when a tag is rejected, its npm tag, its notes, and the rights of the workflows.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,10 +37,10 @@ describe('a tag', () => {
     ['built in another repository', { builtIn: 'someone/fork' }, 'built in someone/fork'],
     ['of another version', { tag: 'v9.9.9' }, 'v9.9.9 is not the version'],
     ['that is not on main', { isOnMain: false }, 'is not on main'],
-    ['whose source says another version', { versionSource: "export const VERSION = '9.9.9';" }, 'version.ts'],
+    ['whose source has another version', { versionSource: "export const VERSION = '9.9.9';" }, 'version.ts'],
     ['without a section in the changelog', { changelog: '# Changelog' }, 'no heading'],
     ['whose section has no date', { changelog: `## [${manifest.version}]` }, 'no heading'],
-    ['beside something unreleased', { changelog: `## [Unreleased]\n${ready.changelog}` }, '"Unreleased"'],
+    ['with an unreleased section', { changelog: `## [Unreleased]\n${ready.changelog}` }, '"Unreleased"'],
   ])('%s is rejected with an explanation', (_, change, words) => {
     const problems = problemsOf({ ...ready, ...change });
     expect(problems).toHaveLength(1);

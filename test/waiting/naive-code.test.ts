@@ -26,7 +26,7 @@ it('creates 500 videos with one Promise.all under the documented limits', async 
   // The last job ends within two minutes of its create.
   const windows = Math.ceil(500 / LIMIT);
   expect(Date.now() - start).toBeLessThan(((windows - 1) * 60_000) / 0.95 + 120_000);
-  // Nothing of it is left: all that is still set belongs to no one who waits.
+  // No call is left in the queue.
   expect(client.limits()['videos.create']?.queued).toBe(0);
 }, 60_000);
 
@@ -63,9 +63,9 @@ it("leaves capacity for the caller's own polls while 200 waits poll at full pace
   await vi.advanceTimersByTimeAsync(180_000);
   const before = sandbox.requests.filter(({ method }) => method === 'GET').length;
   const start = Date.now();
-  // Twelve reads a minute are the caller's own.
-  for (let read = 0; read < 12; read++) {
-    await pass(client.jobs.get(jobs[read]!.job.id), 10);
+  // The caller polls twelve times a minute.
+  for (let poll = 0; poll < 12; poll++) {
+    await pass(client.jobs.get(jobs[poll]!.job.id), 10);
     await vi.advanceTimersByTimeAsync(5000);
   }
   expect(Date.now() - start).toBeLessThan(12 * 5000 + 3000);

@@ -1,14 +1,14 @@
-// A job that ends at once says little of the others: the reads of all must go on.
+// A job that ends at once predicts little about the others, so all of them must still be polled.
 import { GenClient } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 
 const [FAST, PRO] = ['svc-video-fast', 'svc-video-pro'];
-/** Of the slow jobs that are read beside the others. */
+/** Duration of the slow jobs. */
 const LONG_MS = 3_000_000;
 const SHORT_MS = 60_000;
 
-/** A service with jobs of two models. That of `id` has ended by the time of its first read; those of PRO take a minute. */
+/** A service with jobs of two models. The job `first.id` has ended before its first poll; jobs of PRO take a minute. */
 function serviceWith(first: { readonly id: string; readonly status: string; readonly tookMs: number }) {
   const startMs = Date.now();
   const at = (ms: number) => new Date(startMs + ms).toISOString();
@@ -45,7 +45,7 @@ describe('a job that ends as soon as it is created', () => {
     const wait = (id: string) =>
       client.waitForJob({ ...jobOf(id), status: 'processing' } as never, { signal: abort.signal });
     await vi.advanceTimersByTimeAsync(tookMs);
-    // Of an id nothing is known, so it is read at once.
+    // Nothing is known about a bare ID, so it is polled at once.
     await Promise.all([client.waitForJob('fast-0').catch(() => {}), vi.advanceTimersByTimeAsync(1_000)]);
     const others = Array.from({ length: 40 }, (_, at) => wait(`fast-${at + 1}`).catch(() => {}));
     const ended: string[] = [];

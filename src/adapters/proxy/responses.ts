@@ -53,7 +53,10 @@ export function jsonResponse(value: unknown, status = 200, headers: Readonly<Rec
   return new Response(JSON.stringify(value), { status, headers: { ...HEADERS, ...headers } });
 }
 
-/** The response to an error, and if it is the page's own. Problems of the app's account are a 502 without their code. */
+/**
+ * Returns the response to an error. `isCallers` is true if the page caused it. Problems of the app's account are a 502
+ * without their code.
+ */
 export function failureOf(error: unknown) {
   if (error instanceof ProxyError) {
     const { status, code, message, headers, retry } = error;

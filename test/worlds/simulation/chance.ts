@@ -3,13 +3,13 @@ import { createRandom, hashOf } from '../../../src/sandbox/world/random.js';
 
 /** Errors of a connection that had been established: the request may have arrived. */
 export const LOST_ROUTES = ['ECONNRESET', 'EHOSTUNREACH', 'ENETDOWN', 'ETIMEDOUT'] as const;
-/** What a proxy returns as a page, whatever the service did. */
+/** Statuses of pages that a proxy returns instead of the service's response. */
 export const PAGES = [200, 403, 404, 502] as const;
 
 /**
- * A fault that happens at one place. `isHandled` says whether the service has handled the request. `unsent`: no connection.
- * `refusal`: the service rejects the request under status 200. `lateRequest`: the service gets the request after `ms`, also
- * if the client has given up. `stop`: the process is stopped for `ms`, and then continues.
+ * A fault that happens at one place. `isHandled` is true if the service has handled the request. `unsent`: no connection.
+ * `refusal`: the service rejects the request with status 200. `lateRequest`: the service receives the request after `ms`, even
+ * if the client has given up. `stop`: the process stops for `ms`.
  */
 export type Fault =
   | { readonly kind: 'kill'; readonly isHandled: boolean }
@@ -19,7 +19,7 @@ export type Fault =
   | { readonly kind: 'lostWebhook' | 'unsent' | 'refusal' }
   | { readonly kind: 'outage'; readonly how: OutageKind; readonly ms: number };
 
-/** What becomes of calls of the store in an outage: they fail, are answered late, or are not answered. */
+/** How an outage of the store affects its calls: they fail, respond late, or never respond. */
 export const OUTAGES = ['fails', 'late', 'silent'] as const;
 /** One of {@link OUTAGES}. */
 export type OutageKind = (typeof OUTAGES)[number];
@@ -35,15 +35,15 @@ export interface FaultPlace {
   readonly nth: number;
 }
 
-/** Which faults happen where: drawn from the seed, or only those that are listed. */
+/** The schedule of faults: random from the seed, or a fixed list. */
 export interface Chances {
-  /** The faults of a place. The same seed gives the same faults at the same place, whatever happens elsewhere. */
+  /** Returns the faults of a place. They depend only on the seed and the place. */
   at(place: FaultPlace, limits: { readonly mayKill: boolean }): readonly Fault[];
-  /** The faults that have happened so far, as the history of a failure lists them. */
+  /** The faults so far, as the history of a failure lists them. */
   readonly struck: readonly string[];
 }
 
-/** A stream of chance that belongs to a name. */
+/** Returns a random stream for a name. */
 export function randomFor(seed: number, name: string): Random {
   const next = createRandom({ random: hashOf(`${seed} ${name}`) });
   next();
