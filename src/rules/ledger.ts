@@ -208,7 +208,7 @@ export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse):
   const { jobId: usedJob, earlierJobs = {} } = tx.usedKey(id) ?? {};
   if ([usedJob, ...Object.values(earlierJobs)].includes(jobId)) return false;
   const entry = tx.entry(id) ?? asked;
-  const left = run && entry.rules !== null ? entry : withoutOwner(entry, owner);
+  const left = run ? entry : withoutOwner(entry, owner);
   // A run that is repeated from its first key gets the jobs that it created before.
   const isKnown = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
   if (isKnown || entry.earlierJobs?.[sentKey] === jobId) {
@@ -218,7 +218,7 @@ export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse):
   const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? tx.price(entry) ?? null);
   const accepted = {
     ...transition(left, { type: 'accepted', jobId, nowMs: tx.nowMs }),
-    ...(entry.rules === null && { owners: [] }),
+    ...(!run && entry.rules === null && { owners: [] }),
     tokens,
     isLearned: true,
   };
@@ -271,7 +271,7 @@ export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
   if (!entry?.owners.includes(owner) || isAccepted(entry) || hasEarlierJob(entry, sentKey)) return;
   const isRun = entry.rules !== null || run?.isResumed === true;
   const others = entry.owners.filter((it) => it !== owner);
-  const left = { ...entry, owners: isRun && run ? entry.owners : others };
+  const left = { ...entry, owners: run ? entry.owners : others };
   if (outcome === 'lost') {
     replaceEntry(tx, id, { ...transition(left, { type: 'unanswered' }), sentKey: sentKey ?? entry.sentKey });
     return;

@@ -437,6 +437,19 @@ describe('an entry', () => {
     expect([phase(), claim('three#1')?.owners]).toEqual(['lost', ['three#1']]);
   });
 
+  it('is claimed by one resume() only, which owns it until its job is over', () => {
+    const { tx, id, reserve, send, accept, claim, living } = ledger();
+    reserve('one#1');
+    send('one#1');
+    living.delete('one');
+    claim('two#1');
+    accept('two#1', { run: { isResumed: true } });
+    living.add('three');
+    expect(claim('three#1')).toBeUndefined();
+    owners.closeRun(tx, { id, owner: 'two#1', isDelivered: false, isResumed: true });
+    expect(claim('three#1')).toMatchObject({ phase: 'accepted' });
+  });
+
   it("of a run that is repeated from its start doesn't count its earlier jobs again", () => {
     const { tx, id, reserve, send, accept, end, usage, fail, phase } = ledger();
     reserve('one#1', { rules: RULES });
