@@ -82,7 +82,7 @@ const SHEETS: readonly Sheet[] = [
     source: 'semicolons without sep= stay a message',
     name: 'm.csv',
     text: 'call;prompt\nimages;a fox\n',
-    right: 'Separate columns by commas, not by semicolons',
+    right: 'Separate columns with commas, not semicolons',
   },
 ];
 

@@ -3,7 +3,7 @@ import type { JOB_ERRORS } from '../../errors/codes.js';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, flag, must, oneOf, optional, text } from '../../rules/options.js';
 import { isFields } from '../../schemas/envelope.js';
-import { duration, integerBetween, isBetween, MAX_MS, numberBetween, tokens } from './options.js';
+import { type ChecksOf, duration, integerBetween, isBetween, MAX_MS, numberBetween, tokens } from './options.js';
 import type { RandomSource } from './random.js';
 
 /** Outcome of a job, and its behavior until then. */
@@ -39,7 +39,7 @@ const outcomeSchema = z.strictObject(
     stall: flag,
     finalTokenCost: tokens,
     webhookCopies: integerBetween('a whole number from 0 to 100', 0, 100),
-  },
+  } satisfies ChecksOf<Outcome>,
   'an object',
 );
 
@@ -175,7 +175,7 @@ const faultSchema = z.strictObject(
           (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
         ),
         nth: integerBetween('a whole number, 1 or more', 1),
-      }),
+      } satisfies ChecksOf<FaultMatch>),
     ),
     status: integerBetween('a whole number from 400 to 599', 400, 599),
     code: text,
@@ -191,7 +191,7 @@ const faultSchema = z.strictObject(
       (value) => isBetween(value, 1, Number.POSITIVE_INFINITY) && (Number.isInteger(value) || !Number.isFinite(value)),
     ),
     probability: numberBetween('a number from 0 to 1', 0, 1),
-  },
+  } satisfies ChecksOf<FaultRule>,
   'an object',
 );
 

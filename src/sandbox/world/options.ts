@@ -103,6 +103,9 @@ const rate = z.strictObject({
 });
 const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.includes(value));
 
+/** A check of each option, so that an option without one doesn't compile. */
+export type ChecksOf<Options> = { readonly [Name in keyof Options]-?: z.core.$ZodType };
+
 const sandboxSchema = z.strictObject({
   clock: oneOf('real', 'manual'),
   // At a higher speed, dates would overflow within a day.
@@ -135,7 +138,7 @@ const sandboxSchema = z.strictObject({
     (value) => typeof value === 'string' && /^[!-~]+$/.test(value),
   ),
   webhookSecret: text,
-});
+} satisfies ChecksOf<SandboxOptions>);
 
 /** The options with every default filled in. */
 export type Settings = ReturnType<typeof settingsOf>;
