@@ -1,3 +1,4 @@
+import { rowOf } from '../errors/codes.js';
 import { GenError, ResponseError } from '../errors/index.js';
 import type { RateLimitName } from '../rules/limits.js';
 import { anything, checkOptions, optional, optionsOf, requiredObject } from '../rules/options.js';
@@ -94,18 +95,18 @@ export interface RawRequest {
   readonly body?: unknown;
 }
 
-/** Documented endpoints, which have their rate limit also in `request`. */
-const LIMIT_OF_PATH: readonly (readonly [RegExp, RateLimitName])[] = [
-  [/^POST \/v1\/videos$/, 'videos.create'],
-  [/^POST \/v1\/images$/, 'images.create'],
-  [/^POST \/v1\/video-edits$/, 'videoEdits.create'],
-  [/^POST \/v1\/characters$/, 'characters.create'],
-  [/^GET \/v1\/jobs\/[^/]+$/, 'jobs.get'],
-  [/^GET \/v1\/jobs\/[^/]+\/output$/, 'jobs.output'],
-  [/^POST \/v1\/uploads$/, 'uploads.create'],
-  [/^PUT \/v1\/uploads$/, 'uploads.put'],
-  [/^DELETE \/v1\/uploads\/[^/]+$/, 'uploads.delete'],
-];
+/** Rate limits of the documented endpoints, which also apply to `request`. `*` is an ID. */
+const LIMIT_OF_ROUTE: Readonly<Record<string, RateLimitName>> = {
+  'POST /v1/videos': 'videos.create',
+  'POST /v1/images': 'images.create',
+  'POST /v1/video-edits': 'videoEdits.create',
+  'POST /v1/characters': 'characters.create',
+  'GET /v1/jobs/*': 'jobs.get',
+  'GET /v1/jobs/*/output': 'jobs.output',
+  'POST /v1/uploads': 'uploads.create',
+  'PUT /v1/uploads': 'uploads.put',
+  'DELETE /v1/uploads/*': 'uploads.delete',
+};
 
 /** Schema of a {@link RawRequest}. Its parts are validated when it's sent. */
 const RAW_REQUEST = optionsOf({
@@ -130,8 +131,10 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
     if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body. Pass query, or another method.');
     return given;
   };
-  const asked = `${method} ${String(given).replace(/[?#].*/, '')}`;
-  const limit = LIMIT_OF_PATH.find(([pattern]) => pattern.test(asked))?.[1];
+  const route = String(given)
+    .replace(/[?#].*/, '')
+    .replace(/^(\/v1\/\w+\/)[^/]+/, '$1*');
+  const limit = rowOf(LIMIT_OF_ROUTE, `${method} ${route}`);
   return { name: 'request', method, path, query, body, limit, decode: (answer) => unwrap(answer) as T };
 }
 

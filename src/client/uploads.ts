@@ -1,7 +1,7 @@
 import { atCaller } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions, type RequestOptions } from '../rules/options.js';
-import { type Fields, isFields, isText, recordIn, unwrap } from '../schemas/envelope.js';
+import { type Fields, isFields, isObject, isText, recordIn, unwrap } from '../schemas/envelope.js';
 import { mustBe } from '../schemas/show.js';
 import type { CreatedUpload, CreateUploadParams, Upload, UploadSource } from '../schemas/upload.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
@@ -157,9 +157,7 @@ function createdUploadIn(body: unknown): Fields {
   const data = unwrap(body);
   const record = recordIn(body, 'upload');
   const fields = { ...(isFields(data) && data), ...(isFields(record) && record) };
-  const headers = HEADER_FIELDS.map((name) => fields[name]).find(
-    (value) => typeof value === 'object' && value !== null,
-  );
+  const headers = HEADER_FIELDS.map((name) => fields[name]).find(isObject);
   return { ...fields, headers: plainHeaders(headers) };
 }
 

@@ -1,3 +1,4 @@
+import { isObject } from '../schemas/envelope.js';
 import type { Recovery } from './codes.js';
 
 /** Marks an error of this family across every copy of the package in the process, ESM and CommonJS alike. */
@@ -49,7 +50,7 @@ export class GenError extends Error {
    * });
    */
   static isInstance<Class extends typeof GenError>(this: Class, value: unknown): value is InstanceType<Class> {
-    if (typeof value !== 'object' || value === null || !(FAMILY in value)) return false;
+    if (!isObject(value) || !(FAMILY in value)) return false;
     // biome-ignore lint/complexity/noThisInStatic: each class asks for its own family.
     return `${value[FAMILY]}/`.startsWith(`${this.family}/`);
   }

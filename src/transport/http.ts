@@ -1,4 +1,5 @@
 // Only importer of ky, which builds and sends every request: JSON, streams, and bytes.
+
 import ky from 'ky';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
 import { MAX_CAUSES } from '../rules/delivery.js';
@@ -8,6 +9,7 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { builtIn, isBrowser, isNode } from '../runtime/platform.js';
 import { scrubber, scrubCause } from '../runtime/scrub.js';
 import { VERSION } from '../runtime/version.js';
+import { isObject } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import type { Config } from './config.js';
@@ -120,7 +122,7 @@ function nodeStream(stream: ReadableStream): BodyInit {
 /** Converts the response of any fetch to the runtime's. The body of node-fetch's is a Node.js stream. */
 function webResponse(response: Response): Response {
   const given: unknown = response;
-  const isResponse = typeof given === 'object' && given !== null && 'status' in given && 'headers' in given;
+  const isResponse = isObject(given) && 'status' in given && 'headers' in given;
   if (!isResponse) throw new BadFetch(`fetch must resolve with a Response, not ${show(given)}.`);
   const { body, status, statusText, headers } = response;
   if (body === null || body === undefined || 'getReader' in body) return response;

@@ -2,7 +2,7 @@ import { GenError } from '../errors/index.js';
 import { LONGEST_KEY } from '../rules/run-state.js';
 import { type Random, systemRandom } from '../runtime/clock.js';
 import { sha256Of } from '../runtime/sha256.js';
-import { isFields, isText } from '../schemas/envelope.js';
+import { isFields, isObject, isText } from '../schemas/envelope.js';
 import { show } from '../schemas/show.js';
 
 /** Readable characters of the parts in a key. The hash covers the rest. */
@@ -14,7 +14,7 @@ const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
  * an invalid key, because a repeated call without the key would create and charge a second job.
  */
 export function idempotencyKeyOf(option: unknown, body: unknown, random: Random = systemRandom): string {
-  const own = typeof body === 'object' && body !== null && 'idempotency_key' in body ? body.idempotency_key : undefined;
+  const own = isObject(body) && 'idempotency_key' in body ? body.idempotency_key : undefined;
   const given = option === undefined ? own : option;
   if (given === undefined) return random.uuid();
   if (typeof given === 'string' && given.length <= LONGEST_KEY && HEADER_VALUE.test(given)) return given;

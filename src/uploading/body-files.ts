@@ -3,7 +3,7 @@ import { GenError, PreflightError } from '../errors/index.js';
 import { INVALID_PARAMS, isUploadField } from '../rules/fields.js';
 import type { RequestOptions } from '../rules/options.js';
 import { onAbort, settledOrAborted } from '../runtime/deadline.js';
-import { isFields } from '../schemas/envelope.js';
+import { isFields, isObject } from '../schemas/envelope.js';
 import type { UploadType } from '../schemas/media-type.js';
 import type { CreateUploadParams } from '../schemas/upload.js';
 import { DEFAULT_LIMIT, type DescribedFile } from './file.js';
@@ -119,7 +119,7 @@ export function placedFiles(body: unknown): PlacedFile[] {
 
 /** Accepts any object or function. `prepareFile` validates it later, and its error says what to pass. */
 function isFile(value: unknown): boolean {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
+  return isObject(value) || typeof value === 'function';
 }
 
 /** Returns `body` with each file replaced by its entry in `by`. */

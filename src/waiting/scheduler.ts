@@ -2,6 +2,7 @@ import { endsWait, isRateLimited, isStrayPage, MAX_WITHOUT_FILE_MS } from '../ru
 import { ENDED, type JobProgress, readPauseMs } from '../rules/read-order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { setAndEvict } from '../runtime/set-and-evict.js';
+import { isObject } from '../schemas/envelope.js';
 import { isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { JobDurations } from '../store/learned-values.js';
 import type { JobNotification } from './notifications.js';
@@ -335,6 +336,6 @@ export class PollScheduler {
 }
 
 function askedMs(error: unknown, most = DEFAULT_MAX_RETRY_AFTER_MS): number {
-  const asked: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'retryAfterMs') : undefined;
+  const asked: unknown = isObject(error) ? Reflect.get(error, 'retryAfterMs') : undefined;
   return typeof asked === 'number' ? Math.min(asked, most) : 0;
 }

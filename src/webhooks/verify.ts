@@ -1,4 +1,5 @@
 import { refusal } from '../errors/webhook-error.js';
+import { isObject } from '../schemas/envelope.js';
 import { type EventJob, flawOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import {
   type RawBody,
@@ -160,7 +161,7 @@ export function markVerified(event: WebhookEvent, body: RawBody, signature: stri
 
 /** The webhook behind an event that `verifyWebhook` returned. Undefined for any other object, such as a copy. */
 export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
-  if (typeof event !== 'object' || event === null || !(VERIFIED in event)) return undefined;
+  if (!isObject(event) || !(VERIFIED in event)) return undefined;
   const mark = event[VERIFIED] as Partial<VerifiedMark> | undefined;
   if (mark?.of !== event || mark.body === undefined || mark.signature === undefined) return undefined;
   const { body, signature } = mark;
