@@ -37,8 +37,7 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   if (given !== undefined && !isFields(given)) {
     throw new GenError(mustBeOptions(owner, Object.keys(shapeAt(schema, []))[0], given));
   }
-  const { error } = z.safeParse(schema, given ?? {});
-  const issues = error?.issues.map((issue) => innermostIssue(issue)) ?? [];
+  const issues = issuesIn(schema, given ?? {}).map((issue) => innermostIssue(issue));
   // Unknown names first, because a misspelled option may also be reported as missing.
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   if (issue === undefined) return;
@@ -50,6 +49,12 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   const named = (name: string) => pathOf([...issue.path, name]);
   const known = Object.keys(shapeAt(schema, issue.path)).map(named);
   throw unknownOption(owner, named(issue.keys[0] ?? ''), known);
+}
+
+/** Validates through Standard Schema, whose issues are zod's own. Unlike `safeParse`, it needs none of zod's error classes. */
+function issuesIn(schema: OptionsSchema, options: object): readonly z.$ZodIssue[] {
+  const result = schema['~standard'].validate(options);
+  return 'issues' in result ? (result.issues as readonly z.$ZodIssue[]) : [];
 }
 
 /**
