@@ -156,11 +156,19 @@ export class PartFile {
   async #startWrite(): Promise<void> {
     await this.#writing;
     const chunks = this.#chunks;
+    const bytes = this.#chunkBytes;
     this.#chunks = [];
     this.#chunkBytes = 0;
-    this.#writing = this.#file.appendFile(Buffer.concat(chunks));
+    this.#writing = writeChunks(this.#file, chunks, bytes);
     this.#writing.catch(() => undefined); // Thrown by the next write.
   }
+}
+
+/** Writes the chunks without joining them. A full disk writes only some of the bytes, and the rest throws the reason. */
+async function writeChunks(file: FileHandle, chunks: readonly Uint8Array[], bytes: number): Promise<void> {
+  if (bytes === 0) return;
+  const { bytesWritten } = await file.writev(chunks);
+  if (bytesWritten < bytes) await file.appendFile(Buffer.concat(chunks).subarray(bytesWritten));
 }
 
 async function removeStale(directory: string, name: string): Promise<void> {
