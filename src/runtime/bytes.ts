@@ -22,6 +22,26 @@ export function pieceBytes(sizeBytes: number): number {
   return Math.min(MAX_PIECE_BYTES, Math.max(1, pieces) * MIN_PIECE_BYTES);
 }
 
+/** Starts to read each piece when the one before is taken, so that the disk and the network work at the same time. */
+export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterableIterator<T, undefined> {
+  let ahead: Promise<IteratorResult<T, undefined>> | undefined;
+  return {
+    next() {
+      const next = ahead ?? content.next();
+      ahead = next.then(() => content.next());
+      ahead.catch(() => undefined); // Thrown by the next call.
+      return next;
+    },
+    async return() {
+      await content.return?.();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
 /** Result of reading a body: complete, too large, or too slow. */
 type BodyEnd = 'whole' | 'too_large' | 'late';
 

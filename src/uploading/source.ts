@@ -1,4 +1,4 @@
-import { bodyLength, pieceBytes } from '../runtime/bytes.js';
+import { bodyLength, oneAhead, pieceBytes } from '../runtime/bytes.js';
 import { isObject } from '../schemas/envelope.js';
 import type { RereadableSource } from '../schemas/upload.js';
 
@@ -62,7 +62,8 @@ function bytesSource(bytes: Uint8Array): Source {
 
 /** Reads slices, because the 64 kB chunks of a Blob's stream halve the throughput of a large file. */
 function blobSource(blob: Blob): Source {
-  const open = () => pieces(blob.size, async (start, end) => new Uint8Array(await bufferOf(blob.slice(start, end))));
+  const read = async (start: number, end: number) => new Uint8Array(await bufferOf(blob.slice(start, end)));
+  const open = () => oneAhead(pieces(blob.size, read));
   return { ...rereadableSource(blob, open), blob };
 }
 

@@ -1,25 +1,34 @@
-import { createReadStream, statSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../../errors/index.js';
-import { pieceBytes, streamOf } from '../../runtime/bytes.js';
+import { oneAhead, pieceBytes, streamOf } from '../../runtime/bytes.js';
 import { mustBe } from '../../schemas/show.js';
 import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 
 /**
- * Opens the file with its first piece. A Node.js stream reads one piece ahead, so the disk and the network work at the
- * same time. Throws at the end if the file was rewritten meanwhile, because the pieces are then a mixture of two
- * versions.
+ * Reads a file in pieces, because a Node.js stream needs three times the CPU. Throws at the end if the file was rewritten
+ * meanwhile, because the pieces are then a mixture of two versions. If the file was replaced by another one, the open one is
+ * still complete.
  */
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
-  const before = await stat(path, { bigint: true });
-  yield* createReadStream(path, { highWaterMark: pieceBytes(Number(before.size)) });
-  const after = await stat(path, { bigint: true });
-  // If the file was replaced by another one, the open one is still complete.
-  const isRewritten = after.ino === before.ino && (after.mtimeNs !== before.mtimeNs || after.size !== before.size);
-  if (isRewritten) throw new Error(`"${path}" changed while it was sent. Upload it again.`);
-  return undefined;
+  const file = await open(path);
+  try {
+    const before = await file.stat({ bigint: true });
+    const bytes = pieceBytes(Number(before.size));
+    for (;;) {
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(bytes));
+      if (bytesRead === 0) break;
+      yield buffer.subarray(0, bytesRead);
+    }
+    const after = await file.stat({ bigint: true });
+    if (after.mtimeNs !== before.mtimeNs || after.size !== before.size)
+      throw new Error(`"${path}" changed while it was sent. Upload it again.`);
+    return undefined;
+  } finally {
+    await file.close();
+  }
 }
 
 /**
@@ -48,7 +57,7 @@ export function fromPath(given: string | URL): RereadableSource & { readonly nam
     get lastModified() {
       return statSync(path).mtimeMs;
     },
-    stream: () => streamOf(piecesOf(path)),
+    stream: () => streamOf(oneAhead(piecesOf(path))),
   };
   return source;
 }
