@@ -12,7 +12,7 @@ const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.m
 
 /** tRPC, MCP, and model providers are installed in `test/apps` only. In CI they must be there. */
 const hasApps = process.env.CI !== undefined || existsSync(new URL('./test/apps/node_modules/', import.meta.url));
-const leftOut = hasApps ? [] : ['test/apps/rpc.test.ts', 'test/apps/tool-bodies.test.ts'];
+const leftOut = hasApps ? [] : ['jsdom', 'rpc', 'tool-bodies'].map((name) => `test/apps/${name}.test.ts`);
 if (!hasApps) console.warn(`left out: ${leftOut.join(', ')} (npm ci --prefix test/apps)`);
 
 /** The oldest BullMQ of the peer range, which has a folder of its own. In CI it must be there. */
@@ -47,7 +47,7 @@ const real = [
   'test/{bullmq,cloudflare,redis,site}/*.test.ts',
   'test/durable/{*/*,example-types}.test.ts',
   'test/{examples,package,package-consumer,package-entry-types,regular-expressions,size,types}.test.ts',
-  'test/{apps/rpc,apps/tool-bodies,budget/recipes,budget/redis,cli/batch-crashes,cli/terminal,page/chromium*}.test.ts',
+  'test/{apps/jsdom,apps/rpc,apps/tool-bodies,budget/recipes,budget/redis,cli/batch-crashes,cli/terminal,page/chromium*}.test.ts',
   'test/{readme/stores-and-engines,webhooks/receivers,worlds/kills}.test.ts',
   'test/sandbox-doors/{browser-upload,page}.test.ts',
   'test/storage/{azurite,browser,campaign,limits,r2,recipes,runtimes}.test.ts',
