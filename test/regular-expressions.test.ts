@@ -1,4 +1,4 @@
-// A text of a stranger must not hold up a server: every regular expression takes linear time.
+// Untrusted text must not block a server, so every regular expression takes linear time.
 import { check, type Diagnostics } from 'recheck';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ interface Found {
   readonly flags: string;
 }
 
-/** The files that make an expression at run time: of their own words, or of the caller's own expression. Read by hand. */
+/** Files that create an expression at run time, from their own words or the caller's expression. Reviewed by hand. */
 const MAKERS = [
   'src/adapters/storage/s3.ts',
   'src/rules/retry-after.ts',
@@ -49,7 +49,7 @@ test('only files that were reviewed by hand create an expression at run time', (
   expect(makers.map(({ path }) => path).sort()).toEqual(MAKERS);
 });
 
-/** Where recheck cannot prove anything, it looks for an attack by chance. What it finds counts if it works on this engine. */
+/** If recheck can't prove an expression, it searches for an attack at random. An attack counts if it works on this engine. */
 function isFast(verdict: Diagnostics, expression: RegExp): boolean {
   if (verdict.status !== 'vulnerable' || verdict.checker !== 'fuzz') return false;
   if (verdict.complexity.type !== 'polynomial') return false;

@@ -1,4 +1,4 @@
-// A browser of doubles, whose page asks a proxy that answers as each test says.
+// A fake browser, whose page calls a proxy with the responses that each test sets.
 import { createGenPage, type Run, type RunState } from 'gen-client/page';
 import type { GenProxy } from 'gen-client/proxy';
 import { vi } from 'vitest';
@@ -98,16 +98,16 @@ function fetched(url: string, { method = 'GET', headers, credentials, body, sign
   });
 }
 
-/** What the page has sent, and the responses of each path in order, the last one again and again. */
+/** Requests that the page sent, and the responses of each path in order. The last one repeats. */
 export const browser = {
   asked: [] as Asked[],
-  /** How often the page has asked for the ticket of its session, which is not among `asked`; the tickets are s1, s2, … */
+  /** Number of session tickets that the page requested: s1, s2, … They are not part of `asked`. */
   sessions: 0,
   requests: [] as Sending[],
   answers: {} as Record<string, Answer[]>,
   stored: new Map<string, string>(),
   sends: [] as Sending[],
-  /** The responses to bytes, by method: a status, or a connection that breaks. */
+  /** Responses to uploaded bytes, by method: a status, or a broken connection. */
   bytesStatus: {} as Record<string, number | 'broken' | 'pending'>,
   bytesReply: null as object | null,
 };
@@ -118,7 +118,7 @@ const withPhase = (reply: object) => ({
   ...('status' in reply && { phase: 'url' in reply ? 'done' : 'error' in reply ? 'failed' : 'waiting' }),
 });
 
-/** Opens an empty browser, whose clock stands still. */
+/** Opens an empty browser with a stopped clock. */
 export function openBrowser(): void {
   vi.useFakeTimers();
   Object.assign(browser, {
@@ -140,7 +140,7 @@ export function openBrowser(): void {
   });
 }
 
-/** Puts the globals and the clock back, once whatever is under way has come to a request, which is not answered. */
+/** Restores the globals and the clock after pending work has reached a request, which gets no response. */
 export async function closeBrowser(): Promise<void> {
   vi.useRealTimers();
   browser.answers = {};
@@ -151,7 +151,7 @@ export async function closeBrowser(): Promise<void> {
 export const PROMPT = { prompt: 'a fox' };
 export const DONE = { ticket: 't1', status: 'completed', url: 'file?t=f1' };
 
-/** An answer that is no success: JSON, or a text as it is. */
+/** An error response: JSON, or plain text. */
 export const refusal = (status: number, body: object | string = { code: 'no_such', message: 'No.' }) =>
   new Response(typeof body === 'string' ? body : JSON.stringify(body), { status });
 
@@ -165,25 +165,25 @@ type AnyProxy = GenProxy<{
 /** A page with every verb. */
 export const open = (url = '/api/gen') => createGenPage<AnyProxy>({ url });
 
-/** Lets pass what needs no time. */
+/** Runs pending microtasks. */
 export const settled = () => vi.advanceTimersByTimeAsync(0);
 
-/** The paths that were asked, in their order. */
+/** Requested paths, in order. */
 export const paths = () => browser.asked.map(({ path }) => path.replace('/api/gen/', ''));
 
-/** Each state of a run, as far as it is seen from outside. */
+/** Public states of a run. */
 export function statesOf(run: Run): RunState[] {
   const states = [run.get()];
   run.subscribe(() => states.push(run.get()));
   return states;
 }
 
-/** How a run has ended: its state, its failure, or `open`. */
+/** Outcome of a run: its state, its failure, or `open`. */
 export const endOf = (run: Run | undefined) =>
   Promise.race([
     run?.done.catch(({ code, message }) => ({ code, message })),
     vi.advanceTimersByTimeAsync(0).then(() => 'open'),
   ]);
 
-/** What the tab keeps over a reload. */
+/** Data that the tab stores across a reload. */
 export const kept = () => JSON.parse(browser.stored.get('gen-page:/api/gen') ?? '{}');

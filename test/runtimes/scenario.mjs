@@ -1,4 +1,4 @@
-// The same scenario in every runtime. Plain JavaScript, because some of them run it as it stands, and no runtime's own API.
+// The same scenario in every runtime: plain JavaScript without a build, and without the API of any runtime.
 import {
   APIError,
   ConnectionError,
@@ -9,7 +9,7 @@ import {
   WebhookVerificationError,
 } from 'gen-client';
 
-/** Runs all steps and tells how each went. */
+/** Runs all steps and returns their results. */
 export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
   const browser = typeof document === 'object';
   const client = new GenClient({ apiKey, baseUrl, dangerouslyAllowBrowser: browser, maxRetries: 2, timeoutMs: 20_000 });
@@ -43,7 +43,7 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
       equal(sent, bytes.length, 'bytes told by onProgress');
     },
     async 'output through a redirect'() {
-      // A page is not told where a redirect leads, and an older browser would send the key along: refused there.
+      // A page can't see a redirect's target, and older browsers would send the key to it, so the client rejects it there.
       if (browser) equal(APIError.isInstance(await caught(client.jobs.output(job))), true, 'a refusal');
       const response = await client.jobs.output(browser ? 'job_direct' : job);
       equal(await response.text(), 'the finished file', 'body');
@@ -70,7 +70,7 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
       equal(JSON.stringify(error).includes(apiKey), false, 'the key in the error');
     },
     async 'a service that is away uses none of a budget'() {
-      // A page and a worker are not told why there was no connection.
+      // Pages and Workers don't expose why a connection failed.
       if (away === undefined) return;
       const budget = createBudget({ maxTokens: 100, per: 'day' });
       const options = { apiKey, baseUrl: away, maxRetries: 0, budget };
@@ -98,7 +98,7 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
   return told;
 }
 
-/** One row of test/fixtures/wire.json: a call, what it sends, what is answered, and what it gives or throws. */
+/** Runs a row of test/fixtures/wire.json: a call, its requests and responses, and its result or error. */
 export async function runWire({ call, args, options, sends, answers, gives, throws }) {
   const sent = [];
   const fetch = async (url, init = {}) => {
@@ -110,7 +110,7 @@ export async function runWire({ call, args, options, sends, answers, gives, thro
     return new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } });
   };
   const browser = typeof document === 'object';
-  // An account of its own for each row: a 429 pauses the lanes of an account.
+  // Each row has its own account, because a 429 pauses an account's rate limits.
   rows += 1;
   const baseUrl = `https://gen-${rows}.test`;
   const client = new GenClient({ apiKey: 'test-key', baseUrl, fetch, dangerouslyAllowBrowser: browser, ...options });

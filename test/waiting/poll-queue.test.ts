@@ -1,4 +1,4 @@
-// Which jobs a queue lets out, how fast, and in which order; the time is an argument.
+// The jobs that a queue releases, their rate, and their order. The time is an argument.
 import { describe, expect, it } from 'vitest';
 import { rhythmOf } from '../../src/rules/read-order.js';
 import { NO_LIMITS, type PollLimits, PollQueue, type Ranked } from '../../src/waiting/poll-queue.js';
@@ -22,7 +22,7 @@ function queueOn(limits: PollLimits, { due = 0, urgent = 0 } = {}) {
   return queue;
 }
 
-/** The jobs that go out at once, and the wait of the next one. */
+/** Jobs that are polled at once, and the wait of the next one. */
 function letOut(queue: PollQueue<Entry>, now = NOW, reading = 0) {
   const out: string[] = [];
   for (;;) {
@@ -39,13 +39,13 @@ describe('polls', () => {
     expect(letOut(queue, NOW + 572)).toMatchObject({ out: { length: 1 }, waitMs: 571 });
     for (const id of ['a', 'b', 'c', 'd', 'e']) queue.add(entry(id, { eager: 1 }));
     expect(letOut(queue, NOW + 572)).toEqual({ out: ['a', 'b', 'c', 'd'], waitMs: 571 });
-    // No more than a tenth of the limit is saved up.
+    // A quiet time saves at most a tenth of the limit.
     expect(letOut(queue, NOW + 3_600_000).out).toHaveLength(8);
     expect(letOut(queue, NOW).out).toEqual([]);
   });
 
   it.each<[string, object, number, number | undefined]>([
-    ['of one read a second', { limit: 1, windowMs: 1_000 }, 1, 1_143],
+    ['of one poll a second', { limit: 1, windowMs: 1_000 }, 1, 1_143],
     ['of 30 a second', { limit: 30, windowMs: 1_000 }, 2, 38],
     ['that is lifted', { limit: Number.POSITIVE_INFINITY }, 9, undefined],
   ])('follow a limit %s', (_, limit, count, waitMs) => {
