@@ -7,8 +7,8 @@ import { CLOCK, type Clock } from '../runtime/clock.js';
 import { abortable } from '../runtime/deadline.js';
 import type { Budget, CostEstimate, PricedCall } from '../schemas/budget.js';
 import { isFields } from '../schemas/envelope.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import type { CompletedJob, Job } from '../schemas/job.js';
-import { mustBe } from '../schemas/show.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { STORE, type Store } from '../store/store.js';
@@ -275,7 +275,8 @@ export class GenClient {
    * const { tokens } = client.estimate({ call: 'videos', model: 'svc-video-pro', duration: 6 });
    */
   estimate(job: PricedCall): CostEstimate {
-    if (!isFields(job)) throw new GenError(mustBe('estimate: job', 'an object such as { call: "videos" }', job));
+    if (!isFields(job))
+      throw new GenError(invalidValueMessage('estimate: job', 'an object such as { call: "videos" }', job));
     const tokens = this.#transport.jobs.priceOf(job);
     const durationMs = this.#transport.jobs.durationOf(job);
     return { tokens, basis: tokens === undefined ? 'unknown' : 'learned', durationMs };

@@ -3,8 +3,8 @@ import { GenError } from '../errors/index.js';
 import { callFailure } from '../rules/failure-kind.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { Recover, RunEvent, RunRules } from '../rules/run-state.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
-import { mustBe } from '../schemas/show.js';
 import { DETACHED, type DetachedCall } from '../transport/call.js';
 import { recoverRules } from '../waiting/wait-options.js';
 
@@ -12,7 +12,7 @@ import { recoverRules } from '../waiting/wait-options.js';
 export function checkClient(owner: string, client: unknown): void {
   const isClient =
     typeof client === 'object' && client !== null && typeof Reflect.get(client, 'withOptions') === 'function';
-  if (!isClient) throw new GenError(mustBe(`${owner}: client`, 'a GenClient', client));
+  if (!isClient) throw new GenError(invalidValueMessage(`${owner}: client`, 'a GenClient', client));
 }
 
 /** The namespaces whose `create` creates a job. */

@@ -2,7 +2,7 @@ import { atCaller } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { checkOptions, type RequestOptions } from '../rules/options.js';
 import { type Fields, isFields, isObject, isText, recordIn, unwrap } from '../schemas/envelope.js';
-import { mustBe } from '../schemas/show.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import type { CreatedUpload, CreateUploadParams, Upload, UploadSource } from '../schemas/upload.js';
 import type { RequestPromise, Transport } from '../transport/transport.js';
 import { prepareFile, putSource, type UploadSteps, type UploadTarget, uploadFile } from '../uploading/upload.js';
@@ -74,7 +74,7 @@ export class Uploads {
   async put(upload: UploadTarget, source: UploadSource, options: PutOptions = {}): Promise<Response> {
     checkOptions('uploads.put', PUT_OPTIONS, options);
     if (!isFields(upload) || !isText(upload.direct_upload_url))
-      throw new GenError(mustBe('upload', 'what uploads.create returned', upload));
+      throw new GenError(invalidValueMessage('upload', 'what uploads.create returned', upload));
     return await atCaller(putSource(this.#steps, { target: upload, source, options }));
   }
 

@@ -3,8 +3,8 @@ import { fileRefusal, mayComeLater } from '../rules/files.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { type Clock, clockOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
+import { formatKind } from '../schemas/format-value.js';
 import type { Job } from '../schemas/job.js';
-import { showKind } from '../schemas/show.js';
 import { type JobRef, jobIdOf, type OutputInfo, requireJobId } from './output.js';
 import { OutputReader, type RestOfOutput } from './output-reader.js';
 
@@ -36,7 +36,7 @@ export function requireOutputClient(call: string, client: unknown): void {
   const jobs = isFields(client) ? client.jobs : undefined;
   const names = ['get', 'output', 'outputInfo'];
   if (isFields(jobs) && names.every((name) => typeof jobs[name] === 'function')) return;
-  throw new GenError(`${call}: the first argument must be a GenClient, not ${showKind(client)}.`);
+  throw new GenError(`${call}: the first argument must be a GenClient, not ${formatKind(client)}.`);
 }
 
 interface JobFileOptions<Progress> {

@@ -4,8 +4,8 @@ import { isPart } from '../rules/files.js';
 import { bodyLength, isEncoded } from '../runtime/bytes.js';
 import { isFields } from '../schemas/envelope.js';
 import { isDocument, mediaTypeOf } from '../schemas/file-type.js';
+import { formatValue } from '../schemas/format-value.js';
 import { canonicalMediaType, extensionsOf, mediaTypeEssence } from '../schemas/media-type.js';
-import { show } from '../schemas/show.js';
 
 /** Range of bytes: a Range header (`bytes=0-1023`), or the first and last byte, zero-based and inclusive. */
 export type OutputRange = string | { readonly start?: number | undefined; readonly end?: number | undefined };
@@ -42,7 +42,7 @@ export function requireJobId(call: string, job: unknown): string {
   if (isUrl) throw new GenError(`${call}: job is a URL. Pass the job or its ID.`);
   const isCreated = isFields(job) && isFields(job.job);
   const fix = isCreated ? 'Pass created.job instead of what the create returned.' : 'Pass a job or its ID.';
-  throw new GenError(`${call}: job is ${isCreated ? 'not a job' : show(job)}. ${fix}`);
+  throw new GenError(`${call}: job is ${isCreated ? 'not a job' : formatValue(job)}. ${fix}`);
 }
 
 /** Builds the headers that request a file or a range. Disables content encoding, which would change the length. */

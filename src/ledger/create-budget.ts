@@ -7,7 +7,7 @@ import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
-import { mustBe } from '../schemas/show.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import { processStore, type Store } from '../store/store.js';
 import { withLedger } from './client-ledger.js';
 import { type ClientHome, type CountingBudget, resetOf, TERMS, unresolvedKeys } from './counting-budget.js';
@@ -133,7 +133,7 @@ function estimateOf(estimate: (job: PricedCall) => number | undefined, job: Pric
   }
   if (tokens === undefined) return null;
   if (typeof tokens === 'number' && tokens >= 0 && tokens < Number.POSITIVE_INFINITY) return tokens;
-  throw new GenError(mustBe('unknownPrice()', 'a number of tokens, 0 or more, or undefined', tokens));
+  throw new GenError(invalidValueMessage('unknownPrice()', 'a number of tokens, 0 or more, or undefined', tokens));
 }
 
 /** Reports a low balance once, and again only after the balance has recovered. */

@@ -1,8 +1,8 @@
 // Validates the field names of creates, and the fields that refer to files: upload IDs, public URLs, and characters.
 import { PreflightError } from '../errors/index.js';
 import { type Fields, isFields, isObject } from '../schemas/envelope.js';
+import { formatValue } from '../schemas/format-value.js';
 import { mediaTypeOfName } from '../schemas/media-type.js';
-import { show } from '../schemas/show.js';
 import { didYouMean, nearest } from '../schemas/spelling.js';
 
 export type FieldsCall = 'images' | 'videos' | 'videoEdits' | 'characters' | 'registration';
@@ -199,7 +199,7 @@ function checkField(field: string, value: unknown, problemOf: ProblemOf): void {
 function checkItems(list: string, value: unknown): void {
   for (const [index, item] of [value].flat().entries()) {
     const at = `${list}[${index}]`;
-    if (isOpaque(item)) refuse(list, `must be an object with fields, not ${show(item)}`, at);
+    if (isOpaque(item)) refuse(list, `must be an object with fields, not ${formatValue(item)}`, at);
     for (const [field, part] of Object.entries(isFields(item) ? item : {})) {
       const url = isFields(part) && !isOpaque(part) ? part.url : part;
       if (url === undefined || url === null) continue;
@@ -224,7 +224,7 @@ const problemOfUpload: ProblemOf = (value, field) => {
   }
   if (isPromise(value)) return 'is a promise. Await the upload, and pass its upload_id';
   if (isFields(value) && typeof value.upload_id === 'string') return 'is an upload. Pass its upload_id';
-  return isObject(value) ? undefined : `must be an upload ID or a file, not ${show(value)}`;
+  return isObject(value) ? undefined : `must be an upload ID or a file, not ${formatValue(value)}`;
 };
 
 const problemOfUrl: ProblemOf = (value, field) => {
@@ -240,7 +240,9 @@ const problemOfUrl: ProblemOf = (value, field) => {
 };
 
 const problemOfText: ProblemOf = (value) =>
-  typeof value === 'string' && value.trim() !== '' ? undefined : `must be a non-empty string, not ${show(value)}`;
+  typeof value === 'string' && value.trim() !== ''
+    ? undefined
+    : `must be a non-empty string, not ${formatValue(value)}`;
 
 /** Returns the URL field that corresponds to an upload field. */
 function urlFieldFor(field: string): string {

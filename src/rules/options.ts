@@ -4,7 +4,7 @@ import * as z from 'zod/v4/core';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
 import { isFields, isObject, isText } from '../schemas/envelope.js';
-import { mustBeOptions, show, showKind } from '../schemas/show.js';
+import { formatKind, formatValue, invalidOptionsMessage } from '../schemas/format-value.js';
 import { noSuchOption } from '../schemas/spelling.js';
 
 /** Checks by option. The message of each check says what the option must be, for example `a whole number, 0 or more`. */
@@ -35,7 +35,7 @@ export function refined(
  */
 export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
   if (given !== undefined && !isFields(given)) {
-    throw new GenError(mustBeOptions(owner, Object.keys(shapeAt(schema, []))[0], given));
+    throw new GenError(invalidOptionsMessage(owner, Object.keys(shapeAt(schema, []))[0], given));
   }
   const issues = issuesIn(schema, given ?? {}).map((issue) => innermostIssue(issue));
   // Unknown names first, because a misspelled option may also be reported as missing.
@@ -63,7 +63,7 @@ function issuesIn(schema: OptionsSchema, options: object): readonly z.$ZodIssue[
 function whatItIs(issue: z.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
-  return `, not ${hides === 'texts' || issue.code !== 'custom' ? showKind(value) : show(value)}`;
+  return `, not ${hides === 'texts' || issue.code !== 'custom' ? formatKind(value) : formatValue(value)}`;
 }
 
 /** Returns what to pass instead, if the check provides it. */

@@ -1,8 +1,8 @@
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities } from '../catalog.js';
 import { PreflightError, type RequestErrorCode } from '../errors/index.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
+import { formatValue } from '../schemas/format-value.js';
 import type { Job } from '../schemas/job.js';
-import { show } from '../schemas/show.js';
 import { didYouMean } from '../schemas/spelling.js';
 import {
   checkReferences,
@@ -62,7 +62,7 @@ function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {})
   refuseUndocumented(call, params, extra);
   const { model } = params;
   if (model !== undefined && typeof model !== 'string') {
-    refuseParam('model_not_found', 'model', `must be a string, not ${show(model)}.`);
+    refuseParam('model_not_found', 'model', `must be a string, not ${formatValue(model)}.`);
   }
   for (const [param, value] of Object.entries(params)) {
     // JSON would send null.
@@ -78,11 +78,11 @@ export function requireParams(body: unknown): void {
   const prototype: unknown = isFields(body) ? Object.getPrototypeOf(body) : undefined;
   // An instance of the program's own class has fields. FormData, Map, and similar objects have none.
   if (isFields(body) && (prototype === null || Object.keys(body).length > 0 || prototype === Object.prototype)) return;
-  const example = show(typeof body === 'string' ? body : 'a fox at dawn');
+  const example = formatValue(typeof body === 'string' ? body : 'a fox at dawn');
   refuseParam(
     INVALID_PARAMS,
     'params',
-    `must be an object such as { prompt: ${example} }, not ${isFields(body) ? `a ${body.constructor?.name}` : show(body)}.`,
+    `must be an object such as { prompt: ${example} }, not ${isFields(body) ? `a ${body.constructor?.name}` : formatValue(body)}.`,
   );
 }
 
@@ -109,7 +109,11 @@ function requirePrompt(params: Fields, content: readonly Fields[] = []): void {
 function requireText(params: Fields, param: string, code: RequestErrorCode = INVALID_PARAMS): void {
   const value = params[param];
   if (hasWords(value)) return;
-  refuseParam(code, param, value === undefined ? 'is required.' : `must be a non-empty string, not ${show(value)}.`);
+  refuseParam(
+    code,
+    param,
+    value === undefined ? 'is required.' : `must be a non-empty string, not ${formatValue(value)}.`,
+  );
 }
 
 /** Throws for a known model of another kind, and for values that a known model doesn't support. */
@@ -131,9 +135,13 @@ function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallb
     const [first] = offered;
     if (typeof value !== typeof first) {
       const fix = offered.includes(Number(value)) ? ` Pass ${param}: ${Number(value)}.` : '';
-      refuseParam(code, param, `must be a ${typeof first}, not ${show(value)}.${fix}`);
+      refuseParam(code, param, `must be a ${typeof first}, not ${formatValue(value)}.${fix}`);
     }
-    refuseParam(code, param, `must be one of ${offered.map(show).join(', ')} for ${model}, not ${show(value)}.`);
+    refuseParam(
+      code,
+      param,
+      `must be one of ${offered.map(formatValue).join(', ')} for ${model}, not ${formatValue(value)}.`,
+    );
   }
 }
 
@@ -233,7 +241,7 @@ export function checkVideoEdit(body: unknown, warn: (message: string) => void, o
 function checkEdit(params: Fields, warn: (message: string) => void, options: CheckOptions): void {
   const model = params.model ?? options.fallback;
   if (!modelCapabilities(`${model}`)?.edits) {
-    const problem = model === undefined ? 'is required' : `${show(model)} does not support edits`;
+    const problem = model === undefined ? 'is required' : `${formatValue(model)} does not support edits`;
     const editors = aliases(({ edits }) => edits === true);
     refuseParam('video_edit_model_not_supported', 'model', `${problem}. Use ${editors}.`);
   }

@@ -1,6 +1,6 @@
 import { GenError } from '../errors/index.js';
 import { type Clock, systemRandom } from '../runtime/clock.js';
-import { show } from '../schemas/show.js';
+import { formatValue } from '../schemas/format-value.js';
 import type { AccountChoice, SandboxService } from './control/contract.js';
 import { createControl } from './control/index.js';
 import { prefixOf } from './http/exchange.js';
@@ -168,7 +168,7 @@ function accountControls(world: World) {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
     const found = world.state.accounts.get(account);
     if (found) return found;
-    throw new GenError(`There is no account ${show(account)}. createKey({ account }) creates one.`);
+    throw new GenError(`There is no account ${formatValue(account)}. createKey({ account }) creates one.`);
   };
   return {
     createKey: (options = {}) => addKey(world, options),
@@ -195,7 +195,7 @@ function jobControls(world: World) {
     world.timeline.catchUp();
     const job = world.state.jobs.get(id);
     if (job) return job;
-    throw new GenError(`There is no job ${show(id)} in this sandbox.`);
+    throw new GenError(`There is no job ${formatValue(id)} in this sandbox.`);
   };
   return {
     finish(id, outcome = {}) {

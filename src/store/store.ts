@@ -3,7 +3,7 @@ import { GenError } from '../errors/gen-error.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { type Clock, clockOf, type Random } from '../runtime/clock.js';
 import { sleep } from '../runtime/deadline.js';
-import { mustBe } from '../schemas/show.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import { MemoryGroups } from './groups.js';
 import type { Store, StoreChanges, StoredValues } from './port.js';
 
@@ -106,7 +106,7 @@ function checkedValues(answer: StoredValues): StoredValues {
   if (typeof version === 'string' && Number.isFinite(nowMs) && typeof values === 'object' && values !== null)
     return answer;
   const shape = 'an object { version, nowMs, values } with a string, a number, and an object';
-  throw setupError(mustBe('The result of store.read', shape, answer));
+  throw setupError(invalidValueMessage('The result of store.read', shape, answer));
 }
 
 /** Creates an error for a wrong setup. Retrying doesn't help. */

@@ -7,8 +7,8 @@ import type { Recover } from '../rules/run-state.js';
 import type { Clock } from '../runtime/clock.js';
 import type { Deadline } from '../runtime/deadline.js';
 import type { Budget, PricedCall } from '../schemas/budget.js';
+import { formatValue } from '../schemas/format-value.js';
 import type { Job } from '../schemas/job.js';
-import { show } from '../schemas/show.js';
 import type { ClientAccount } from '../store/account.js';
 import type { RateLimits } from '../store/rate-limits.js';
 import { type Config, readHeaders } from './config.js';
@@ -293,7 +293,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 function badMethod(method: unknown): GenError {
-  return new GenError(`method must be one of ${METHODS.join(', ')}, not ${show(method)}.`);
+  return new GenError(`method must be one of ${METHODS.join(', ')}, not ${formatValue(method)}.`);
 }
 
 const NO_QUERY: Call<unknown>['query'] = Object.freeze([]);

@@ -10,7 +10,7 @@ import { builtIn, isBrowser, isNode } from '../runtime/platform.js';
 import { scrubber, scrubCause } from '../runtime/scrub.js';
 import { VERSION } from '../runtime/version.js';
 import { isObject } from '../schemas/envelope.js';
-import { show } from '../schemas/show.js';
+import { formatValue } from '../schemas/format-value.js';
 import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import type { Config } from './config.js';
 import type { TransferRequest } from './transport.js';
@@ -123,7 +123,7 @@ function nodeStream(stream: ReadableStream): BodyInit {
 function webResponse(response: Response): Response {
   const given: unknown = response;
   const isResponse = isObject(given) && 'status' in given && 'headers' in given;
-  if (!isResponse) throw new BadFetch(`fetch must resolve with a Response, not ${show(given)}.`);
+  if (!isResponse) throw new BadFetch(`fetch must resolve with a Response, not ${formatValue(given)}.`);
   const { body, status, statusText, headers } = response;
   if (body === null || body === undefined || 'getReader' in body) return response;
   return new Response(hasNoBody(status) ? null : streamOf(body), { status, statusText, headers: [...headers] });

@@ -3,7 +3,7 @@ import { LONGEST_KEY } from '../rules/run-state.js';
 import { type Random, systemRandom } from '../runtime/clock.js';
 import { sha256Of } from '../runtime/sha256.js';
 import { isFields, isObject, isText } from '../schemas/envelope.js';
-import { show } from '../schemas/show.js';
+import { formatValue } from '../schemas/format-value.js';
 
 /** Readable characters of the parts in a key. The hash covers the rest. */
 const MAX_READABLE = 128;
@@ -19,7 +19,7 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
   if (given === undefined) return random.uuid();
   if (typeof given === 'string' && given.length <= LONGEST_KEY && HEADER_VALUE.test(given)) return given;
   throw new GenError(
-    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${LONGEST_KEY} printable ASCII characters, not ${show(given)}. idempotencyKeyFrom() creates one from your own IDs.`,
+    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${LONGEST_KEY} printable ASCII characters, not ${formatValue(given)}. idempotencyKeyFrom() creates one from your own IDs.`,
   );
 }
 
@@ -55,7 +55,7 @@ export function digestOfKey(text: string): string {
 function checkPart(part: unknown): string | number {
   if (isText(part) || (typeof part === 'number' && Number.isFinite(part))) return part;
   throw new GenError(
-    `idempotencyKeyFrom: each part must be a non-empty string or a finite number, not ${show(part)}. Pass your own IDs.`,
+    `idempotencyKeyFrom: each part must be a non-empty string or a finite number, not ${formatValue(part)}. Pass your own IDs.`,
   );
 }
 

@@ -2,8 +2,8 @@ import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
 import { ENDED, type JobProgress } from '../rules/read-order.js';
 import { onAbort } from '../runtime/deadline.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import { isCompleted, type Job } from '../schemas/job.js';
-import { mustBe } from '../schemas/show.js';
 import type { JobWaits } from './job-waits.js';
 import { outcomeOf } from './wait.js';
 import type { WaitOptions } from './wait-options.js';
@@ -64,7 +64,7 @@ export async function* waitForJobs(
 ): AsyncGenerator<Job, void, undefined> {
   // A string is iterable, so its letters would become job IDs.
   if (typeof jobs === 'string' || typeof jobs?.[Symbol.iterator] !== 'function') {
-    throw new GenError(mustBe('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
+    throw new GenError(invalidValueMessage('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
   }
   const { throwOnFailure = false } = options;
   const finalJob = (job: Job | string, signal: AbortSignal) => jobWaits.waitInLoop(job, { ...options, signal });

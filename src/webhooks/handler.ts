@@ -4,7 +4,7 @@ import * as option from '../rules/options.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock, wallOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
-import { mustBe } from '../schemas/show.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import { didYouMean } from '../schemas/spelling.js';
 import {
   WEBHOOK_EVENT_TYPES,
@@ -102,7 +102,7 @@ function checkHandlerOptions(options: WebhookHandlerOptions): void {
   for (const [type, listener] of Object.entries(options.on ?? {})) {
     if (!types.includes(type)) throw new GenError(`on has no event "${type}". ${didYouMean(type, types)}`);
     if (listener !== undefined && typeof listener !== 'function')
-      throw new GenError(mustBe(`on["${type}"]`, 'a function', listener));
+      throw new GenError(invalidValueMessage(`on["${type}"]`, 'a function', listener));
   }
 }
 

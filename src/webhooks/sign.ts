@@ -2,7 +2,7 @@ import { GenError } from '../errors/gen-error.js';
 import * as option from '../rules/options.js';
 import { systemClock } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
-import { mustBe } from '../schemas/show.js';
+import { invalidValueMessage } from '../schemas/format-value.js';
 import { jobIdIn } from '../schemas/webhook-event.js';
 import { secretsOf, signatureOf, WEBHOOK_HEADERS, type WebhookSecret } from './signature.js';
 
@@ -41,7 +41,7 @@ const SIGN_OPTIONS = option.optionsOf({
 export async function signWebhook(event: object | string, options: SignWebhookOptions): Promise<SignedWebhook> {
   option.checkOptions('signWebhook', SIGN_OPTIONS, options);
   if (typeof event !== 'string' && !isFields(event))
-    throw new GenError(mustBe('event', 'an object or a string', event));
+    throw new GenError(invalidValueMessage('event', 'an object or a string', event));
   const { secret, timestamp, now = systemClock.now } = options ?? {};
   const body = typeof event === 'string' ? event : textOf(event);
   const stamp = String(timestamp ?? Math.floor(now() / 1000));

@@ -6,8 +6,8 @@ import { DEFAULT_WAIT_MS } from '../../rules/limits.js';
 import * as option from '../../rules/options.js';
 import { type JobRunState, type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
 import { extra, isFields } from '../../schemas/envelope.js';
+import { invalidValueMessage } from '../../schemas/format-value.js';
 import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
-import { mustBe } from '../../schemas/show.js';
 import { shortenKey } from '../../transport/idempotency.js';
 import type { StoredOutput } from '../storage/copy-output.js';
 import type { StoreEvent } from './activities.js';
@@ -114,7 +114,11 @@ function checkEngine(engine: unknown): void {
   );
   if (isEngine) return;
   throw new GenError(
-    mustBe('generate: engine', 'an adapter such as inngestEngine(…), or an object with call, wait, and fail', engine),
+    invalidValueMessage(
+      'generate: engine',
+      'an adapter such as inngestEngine(…), or an object with call, wait, and fail',
+      engine,
+    ),
   );
 }
 

@@ -8,7 +8,7 @@ import { backoff, spread } from '../../rules/backoff.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import type { GroupTable } from '../../store/group-table.js';
 import { LEASES, type ProcessLeases, type StoreChanges } from '../../store/port.js';
 import { type NotifyingStore, openTopics, setupError } from '../../store/store.js';
@@ -154,7 +154,7 @@ function pathOf(path: string | URL): string {
   const given = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
   if (given === ':memory:') throw new GenError('fileStore(path): ":memory:" is not a file. Use memoryStore().');
   if (typeof given === 'string' && given !== '' && !given.includes('\0')) return resolve(given);
-  throw new GenError(`fileStore: path must be a string or a file: URL, not ${show(given)}.`);
+  throw new GenError(`fileStore: path must be a string or a file: URL, not ${formatValue(given)}.`);
 }
 
 const MAX_LINKS = 40;

@@ -4,7 +4,7 @@ import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../../errors/index.js';
 import { oneAhead, pieceBytes, streamOf } from '../../runtime/bytes.js';
-import { mustBe } from '../../schemas/show.js';
+import { invalidValueMessage } from '../../schemas/format-value.js';
 import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 
 /**
@@ -40,7 +40,7 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
  */
 export function fromPath(given: string | URL): RereadableSource & { readonly name: string } {
   if (typeof given !== 'string' && !(given instanceof URL))
-    throw new GenError(mustBe('fromPath: path', 'a path or a file URL', given));
+    throw new GenError(invalidValueMessage('fromPath: path', 'a path or a file URL', given));
   const path = typeof given === 'string' ? given : fileURLToPath(given);
   const source = {
     // Absolute, so that another process can open it.

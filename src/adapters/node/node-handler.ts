@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GenError } from '../../errors/gen-error.js';
 import { withParsedBody } from '../../runtime/parsed-body.js';
-import { mustBe } from '../../schemas/show.js';
+import { invalidValueMessage } from '../../schemas/format-value.js';
 
 /** A handler of web requests, such as those of `createWebhookHandler` and `createOutputHandler`. */
 export type WebHandler = (request: Request) => Response | Promise<Response>;
@@ -31,7 +31,8 @@ export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: 
  * app.use(express.json());
  */
 export function toNodeHandler(handler: WebHandler): NodeHandler {
-  if (typeof handler !== 'function') throw new GenError(mustBe('handler', 'a function that takes a Request', handler));
+  if (typeof handler !== 'function')
+    throw new GenError(invalidValueMessage('handler', 'a function that takes a Request', handler));
   return async (given, response, next) => {
     const incoming = 'raw' in given ? given.raw : given;
     const outgoing = 'raw' in response ? response.raw : response;
@@ -149,7 +150,7 @@ function parsedBody(): ReadableStream {
 function checkedResponse(answer: Response): Response {
   const isResponse = typeof answer?.status === 'number' && typeof answer.headers?.getSetCookie === 'function';
   if (isResponse && !answer.bodyUsed && !answer.body?.locked) return answer;
-  throw new GenError(mustBe('What the handler returns', 'a Response whose body was not read', answer));
+  throw new GenError(invalidValueMessage('What the handler returns', 'a Response whose body was not read', answer));
 }
 
 interface Sending {

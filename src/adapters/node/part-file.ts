@@ -18,7 +18,7 @@ import { basename, dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GenError } from '../../errors/index.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { fileSystemCode, flush, flushDirectory } from './flush.js';
 
 /** The target of a file. In a directory, its name depends on its type. */
@@ -31,7 +31,7 @@ export type SavePath = { readonly directory: string } | { readonly file: string 
 export async function savePath(call: string, path: unknown): Promise<SavePath> {
   const given = path instanceof URL ? fileURLToPath(path) : path;
   if (typeof given !== 'string' || given === '') {
-    throw new GenError(`${call}: path must be a non-empty string or a file: URL, not ${show(path)}.`);
+    throw new GenError(`${call}: path must be a non-empty string or a file: URL, not ${formatValue(path)}.`);
   }
   const wanted = resolve(given);
   const endsInSeparator = given.endsWith('/') || given.endsWith(sep);

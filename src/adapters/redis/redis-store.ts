@@ -3,7 +3,7 @@ import { GenError } from '../../errors/gen-error.js';
 import { clientStore } from '../../ledger/client-ledger.js';
 import * as option from '../../rules/options.js';
 import { callObserver } from '../../runtime/callbacks.js';
-import { mustBe } from '../../schemas/show.js';
+import { invalidValueMessage } from '../../schemas/format-value.js';
 import { type Store, setupError } from '../../store/store.js';
 
 /** Options of {@link redisStore}. */
@@ -217,7 +217,9 @@ function redisScript(client: RedisClient, source: string): (keys: string[], args
   if (isNodeRedis(client)) return async (keys, args) => client.eval(source, { keys, arguments: args });
   if (isIoRedis(client)) return async (keys, args) => client.eval(source, keys.length, ...keys, ...args);
   if (isUpstash(client)) return async (keys, args) => client.eval(source, keys, args);
-  throw new GenError(mustBe('client', 'a connected client of @upstash/redis, ioredis, or redis (node-redis)', client));
+  throw new GenError(
+    invalidValueMessage('client', 'a connected client of @upstash/redis, ioredis, or redis (node-redis)', client),
+  );
 }
 
 // Checks the methods' types, because some clients are proxies that create any method on access.

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { GenError, PreflightError } from '../../errors/index.js';
 import { checkCharacter, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
-import { mustBe } from '../../schemas/show.js';
+import { invalidValueMessage } from '../../schemas/format-value.js';
 import { didYouMean } from '../../schemas/spelling.js';
 
 type Kind = ModelCapabilities['kind'];
@@ -80,7 +80,8 @@ export function pickParams<Shape extends z.ZodRawShape, Key extends keyof Shape 
   fields: readonly Key[],
 ): z.ZodObject<PickedShape<Shape, Key>, z.core.$strict> {
   const check = CHECKS.get(params);
-  if (check === undefined) throw new GenError(mustBe('pickParams: params', 'a schema of gen-client/schemas', params));
+  if (check === undefined)
+    throw new GenError(invalidValueMessage('pickParams: params', 'a schema of gen-client/schemas', params));
   const missing = fields.find((field) => !(field in params.shape));
   if (missing !== undefined) {
     throw new GenError(`pickParams: unknown field "${missing}". ${didYouMean(missing, Object.keys(params.shape))}`);

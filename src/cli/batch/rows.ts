@@ -5,7 +5,7 @@ import { parse } from 'csv-parse/sync';
 import { fromPath } from '../../adapters/node/index.js';
 import { type ClientOptions, type GenClient, idempotencyKeyFrom } from '../../index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { didYouMean } from '../../schemas/spelling.js';
 import { UsageError } from '../errors.js';
 import { type CallName, type JobMakers, referenceIn } from '../run-job.js';
@@ -193,7 +193,7 @@ function repeated(drafts: readonly RowDraft[], what: string, read: (draft: RowDr
     const value = read(draft);
     const first = lines.get(value);
     if (value !== undefined) lines.set(value, first ?? draft.line);
-    return first === undefined ? [] : [`line ${draft.line}: ${what} ${show(value)} is already on line ${first}`];
+    return first === undefined ? [] : [`line ${draft.line}: ${what} ${formatValue(value)} is already on line ${first}`];
   });
 }
 
@@ -330,12 +330,12 @@ function cellValue(text: string, { type, items }: FieldSchema): unknown {
     const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
     // A larger number would lose digits.
     if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
-    throw new UsageError(`${show(text)} is not a number of up to 15 digits, such as 5.`);
+    throw new UsageError(`${formatValue(text)} is not a number of up to 15 digits, such as 5.`);
   }
   if (type === 'boolean') {
     // Spreadsheets write TRUE and FALSE.
     if (/^(true|false)$/i.test(text)) return text.toLowerCase() === 'true';
-    throw new UsageError(`${show(text)} is neither true nor false.`);
+    throw new UsageError(`${formatValue(text)} is neither true nor false.`);
   }
   if (type === 'array' && items?.type === 'string' && !text.startsWith('[')) {
     // A URL may contain semicolons, so split only before the next URL.

@@ -1,5 +1,5 @@
 import { CHARACTER_WIDTH } from '../../rules/limits.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { REVIEW_WORDS } from '../world/assumptions.js';
 import { randomId } from '../world/random.js';
 import type { StoredCharacter } from '../world/state.js';
@@ -34,7 +34,7 @@ export function registerCharacter(world: World, account: string, fields: Request
 export function findCharacter({ state }: World, account: string, idOrSlug: string): StoredCharacter {
   const found = charactersOf(state, account).find(({ id, slug }) => id === idOrSlug || slug === idOrSlug);
   if (found) return found;
-  const message = `This account has no character ${show(idOrSlug)}. GET /v1/characters lists them.`;
+  const message = `This account has no character ${formatValue(idOrSlug)}. GET /v1/characters lists them.`;
   throw new ServiceError('character_not_found', message);
 }
 

@@ -1,7 +1,7 @@
 // Validates creates. The engine turns the resulting specs into jobs.
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, modelCapabilities, ratiosOf } from '../../catalog.js';
 import { EDIT_SOURCE_FIELDS, FRAME_FIELDS, REFERENCE_IMAGE_FIELDS } from '../../rules/fields.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { DEFAULTS, EDIT_PERSON_MATCH, MAX_PROMPT_CHARS, PERSON_MATCH } from '../world/assumptions.js';
 import { failure, type PlannedEnd } from '../world/faults-and-outcomes.js';
 import type { PricedJob } from '../world/options.js';
@@ -67,7 +67,7 @@ export function parseCharacterCreate(fields: RequestFields): JobSpec {
   checkPlainFields(fields, []);
   const mode = fields.text('mode') ?? 'prompt';
   if (mode !== 'prompt')
-    throw new ServiceError('invalid_request', `mode must be register or prompt, not ${show(mode)}.`);
+    throw new ServiceError('invalid_request', `mode must be register or prompt, not ${formatValue(mode)}.`);
   if (!fields.text('name')?.trim()) throw new ServiceError('invalid_request', 'name must be a non-empty string.');
   const model = readModel(new RequestFields({}), 'image', DEFAULTS.characterModel);
   const prompt = readPrompt(fields, 'image');
@@ -110,7 +110,7 @@ export function parseEditCreate(fields: RequestFields, fallback?: string): JobSp
   const row = typeof alias === 'string' ? modelCapabilities(alias) : undefined;
   if (!row?.edits || typeof alias !== 'string') {
     const editModels = Object.keys(MODELS).filter((name) => modelCapabilities(name)?.edits);
-    const message = `model must be one of ${editModels.join(', ')} for an edit, not ${show(alias)}.`;
+    const message = `model must be one of ${editModels.join(', ')} for an edit, not ${formatValue(alias)}.`;
     throw new ServiceError('video_edit_model_not_supported', message);
   }
   const content = contentReferences(fields);
@@ -196,7 +196,7 @@ function readModel(
   if (row?.kind === kind && typeof alias === 'string') return { alias, row };
   throw new ServiceError(
     'model_not_found',
-    `model ${show(alias)} is not a known ${kind} model. GET /v1/models lists them.`,
+    `model ${formatValue(alias)} is not a known ${kind} model. GET /v1/models lists them.`,
   );
 }
 
@@ -226,7 +226,7 @@ function readChoice<T extends string | number>(
   if (chosen !== undefined) return chosen;
   throw new ServiceError(
     `${what}_not_supported`,
-    `${field} must be one of ${supported.join(', ')}, not ${show(value)}.`,
+    `${field} must be one of ${supported.join(', ')}, not ${formatValue(value)}.`,
   );
 }
 
@@ -236,7 +236,7 @@ function readWebhookUrl(fields: RequestFields): string | null {
   if (text === undefined) return null;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isPrivateHost(url.hostname))) return text;
-  const message = `webhook_url must be an HTTPS URL, or an http URL on a private host, not ${show(text)}.`;
+  const message = `webhook_url must be an HTTPS URL, or an http URL on a private host, not ${formatValue(text)}.`;
   throw new ServiceError('invalid_request', message);
 }
 
@@ -248,7 +248,7 @@ function checkPlainFields(fields: RequestFields, names: readonly string[]): void
       const [value, allowed] = [fields.text(name), DOCUMENTED_VALUES[name]];
       if (value === undefined || (allowed ? allowed.includes(value) : value !== '')) continue;
       const wanted = allowed?.join(', ') ?? 'a non-empty string';
-      throw new ServiceError('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
+      throw new ServiceError('invalid_request', `${name} must be ${wanted}, not ${formatValue(value)}.`);
     }
   }
 }
@@ -257,7 +257,7 @@ function readSeed(fields: RequestFields): number | undefined {
   const seed = fields.raw('seed');
   if (seed === undefined) return undefined;
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed;
-  throw new ServiceError('invalid_request', `seed must be an integer, not ${show(seed)}.`);
+  throw new ServiceError('invalid_request', `seed must be an integer, not ${formatValue(seed)}.`);
 }
 
 /**

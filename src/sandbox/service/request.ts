@@ -2,7 +2,7 @@ import { REQUEST_ERRORS } from '../../errors/codes.js';
 import { isUploadField } from '../../rules/fields.js';
 import { CHARACTER_WIDTH } from '../../rules/limits.js';
 import { isFields } from '../../schemas/envelope.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { imageSize } from '../../uploading/image-size.js';
 import { OWN_CODES, REVIEW_WORDS } from '../world/assumptions.js';
 import type { World } from '../world/world.js';
@@ -107,7 +107,7 @@ export function readFields(text: string): RequestFields {
 }
 
 function wrongType(name: string, wanted: string, value: unknown): ServiceError {
-  return new ServiceError('invalid_request', `${name} must be ${wanted}, not ${show(value)}.`);
+  return new ServiceError('invalid_request', `${name} must be ${wanted}, not ${formatValue(value)}.`);
 }
 
 export type ReferenceRole = 'frame' | 'image' | 'portrait' | 'clip' | 'audio' | 'source';
@@ -163,7 +163,7 @@ export function referenceItems(fields: RequestFields): Reference[] {
     if (part.raw('type') === 'image_url') return { role: 'image', field, url: publicUrl(field, part.text('url')) };
     throw new ServiceError(
       'invalid_request',
-      `${field} must contain items of type image_url, not ${show(part.raw('type'))}.`,
+      `${field} must contain items of type image_url, not ${formatValue(part.raw('type'))}.`,
     );
   });
 }
@@ -179,11 +179,11 @@ export function contentReferences(fields: RequestFields): Reference[] {
       const types = Object.keys(CONTENT_ITEMS).join(', ');
       throw new ServiceError(
         'invalid_request',
-        `content must contain items of type text, ${types}, not ${show(type)}.`,
+        `content must contain items of type text, ${types}, not ${formatValue(type)}.`,
       );
     }
     if (part.raw('role') !== known.role) {
-      const given = show(part.raw('role'));
+      const given = formatValue(part.raw('role'));
       throw new ServiceError(
         'invalid_request',
         `content: an item of type ${type} needs role "${known.role}", not ${given}.`,
@@ -209,7 +209,7 @@ export function checkUploads(world: World, account: string, references: readonly
     if (isKnown && upload.uploadType === wanted) continue;
     const problem = isKnown
       ? `${uploadId} has upload_type ${upload.uploadType}, but ${wanted} is required`
-      : `this workspace has no completed upload ${show(uploadId)}`;
+      : `this workspace has no completed upload ${formatValue(uploadId)}`;
     const code = role === 'source' ? 'video_edit_source_not_found' : 'reference_upload_not_found';
     throw new ServiceError(code, `${field}: ${problem}.`);
   }
@@ -240,7 +240,7 @@ function firstSeen(world: World, account: string, url: string | undefined): numb
 function publicUrl(field: string, given: string | undefined): string {
   const url = given !== undefined && URL.canParse(given) ? new URL(given) : undefined;
   if (given !== undefined && url?.protocol === 'https:' && !isNeverPublic(url.hostname)) return given;
-  throw new ServiceError('invalid_request', `${field} must contain public HTTPS URLs, not ${show(given)}.`);
+  throw new ServiceError('invalid_request', `${field} must contain public HTTPS URLs, not ${formatValue(given)}.`);
 }
 
 function isNeverPublic(hostname: string): boolean {
@@ -266,7 +266,10 @@ function urlIn(part: RequestFields, type: string): string | undefined {
   if (type !== 'video_url') return part.text(type);
   const value = part.raw(type);
   if (isFields(value)) return itemFields('content', value).text('url');
-  throw new ServiceError('invalid_request', `content: video_url must be an object with url, not ${show(value)}.`);
+  throw new ServiceError(
+    'invalid_request',
+    `content: video_url must be an object with url, not ${formatValue(value)}.`,
+  );
 }
 
 /** Returns true if an upload starts like a supported image that is wide enough for a character. */

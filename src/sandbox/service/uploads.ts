@@ -1,5 +1,5 @@
 import { MB, UPLOAD_BYTES } from '../../rules/limits.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { IMAGE_HEADER_BYTES } from '../../uploading/image-size.js';
 import { UPLOAD_URL_TTL_MS } from '../world/assumptions.js';
 import { randomId } from '../world/random.js';
@@ -14,12 +14,15 @@ export function createUpload(world: World, account: string, fields: RequestField
   const fileSize = fields.raw('file_size');
   const uploadType = readType(fields.raw('upload_type'));
   if (!/^[\w.+-]+\/[\w.+-]+/.test(mimeType) || !mimeType.toLowerCase().startsWith(`${uploadType.toLowerCase()}/`)) {
-    throw new ServiceError('upload_invalid', `mime_type ${show(mimeType)} does not match upload_type ${uploadType}.`);
+    throw new ServiceError(
+      'upload_invalid',
+      `mime_type ${formatValue(mimeType)} does not match upload_type ${uploadType}.`,
+    );
   }
   if (typeof fileSize !== 'number' || !Number.isInteger(fileSize) || fileSize < 1) {
     throw new ServiceError(
       'upload_invalid',
-      `file_size must be a whole number of bytes above 0, not ${show(fileSize)}.`,
+      `file_size must be a whole number of bytes above 0, not ${formatValue(fileSize)}.`,
     );
   }
   checkSize(uploadType, fileSize);
@@ -52,7 +55,7 @@ export function requiredHeaders(upload: StoredUpload): Record<string, string> {
 export function findUpload({ state }: World, account: string, id: string | undefined): StoredUpload {
   const upload = id === undefined ? undefined : state.uploads.get(id);
   if (upload === undefined || upload.account !== account) {
-    throw new ServiceError('upload_not_found', `This workspace has no upload with upload_id ${show(id)}.`);
+    throw new ServiceError('upload_not_found', `This workspace has no upload with upload_id ${formatValue(id)}.`);
   }
   return upload;
 }
@@ -122,11 +125,11 @@ function checkSize(type: StoredUpload['uploadType'], size: number): void {
 
 function readType(value: unknown): StoredUpload['uploadType'] {
   if (value === 'IMAGE' || value === 'VIDEO' || value === 'AUDIO') return value;
-  throw new ServiceError('upload_invalid', `upload_type must be IMAGE, VIDEO, or AUDIO, not ${show(value)}.`);
+  throw new ServiceError('upload_invalid', `upload_type must be IMAGE, VIDEO, or AUDIO, not ${formatValue(value)}.`);
 }
 
 function requireUploadField(fields: RequestFields, name: string): string {
   const value = fields.raw(name);
   if (typeof value === 'string' && value.trim() !== '') return value;
-  throw new ServiceError('upload_invalid', `${name} must be a non-empty string, not ${show(value)}.`);
+  throw new ServiceError('upload_invalid', `${name} must be a non-empty string, not ${formatValue(value)}.`);
 }

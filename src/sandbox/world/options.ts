@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { DOCUMENTED_LIMITS, RATE_LIMIT_NAMES, type Rate, type RateLimitName } from '../../rules/limits.js';
 import { callback, checkOptions, either, must, oneOf, required, secret, text } from '../../rules/options.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './assumptions.js';
 
 /** Milliseconds, or a range from which the seed picks. */
@@ -201,7 +201,7 @@ export function sandboxPrice(job: PricedJob, prices: Prices | undefined): number
   const set = typeof prices === 'function' ? prices(job) : prices;
   if (set === undefined) return ownPrice(job);
   if (areTokens(set)) return set;
-  throw new GenError(`prices must return a number of tokens, 0 or more, for ${job.model}, not ${show(set)}.`);
+  throw new GenError(`prices must return a number of tokens, 0 or more, for ${job.model}, not ${formatValue(set)}.`);
 }
 
 function ownPrice({ model, resolution, duration }: PricedJob): number {

@@ -7,7 +7,7 @@ import { checkFallbacks, modelAdvice } from '../../rules/preflight.js';
 import { derivedKey } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
-import { show } from '../../schemas/show.js';
+import { formatValue } from '../../schemas/format-value.js';
 import { type Answer, type Call, detachedCall, type Layer, type Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
 import type { RequestFiles } from '../transport.js';
@@ -56,7 +56,7 @@ function copied<T>(call: Call<T>): Call<T> {
     if (files) files.outline(body);
     if (files) return { ...call, body: files.copy(body) };
     const json = JSON.stringify(body);
-    if (json === undefined) throw new TypeError(`it is ${show(body)}`);
+    if (json === undefined) throw new TypeError(`it is ${formatValue(body)}`);
     return { ...call, json };
   } catch (cause) {
     throw new GenError(`${name}: the params cannot be written as JSON (${reasonOf(cause)}).`, { cause });

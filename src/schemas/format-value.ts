@@ -1,5 +1,5 @@
 /** Formats a value for a message: short, on one line, without calling the value's own code. */
-export function show(value: unknown): string {
+export function formatValue(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value);
   if (value === undefined || value === null) return String(value);
@@ -8,19 +8,23 @@ export function show(value: unknown): string {
 }
 
 /** Formats a value that may be a secret, for example a key passed in place of an options object. */
-export function showKind(value: unknown): string {
-  return typeof value === 'string' && value !== '' ? 'a string' : show(value);
+export function formatKind(value: unknown): string {
+  return typeof value === 'string' && value !== '' ? 'a string' : formatValue(value);
 }
 
 /**
  * Builds the message for an invalid value. `what` describes a valid one: `a function`. Shows strings only if `shows` is
  * true.
  */
-export function mustBe(name: string, what: string, value: unknown, shows = false): string {
-  return `${name} must be ${what}, not ${shows ? show(value) : showKind(value)}.`;
+export function invalidValueMessage(name: string, what: string, value: unknown, shows = false): string {
+  return `${name} must be ${what}, not ${shows ? formatValue(value) : formatKind(value)}.`;
 }
 
 /** Builds the message for options that are not an object. `example` is the name of an option. */
-export function mustBeOptions(owner: string, example: string | undefined, given: unknown): string {
-  return mustBe(`${owner}: options`, example === undefined ? 'an object' : `an object such as { ${example} }`, given);
+export function invalidOptionsMessage(owner: string, example: string | undefined, given: unknown): string {
+  return invalidValueMessage(
+    `${owner}: options`,
+    example === undefined ? 'an object' : `an object such as { ${example} }`,
+    given,
+  );
 }
