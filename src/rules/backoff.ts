@@ -8,14 +8,14 @@ export interface Backoff {
 export const FILE_BACKOFF: Backoff = { firstMs: 250, mostMs: 8_000 };
 
 /** Any more doublings exceed every maximum. */
-const MOST_DOUBLINGS = 30;
+const MAX_DOUBLINGS = 30;
 
 /**
  * Returns the pause in milliseconds after `failures` (at least 1) consecutive failures. Doubles with each, up to the
  * maximum.
  */
 export function backoff({ firstMs, mostMs }: Backoff, failures: number): number {
-  const doublings = Math.min(Math.max(failures - 1, 0), MOST_DOUBLINGS);
+  const doublings = Math.min(Math.max(failures - 1, 0), MAX_DOUBLINGS);
   return Math.min(firstMs * 2 ** doublings, mostMs);
 }
 

@@ -4,14 +4,14 @@ import { type CallFailure, errorJson, MAX_PAGES, MAX_WITHOUT_FILE_MS, missingFil
 import {
   afterJob,
   countTime,
+  DEFAULT_SLOT_WAIT_MS,
   type JobRunEvent,
-  LONGEST_READ_MS,
+  MAX_POLL_MS,
+  MIN_WAIT_MS,
   nextStep,
   pauseBefore,
-  readAgain,
-  readMs,
-  SHORTEST_WAIT_MS,
-  UNSAID_SLOT_MS,
+  pollIntervalMs,
+  waitForPoll,
 } from './run.js';
 import type { CreateStep, JobRunState, ReadStep, RunEvent, StoreStep } from './run-state.js';
 
@@ -29,13 +29,13 @@ export function nextDetachedStep(before: JobRunState, event: RunEvent): JobRunSt
   const { step } = run;
   if (event.type === 'job' && (step.type === 'read' || step.type === 'wait')) {
     if (event.job.id === step.jobId) return afterPoll(run, event);
-    return step.type === 'read' ? readAgain(run, step.jobId) : run;
+    return step.type === 'read' ? waitForPoll(run, step.jobId) : run;
   }
   if (event.type === 'stored' && step.type === 'store')
     return { ...run, step: { type: 'end', job: step.job, error: null, resumeStep: null } };
   if (event.type === 'failed') {
     if (step.type === 'read') return afterPollFailed(run, step, event.failure);
-    if (step.type === 'store') return notStored(run, step, event.failure);
+    if (step.type === 'store') return afterStoreFailed(run, step, event.failure);
     if (step.type === 'create' && isRetried(event.failure)) return retryCreate(run, step, event.failure);
   }
   return nextStep(before, event);
@@ -64,8 +64,8 @@ function retryCreate(run: JobRunState, next: CreateStep, failure: CallFailure): 
   const { kind: reason, retryAfterMs, error } = failure;
   const onTimeout = { type: 'fail', reason, error, resumeStep: next } as const;
   if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next, onTimeout });
-  const missed = { ...run, failedCalls: run.failedCalls + 1 };
-  return pauseBefore(missed, { ms: retryAfterMs === null ? retryMs(missed) : slotMs(failure), next, onTimeout });
+  const failed = { ...run, failedCalls: run.failedCalls + 1 };
+  return pauseBefore(failed, { ms: retryAfterMs === null ? retryMs(failed) : slotMs(failure), next, onTimeout });
 }
 
 function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
@@ -74,37 +74,37 @@ function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure)
   if (reason === 'refused' || reason === 'unsent' || pages >= MAX_PAGES) {
     return { ...run, step: { type: 'fail', reason, error, resumeStep: step } };
   }
-  if (reason === 'throttled') return readAgain(run, step.jobId, Math.max(pollMs(run), slotMs(failure)));
+  if (reason === 'throttled') return waitForPoll(run, step.jobId, Math.max(pollMs(run), slotMs(failure)));
   // The job is paid, so the service can't delay its polls any longer.
   const failed = { ...run, pages, failedCalls: run.failedCalls + 1 };
-  return readAgain(failed, step.jobId, Math.max(pollMs(failed), Math.min(retryAfterMs ?? 0, LONGEST_READ_MS)));
+  return waitForPoll(failed, step.jobId, Math.max(pollMs(failed), Math.min(retryAfterMs ?? 0, MAX_POLL_MS)));
 }
 
-function notStored(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {
+function afterStoreFailed(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {
   const resumeStep: ReadStep = { type: 'read', jobId: step.job.id };
   if (reason !== 'lost' || run.failedCalls >= STORE_RETRIES) {
     return { ...run, step: { type: 'fail', reason, error, resumeStep } };
   }
-  const missed = { ...run, failedCalls: run.failedCalls + 1 };
+  const failed = { ...run, failedCalls: run.failedCalls + 1 };
   // The job is paid, so the timeout no longer applies.
-  const ms = retryMs(missed);
-  return { ...missed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
+  const ms = retryMs(failed);
+  return { ...failed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
 }
 
 /** Milliseconds until the next poll. After a webhook, a failed poll is retried sooner. */
 function pollMs(run: JobRunState): number {
   const isMissed = run.isAnnounced && run.failedCalls > 0;
-  return isMissed ? Math.min(retryMs(run), readMs(run)) : readMs(run);
+  return isMissed ? Math.min(retryMs(run), pollIntervalMs(run)) : pollIntervalMs(run);
 }
 
 /** Milliseconds until a call without a response is retried. Doubles with each. */
 function retryMs(run: JobRunState): number {
   const { retryMs: longest } = run.rules;
-  if (longest === undefined || longest === null) return readMs(run);
-  return Math.min(longest, SHORTEST_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
+  if (longest === undefined || longest === null) return pollIntervalMs(run);
+  return Math.min(longest, MIN_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
 }
 
 /** Milliseconds until the rate limit has a free slot. */
 function slotMs({ retryAfterMs }: CallFailure): number {
-  return Math.max(retryAfterMs ?? UNSAID_SLOT_MS, SHORTEST_WAIT_MS);
+  return Math.max(retryAfterMs ?? DEFAULT_SLOT_WAIT_MS, MIN_WAIT_MS);
 }

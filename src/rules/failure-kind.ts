@@ -162,7 +162,7 @@ export function outcomeUnderKey(error: unknown): 'refused' | 'unsent' | 'lost' {
 }
 
 /** Returns true if the create was rejected because the service doesn't know an upload. */
-export function isForgottenUpload(error: unknown): boolean {
+export function isUnknownUpload(error: unknown): boolean {
   const codes = ['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'];
   return APIError.isInstance(error) && codes.includes(error.code) && !mayHaveArrived(error);
 }
@@ -175,7 +175,7 @@ export function callFailure(error: unknown): CallFailure | undefined {
 }
 
 /** Returns a run's failed poll as plain data. Its kind is `refused` if polling again can't help. */
-export function readFailure(error: unknown): CallFailure | undefined {
+export function pollFailure(error: unknown): CallFailure | undefined {
   if (!GenError.isInstance(error)) return undefined;
   return { kind: pollFailureKind(error), ...details(error), ...(isStrayPage(error) && { isStrayPage: true }) };
 }

@@ -96,11 +96,12 @@ function sameName(name: string, names: readonly string[]): string | undefined {
  * Throws for an undocumented field, because the service would ignore it but charge for the job. Suggests the intended
  * field if possible. `extra` is the option `extraBody`, which may contain undocumented fields.
  */
-export function refuseUndocumented(call: FieldsCall, params: Fields, extra: Fields = {}): void {
+export function checkFieldNames(call: FieldsCall, params: Fields, extra: Fields = {}): void {
   const isEdit = call === 'videos' && params.intent === 'video_edit';
   const documented: readonly string[] = [...DOCUMENTED_FIELDS[call], ...(isEdit ? DOCUMENTED_FIELDS.videoEdits : [])];
   const replaced = documented.find((name) => name in extra);
-  if (replaced !== undefined) refuse(replaced, 'is a documented field. Pass it with the params, not in extraBody');
+  if (replaced !== undefined)
+    throwInvalid(replaced, 'is a documented field. Pass it with the params, not in extraBody');
   for (const [name, value] of Object.entries(params)) {
     if (value === undefined || documented.includes(name)) continue;
     throw new PreflightError(`${nameOf(call)}: ${problemOfName(name, isEdit ? 'videoEdits' : call, documented)}`, {
@@ -111,14 +112,14 @@ export function refuseUndocumented(call: FieldsCall, params: Fields, extra: Fiel
 }
 
 /** Throws for a function, a signal, or a client in the params: it was meant as an option, and JSON would drop it. */
-export function refuseOptions(params: Fields): void {
+export function checkForOptions(params: Fields): void {
   for (const [name, value] of Object.entries(params)) {
     const isCallback = typeof value === 'function' && !isUploadField(name);
     if (isCallback || value instanceof AbortSignal || (isFields(value) && typeof value.withOptions === 'function')) {
       if (OPTION_NAMES.includes(name)) {
         throw new PreflightError(`${isOption(name)}.`, { code: INVALID_PARAMS, param: name });
       }
-      refuse(name, 'cannot be sent. Pass options as the second argument');
+      throwInvalid(name, 'cannot be sent. Pass options as the second argument');
     }
   }
 }
@@ -145,7 +146,7 @@ function problemOfName(name: string, call: FieldsCall, documented: readonly stri
 /** Code of errors for which the service documents none. */
 export const INVALID_PARAMS = 'invalid_params';
 
-function refuse(param: string, problem: string, at = param): never {
+function throwInvalid(param: string, problem: string, at = param): never {
   throw new PreflightError(`${at}: ${problem}.`, { code: INVALID_PARAMS, param });
 }
 
@@ -189,27 +190,27 @@ export function checkReferences(params: Fields): void {
 function checkField(field: string, value: unknown, problemOf: ProblemOf): void {
   const isList = field.endsWith('s');
   const wanted = isList ? 'must be a list. Put the value in [ ]' : 'must be one value, not a list';
-  if (isList !== Array.isArray(value)) refuse(field, wanted);
+  if (isList !== Array.isArray(value)) throwInvalid(field, wanted);
   for (const [index, item] of [value].flat().entries()) {
     const problem = problemOf(item, field);
-    if (problem !== undefined) refuse(field, problem, isList ? `${field}[${index}]` : field);
+    if (problem !== undefined) throwInvalid(field, problem, isList ? `${field}[${index}]` : field);
   }
 }
 
 function checkItems(list: string, value: unknown): void {
   for (const [index, item] of [value].flat().entries()) {
     const at = `${list}[${index}]`;
-    if (isOpaque(item)) refuse(list, `must be an object with fields, not ${formatValue(item)}`, at);
+    if (isOpaque(item)) throwInvalid(list, `must be an object with fields, not ${formatValue(item)}`, at);
     for (const [field, part] of Object.entries(isFields(item) ? item : {})) {
       const url = isFields(part) && !isOpaque(part) ? part.url : part;
       if (url === undefined || url === null) continue;
       if (!ITEM_FIELDS.includes(field)) {
         const own = sameName(field, ITEM_FIELDS);
-        refuse(field, own ? `must be written ${own}` : 'is not a documented field of an item', `${at}.${field}`);
+        throwInvalid(field, own ? `must be written ${own}` : 'is not a documented field of an item', `${at}.${field}`);
       }
       if (!URL_FIELD.test(field)) continue;
       const problem = problemOfUrl(url, list === 'references' ? list : field);
-      if (problem !== undefined) refuse(field, problem, `${at}.${field}`);
+      if (problem !== undefined) throwInvalid(field, problem, `${at}.${field}`);
     }
   }
 }

@@ -56,6 +56,6 @@ export function isMissing(status: number): boolean {
 }
 
 /** Returns true if the error explains why the job has no file. Otherwise, the job's status does. */
-export function saysWhyNoFile(error: unknown): boolean {
+export function explainsMissingFile(error: unknown): boolean {
   return APIError.isInstance(error) && (error.status === 409 || error.code === 'job_not_found');
 }

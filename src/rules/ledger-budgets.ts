@@ -117,7 +117,7 @@ export function withLimits(budgets: readonly CountedBudget[], present: readonly 
 }
 
 /** Sets the price of entries without one, if it has been learned from another create since. */
-export function fillIn(tx: LedgerTransaction, budget: BudgetTerms): void {
+export function applyLearnedPrice(tx: LedgerTransaction, budget: BudgetTerms): void {
   for (const id of unpricedIn(budgetAt(tx.budget(budget), budget.per, tx), tx.isAlive)) {
     const entry = tx.entry(id);
     const tokens = entry && tx.price(entry);

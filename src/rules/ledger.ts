@@ -11,7 +11,15 @@ import {
   transition,
   withFirst,
 } from './create-entry.js';
-import { adjustSpent, closeEntry, fillIn, removeEntry, replaceEntry, spend, withLimits } from './ledger-budgets.js';
+import {
+  adjustSpent,
+  applyLearnedPrice,
+  closeEntry,
+  removeEntry,
+  replaceEntry,
+  spend,
+  withLimits,
+} from './ledger-budgets.js';
 import { markLostIfOrphaned, withOwner, withoutOwner } from './ledger-owners.js';
 import type { LedgerTransaction } from './ledger-transaction.js';
 import { type JobRunState, originsOf } from './run-state.js';
@@ -105,7 +113,7 @@ function noRoomFor(
   { step, rejectsUnknown = [] }: { readonly step: 'reserve' | 'send'; readonly rejectsUnknown?: readonly boolean[] },
 ): NoRoom | undefined {
   for (const [at, budget] of budgets.entries()) {
-    fillIn(tx, budget);
+    applyLearnedPrice(tx, budget);
     const snapshot = snapshotOf(tx.budget(budget), budget, tx.nowMs, tx.isAlive);
     const admission = admissionOf(snapshot, budget.maxTokens, { tokens, isLearned }, step);
     const outcome = tokens === null && rejectsUnknown[at] ? 'unpriced' : admission;

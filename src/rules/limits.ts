@@ -45,7 +45,7 @@ export const RATES: Readonly<Record<RateLimitName, Rate>> = {
 export const RATE_LIMIT_NAMES = Object.keys(RATES) as readonly RateLimitName[];
 
 /** Share of the limit that waits use for polls. The rest is left for the caller's own requests. */
-export const READ_SHARE = 7 / 8;
+export const POLL_SHARE = 7 / 8;
 
 /** Bytes per megabyte. The spec doesn't define MB. The larger value never rejects a file that the service accepts. */
 export const MB = 1024 * 1024;

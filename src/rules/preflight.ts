@@ -5,13 +5,13 @@ import { formatValue } from '../schemas/format-value.js';
 import type { Job } from '../schemas/job.js';
 import { didYouMean } from '../schemas/spelling.js';
 import {
+  checkFieldNames,
   checkReferences,
   EDIT_SOURCE_FIELDS,
   type FieldsCall,
   FRAME_FIELDS,
   INVALID_PARAMS,
   REFERENCE_IMAGE_FIELDS,
-  refuseUndocumented,
   urlsIn,
 } from './fields.js';
 import { fallbackModels, type Recover } from './run-state.js';
@@ -38,7 +38,7 @@ export function checkFallbacks(recover: Recover | undefined, check: (model: stri
 }
 
 /** Params limited by the model, the property that lists their values, and the service's error code. */
-const OFFERED: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [
+const MODEL_LIMITS: readonly (readonly [param: string, list: keyof ModelCapabilities, code: RequestErrorCode])[] = [
   ['duration', 'durations', 'duration_not_supported'],
   ['resolution', 'resolutions', 'resolution_not_supported'],
   ['ratio', 'aspectRatios', 'aspect_ratio_not_supported'],
@@ -59,15 +59,15 @@ export interface CheckOptions {
 function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {}): Fields {
   requireParams(body);
   const params = isFields(body) ? body : {};
-  refuseUndocumented(call, params, extra);
+  checkFieldNames(call, params, extra);
   const { model } = params;
   if (model !== undefined && typeof model !== 'string') {
-    refuseParam('model_not_found', 'model', `must be a string, not ${formatValue(model)}.`);
+    throwInvalidParam('model_not_found', 'model', `must be a string, not ${formatValue(model)}.`);
   }
   for (const [param, value] of Object.entries(params)) {
     // JSON would send null.
     if (typeof value === 'number' && !Number.isFinite(value))
-      refuseParam(INVALID_PARAMS, param, `must be a number, not ${value}.`);
+      throwInvalidParam(INVALID_PARAMS, param, `must be a number, not ${value}.`);
   }
   checkReferences(params);
   return params;
@@ -79,7 +79,7 @@ export function requireParams(body: unknown): void {
   // An instance of the program's own class has fields. FormData, Map, and similar objects have none.
   if (isFields(body) && (prototype === null || Object.keys(body).length > 0 || prototype === Object.prototype)) return;
   const example = formatValue(typeof body === 'string' ? body : 'a fox at dawn');
-  refuseParam(
+  throwInvalidParam(
     INVALID_PARAMS,
     'params',
     `must be an object such as { prompt: ${example} }, not ${isFields(body) ? `a ${body.constructor?.name}` : formatValue(body)}.`,
@@ -91,7 +91,7 @@ function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
 }
 
-function refuseParam(code: RequestErrorCode, param: string, problem: string): never {
+function throwInvalidParam(code: RequestErrorCode, param: string, problem: string): never {
   throw new PreflightError(`${param}: ${problem}`, { code, param });
 }
 
@@ -109,7 +109,7 @@ function requirePrompt(params: Fields, content: readonly Fields[] = []): void {
 function requireText(params: Fields, param: string, code: RequestErrorCode = INVALID_PARAMS): void {
   const value = params[param];
   if (hasWords(value)) return;
-  refuseParam(
+  throwInvalidParam(
     code,
     param,
     value === undefined ? 'is required.' : `must be a non-empty string, not ${formatValue(value)}.`,
@@ -117,27 +117,27 @@ function requireText(params: Fields, param: string, code: RequestErrorCode = INV
 }
 
 /** Throws for a known model of another kind, and for values that a known model doesn't support. */
-function requireOffered(params: Fields, kind: ModelCapabilities['kind'], { fallback }: CheckOptions = {}): void {
+function requireSupported(params: Fields, kind: ModelCapabilities['kind'], { fallback }: CheckOptions = {}): void {
   const model = params.model ?? fallback;
   const row = typeof model === 'string' ? modelCapabilities(model) : undefined;
   if (row === undefined) return;
   if (row.kind !== kind) {
-    refuseParam(
+    throwInvalidParam(
       'model_not_found',
       'model',
       `"${model}" does not support ${kind}s. Use ${aliases((other) => other.kind === kind)}.`,
     );
   }
-  for (const [param, list, code] of OFFERED) {
+  for (const [param, list, code] of MODEL_LIMITS) {
     const value = params[param];
     const offered: unknown = row[list];
     if (value === undefined || value === null || !Array.isArray(offered) || offered.includes(value)) continue;
     const [first] = offered;
     if (typeof value !== typeof first) {
       const fix = offered.includes(Number(value)) ? ` Pass ${param}: ${Number(value)}.` : '';
-      refuseParam(code, param, `must be a ${typeof first}, not ${formatValue(value)}.${fix}`);
+      throwInvalidParam(code, param, `must be a ${typeof first}, not ${formatValue(value)}.${fix}`);
     }
-    refuseParam(
+    throwInvalidParam(
       code,
       param,
       `must be one of ${offered.map(formatValue).join(', ')} for ${model}, not ${formatValue(value)}.`,
@@ -201,7 +201,7 @@ export function checkCharacter(body: unknown, _warn?: unknown, options?: CheckOp
 export function checkImage(body: unknown, warn: (message: string) => void, options?: CheckOptions): void {
   const params = paramsOf('images', body, options);
   requirePrompt(params);
-  requireOffered(params, 'image', options);
+  requireSupported(params, 'image', options);
   adviseHttps(params, warn);
 }
 
@@ -215,12 +215,12 @@ export function checkVideo(body: unknown, warn: (message: string) => void, optio
   }
   const content = contentOf(params);
   requirePrompt(params, content);
-  requireOffered(params, 'video', rules);
+  requireSupported(params, 'video', rules);
   const frame =
     firstGiven(params, FRAME_FIELDS) ?? (content.some((item) => item.role === 'first_frame') ? 'content' : undefined);
   const image = firstGiven(params, REFERENCE_IMAGE_FIELDS);
   if (frame !== undefined && image !== undefined) {
-    refuseParam(
+    throwInvalidParam(
       'reference_combination_not_supported',
       image,
       `cannot be combined with ${frame}. Send frames or reference images.`,
@@ -243,13 +243,13 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
   if (!modelCapabilities(`${model}`)?.edits) {
     const problem = model === undefined ? 'is required' : `${formatValue(model)} does not support edits`;
     const editors = aliases(({ edits }) => edits === true);
-    refuseParam('video_edit_model_not_supported', 'model', `${problem}. Use ${editors}.`);
+    throwInvalidParam('video_edit_model_not_supported', 'model', `${problem}. Use ${editors}.`);
   }
   const content = contentOf(params);
   // The documentation doesn't say if a clip in `content` can be the source, so leave it to the service.
   const hasSource = firstGiven(params, EDIT_SOURCE_FIELDS) !== undefined || content.some((item) => item.video_url);
   if (!hasSource) {
-    refuseParam(
+    throwInvalidParam(
       'video_edit_source_required',
       'source_video_upload_id',
       `is required. Pass one of ${EDIT_SOURCE_FIELDS.join(', ')}.`,
@@ -258,6 +258,6 @@ function checkEdit(params: Fields, warn: (message: string) => void, options: Che
   requirePrompt(params, content);
   // The default ratio of an edit is valid for every model.
   const ratio = params.ratio === 'adaptive' ? undefined : params.ratio;
-  requireOffered({ ...params, ratio }, 'video', options);
+  requireSupported({ ...params, ratio }, 'video', options);
   adviseHttps(params, warn);
 }

@@ -4,7 +4,7 @@ import { modelCapabilities } from '../catalog.js';
 import type { PricedCall } from '../schemas/budget.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import { backoff } from './backoff.js';
-import { DOCUMENTED_LIMITS, type Rate, READ_SHARE, VIDEO_POLL_MS } from './limits.js';
+import { DOCUMENTED_LIMITS, POLL_SHARE, type Rate, VIDEO_POLL_MS } from './limits.js';
 
 /** Longest pause after failed polls, unless the service requests a longer one. */
 const MAX_PAUSE_MS = 60_000;
@@ -100,7 +100,7 @@ export function rankOf(model: Model, { sinceMs, lastReadMs }: Candidate, nowMs: 
  * Returns the pause in milliseconds after `failures` consecutive failed polls: doubles from the job's interval, up to a
  * minute.
  */
-export function readPauseMs(intervalMs: number, failures: number, askedMs: number): number {
+export function pollPauseMs(intervalMs: number, failures: number, askedMs: number): number {
   return Math.max(askedMs, backoff({ firstMs: intervalMs, mostMs: Math.max(intervalMs, MAX_PAUSE_MS) }, failures));
 }
 
@@ -116,10 +116,10 @@ const QUEUED_MS: Readonly<Record<JobCall, number>> = {
  * Returns the milliseconds until a queue's next poll of a job. Increases if there are more jobs than the rate limit
  * allows.
  */
-export function queuedReadMs(call: JobCall, jobs: number, rate: Partial<Rate> | undefined, random: number): number {
+export function queuedPollMs(call: JobCall, jobs: number, rate: Partial<Rate> | undefined, random: number): number {
   const documented = DOCUMENTED_LIMITS['jobs.get'];
   const { limit, windowMs } = { ...documented, ...rate };
-  const stretchedMs = ((jobs * windowMs) / (limit * READ_SHARE)) * (1 + random / 4);
+  const stretchedMs = ((jobs * windowMs) / (limit * POLL_SHARE)) * (1 + random / 4);
   return Math.round(Math.max(QUEUED_MS[call] * (1 + random / 2), stretchedMs));
 }
 

@@ -198,7 +198,7 @@ export function withoutHiding(run: JobRunState): JobRunState {
   return { ...run, step: { type: 'end', ...failed, resumeStep: step.resumeStep, refusal: step.error } };
 }
 
-export const LONGEST_KEY = 255;
+export const MAX_KEY_LENGTH = 255;
 
 /**
  * Returns the key of a run's next create. A run that is repeated from its first key must get the same jobs, so the
@@ -212,7 +212,7 @@ export function nextKey(run: Pick<JobRunState, 'key' | 'shortKey' | 'failedJobs'
 
 /** Returns the key with a suffix, or its short form with the suffix if that would be too long. */
 export function derivedKey({ key, shortKey }: Pick<JobRunState, 'key' | 'shortKey'>, suffix: string): string {
-  const isTooLong = key.length + suffix.length > LONGEST_KEY;
+  const isTooLong = key.length + suffix.length > MAX_KEY_LENGTH;
   return `${suffix !== '' && isTooLong ? shortKey : key}${suffix}`;
 }
 

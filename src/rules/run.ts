@@ -18,15 +18,16 @@ import {
 /** Maximum resubmissions after reviews, in case a review never ends. */
 const RESUBMISSIONS = 20;
 /** Wait for a review if the response specifies none. The service doesn't document how long reviews take. */
-const UNSAID_REVIEW_MS = 15_000;
+const DEFAULT_REVIEW_WAIT_MS = 15_000;
 /** Wait for a rate-limit slot if the response specifies none: the mean time between two creates. */
-export const UNSAID_SLOT_MS = DOCUMENTED_LIMITS['videos.create'].windowMs / DOCUMENTED_LIMITS['videos.create'].limit;
+export const DEFAULT_SLOT_WAIT_MS =
+  DOCUMENTED_LIMITS['videos.create'].windowMs / DOCUMENTED_LIMITS['videos.create'].limit;
 /** Minimum wait, so that a service that requests none is not called in a loop. */
-export const SHORTEST_WAIT_MS = 1_000;
-const FIRST_READ_MS = 10_000;
-export const LONGEST_READ_MS = 5 * 60_000;
+export const MIN_WAIT_MS = 1_000;
+const FIRST_POLL_MS = 10_000;
+export const MAX_POLL_MS = 5 * 60_000;
 /** The time between two polls is this share of the elapsed time: 25 polls in half an hour. */
-const READ_GROWTH = 0.2;
+const POLL_GROWTH = 0.2;
 /** A wait that a webhook ended adds no time. After this many wakes it does, so that every run ends. */
 const FREE_WAKES = 50;
 
@@ -41,7 +42,7 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   const run = countTime(before, event);
   const { step } = run;
   if (step.type === 'create') {
-    if (event.type === 'job') return accepted(run, step, event);
+    if (event.type === 'job') return afterCreate(run, step, event);
     return event.type === 'failed' ? withoutHiding(afterCreateFailed(run, step, event.failure)) : run;
   }
   if (step.type !== 'wait') return run;
@@ -50,7 +51,7 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   return event.type === 'waited' ? waited(run, event) : run;
 }
 
-function accepted(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
+function afterCreate(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
   const made: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
   const fresh = { refusedKeys: 0, refusal: null, failedCalls: 0, isAnnounced: false, filelessMs: null };
   return afterJob({ ...run, ...fresh, tries: [...run.tries, made] }, event);
@@ -60,7 +61,7 @@ export function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
   const filelessMs = job.status === 'completed' ? (before.filelessMs ?? before.elapsedMs) : null;
   const run = { ...before, tries: withJob(before.tries, job), failedCalls: 0, pages: 0, filelessMs };
-  if (!isSettled(job)) return { ...readAgain(run, job.id), isAnnounced: false };
+  if (!isSettled(job)) return { ...waitForPoll(run, job.id), isAnnounced: false };
   if (job.status !== 'completed') return afterFailure({ ...run, failedJobs: run.failedJobs + 1 }, event);
   const end: LastStep = { type: 'end', job, error: null, resumeStep: null };
   return { ...run, step: run.rules.stores ? { type: 'store', job } : end };
@@ -73,12 +74,12 @@ function afterFailure(before: JobRunState, { job, error }: JobRunEvent): JobRunS
   const seconds = Number(job.errorData?.retry_after);
   const askedMs = seconds > 0 ? seconds * 1000 : null;
   if (job.status === 'failed' && job.errorCode === 'reference_asset_pending') {
-    return resubmit(run, { waitMs: askedMs ?? UNSAID_REVIEW_MS, onTimeout: end });
+    return resubmit(run, { waitMs: askedMs ?? DEFAULT_REVIEW_WAIT_MS, onTimeout: end });
   }
   const recovery = job.status === 'failed' ? recover(run, job) : undefined;
   if (recovery === undefined) return { ...run, step: end };
   const isUnavailable = job.errorCode === 'generation_unavailable' && recovery.model === run.model;
-  const ms = askedMs ?? (isUnavailable ? UNSAID_REVIEW_MS : 0);
+  const ms = askedMs ?? (isUnavailable ? DEFAULT_REVIEW_WAIT_MS : 0);
   return pauseBefore(recovery, { ms, next: createStep(recovery), onTimeout: end });
 }
 
@@ -99,16 +100,16 @@ function recover(run: JobRunState, { errorCode }: Job): JobRunState | undefined 
 function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
   const onTimeout: LastStep = { type: 'fail', reason, error, resumeStep: step };
-  if (reason === 'review') return refusedForReview(run, step, failure);
+  if (reason === 'review') return rejectedForReview(run, step, failure);
   if (reason === 'refused') {
     // The service didn't check the key, and an earlier response may have been lost, so the key stays the same.
     if (failure.keyIsUnused) return { ...run, step: onTimeout };
-    return refusedForGood(run, step, failure);
+    return rejected(run, step, failure);
   }
   if (reason === 'throttled' && run.refusal !== null && step.isSecondKey) {
     // The run must not wait between the two keys, so the next round begins with its own key again.
     const withNewKey = { ...onTimeout, resumeStep: createStep(run) };
-    return resubmit(run, { waitMs: retryAfterMs ?? UNSAID_SLOT_MS, onTimeout: withNewKey });
+    return resubmit(run, { waitMs: retryAfterMs ?? DEFAULT_SLOT_WAIT_MS, onTimeout: withNewKey });
   }
   return { ...run, step: onTimeout };
 }
@@ -117,7 +118,7 @@ function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFail
  * Ends a run whose create was rejected. After a restart, the run sends its own key first, so that a repeated call finds
  * the job. If the service repeats the rejection, a new key is sent immediately.
  */
-function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
+function rejected(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, error } = failure;
   const refused: JobRunState = step.isSecondKey
     ? { ...run, refusedKeys: run.refusedKeys + 1 }
@@ -132,10 +133,10 @@ function refusedForGood(run: JobRunState, step: CreateStep, failure: CallFailure
  * remains usable. The run's own key is sent first, because a run that is repeated from its start could otherwise have
  * both accepted. If the service repeats the rejection, a new key is sent immediately.
  */
-function refusedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
+function rejectedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, retryAfterMs, error } = failure;
   const onTimeout: LastStep = { type: 'fail', reason: kind, error, resumeStep: createStep(run) };
-  const waitMs = retryAfterMs ?? UNSAID_REVIEW_MS;
+  const waitMs = retryAfterMs ?? DEFAULT_REVIEW_WAIT_MS;
   if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, onTimeout });
   const refused: JobRunState = { ...run, refusal: refusalOf(failure), failedCalls: 0 };
   if (isRepeated(run, failure) && run.rules.resubmitPending) {
@@ -161,7 +162,7 @@ function resubmit(
 ): JobRunState {
   if (!run.rules.resubmitPending || run.resubmissions >= RESUBMISSIONS) return { ...run, step: onTimeout };
   const next = { ...run, resubmissions: run.resubmissions + 1 };
-  return pauseBefore(next, { ms: Math.max(waitMs, SHORTEST_WAIT_MS), next: createStep(next), onTimeout });
+  return pauseBefore(next, { ms: Math.max(waitMs, MIN_WAIT_MS), next: createStep(next), onTimeout });
 }
 
 function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRunState {
@@ -174,7 +175,7 @@ function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRu
 }
 
 /** Waits for the next poll. The last poll happens at the timeout. */
-export function readAgain(run: JobRunState, jobId: string, ms = readMs(run)): JobRunState {
+export function waitForPoll(run: JobRunState, jobId: string, ms = pollIntervalMs(run)): JobRunState {
   const left = leftMs(run);
   const next: ReadStep = { type: 'read', jobId };
   if (left === 0) return { ...run, step: timeout(run, next) };
@@ -205,9 +206,9 @@ function createStep(run: JobRunState, secondKey?: number): CreateStep {
 }
 
 /** Milliseconds between two polls. */
-export function readMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
-  const growingMs = Math.min(Math.round((elapsedMs ?? 0) * READ_GROWTH), LONGEST_READ_MS);
-  return rules.pollMs ?? Math.max(FIRST_READ_MS, isAnnounced ? 0 : growingMs);
+export function pollIntervalMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
+  const growingMs = Math.min(Math.round((elapsedMs ?? 0) * POLL_GROWTH), MAX_POLL_MS);
+  return rules.pollMs ?? Math.max(FIRST_POLL_MS, isAnnounced ? 0 : growingMs);
 }
 
 /** Milliseconds until the timeout. Null without one, and before the service's first response. */

@@ -38,9 +38,9 @@ export function randomOf(clock: Clock): Random {
 }
 
 /** Longest delay of one timer. A delay over 31 bits would fire immediately. */
-const LONGEST_TIMER_MS = 2_147_483_646;
+const MAX_TIMER_MS = 2_147_483_646;
 
-/** Runs `fire` once after less than {@link LONGEST_TIMER_MS}. Returns a function that cancels it. */
+/** Runs `fire` once after less than {@link MAX_TIMER_MS}. Returns a function that cancels it. */
 export function shortTimer(ms: number, fire: () => void, isIdle = false): () => void {
   // A timer may fire up to 0.8 ms early, so round up and add one.
   const timer = setTimeout(fire, Math.ceil(ms) + 1);
@@ -56,11 +56,11 @@ export const systemClock: Clock = {
     return globalThis.navigator?.userAgent === 'Cloudflare-Workers';
   },
   after(ms, fire, options) {
-    if (ms <= LONGEST_TIMER_MS) return shortTimer(ms, fire, options?.isIdle);
+    if (ms <= MAX_TIMER_MS) return shortTimer(ms, fire, options?.isIdle);
     const goOn = () => {
-      cancel = systemClock.after(ms - LONGEST_TIMER_MS, fire);
+      cancel = systemClock.after(ms - MAX_TIMER_MS, fire);
     };
-    let cancel = systemClock.after(LONGEST_TIMER_MS, goOn);
+    let cancel = systemClock.after(MAX_TIMER_MS, goOn);
     return () => cancel();
   },
 };

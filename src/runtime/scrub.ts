@@ -4,11 +4,11 @@
 const DEEPEST_CAUSE = 6;
 const HIDDEN = '[redacted]';
 /** Shorter keys can be ordinary words. Real keys are longer. */
-const SHORTEST_KEY = 8;
+const MIN_KEY_LENGTH = 8;
 
 /** The text without the key, plain or JSON-encoded. */
 export function scrubText(text: string, key: string | undefined): string {
-  if (key === undefined || key.length < SHORTEST_KEY) return text;
+  if (key === undefined || key.length < MIN_KEY_LENGTH) return text;
   return text.replaceAll(key, HIDDEN).replaceAll(JSON.stringify(key).slice(1, -1), HIDDEN);
 }
 
@@ -67,7 +67,7 @@ export function scrubCause(cause: unknown, scrub: Scrub, depth = 0): unknown {
 }
 
 /** Maximum number of values to search. A larger cause counts as one that contains a secret. */
-const MOST_SEARCHED = 10_000;
+const MAX_SEARCHED = 10_000;
 /** Objects whose content is not in their own properties. */
 const COLLECTION = /^\[object (Headers|Map|Set)\]$/;
 
@@ -75,7 +75,7 @@ function holdsHidden(root: unknown, scrub: Scrub): boolean {
   // A set also visits values that are added during the loop, each once.
   const values = new Set([root]);
   for (const value of values) {
-    if (values.size > MOST_SEARCHED) return true;
+    if (values.size > MAX_SEARCHED) return true;
     if (typeof value === 'string' && scrub(value) !== value) return true;
     for (const part of partsOf(value)) values.add(part);
   }

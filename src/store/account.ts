@@ -20,7 +20,7 @@ export interface ClientAccount {
   /** If true, something in the account is in use, so it must not be evicted. */
   readonly busy: boolean;
   /** Returns the process's object with this name. Creates it on first use. */
-  ofProcess<T extends object>(name: string, make: () => T): T;
+  processSingleton<T extends object>(name: string, make: () => T): T;
 }
 
 /** How a client enforces its account's rate limits. */
@@ -39,19 +39,19 @@ interface Registry {
   /** Other accounts, while a client references them. */
   readonly held: Map<string, WeakRef<ClientAccount>>;
   /** Objects that all accounts share, by name. */
-  readonly things: Map<string, object>;
+  readonly singletons: Map<string, object>;
   pruneAt: number;
 }
 
 /** Shared by copies of the package, which must agree on the value's shape. */
 const REGISTRY = Symbol.for('gen-client.accounts');
 /** Accounts of clients with their own clock, such as a sandbox's. They can't share limits with other clients. */
-const OF_CLOCKS = new WeakMap<Clock, Registry>();
+const REGISTRIES = new WeakMap<Clock, Registry>();
 /**
  * A multi-tenant service may use any number of keys. Beyond this, an idle account remains only while a client
  * references it.
  */
-const KEPT_ACCOUNTS = 1000;
+const MAX_ACCOUNTS = 1000;
 
 /** Returns the account for a base URL and key, or a base URL and name. In one process, it's always the same object. */
 export function accountFor(
@@ -84,34 +84,34 @@ function accountHash(...parts: readonly string[]): string {
 function prune(registry: Registry): void {
   const { accounts, held } = registry;
   for (const [id, account] of accounts) {
-    if (accounts.size <= KEPT_ACCOUNTS / 2) break;
+    if (accounts.size <= MAX_ACCOUNTS / 2) break;
     if (account.busy) continue;
     accounts.delete(id);
     held.set(id, new WeakRef(account));
   }
   for (const [id, account] of held) if (account.deref() === undefined) held.delete(id);
   // Pruning again only after as many new accounts keeps the amortized cost constant.
-  registry.pruneAt = accounts.size + KEPT_ACCOUNTS / 2;
+  registry.pruneAt = accounts.size + MAX_ACCOUNTS / 2;
 }
 
 function createAccount(id: string, clock: Clock, registry: Registry): ClientAccount {
-  const things = new Map<string, object & { readonly busy?: boolean }>();
+  const singletons = new Map<string, object & { readonly busy?: boolean }>();
   const made = new Set<RateLimits>();
   return {
     id,
     learned: { prices: new LearnedValues(), durations: new JobDurations() },
     limitsFor: limitsOf({ id, clock, made }),
     get busy() {
-      return [...made, ...things.values()].some((thing) => thing.busy);
+      return [...made, ...singletons.values()].some((thing) => thing.busy);
     },
     shared<T extends object>(name: string, make: () => T): T {
-      const made = things.get(name) ?? make();
-      things.set(name, made);
+      const made = singletons.get(name) ?? make();
+      singletons.set(name, made);
       return made as T;
     },
-    ofProcess<T extends object>(name: string, make: () => T): T {
-      const made = registry.things.get(name) ?? make();
-      registry.things.set(name, made);
+    processSingleton<T extends object>(name: string, make: () => T): T {
+      const made = registry.singletons.get(name) ?? make();
+      registry.singletons.set(name, made);
       return made as T;
     },
   };
@@ -145,11 +145,11 @@ function limitsOf({ id, clock, made }: LimitsOf): ClientAccount['limitsFor'] {
 
 function registryOf(clock: Clock): Registry {
   const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
-  const known = clock === systemClock ? home[REGISTRY] : OF_CLOCKS.get(clock);
+  const known = clock === systemClock ? home[REGISTRY] : REGISTRIES.get(clock);
   if (known) return known;
   const accounts = new Map<string, ClientAccount>();
-  const made = { salt: systemRandom.uuid(), accounts, held: new Map(), things: new Map(), pruneAt: KEPT_ACCOUNTS };
+  const made = { salt: systemRandom.uuid(), accounts, held: new Map(), singletons: new Map(), pruneAt: MAX_ACCOUNTS };
   if (clock === systemClock) Object.defineProperty(home, REGISTRY, { value: made });
-  else OF_CLOCKS.set(clock, made);
+  else REGISTRIES.set(clock, made);
   return made;
 }

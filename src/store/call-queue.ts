@@ -62,13 +62,13 @@ export class CallQueue<Ask, Grant> {
   acquire(ask: Ask, { signal, onWait }: QueuedCall = {}): Promise<Grant> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const forget = onAbort(signal, () => {
+      const removeListener = onAbort(signal, () => {
         if (this.#remove(ask, this.#waiting)) reject(signal?.reason);
         if (this.#waiting.size === 0) this.#options.onEmpty();
       });
       const settled = <T>(settle: (value: T) => void) => {
         return (value: T) => {
-          forget();
+          removeListener();
           settle(value);
         };
       };

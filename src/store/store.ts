@@ -171,14 +171,14 @@ export function openTopics(): Pick<NotifyingStore, 'publish' | 'subscribe'> {
       for (const listener of [...(listeners.get(topic) ?? [])]) listener(message);
     },
     subscribe(topic: string, listener: (message: string) => void): () => void {
-      const heard = listeners.get(topic) ?? new Set();
-      listeners.set(topic, heard);
+      const subscribers = listeners.get(topic) ?? new Set();
+      listeners.set(topic, subscribers);
       // Wrapped, so that a listener that subscribes twice is called twice.
       const own = (message: string) => listener(message);
-      heard.add(own);
+      subscribers.add(own);
       return () => {
-        heard.delete(own);
-        if (heard.size === 0) listeners.delete(topic);
+        subscribers.delete(own);
+        if (subscribers.size === 0) listeners.delete(topic);
       };
     },
   };

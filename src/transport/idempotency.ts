@@ -1,5 +1,5 @@
 import { GenError } from '../errors/index.js';
-import { LONGEST_KEY } from '../rules/run-state.js';
+import { MAX_KEY_LENGTH } from '../rules/run-state.js';
 import { type Random, systemRandom } from '../runtime/clock.js';
 import { sha256Of } from '../runtime/sha256.js';
 import { isFields, isObject, isText } from '../schemas/envelope.js';
@@ -17,9 +17,9 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
   const own = isObject(body) && 'idempotency_key' in body ? body.idempotency_key : undefined;
   const given = option === undefined ? own : option;
   if (given === undefined) return random.uuid();
-  if (typeof given === 'string' && given.length <= LONGEST_KEY && HEADER_VALUE.test(given)) return given;
+  if (typeof given === 'string' && given.length <= MAX_KEY_LENGTH && HEADER_VALUE.test(given)) return given;
   throw new GenError(
-    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${LONGEST_KEY} printable ASCII characters, not ${formatValue(given)}. idempotencyKeyFrom() creates one from your own IDs.`,
+    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${MAX_KEY_LENGTH} printable ASCII characters, not ${formatValue(given)}. idempotencyKeyFrom() creates one from your own IDs.`,
   );
 }
 

@@ -40,7 +40,7 @@ export interface Lookup {
   readonly signal?: AbortSignal | undefined;
 }
 
-const MOST_DELETED = 10_000;
+const MAX_DELETED = 10_000;
 
 /** The uploads of one account in this process. */
 export class UploadMemory {
@@ -87,7 +87,7 @@ export class UploadMemory {
   deleted(id: string): void {
     this.#deleted.add(id);
     const [oldest] = this.#deleted;
-    if (this.#deleted.size > MOST_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
+    if (this.#deleted.size > MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
   }
 
   #entryOf(source: unknown, print: string | undefined): UploadEntry | undefined {

@@ -25,7 +25,7 @@ export async function* watchJob(
 ): AsyncGenerator<JobUpdate, void, undefined> {
   const { signal, onUpdate } = options;
   const stop = new AbortController();
-  const forget = onAbort(signal, () => stop.abort(signal?.reason));
+  const removeListener = onAbort(signal, () => stop.abort(signal?.reason));
   const updates = createFeed<JobUpdate>();
   let wasShown = false;
   const update = (seen: Job, progress: JobProgress) => {
@@ -45,7 +45,7 @@ export async function* watchJob(
   } catch (error) {
     throw seenFromCallerOf(error, watchJob);
   } finally {
-    forget();
+    removeListener();
     stop.abort();
   }
 }
@@ -93,7 +93,7 @@ export async function* inCompletionOrder<T, R extends object>(
   const stop = new AbortController();
   const ended = createFeed<R>();
   const errors: unknown[] = [];
-  const forget = onAbort(outer, () => {
+  const removeListener = onAbort(outer, () => {
     stop.abort(outer?.reason);
     ended.close();
   });
@@ -108,7 +108,7 @@ export async function* inCompletionOrder<T, R extends object>(
     }
     outer?.throwIfAborted();
   } finally {
-    forget();
+    removeListener();
     stop.abort();
   }
   if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs ${failed}.`);

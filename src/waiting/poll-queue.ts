@@ -1,4 +1,4 @@
-import { type Rate, type RateLimitName, READ_SHARE } from '../rules/limits.js';
+import { POLL_SHARE, type Rate, type RateLimitName } from '../rules/limits.js';
 import { type Candidate, type Model, rankOf } from '../rules/read-order.js';
 
 export interface Ranked extends Candidate {
@@ -80,7 +80,7 @@ export class PollQueue<E extends Ranked> {
   freeInMs(now: number): number {
     const { limit, windowMs, nextFreeMs } = this.#limits.look('jobs.get');
     const ahead = this.#due.size + this.#urgent.size;
-    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (READ_SHARE * limit);
+    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (POLL_SHARE * limit);
     return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
   }
 
@@ -97,7 +97,7 @@ export class PollQueue<E extends Ranked> {
     const { limit, windowMs, nextFreeMs } = this.#limits.look('jobs.get');
     const heldMs = Math.max(0, this.#heldUntilMs - now);
     if (limit === Number.POSITIVE_INFINITY) return heldMs;
-    const perMs = (READ_SHARE * limit) / windowMs;
+    const perMs = (POLL_SHARE * limit) / windowMs;
     // Together with the share, this stays within the limit in any window.
     const most = Math.max(1, Math.floor(limit / 10));
     this.#savedPolls = Math.min(most, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * perMs);

@@ -1,5 +1,5 @@
 import { endsWait, isRateLimited, isStrayPage, MAX_WITHOUT_FILE_MS } from '../rules/failure-kind.js';
-import { ENDED, type JobProgress, readPauseMs } from '../rules/read-order.js';
+import { ENDED, type JobProgress, pollPauseMs } from '../rules/read-order.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isObject } from '../schemas/envelope.js';
@@ -153,7 +153,7 @@ export class PollScheduler {
       if (isRateLimited(error)) queue.hold(now, asked);
       // Another wait on the job may have a client that can reach the service.
       entry.subscribers.push(...entry.subscribers.splice(entry.subscribers.indexOf(subscriber), 1));
-      this.#rest(entry, now + readPauseMs(this.#rhythms.intervalMs(entry), entry.failures, asked));
+      this.#rest(entry, now + pollPauseMs(this.#rhythms.intervalMs(entry), entry.failures, asked));
     }
     this.#planTurn();
     return ends;

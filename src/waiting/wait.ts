@@ -114,7 +114,7 @@ class WaitLoop {
   readonly #limit: WaitEnd | undefined;
   #stopTimer: (() => void) | undefined;
   #lastPoll: 'due' | 'done' | undefined;
-  readonly #forgetAbort: (() => void) | undefined;
+  readonly #removeListener: (() => void) | undefined;
   #ended: { readonly reason: unknown } | undefined;
   #isWoken = false;
   #endSleep: (() => void) | undefined;
@@ -134,7 +134,7 @@ class WaitLoop {
       this.#endSleep?.();
     };
     if (limitMs < Number.POSITIVE_INFINITY) this.#stopTimer = clock.after(limitMs, expire);
-    this.#forgetAbort = onAbort(signal, () => this.#end(signal?.reason));
+    this.#removeListener = onAbort(signal, () => this.#end(signal?.reason));
   }
 
   /** Returns true once after the timeout if the wait must poll once more. Throws after that poll. */
@@ -192,7 +192,7 @@ class WaitLoop {
 
   close(): void {
     this.#stopTimer?.();
-    this.#forgetAbort?.();
+    this.#removeListener?.();
   }
 
   #end(reason: unknown): void {

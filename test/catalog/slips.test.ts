@@ -7,7 +7,7 @@ import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it, test } from 'vitest';
 import { CREATE_AND_WAIT_CHECKS } from '../../src/client/create-options.js';
 import { PreflightError } from '../../src/errors/index.js';
-import { DOCUMENTED_FIELDS, type FieldsCall, refuseUndocumented } from '../../src/rules/fields.js';
+import { checkFieldNames, DOCUMENTED_FIELDS, type FieldsCall } from '../../src/rules/fields.js';
 import documented from '../fixtures/fields.json' with { type: 'json' };
 import { KEY, openApp } from '../proxy/support.js';
 import { rejection } from '../transport/support.js';
@@ -129,14 +129,14 @@ describe('an undocumented field', () => {
       for (const field of fields) {
         const camel = field.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
         if (fields.includes(camel) || camel === 'idempotencyKey') continue;
-        expect(() => refuseUndocumented(call as FieldsCall, { [camel]: 'x' })).toThrow(`Did you mean "${field}"?`);
+        expect(() => checkFieldNames(call as FieldsCall, { [camel]: 'x' })).toThrow(`Did you mean "${field}"?`);
       }
     }
   });
 
   it('is rejected under the name of every create option, with the place where it belongs', () => {
     for (const name of Object.keys(CREATE_AND_WAIT_CHECKS)) {
-      expect(() => refuseUndocumented('videos', { [name]: 'x' }), name).toThrow('is an option');
+      expect(() => checkFieldNames('videos', { [name]: 'x' }), name).toThrow('is an option');
     }
   });
 
@@ -154,19 +154,19 @@ describe('an undocumented field', () => {
     ]) {
       expect(text).toContain(name);
       for (const call of ['images', 'videos'] as const) {
-        expect(() => refuseUndocumented(call, { prompt: 'a fox', [name]: 'x' }), name).toThrow(PreflightError);
+        expect(() => checkFieldNames(call, { prompt: 'a fox', [name]: 'x' }), name).toThrow(PreflightError);
       }
     }
   });
 
   it.each(['toString', 'constructor', '__proto__x'])('is rejected even if every object has the name: %s', (name) => {
-    expect(() => refuseUndocumented('videos', { [name]: 1 })).toThrow('documents no such parameter');
+    expect(() => checkFieldNames('videos', { [name]: 1 })).toThrow('documents no such parameter');
   });
 
   it("doesn't include the fields of an edit that is sent as a video, or undefined ones", () => {
     const edit = { intent: 'video_edit', source_video_upload_id: 'upl_1', edit_mode: 'restyle', seed: 1, n: undefined };
-    expect(() => refuseUndocumented('videos', edit)).not.toThrow();
-    expect(() => refuseUndocumented('videos', { ...edit, intent: undefined })).toThrow('reference_video_upload_ids');
+    expect(() => checkFieldNames('videos', edit)).not.toThrow();
+    expect(() => checkFieldNames('videos', { ...edit, intent: undefined })).toThrow('reference_video_upload_ids');
   });
 
   it('is also rejected by createAndWait and characters.register', async () => {

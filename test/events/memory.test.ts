@@ -43,7 +43,7 @@ function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
   };
   const client = new GenClient({ apiKey, baseUrl: BASE_URL, fetch, rateLimit: 'off', hooks: options });
   const remembered = () =>
-    accountFor(BASE_URL, apiKey).ofProcess<JobMemory>('job-memory/1', () => new JobMemory()).jobs.size;
+    accountFor(BASE_URL, apiKey).processSingleton<JobMemory>('job-memory/1', () => new JobMemory()).jobs.size;
   return { client, remembered };
 }
 

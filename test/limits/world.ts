@@ -94,11 +94,11 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   const warnings: string[] = [];
   const process = (options: ProcessOptions = {}): LimitedProcess => {
     const own = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
-    const ofProcess = steady(options.clock ?? clock);
+    const processSingleton = steady(options.clock ?? clock);
     const made = {
       limits: { [LIMIT_NAME]: limit },
-      shared: openSharedLimits({ ...own, clock: ofProcess, random }),
-      clock: ofProcess,
+      shared: openSharedLimits({ ...own, clock: processSingleton, random }),
+      clock: processSingleton,
       random,
       backends: new Map(),
     };

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import {
   DOCUMENTED_LIMITS as LIMITS,
   MB,
-  READ_SHARE,
+  POLL_SHARE,
   UPLOAD_BYTES,
   USD_PER_TOKEN,
   VIDEO_POLL_MS,
@@ -19,7 +19,7 @@ const text = new Map(PAPERS.map((file) => [file, readFileSync(ROOT + file, 'utf8
 const STATED: readonly (readonly [words: RegExp, right: number])[] = [
   [/(\d+) videos(?=,| a minute| per minute)/g, LIMITS['videos.create'].limit],
   [/(\d+) (?:job reads|reads|polls)(?=,| a minute| per minute)/g, LIMITS['jobs.get'].limit],
-  [/an eighth of them, (\d+) a minute/g, LIMITS['jobs.get'].limit * (1 - READ_SHARE)],
+  [/an eighth of them, (\d+) a minute/g, LIMITS['jobs.get'].limit * (1 - POLL_SHARE)],
   [/(\d+) downloads(?=,| a minute| per minute)/g, LIMITS['jobs.output'].limit],
   [/(\d+) of each upload step/g, LIMITS['uploads.put'].limit],
   [/limits\(\)\['videos\.create'\]\); \/\/ \{ limit: (\d+)/g, LIMITS['videos.create'].limit],

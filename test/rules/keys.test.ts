@@ -1,12 +1,12 @@
 // The keys of the creates of one run, and the failures that say where fetch was led.
 import { describe, expect, it } from 'vitest';
 import { isRedirectFailure } from '../../src/rules/failure-kind.js';
-import { derivedKey, LONGEST_KEY, nextKey, originsOf } from '../../src/rules/run-state.js';
+import { derivedKey, MAX_KEY_LENGTH, nextKey, originsOf } from '../../src/rules/run-state.js';
 
 const shortKey = 'short';
 
 describe('a derived key', () => {
-  const key = 'k'.repeat(LONGEST_KEY - 3);
+  const key = 'k'.repeat(MAX_KEY_LENGTH - 3);
 
   it('retains the key as long as both fit', () => {
     expect(derivedKey({ key, shortKey }, ':f1')).toBe(`${key}:f1`);
@@ -14,7 +14,7 @@ describe('a derived key', () => {
   });
 
   it('without a suffix is the key itself, however long', () => {
-    const long = 'k'.repeat(LONGEST_KEY + 1);
+    const long = 'k'.repeat(MAX_KEY_LENGTH + 1);
     expect(nextKey({ key: long, shortKey, failedJobs: 0 })).toBe(long);
   });
 

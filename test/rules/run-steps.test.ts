@@ -1,6 +1,6 @@
 // What a run does after each event, wherever it stands; how long a queue waits.
 import { describe, expect, it } from 'vitest';
-import { queuedReadMs } from '../../src/rules/read-order.js';
+import { queuedPollMs } from '../../src/rules/read-order.js';
 import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, type RunStep, resumeRun } from '../../src/rules/run-state.js';
 import { failed, job, passed, proceed, start, stored, woken } from './run-events.js';
@@ -196,6 +196,6 @@ it.each([
 ] as const)(
   'a queue polls %s, of %i jobs with the limit %j, with a random number of %i after %i ms',
   (call, jobs, lane, random, ms) => {
-    expect(queuedReadMs(call, jobs, lane, random)).toBe(ms);
+    expect(queuedPollMs(call, jobs, lane, random)).toBe(ms);
   },
 );

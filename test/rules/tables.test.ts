@@ -16,7 +16,7 @@ import { budgetTtlMs, expiresMs, periodAt } from '../../src/rules/budget.js';
 import * as rules from '../../src/rules/failure-kind.js';
 import * as files from '../../src/rules/files.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
-import { expectedMs, progressOf, readPauseMs, rhythmOf, withLength } from '../../src/rules/read-order.js';
+import { expectedMs, pollPauseMs, progressOf, rhythmOf, withLength } from '../../src/rules/read-order.js';
 import type { Job, JobCall } from '../../src/schemas/job.js';
 
 type Details = ConstructorParameters<typeof APIError>[1];
@@ -126,7 +126,7 @@ describe('the next job to poll', () => {
   ])(
     'a poll every %i ms that failed %i times, and has to wait %i ms, pauses for %i ms',
     (interval, failures, asked, ms) => {
-      expect(readPauseMs(interval, failures, asked)).toBe(ms);
+      expect(pollPauseMs(interval, failures, asked)).toBe(ms);
     },
   );
 });
@@ -224,9 +224,9 @@ describe('the failure of a create', () => {
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
     'a deleted upload: %s',
     (code) => {
-      expect(rules.isForgottenUpload(refused(404, { code }))).toBe(true);
-      expect(rules.isForgottenUpload(arrived(refused(404, { code })))).toBe(false);
-      expect([rules.isForgottenUpload(refused(404)), rules.isForgottenUpload({ code })]).toEqual([false, false]);
+      expect(rules.isUnknownUpload(refused(404, { code }))).toBe(true);
+      expect(rules.isUnknownUpload(arrived(refused(404, { code })))).toBe(false);
+      expect([rules.isUnknownUpload(refused(404)), rules.isUnknownUpload({ code })]).toEqual([false, false]);
     },
   );
 });
@@ -254,7 +254,7 @@ describe('the failure of a poll', () => {
     ['an abort', new Error('x'), false, undefined],
   ])('%s ends the wait: %s %s', (_, error, ends, kind) => {
     expect(rules.endsWait(error)).toBe(ends);
-    expect(rules.readFailure(error)?.kind).toBe(kind);
+    expect(rules.pollFailure(error)?.kind).toBe(kind);
   });
 
   it.each<[unknown, boolean]>([

@@ -5,7 +5,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { GenClient } from '../../client/client.js';
 import { APIError, GenError } from '../../errors/index.js';
-import { readFailure } from '../../rules/failure-kind.js';
+import { pollFailure } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { isFinal, type Job } from '../../schemas/job.js';
@@ -117,7 +117,7 @@ async function readJob(
   if (webhook) return client.waitForJob(id, { signal, pollIntervalMs, timeoutMs: leftMs, throwOnFailure: false });
   const job = await client.jobs.get(id, { signal }).catch((error: unknown) => {
     signal?.throwIfAborted();
-    const kind = readFailure(error)?.kind;
+    const kind = pollFailure(error)?.kind;
     if (kind === 'lost' || kind === 'throttled') return undefined;
     if (GenError.isInstance(error) && APIError.isInstance(error)) error.message = `Job ${id}: ${error.message}`;
     throw error;

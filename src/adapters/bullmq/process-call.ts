@@ -7,7 +7,7 @@ import { backoff } from '../../rules/backoff.js';
 import { nextDetachedStep } from '../../rules/detached-run.js';
 import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { DAY_MS } from '../../rules/limits.js';
-import { queuedReadMs } from '../../rules/read-order.js';
+import { queuedPollMs } from '../../rules/read-order.js';
 import type { CreateStep, EndStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Clock, systemRandom } from '../../runtime/clock.js';
@@ -263,7 +263,7 @@ async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?:
 async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: CallKind): Promise<number> {
   const unfinished = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
   const jobs = Math.max(1, Math.min(...(await Promise.all([jobIndex.size(), unfinished]))));
-  return queuedReadMs(call, jobs, client.limits()['jobs.get'], systemRandom.next());
+  return queuedPollMs(call, jobs, client.limits()['jobs.get'], systemRandom.next());
 }
 
 async function endCall(work: Work, run: JobRunState, { job, refusal }: EndStep): Promise<GenJobResult> {

@@ -2,7 +2,7 @@ import { isDevelopment } from '../../client/config.js';
 import type { OutputInfo } from '../../downloading/output.js';
 import { JobFile, type OutputClient, requireOutputClient } from '../../downloading/output-source.js';
 import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
-import { isMissing, isPart, isUnsatisfiable, saysWhyNoFile } from '../../rules/files.js';
+import { explainsMissingFile, isMissing, isPart, isUnsatisfiable } from '../../rules/files.js';
 import { anObject, callback, checkOptions, optionsOf } from '../../rules/options.js';
 import { readUpTo } from '../../runtime/bytes.js';
 import { callObserver } from '../../runtime/callbacks.js';
@@ -232,7 +232,7 @@ class Handling {
       if (APIError.isInstance(cause) && isUnsatisfiable(cause.status))
         return new Response(null, { status: cause.status, headers: cause.headers });
       // Otherwise, the job explains why it has no file.
-      if (saysWhyNoFile(cause)) throw cause;
+      if (explainsMissingFile(cause)) throw cause;
       return file.explained(() => Promise.reject(cause));
     }
   }

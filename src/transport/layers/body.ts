@@ -1,8 +1,8 @@
 // Checks and copies the body of a call, and uploads its files.
 import { withAdvice } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
-import { isForgottenUpload } from '../../rules/failure-kind.js';
-import { refuseOptions } from '../../rules/fields.js';
+import { isUnknownUpload } from '../../rules/failure-kind.js';
+import { checkForOptions } from '../../rules/fields.js';
 import { checkFallbacks, modelAdvice } from '../../rules/preflight.js';
 import { derivedKey } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
@@ -21,7 +21,7 @@ export const checkLayer: Layer = async (call, next) => {
   const { request, body, core, options } = call;
   const preflight = options.preflight ?? core.config.preflight;
   const { extraBody } = options;
-  if (request.call && isFields(body)) refuseOptions(body);
+  if (request.call && isFields(body)) checkForOptions(body);
   if (preflight) checkBody(call, { ...extraBody });
   try {
     return await next(copied(extraBody === undefined ? call : withExtra(call, extraBody)));
@@ -95,12 +95,12 @@ async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFile
   try {
     return await send(key);
   } catch (error) {
-    if (!isForgottenUpload(error) || !files.forget()) throw error;
+    if (!isUnknownUpload(error) || !files.forget()) throw error;
   }
   try {
     return await send(key);
   } catch (error) {
-    if (!isForgottenUpload(error) || key === undefined) throw error;
+    if (!isUnknownUpload(error) || key === undefined) throw error;
     return send(derivedKey({ key, shortKey: shortenKey(key) }, ':f1'));
   }
 }

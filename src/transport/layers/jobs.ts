@@ -75,7 +75,7 @@ export function createJobReporter(core: ReporterCore): JobReporter {
 }
 
 function logOf(account: ClientAccount | undefined): JobLog | undefined {
-  return account?.shared(LOG, () => new JobLog(account.ofProcess(MEMORY, () => new JobMemory())));
+  return account?.shared(LOG, () => new JobLog(account.processSingleton(MEMORY, () => new JobMemory())));
 }
 
 function listeners(core: ReporterCore): JobListeners {

@@ -8,7 +8,7 @@ import {
   isTransient,
   isUnknownJob,
   MAX_PAGES,
-  readFailure,
+  pollFailure,
 } from '../../../src/rules/failure-kind.js';
 import { parseHttpDate, readRetryAfter } from '../../../src/rules/retry-after.js';
 import { createSandbox } from '../../../src/sandbox/index.js';
@@ -50,7 +50,7 @@ describe("a web page isn't a response of the service", () => {
     expect(isTransient(error)).toBe(true);
     expect(isUnknownJob(error)).toBe(false);
     expect([1, MAX_PAGES - 1, MAX_PAGES].map((row) => endsWait(error, row))).toEqual([false, false, !isOutage]);
-    expect(readFailure(error)?.isStrayPage).toBe(isOutage ? undefined : true);
+    expect(pollFailure(error)?.isStrayPage).toBe(isOutage ? undefined : true);
     if (APIError.isInstance(error)) expect(error.recovery).toBe('retry_later');
   });
 
