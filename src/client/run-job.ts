@@ -73,11 +73,6 @@ async function runJob(
   }
 }
 
-export interface ResumedRun extends Pick<CreateOptions, 'signal' | 'pollIntervalMs' | 'onUpdate'> {
-  /** Milliseconds for the rest of the run; false for no limit. */
-  readonly timeoutMs: number | false;
-}
-
 function runRulesOf({ timeoutMs = DEFAULT_WAIT_MS, resubmitPending = true, recover }: CreateOptions): RunRules {
   return {
     timeoutMs: timeoutMs === false ? null : timeoutMs,
