@@ -24,7 +24,8 @@ export function refined(
   fits: (options: Readonly<Record<string, unknown>>) => boolean,
   { option, what }: { readonly option: string; readonly what: string },
 ): OptionsSchema {
-  const check = z._refine(z.$ZodCustom, fits, { error: what, path: [option] });
+  const fn = (options: unknown) => isFields(options) && fits(options);
+  const check = new z.$ZodCustom({ type: 'custom', check: 'custom', fn, path: [option], ...messageOf(what) });
   return new z.$ZodObject({ ...schema._zod.def, checks: [check] });
 }
 
@@ -126,7 +127,14 @@ export const optional = (innerType: z.$ZodType) => new z.$ZodOptional({ type: 'o
 
 /** A required value. `what` describes a valid one for the message. */
 export const required = (what: string, fits: (value: unknown) => boolean, hints: Hints = {}) =>
-  z._custom(z.$ZodCustom, fits, { error: what, params: { ...hints } });
+  new z.$ZodCustom({
+    type: 'custom',
+    check: 'custom',
+    fn: fits,
+    abort: true,
+    params: { ...hints },
+    ...messageOf(what),
+  });
 
 /** A required object or function. A string in its place may be a key, so no message shows it. */
 export const requiredObject = (what: string, fits: (value: unknown) => boolean) =>
