@@ -1,4 +1,4 @@
-// No test hangs, whatever breaks: one that waits has Vitest's time limit, one that never gives way has the watchdog.
+// No test hangs: Vitest's timeout ends a test that waits, and the watchdog ends one that blocks the event loop.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

@@ -5,21 +5,21 @@ import { BASE_URL, freshKey, json } from '../transport/support.js';
 
 export const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
-/** What a service charges and answers. */
+/** Charges and responses of a service. */
 export interface ServiceOptions {
   /** The real price of the job with this number. */
   readonly price?: (job: number) => number;
-  /** The answer to the create of a job; an error is thrown by fetch. */
+  /** The response to the create of a job. An error is thrown by fetch. */
   readonly answer?: (job: {
     readonly id: string;
     readonly tokens: number;
     readonly number: number;
   }) => Response | Error;
-  /** Fields of a job that is read. */
+  /** Fields of a polled job. */
   readonly final?: (tokens: number) => object;
 }
 
-/** A service that makes a job for each key, and what it has charged. */
+/** A service that creates one job for each key, and its charges. */
 export function openService({ price = () => 12, answer = quoted, final }: ServiceOptions = {}) {
   const jobs = new Map<string, { readonly id: string; readonly tokens: number; readonly number: number }>();
   const fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
@@ -41,7 +41,7 @@ export function openService({ price = () => 12, answer = quoted, final }: Servic
   return { fetch, charged, jobs };
 }
 
-/** The documented answer to a create. */
+/** The documented response to a create. */
 export function quoted({ id, tokens }: { readonly id: string; readonly tokens: number }): Response {
   return json({ success: true, data: { job: { id, status: 'processing' }, quoted_token_cost: tokens } });
 }
@@ -59,7 +59,7 @@ export function spenderOn(service: ReturnType<typeof openService>, options: Budg
   return { budget, client: new GenClient({ ...base, ...client, budget }) };
 }
 
-/** What each call came to. */
+/** Outcome of each call. */
 export async function inTurn(count: number, call: (number: number) => Promise<unknown>): Promise<readonly unknown[]> {
   const outcomes: unknown[] = [];
   for (let number = 0; number < count; number++) outcomes.push(await errorOf(call(number)));

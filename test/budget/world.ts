@@ -6,10 +6,10 @@ import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { settle as turn, virtualClock } from '../waiting/virtual-clock.js';
 import { type Order, reserverOn } from './reserving.js';
 
-/** What the service does with a create. `late`: the answer is lost, and the job is made a while later. */
+/** The service's response to a create. `late`: the response is lost, and the job is created later. */
 export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not made' | 'refused' | 'busy' | 'unsent';
 
-/** What happens next. */
+/** The next event. */
 export type Happening =
   | {
       readonly type: 'create';
@@ -18,11 +18,11 @@ export type Happening =
       readonly kind: number;
       readonly key: number;
       readonly fault: Fault;
-      /** How long the answer takes, and for an edit what it costs. */
+      /** Duration of the response, and for an edit its price. */
       readonly ms: number;
     }
   | { readonly type: 'advance'; readonly ms: number }
-  /** Sets the clock by a share of a period. */
+  /** Moves the clock by a part of a period. */
   | { readonly type: 'jump'; readonly share: number }
   | { readonly type: 'kill'; readonly process: number }
   | { readonly type: 'outage'; readonly process: number; readonly fault: 'reads' | 'writes' | 'lost writes' | 'none' }
@@ -48,7 +48,7 @@ const PROCESSES = 3;
 const DAY_MS = 86_400_000;
 const PERIOD_MS = { total: DAY_MS, day: DAY_MS, month: 28 * DAY_MS } as const;
 
-/** Runs a world to its end. Gives what was charged in each period, and the highest price of a job. */
+/** Runs a world to its end. Returns the charges of each period, and the highest price of a job. */
 export async function runWorld(
   options: WorldOptions,
   happenings: readonly Happening[],
@@ -61,7 +61,7 @@ export async function runWorld(
   let jumpedMs = 0;
 
   function periodNow(): string {
-    // A clock that is set back does not begin an earlier period again.
+    // Setting the clock back doesn't restart an earlier period.
     latestMs = Math.max(latestMs, clock.now());
     const { per } = options;
     return per === 'total' ? per : new Date(latestMs).toISOString().slice(0, per === 'day' ? 10 : 7);
@@ -135,7 +135,7 @@ export async function runWorld(
       const lost = failed(new ConnectionError('reset', { attempts: 1 }));
       const sentMs = clock.now();
       await pause(clock, ms * 20);
-      // A day later nobody waits for it any longer.
+      // A day later, no call waits for it.
       if (Math.abs(clock.now() - sentMs) < DAY_MS) makeJob(key, tokens);
       return lost;
     }

@@ -1,4 +1,4 @@
-// An isolate of the campaigns: it makes images under shared rate limits. Its object fails as objects do.
+// An isolate of the campaigns: it creates images under shared rate limits, with an object that fails at random.
 import { GenClient } from 'gen-client';
 import { durableObjectStore, GenAccount, type GenAccountNamespace } from 'gen-client/cloudflare';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -26,7 +26,7 @@ export class FlakyAccount extends GenAccount {
   override write(...values: Parameters<Methods['write']>) {
     return flaky(() => super.write(...values));
   }
-  /** Ends the object at once, as an update or a move does. */
+  /** Ends the object at once, like a deploy or a migration. */
   crash() {
     this.#ctx.abort('moved');
   }
@@ -47,10 +47,10 @@ const handled: string[] = [];
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
-    // On a machine that is busy an object answers late. It must not count as away: isolates that count by themselves pass the limit.
+    // On a busy machine, an object responds late. It must not count as unavailable, because isolates on their own exceed the limit.
     const shared = { ...durableObjectStore(env.ACCOUNT, 'main'), timeoutMs: 60_000 };
     client ??= new GenClient({
-      // Each isolate has a key of its own, as during a rotation: they are one account by its name.
+      // Each isolate has its own key, as during a rotation. The name makes them one account.
       account: 'studio',
       apiKey: `key-${crypto.randomUUID()}`,
       baseUrl: env.BASE_URL,

@@ -1,4 +1,4 @@
-// The complete example in workerd: its Workflow, its object, its bucket and its webhook, with the sandbox as the service.
+// The complete example in workerd: its Workflow, object, bucket, and webhook, with the sandbox as the service.
 import { readFileSync } from 'node:fs';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ interface Run {
   status(): Promise<{ status: string; output?: { id: string }; error?: unknown }>;
 }
 
-/** What `wrangler.jsonc` says, as Miniflare takes it. */
+/** The settings of `wrangler.jsonc`, for Miniflare. */
 function readWrangler() {
   const text = readFileSync(`${ROOT}examples/workers/wrangler.jsonc`, 'utf8');
   const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, '')) as {
@@ -89,7 +89,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('the example for Workers', () => {
     for (; !/complete|errored/.test(state.status); state = await run.status())
       await new Promise((resolve) => setTimeout(resolve, 100));
     expect(state).toMatchObject({ status: 'complete', output: { status: 'completed' } });
-    // The first read would come after ten seconds: the webhook has woken the run.
+    // Without the webhook, the first poll would come after ten seconds.
     const tookMs = performance.now() - began;
     if (tookMs < 9_500 || !isTooSlow('that a webhook wakes a Workflow')) expect(tookMs).toBeLessThan(9_500);
     expect(sandbox.deliveries.map(({ status }) => status)).toEqual([200]);

@@ -1,4 +1,4 @@
-// Rate limits while the store is away: the process goes on by what it knows, and tells the store afterwards.
+// Rate limits while the store is unavailable: the process continues with its local state, and updates the store afterward.
 import { describe, expect, it, vi } from 'vitest';
 import { setupError } from '../../src/store/store.js';
 import type { VirtualClock } from '../waiting/virtual-clock.js';
@@ -49,10 +49,10 @@ describe('a store that is unavailable', () => {
       release?.();
     });
     await clock.advance(40_000);
-    // Each process has sent what it may by itself.
+    // Each process has sent as many calls as it may on its own.
     expect(sent).toHaveLength(12);
     delete faults.read;
-    // All of them have asked the store again.
+    // All of them have called the store again.
     const knownMs = clock.now() + 6_000;
     await clock.until(Promise.all(calls));
     expect(sent).toHaveLength(30);
@@ -72,7 +72,7 @@ describe('a store that is unavailable', () => {
     delete lost.read;
     await clock.advance(6_000);
     (await clock.until(other.acquire()))();
-    // A window after the calls, and not a window after the return of the store.
+    // One window after the calls, not one window after the store has recovered.
     expect(clock.now() - before).toBeGreaterThan(19_000);
     expect(clock.now() - before).toBeLessThan(23_000);
     await clock.advance(120_000);
@@ -106,7 +106,7 @@ describe('a store that is unavailable', () => {
     release();
     await clock.advance(1_000);
     expect(clock.timers).toBe(1);
-    // The answer is told to what the process knows.
+    // The local state records the response.
     expect(holding.filter((ms) => ms > 250)).toEqual([]);
   });
 
@@ -145,7 +145,7 @@ describe('a store that is unavailable', () => {
     };
     const slots = [await clock.until(one.acquire()), await clock.until(one.acquire())];
     await clock.advance(6_000);
-    // The store has the first call once, and the second since its return.
+    // The store has the first call once, and the second since it recovered.
     expect(await clock.until(other.tryAcquire())).toBeGreaterThan(5_000);
     for (const release of slots) release();
     const seen = vi.fn();

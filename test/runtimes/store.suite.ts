@@ -32,7 +32,7 @@ const AS_THREAD = `
   const role = isMainThread ? 'first' : 'second';
   const tell = (told) => (isMainThread ? console.log(JSON.stringify(told)) : parentPort.postMessage(told));`;
 
-/** Has `run` run the scenario as a program of a project, and looks at its steps. */
+/** Runs the scenario as a program of a project, and checks its steps. */
 async function share(
   project: string,
   starter: string,

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { PutObjectOptions, StoredObject } from '../../src/adapters/storage/destination.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
 
-/** A store of one's own, as the simplest `put` and `head` make it. */
+/** A custom store with the simplest `put` and `head`. */
 export class MemoryStore {
   readonly objects = new Map<string, { readonly bytes: Buffer; readonly options: PutObjectOptions }>();
-  /** What the next puts do instead; each gets the body. */
+  /** Replacements of the next puts. Each receives the body. */
   readonly failures: ((body: ReadableStream<Uint8Array>, options: PutObjectOptions) => Promise<unknown>)[] = [];
   puts = 0;
 

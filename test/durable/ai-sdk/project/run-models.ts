@@ -1,11 +1,11 @@
-// Run inside a project by the vitest and the plugin of Vercel Workflow; see ai-sdk.test.ts.
+// Runs in a project, with Vitest and the plugin of Vercel Workflow. See ai-sdk.test.ts.
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { resumeWebhook, start } from 'workflow/api';
 import { describeModels, generateVideo } from './model-workflows.js';
 
 const { PORT } = process.env;
-/** What a deployment serves under /.well-known/workflow/v1/webhook/. */
+/** The route that a deployment serves at /.well-known/workflow/v1/webhook/. */
 const server = createServer(async (request, response) => {
   const chunks: Uint8Array[] = [];
   for await (const chunk of request) chunks.push(chunk);
@@ -18,12 +18,12 @@ const server = createServer(async (request, response) => {
 beforeAll(() => new Promise<void>((resolve) => server.listen(Number(PORT), '127.0.0.1', resolve)));
 afterAll(() => void server.close());
 
-it('hands models from the workflow to its steps', async () => {
+it('passes models from the workflow to its steps', async () => {
   const run = await start(describeModels, []);
   expect(await run.returnValue).toEqual(['gen.image svc-image-pro', 'gen.video svc-video-mini']);
 });
 
-it('makes a video over the webhook, in steps that may each be another process', async () => {
+it('creates a video with a webhook, in steps that may run in different processes', async () => {
   const run = await start(generateVideo, ['a lighthouse in fog']);
   const result = await run.returnValue;
   expect(result.status).toBe('completed');
