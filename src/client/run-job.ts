@@ -61,14 +61,14 @@ async function runJob(
     checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
     const job = await executeRun(creator, { ...request, body, files: requestFiles, run }, state, options);
     await settleFiles();
-    await endRun(run, true, options.signal);
+    await endRun(run, true, options);
     return job;
   } catch (error) {
     const isOutcome = JobError.isInstance(error);
     await (isOutcome ? settleFiles() : leaveFiles(files, error, mayUseFiles));
     // The entry ends on the next tick. If the program crashes first, it gets the outcome again.
     if (isOutcome) void nextTurn().then(() => endRun(run, true));
-    else await endRun(run, !WaitTimeoutError.isInstance(error) && !mayHaveCreated(error), options.signal);
+    else await endRun(run, !WaitTimeoutError.isInstance(error) && !mayHaveCreated(error), options);
     throw withKey(error, key);
   }
 }

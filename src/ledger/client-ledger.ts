@@ -40,7 +40,9 @@ function openLedger(core: LedgerCore): ClientLedger {
     async acknowledge(jobId, what) {
       const ledger = own();
       const warn = (error: unknown) => core.warn(`job ${jobId} could not be recorded as delivered: ${reasonOf(error)}`);
-      await ledger?.awaitBriefly(acknowledgeJob(ledger, jobId, what).catch(warn));
+      const recorded = ledger && acknowledgeJob(ledger, jobId, what).catch(warn);
+      // Nobody waits for the record of an outcome, which the program has.
+      if (recorded && what === 'file') await ledger.awaitBriefly(recorded);
     },
     hold(jobId) {
       const ledger = own();

@@ -137,14 +137,12 @@ export function ledgerCreate({ ledger, id, owner, asked }: ClaimedEntry, isResum
         signal,
       );
     },
-    async end(isDelivered, signal) {
+    async end(isDelivered, caller) {
       const end = { id, owner, isDelivered, isResumed };
-      const closed = ledger.record((tx) => closeRun(tx, end), keysOf(id, asked));
+      const closed = ledger.record((tx) => closeRun(tx, end), keysOf(id, asked)).finally(() => ledger.endCall(owner));
+      closed.catch(() => {});
       ledger.retain(id);
-      await ledger.awaitBriefly(
-        closed.finally(() => ledger.endCall(owner)),
-        signal,
-      );
+      if (caller) await ledger.awaitBriefly(closed, caller.signal);
     },
   };
 }
@@ -208,10 +206,7 @@ async function reserveIn(
     // The create may have been recorded, because an abort doesn't wait for the store.
     void recordFailure(create, { outcome: 'unsent', run }).catch(() => {});
     // The run doesn't know this entry yet, so it can't close it.
-    if (run && !known)
-      void ledgerCreate(create, run.isResumed)
-        .end(false)
-        .catch(() => {});
+    if (run && !known) void ledgerCreate(create, run.isResumed).end(false);
     if (!known) ledger.endCall(owner);
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }

@@ -1,6 +1,7 @@
 // What the ledger keeps of one create, as the code that sends it and the code that runs it see it.
 
 import type { CreatePhase } from '../rules/create-entry.js';
+import type { RequestOptions } from '../rules/options.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
 import type { Job, JobCall } from '../schemas/job.js';
 
@@ -27,8 +28,8 @@ export interface LedgerCreate {
   readonly owner: string;
   /** Records the state of the run before a pause, so that a crashed process is resumed there. */
   save(state: JobRunState, signal?: AbortSignal): Promise<void>;
-  /** Ends the run. `isDelivered`: the program has its outcome. Does not wait for the store after an abort. */
-  end(isDelivered: boolean, signal?: AbortSignal): Promise<void>;
+  /** Ends the run. `isDelivered`: the program has its outcome. Waits briefly for the store if there is a `caller`. */
+  end(isDelivered: boolean, caller?: Pick<RequestOptions, 'signal'>): Promise<void>;
 }
 
 /** The creates of one `createAndWait`: they have one entry, under the key of the first. */
@@ -45,8 +46,12 @@ export async function saveRun({ opened }: CreateRun, state: JobRunState, signal?
   await Promise.all(opened.map((create) => create.save(state, signal)));
 }
 
-export async function endRun({ opened }: CreateRun, isDelivered: boolean, signal?: AbortSignal): Promise<void> {
-  await Promise.all(opened.map((create) => create.end(isDelivered, signal)));
+export async function endRun(
+  { opened }: CreateRun,
+  isDelivered: boolean,
+  caller?: Pick<RequestOptions, 'signal'>,
+): Promise<void> {
+  await Promise.all(opened.map((create) => create.end(isDelivered, caller)));
 }
 
 /** A run that `resume()` has claimed. */

@@ -24,3 +24,5 @@ const client = new GenClient({ apiKey: 'k', baseUrl: 'https://api.example', fetc
 const error: unknown = await client.images.createAndWait({ prompt: 'a fox' }, { pollIntervalMs: 50 }).catch((it) => it);
 isClosed = storeAtEnd !== 'open';
 process.send?.(error instanceof Error ? error.name : 'completed');
+await new Promise((resolve) => setTimeout(resolve, 500));
+process.send?.({ timers: process.getActiveResourcesInfo().filter((it) => it === 'Timeout').length });

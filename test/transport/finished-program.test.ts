@@ -24,6 +24,9 @@ it.each([
     try {
       expect(await heard(child)).toBe('JobFailedError');
       const sinceMs = performance.now();
+      // A store that does not respond has its timeoutMs.
+      const { timers } = await heard<{ timers: number }>(child, (message) => typeof message === 'object');
+      if (storeAtEnd !== 'hangs') expect(timers).toBe(0);
       expect(await exit).toEqual([0, null]);
       expect(performance.now() - sinceMs).toBeLessThan(EXIT_MS);
     } finally {
