@@ -141,7 +141,7 @@ function startReader(store: S3Double, versions: ReadonlyMap<string, ReadonlySet<
     while (!isOver) {
       for (const key of [...store.objects.keys()].slice(-10)) {
         const object = await s3(store.at(key))
-          .get({ method: 'GET' })
+          .get({ method: 'GET', signal: new AbortController().signal })
           .catch(() => undefined);
         if (object === undefined) continue;
         const digest = sha256(new Uint8Array(await object.arrayBuffer()));

@@ -38,7 +38,7 @@ export interface GetOptions {
   /** The If-Range header. */
   readonly ifRange?: string | undefined;
   /** Aborts when the page disconnects. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal: AbortSignal;
 }
 
 /**
