@@ -151,7 +151,7 @@ async function resumeOne(
     const job = await execute({ call, params, label, run, state }, signal);
     return { job, call, idempotencyKey: key, ...(label !== undefined && { label }), create };
   } finally {
-    await endRun(run, false, signal);
+    await endRun(run, false, { signal });
   }
 }
 
