@@ -25,7 +25,7 @@ describe('a failed job', () => {
     const error = await ended(job);
     expect(error).toBeInstanceOf(JobFailedError);
     expect(error).toMatchObject({ name: 'JobFailedError', code, recovery, data: { retry_after: 5 }, job });
-    expect(error.message).toContain(condition);
+    expect(error.message).toContain(condition.replace(/\.$/, ''));
   });
 
   it('matches the fixture', async () => {

@@ -23,7 +23,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'b8-two-seconds-each': testOf('test/budget/meetings.test.ts'),
   'c1-one-account-for-all-keys': testOf('test/limits/account-state.test.ts'),
   'a2-budget-of-the-call-lost': SHOP,
-  'left-by-the-dead-is-unsent': testOf('test/store/left-behind.test.ts'),
+  'left-by-the-dead-is-unsent': testOf('test/rules/ledger.test.ts'),
   'a-failure-frees-what-is-in-flight': testOf('test/budget/attacks.test.ts'),
   'one-sum-counted-twice': testOf('test/budget/attacks.test.ts'),
   'a-forged-end-is-believed': testOf('test/store/left-behind.test.ts'),
