@@ -17,7 +17,7 @@ const WEBHOOK_BYTES = 2_950;
  * p-retry 1.5; the methods of every client have the rest: files by value 6.8, rate limits 4.5, preflight 3.3, downloads 2.3,
  * and webhooks 2.0.
  */
-const CLIENT_BYTES = 73_600;
+const CLIENT_BYTES = 73_700;
 /** What a page adds to every visit. The smallest uploader of a peer alone costs 8 kB. */
 const PAGE_BYTES = 2_780;
 
@@ -47,7 +47,7 @@ test.each([
   expect(inputs.filter((path) => absent.some((part) => new RegExp(`(^|/)${part}(/|\\.ts$)`).test(path)))).toEqual([]);
 });
 
-test('a program that creates and waits fits in 73.6 kB, gzipped', async () => {
+test('a program that creates and waits fits in 73.7 kB, gzipped', async () => {
   const size = await bundleSize({ code: OWN_PROGRAMS.client, from: ROOT });
   expect(size).toBeGreaterThan(40_000);
   expect(size).toBeLessThanOrEqual(CLIENT_BYTES);
