@@ -1,33 +1,33 @@
-// How long a fresh process takes for an `import`, and until it has its first answer, beside the peers. Measured inside the
+// Time of an `import` and of a first response in a fresh process, compared with the peers. Measured inside the
 // process, so Node's own start is not in it.
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Figures, interleaved, ratio, spread, table, told, verdict, versionOf } from './frame.js';
+import { type Figures, formatSpread, interleaved, ratio, spread, table, verdict, versionOf } from './frame.js';
 
 const execute = promisify(execFile);
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const AT_PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
 const PEERS = ['openai', '@anthropic-ai/sdk', 'stripe', '@fal-ai/client', 'replicate', '@runwayml/sdk'];
 const ROUNDS = 31;
-/** An import may take at most this many times what ky and zod/mini take together. */
-const MOST_TIMES_BASE = 1.1;
-/** An import and the first answer may take at most this many times what a bare fetch takes. */
-const MOST_TIMES_FETCH = 1.8;
+/** Maximum time of an import, relative to ky and zod/mini together. */
+const MAX_TIMES_BASE = 1.1;
+/** Maximum time of an import and a first response, relative to a bare fetch. */
+const MAX_TIMES_FETCH = 1.8;
 
-/** What the import is held against. */
+/** The baseline of the import. */
 const BASE = 'ky + zod/mini';
-/** What the first answer is held against. */
+/** The baseline of the first response. */
 const BARE = 'bare fetch';
-/** This package's entry for ES modules. */
+/** This package's ES module. */
 const OWN = 'gen-client, ESM';
-/** Its entry for CommonJS. */
+/** Its CommonJS module. */
 const OWN_REQUIRED = 'gen-client, CommonJS';
-/** The first touch of `fetch`, `Request` or `FormData` loads Node's fetch. */
+/** The first use of `fetch`, `Request`, or `FormData` loads Node's fetch. */
 const FETCH = 'typeof Request, nothing imported';
 
-/** Milliseconds that some code takes in a fresh process. */
+/** Returns the milliseconds that code takes in a fresh process. */
 async function timeOf(code: string, format: 'module' | 'commonjs', cwd: string): Promise<number> {
   const done = 'process.stdout.write(String(performance.now() - start), () => process.exit())';
   const script = `const start = performance.now(); (async () => { ${code} })().then(() => ${done})`;
@@ -35,7 +35,7 @@ async function timeOf(code: string, format: 'module' | 'commonjs', cwd: string):
   return Number(stdout);
 }
 
-/** Import times of this package's two entries, of the two packages it stands on, and of the peers, in interleaved rounds. */
+/** Measures the imports of this package, its two dependencies, and the peers, in interleaved rounds. */
 function importTimes(): Promise<Figures> {
   const importing = (name: string, cwd: string) => timeOf(`await import('${name}')`, 'module', cwd);
   return interleaved(
@@ -50,7 +50,7 @@ function importTimes(): Promise<Figures> {
   );
 }
 
-/** The least program with each peer: its import, its client, and one answer of the service on `port`. */
+/** The smallest program with each peer: its import, its client, and one response of the service on `port`. */
 function peerPrograms(port: number): Readonly<Record<string, string>> {
   const base = `http://127.0.0.1:${port}`;
   const stainless = (name: string) =>
@@ -69,7 +69,7 @@ function peerPrograms(port: number): Readonly<Record<string, string>> {
   };
 }
 
-/** Import and first answer of a bare fetch, of this package's two entries and of the peers, in interleaved rounds. */
+/** Measures import and first response of a bare fetch, this package, and the peers, in interleaved rounds. */
 async function firstAnswers(): Promise<Figures> {
   const server = fork(fileURLToPath(new URL('./requests/server.ts', import.meta.url)));
   try {
@@ -106,14 +106,14 @@ function rowsOf(figures: Figures, base: string): string[][] {
   return [...figures].map(([name, times]) => [
     name,
     versionsOf(name),
-    told(spread(times), 1),
-    told(ratio(figures, name, base)),
+    formatSpread(spread(times), 1),
+    formatSpread(ratio(figures, name, base)),
   ]);
 }
 
 const TOLD = { own: OWN, peers: PEERS };
 
-/** The section of bench/README.md. */
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const imports = await importTimes();
   const answers = await firstAnswers();
@@ -123,10 +123,10 @@ export async function run(): Promise<string> {
     '### Import and first answer',
     'The import, the client, and one JSON answer of a local server.',
     table(['client', 'version', 'import and first answer, ms', `times ${BARE}`], rowsOf(answers, BARE)),
-    verdict(answers, { ...TOLD, base: BARE, most: MOST_TIMES_FETCH, words: 'a bare fetch' }),
+    verdict(answers, { ...TOLD, base: BARE, most: MAX_TIMES_FETCH, words: 'a bare fetch' }),
     '### Import alone',
     table(['package', 'version', 'import, ms', `times ${BASE}`], rowsOf(imports, BASE)),
-    verdict(imports, { ...TOLD, base: BASE, most: MOST_TIMES_BASE, words: 'the two packages it stands on' }),
-    `The first touch of \`fetch\`, \`Request\` or \`FormData\`, even \`typeof\`, loads Node's own fetch, which takes ${told(ratio(imports, FETCH, OWN))} times what the ESM entry takes. This SDK and ky touch them when they are loaded; other peers pay for it at their first request.`,
+    verdict(imports, { ...TOLD, base: BASE, most: MAX_TIMES_BASE, words: 'the two packages it stands on' }),
+    `The first use of \`fetch\`, \`Request\`, or \`FormData\`, even with \`typeof\`, loads Node's own fetch, which takes ${formatSpread(ratio(imports, FETCH, OWN))} times what the ESM entry takes. This SDK and ky touch them when they are loaded; other peers pay for it at their first request.`,
   ].join('\n\n');
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Figures, interleaved, ratio, serve, spread, table, told, versionOf } from './frame.js';
+import { type Figures, formatSpread, interleaved, ratio, serve, spread, table, versionOf } from './frame.js';
 
 const execute = promisify(execFile);
 const LIMITED = { timeout: 30_000, killSignal: 'SIGKILL' } as const;
@@ -29,20 +29,20 @@ const UPLOADS = [
   'openai',
   '@anthropic-ai/sdk',
 ];
-/** What no download can do without: the bytes come from memory. */
+/** The lower bound of a download: the bytes are already in memory. */
 const DISK = 'disk alone, flushed';
 const DOWNLOADS = [BARE_DOWNLOAD, OWN_DOWNLOAD, 'fetch, piped, flushed', DISK];
 const UPLOAD_TARGET = { factor: 2.3, peakMB: 140 };
 const DOWNLOAD_TARGET = { factor: 1, peakMB: 165 };
 
-/** Milliseconds, those of the processor, and the peak memory in MB. */
+/** Wall time and CPU time in milliseconds, and peak memory in MB. */
 interface Transfers {
   readonly times: Figures;
   readonly cpu: ReadonlyMap<string, number[]>;
   readonly peak: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Runs every way of one direction in interleaved rounds. */
+/** Measures all candidates of one direction in interleaved rounds. */
 async function transfers(ways: readonly string[], rounds: number, path: (way: string) => string): Promise<Transfers> {
   const server = await serve('./files/server.mjs', String(SIZE));
   const cpu = new Map<string, number[]>(ways.map((way) => [way, []]));
@@ -50,9 +50,9 @@ async function transfers(ways: readonly string[], rounds: number, path: (way: st
   try {
     const measure = async (way: string) => {
       const file = path(way);
-      const told = execute(process.execPath, [TRANSFER, way, server.url, file], LIMITED);
-      // A child that has told its figure and does not end is ended; one that has told nothing fails the run.
-      const { stdout } = await told.catch((error: { stdout?: string }) => ({ stdout: error.stdout || '' }));
+      const finished = execute(process.execPath, [TRANSFER, way, server.url, file], LIMITED);
+      // A child that printed its result but doesn't exit is killed. One without a result fails the run.
+      const { stdout } = await finished.catch((error: { stdout?: string }) => ({ stdout: error.stdout || '' }));
       const { ms, cpuMs, peakBytes } = JSON.parse(stdout) as { ms: number; cpuMs: number; peakBytes: number };
       cpu.get(way)?.push(cpuMs);
       peak.get(way)?.push(peakBytes / MB);
@@ -87,16 +87,16 @@ export async function measureFiles(rounds: number): Promise<{ up: Transfers; dow
 function rowsOf({ times, cpu, peak }: Transfers, base: string): string[][] {
   return [...times].map(([way, all]) => {
     const rate = all.map((ms) => SIZE / MB / (ms / 1000));
-    // Throughput is time the other way round.
+    // Throughput is the inverse of time.
     const { median, low, high } = ratio(times, base, way);
     const version = /^(fetch|node:|disk)/.test(way)
       ? 'Node'
       : way.startsWith('gen-client')
         ? 'this build'
         : versionOf(way);
-    const ofCpu = told(ratio(cpu, base, way));
-    const memory = told(spread(peak.get(way) ?? []), 0);
-    return [way, version, told(spread(rate), 0), told({ median, low, high }), ofCpu, memory];
+    const ofCpu = formatSpread(ratio(cpu, base, way));
+    const memory = formatSpread(spread(peak.get(way) ?? []), 0);
+    return [way, version, formatSpread(spread(rate), 0), formatSpread({ median, low, high }), ofCpu, memory];
   });
 }
 
@@ -115,7 +115,7 @@ function ahead({ times }: Transfers, own: string): string {
   return names.length > 0 ? `Faster than this SDK: ${names.join(', ')}.` : 'Nothing here is faster.';
 }
 
-/** The section of bench/README.md. */
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const { up, down } = await measureFiles(ROUNDS);
   const columns = [

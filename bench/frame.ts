@@ -1,4 +1,4 @@
-// What all benchmarks share: interleaved rounds, paired ratios, tables, and the peers' packages.
+// Shared by all benchmarks: interleaved rounds, paired ratios, tables, and the peers' packages.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -9,27 +9,27 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
-/** Collects garbage at once. */
+/** Collects garbage synchronously. */
 export const collectGarbage: NodeJS.GCFunction = runInNewContext('gc');
 
-/** One way of doing the same work. */
+/** An implementation of the same work. */
 export interface Candidate {
   readonly name: string;
-  /** Does the work once and gives the figure: milliseconds, bytes, whatever the benchmark compares. */
+  /** Does the work once and returns the result, for example in milliseconds or bytes. */
   readonly measure: () => Promise<number> | number;
 }
 
-/** The figures of each candidate, one a round, in the same order for all. */
+/** The results of each candidate, one per round, in the same order. */
 export type Figures = ReadonlyMap<string, readonly number[]>;
 
-/** A median with the range that holds the middle 80 % of what was measured. */
+/** A median with the range of the middle 80% of the results. */
 export interface Spread {
   readonly median: number;
   readonly low: number;
   readonly high: number;
 }
 
-/** Measures every candidate once a round, each round beginning with another, so that drift of the machine meets all. */
+/** Measures every candidate once per round, starting with a different one, so that drift of the machine affects all. */
 export async function interleaved(
   candidates: readonly Candidate[],
   { rounds, warmups = 1 }: { readonly rounds: number; readonly warmups?: number },
@@ -45,31 +45,31 @@ export async function interleaved(
   return figures;
 }
 
-/** Median and middle 80 % of some figures. */
+/** Returns the median and the middle 80%. */
 export function spread(figures: readonly number[]): Spread {
   const sorted = [...figures].sort((a, b) => a - b);
   const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? Number.NaN;
   return { median: at(0.5), low: at(0.1), high: at(0.9) };
 }
 
-/** How many times `name` costs what `base` costs, round by round: what slowed one round slowed both. */
+/** Returns the ratio of `name` to `base` per round, because a slow round affects both. */
 export function ratio(figures: Figures, name: string, base: string): Spread {
   const [own, other] = [figures.get(name) ?? [], figures.get(base) ?? []];
   return spread(own.map((figure, round) => figure / (other[round] ?? Number.NaN)));
 }
 
 /** `1.12 (1.08–1.20)` */
-export function told({ median, low, high }: Spread, digits = 2): string {
+export function formatSpread({ median, low, high }: Spread, digits = 2): string {
   return `${median.toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`;
 }
 
-/** A Markdown table. */
+/** Formats a Markdown table. */
 export function table(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |`;
   return [line(columns), line(columns.map((_, at) => (at === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }
 
-/** What is promised of `own`, what was measured, and which of `peers` are ahead. */
+/** Returns the target of `own`, its result, and the `peers` that are ahead. */
 export function verdict(
   figures: Figures,
   { own, base, most, words, peers }: Record<'own' | 'base' | 'words', string> & { most: number; peers: string[] },
@@ -81,7 +81,7 @@ export function verdict(
   return `Target: at most ${most} times ${words}; measured ${median.toFixed(2)}${missed}. ${others}`;
 }
 
-/** Starts a server in a process of its own; it writes its URL. */
+/** Starts a server in its own process, which prints its URL. */
 export async function serve(
   file: string,
   ...args: string[]
@@ -95,12 +95,12 @@ export async function serve(
 const PEERS = new URL('./peers/', import.meta.url);
 const fromPeers = createRequire(new URL('package.json', PEERS));
 
-/** Loads a peer's package from bench/peers; the caller says which part of its shape it uses. */
+/** Loads a peer's package from bench/peers. The caller declares the part of its type that it uses. */
 export async function peer<T>(name: string): Promise<T> {
   return (await import(pathToFileURL(fromPeers.resolve(name)).href)) as T;
 }
 
-/** The installed version of a package, from bench/peers or the root. */
+/** Returns the installed version of a package, from bench/peers or the root. */
 export function versionOf(name: string): string {
   for (const base of [PEERS, new URL('../', import.meta.url)]) {
     try {
@@ -113,7 +113,7 @@ export function versionOf(name: string): string {
   throw new Error(`${name} is not installed; run npm ci --prefix bench/peers`);
 }
 
-/** The machine, without anything that tells whose it is. */
+/** Describes the machine, without anything that identifies its owner. */
 export function machine(): string {
   const [cpu] = cpus();
   const memory = Math.round(totalmem() / 2 ** 30);

@@ -3,17 +3,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { GenClient, type Job } from '../src/index.js';
 import { collectGarbage } from './frame.js';
 
-/** What many waits cost without a rate limit. */
+/** The cost of many waits without a rate limit. */
 export interface Lifted {
   readonly readsPerS: number;
   readonly cpuPerReadMs: number;
-  /** The longest time for which the event loop did nothing else. */
+  /** The longest time that the event loop was blocked. */
   readonly stallMs: number;
-  /** Of the heap, per wait, before the first read. */
+  /** Heap bytes per wait, before the first poll. */
   readonly bytes: number;
 }
 
-/** Measures waits on jobs that go on, over a fetch that answers at once in this process. */
+/** Measures waits on running jobs, with a fetch in this process that responds immediately. */
 export async function lifted(count: number): Promise<Lifted> {
   let reads = 0;
   const client = new GenClient({
@@ -33,7 +33,7 @@ export async function lifted(count: number): Promise<Lifted> {
   for (const wait of waits) wait.catch(() => {});
   await pause(1_000);
   const bytes = (usedHeap() - heap) / count;
-  // After the first round the reads are spread.
+  // After the first round, the polls are spread out.
   await pause(11_500);
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();

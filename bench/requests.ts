@@ -1,14 +1,14 @@
-// What a call costs beside a bare fetch: one after the other, and 50 at a time, against a server in a process of its own.
+// The cost of a call compared with a bare fetch: sequential, and 50 concurrent, against a server in its own process.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { collectGarbage, type Figures, interleaved, ratio, spread, table, told, verdict } from './frame.js';
+import { collectGarbage, type Figures, formatSpread, interleaved, ratio, spread, table, verdict } from './frame.js';
 import { bare, type Caller, kyAlone, peers as othersAt, own } from './requests/candidates.js';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
-/** Calls a round: enough for a collection of garbage or two in each. */
+/** Calls per round: enough for one or two garbage collections. */
 const SEQUENTIAL = 500;
 const PARALLEL = 2_000;
-/** Calls of each candidate before the first round: as long as the compiler is at work on one, it pays for its neighbours. */
+/** Calls of each candidate before the first round, so that the compiler has finished. */
 const WARMUP = 10_000;
 const AT_ONCE = 50;
 const TARGETS = { sequential: 1.3, parallel: 1.5 } as const;
@@ -35,14 +35,14 @@ interface Measured {
   readonly cpu: Figures;
 }
 
-/** Microseconds of wall time and of CPU that one call takes. */
+/** Measures wall time and CPU time per call in microseconds. */
 async function measure(
   call: () => Promise<unknown>,
   atOnce: number,
   calls = atOnce === 1 ? SEQUENTIAL : PARALLEL,
 ): Promise<{ wall: number; cpu: number }> {
   let left = calls;
-  // Else each candidate would pay for the garbage of the one before it.
+  // Otherwise, each candidate would pay for the garbage of the one before it.
   collectGarbage({ type: 'minor' });
   const [start, usage] = [performance.now(), process.cpuUsage()];
   await Promise.all(
@@ -66,12 +66,12 @@ async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Meas
     },
   }));
   const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: 1 });
-  // The warm-up was noted, too.
+  // Drops the warm-up.
   const settled = new Map([...cpu].map(([name, figures]) => [name, figures.slice(-ROUNDS)]));
   return { mode, wall, cpu: settled };
 }
 
-/** The section of bench/README.md. */
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const server = fork(fileURLToPath(new URL('requests/server.ts', import.meta.url)));
   const port = await new Promise<unknown>((resolve) => server.once('message', resolve));
@@ -88,10 +88,10 @@ function report(measured: readonly Measured[], callers: readonly Caller[]): stri
   const sections = measured.map(({ mode, wall, cpu }) => {
     const rows = callers.map(({ name }) => [
       name,
-      told(spread(wall.get(name) ?? []), 0),
-      told(ratio(wall, name, BASE)),
-      told(spread(cpu.get(name) ?? []), 0),
-      told(ratio(cpu, name, BASE)),
+      formatSpread(spread(wall.get(name) ?? []), 0),
+      formatSpread(ratio(wall, name, BASE)),
+      formatSpread(spread(cpu.get(name) ?? []), 0),
+      formatSpread(ratio(cpu, name, BASE)),
     ]);
     const columns = ['client', 'wall, µs', 'times bare fetch', 'CPU, µs', 'times bare fetch'];
     return `### ${mode.title}\n\n${table(columns, rows)}\n\n${verdict(wall, { own: OWN, base: BASE, most: mode.most, words: 'a bare fetch', peers })}`;

@@ -1,4 +1,4 @@
-// `npm run bench [theme…]`: runs the themes one after the other and writes bench/README.md. A theme that is left out keeps its section.
+// `npm run bench [theme…]`: runs the themes and writes bench/README.md. Other themes keep their sections.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -40,17 +40,17 @@ for (const theme of THEMES.filter((name) => wanted.length === 0 || wanted.includ
 }
 console.log('bench/README.md written');
 
-/** Of what, when and where a section was measured. The load tells how busy the machine was with other work. */
+/** Describes the commit, time, machine, and load of a measurement. */
 function measured(): string {
   const git = (...words: string[]) => execFileSync('git', words, { cwd: at('../'), encoding: 'utf8' }).trim();
   const isChanged = git('status', '--porcelain', '--', 'src') !== '';
-  // The last one that has changed what is measured.
+  // The last commit that changed the source.
   const commit = `${git('log', '-1', '--format=%h', '--', 'src')}${isChanged ? ' with changes' : ''}`;
   const date = new Date().toISOString().slice(0, 10);
   return `*Commit ${commit}, ${date}, ${machine()}, load ${loadavg()[0]?.toFixed(1)}.*`;
 }
 
-/** Each theme's section stands between comments that name it. */
+/** Parses the report. Each theme's section is between comments with its name. */
 function sectionsOf(report: string): Map<string, string> {
   const found = report.matchAll(/<!-- theme: ([a-z-]+) -->\n([\s\S]*?)\n<!-- end -->/g);
   return new Map([...found].map(([, theme = '', text = '']) => [theme, text.trim()]));

@@ -1,9 +1,9 @@
-// What the sandbox takes through a real port, with the load coming from another process: requests a second, and memory.
+// The sandbox under load from another process over a real port: requests per second, and memory.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { spread, table, told } from './frame.js';
+import { formatSpread, spread, table } from './frame.js';
 
 const { createSandbox }: typeof import('../src/sandbox/index.js') = await import(
   new URL('../dist/sandbox.js', import.meta.url).href
@@ -14,7 +14,7 @@ const WARMUPS = 2;
 const REQUESTS = 2000;
 const AT_ONCE = 32;
 const JOBS = 10_000;
-/** What is promised (README, "The sandbox"). */
+/** The targets (README, "The sandbox"). */
 const TARGETS = { perSecond: 1500, megabytes: 300, stateMs: 50, waitMs: 200 } as const;
 
 interface Served {
@@ -22,7 +22,7 @@ interface Served {
   readonly apiKey: string;
 }
 
-/** The section "sandbox" of bench/README.md. */
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const { reads, creates } = await served(async (send) => {
     const first = JSON.parse(await send('POST', '/v1/videos')) as { data: { job: { id: string } } };
@@ -53,11 +53,11 @@ export async function run(): Promise<string> {
     if (round >= 0) waits.push(taken);
   }
   const rows = [
-    ['GET /v1/jobs/{id}, a second', told(spread(reads), 0), `at least ${TARGETS.perSecond}`],
-    ['POST /v1/images, a second', told(spread(creates), 0), `at least ${TARGETS.perSecond}`],
+    ['GET /v1/jobs/{id}, a second', formatSpread(spread(reads), 0), `at least ${TARGETS.perSecond}`],
+    ['POST /v1/images, a second', formatSpread(spread(creates), 0), `at least ${TARGETS.perSecond}`],
     [`memory of a process that took ${JOBS} jobs, MB`, megabytes, `at most ${TARGETS.megabytes}`],
-    [`what the page shows of ${JOBS} jobs, ms`, told(spread(states), 1), `at most ${TARGETS.stateMs}`],
-    ['createAndWait of sandbox.client(), in process, ms', told(spread(waits), 0), `at most ${TARGETS.waitMs}`],
+    [`what the page shows of ${JOBS} jobs, ms`, formatSpread(spread(states), 1), `at most ${TARGETS.stateMs}`],
+    ['createAndWait of sandbox.client(), in process, ms', formatSpread(spread(waits), 0), `at most ${TARGETS.waitMs}`],
   ];
   return `## The sandbox
 
@@ -68,7 +68,7 @@ ${table(['', 'measured', 'promised'], rows)}`;
 
 type Send = (method: 'GET' | 'POST', path: string) => Promise<string>;
 
-/** Runs `work` against a sandbox of its own. */
+/** Runs `work` against a new sandbox. */
 async function served<T>(work: (send: Send, server: ChildProcess) => Promise<T>): Promise<T> {
   const server = fork(fileURLToPath(new URL('sandbox/server.ts', import.meta.url)));
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });

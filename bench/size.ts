@@ -1,4 +1,4 @@
-// What a program pays in bytes, bundled for the edge by esbuild and gzipped, beside the peers.
+// The size of a program, bundled for the edge by esbuild and gzipped, compared with the peers.
 
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -8,15 +8,15 @@ import { table, versionOf } from './frame.js';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const AT_PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
 
-/** A program that does no more than its name says. */
+/** A program that does only what its name says. */
 export interface Program {
   readonly name: string;
   readonly code: string;
-  /** Where its imports are resolved. @default here */
+  /** Directory to resolve its imports from. @default this one */
   readonly from?: string;
 }
 
-/** What a client that creates and waits costs, and what checking a webhook alone costs. */
+/** A client that creates and waits, and the verification of a webhook alone. */
 export const OWN_PROGRAMS = {
   client:
     "import { GenClient } from 'gen-client'; export default (prompt) => new GenClient({ apiKey: 'k', baseUrl: 'https://x' }).videos.createAndWait({ prompt });",
@@ -28,7 +28,7 @@ export const OWN_PROGRAMS = {
     "import { GenClient } from 'gen-client'; import { copyOutput, s3 } from 'gen-client/storage'; export default async (prompt, store) => { const client = new GenClient({ apiKey: 'k', baseUrl: 'https://x' }); return copyOutput(client, await client.videos.createAndWait({ prompt }), s3(store)); };",
 } as const;
 
-/** Bundles a program for a worker into one file, minified, and counts its gzipped bytes. */
+/** Bundles and minifies a program for a Worker. Returns its gzipped bytes. */
 export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): Promise<number> {
   const { outputFiles } = await build({
     stdin: { contents: code, resolveDir: from, sourcefile: 'program.js' },
@@ -41,7 +41,7 @@ export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): 
     external: ['node:*'],
     write: false,
     logLevel: 'silent',
-    // The repository's own `paths` would lead to the source: what is published counts.
+    // Without the repository's `paths`, which resolve to the source instead of the published files.
     tsconfigRaw: {},
   });
   return outputFiles.reduce((total, { contents }) => total + gzipSync(contents, { level: 9 }).length, 0);
@@ -61,7 +61,7 @@ const PEER_PROGRAMS: readonly Program[] = [
   { name: 'standardwebhooks', code: "export { Webhook } from 'standardwebhooks';" },
 ].map((program) => ({ ...program, from: AT_PEERS }));
 
-/** The section of bench/README.md. */
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const programs: readonly Program[] = [
     { name: 'gen-client: create and wait', code: OWN_PROGRAMS.client },

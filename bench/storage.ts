@@ -1,8 +1,8 @@
-// A finished file of 200 MB from the service to a store that speaks S3, each copy in a fresh process.
+// Copies a finished file of 200 MB from the service to an S3-compatible store, each time in a fresh process.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Figures, interleaved, ratio, serve, spread, table, told, versionOf } from './frame.js';
+import { type Figures, formatSpread, interleaved, ratio, serve, spread, table, versionOf } from './frame.js';
 import { bundleSize, OWN_PROGRAMS } from './size.js';
 
 const execute = promisify(execFile);
@@ -49,7 +49,7 @@ async function measureCopies(): Promise<Copies> {
 
 const PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
 
-/** What the copy adds to a program, in kB: beyond the client for this SDK, all of it for the others. */
+/** Size of the copy in kB: without the client for this SDK, in total for the others. */
 async function sizes(): Promise<ReadonlyMap<string, number | undefined>> {
   const client = await bundleSize({ code: OWN_PROGRAMS.client });
   const own = await bundleSize({ code: OWN_PROGRAMS.copyToS3 });
@@ -62,7 +62,7 @@ async function sizes(): Promise<ReadonlyMap<string, number | undefined>> {
   ]);
 }
 
-/** The section of bench/README.md. */
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const { times, grown, requests } = await measureCopies();
   const added = await sizes();
@@ -72,9 +72,9 @@ export async function run(): Promise<string> {
       way,
       way === BARE ? 'Node' : way === OWN ? 'this build' : versionOf(way),
       requests.get(way) ?? '',
-      told(spread(times.get(way) ?? []), 0),
-      told(ratio(times, way, BARE)),
-      told(spread(grown.get(way) ?? []), 0),
+      formatSpread(spread(times.get(way) ?? []), 0),
+      formatSpread(ratio(times, way, BARE)),
+      formatSpread(spread(grown.get(way) ?? []), 0),
       way === BARE ? '–' : size === undefined ? 'needs Node' : (size / 1000).toFixed(1),
     ];
   });

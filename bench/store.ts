@@ -1,4 +1,4 @@
-// The file store: how long a create takes with it, and what finished jobs leave on the disk, beside the store of lines of text
+// The file store: the time of a create, and the disk space of finished jobs, compared with the text-based store
 // that it replaced.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { build } from 'esbuild';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 const MEASURE = fileURLToPath(new URL('./store/measure.mjs', import.meta.url));
-/** The last commit with the store of lines. */
+/** The last commit with the text-based store. */
 const BEFORE = 'f95217e';
 const FINISHED = 100_000;
 

@@ -1,7 +1,7 @@
-// What verifying a webhook costs, beside the libraries that people know: for a usual event and for a large one.
+// The cost of verifying a webhook, compared with well-known libraries: for a typical event and for a large one.
 import { createHmac, createSecretKey } from 'node:crypto';
 import { signWebhook, verifyWebhook } from 'gen-client/webhooks';
-import { type Candidate, type Figures, interleaved, peer, ratio, spread, table, told } from './frame.js';
+import { type Candidate, type Figures, formatSpread, interleaved, peer, ratio, spread, table } from './frame.js';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 21);
 const SIZES = [
@@ -12,17 +12,17 @@ const SIZES = [
 const TARGET = 0.8;
 const BASE = 'stripe constructEvent';
 const OWN = 'gen-client verifyWebhook';
-/** What no verification can do without. */
+/** The lower bound of a verification. */
 const BOUND = 'HMAC-SHA256 and JSON.parse alone';
 const WEB_CRYPTO = `${OWN}, WebCrypto only`;
 
 const KEY = Buffer.from('a secret of two dozen by');
-/** Node is several times as slow with a key of bytes. */
+/** Node is several times slower with a key as bytes. */
 const KEY_OBJECT = createSecretKey(KEY);
 const SECRET = `whsec_${KEY.toString('base64')}`;
 
 type Verify = () => unknown;
-/** Signs a body afresh, so that no stamp grows old, and gives what verifies it. */
+/** Signs a body with a fresh timestamp, and returns its verification. */
 type Prepare = (body: string) => Verify | Promise<Verify>;
 
 interface Stripe {
@@ -104,7 +104,7 @@ async function candidates(): Promise<Record<string, Prepare>> {
   };
 }
 
-/** An event of about `bytes` bytes; more fields, as a service adds them. */
+/** Creates an event of about `bytes` bytes, with additional fields. */
 function eventOf(bytes: number): string {
   const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://gen.test/v1/jobs/job_1/output' };
   const event = { object: 'developer_webhook_event', id: 'evt_job_1_completed', type: 'job.completed' };
@@ -115,7 +115,7 @@ function eventOf(bytes: number): string {
   );
 }
 
-/** Microseconds for one verification. */
+/** Measures one verification in microseconds. */
 async function measure(verify: Verify, times: number): Promise<number> {
   const start = performance.now();
   for (let at = 0; at < times; at += 1) await verify();
@@ -128,7 +128,7 @@ async function section({ title, bytes, times }: (typeof SIZES)[number]): Promise
     ([name, prepare]): Candidate => ({ name, measure: async () => measure(await prepare(body), times) }),
   );
   const figures = await interleaved(all, { rounds: ROUNDS, warmups: 3 });
-  // Apart from the others: taking the runtime's crypto away throws out code that was compiled with it.
+  // Separate from the others, because removing the runtime's crypto invalidates code that was compiled with it.
   const withoutCrypto = all
     .filter(({ name }) => name === OWN || name === BASE)
     .map(({ name, measure }) =>
@@ -137,7 +137,7 @@ async function section({ title, bytes, times }: (typeof SIZES)[number]): Promise
   const apart = await interleaved(withoutCrypto, { rounds: Math.ceil(ROUNDS / 3) });
   const row = (from: Figures, name: string) => {
     const perSecond = Math.round(1e6 / spread(from.get(name) ?? []).median).toLocaleString('en-US');
-    return [name, perSecond, told(ratio(from, name, BASE))];
+    return [name, perSecond, formatSpread(ratio(from, name, BASE))];
   };
   const rows = [...all.map(({ name }) => row(figures, name)), row(apart, WEB_CRYPTO)];
   const share = 1 / ratio(figures, OWN, BASE).median;
@@ -145,7 +145,7 @@ async function section({ title, bytes, times }: (typeof SIZES)[number]): Promise
   return `### An event of ${title}\n\n${table(['', 'a second', 'time, beside Stripe'], rows)}\n\n${verdict}`;
 }
 
-/** The section of bench/README.md. */
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const sections: string[] = [];
   for (const size of SIZES) sections.push(await section(size));

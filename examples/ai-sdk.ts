@@ -1,4 +1,4 @@
-// An image, then a video that begins with it, through the AI SDK. Needs GEN_API_KEY and GEN_BASE_URL.
+// Creates an image, then a video that starts with it, through the AI SDK. Needs GEN_API_KEY and GEN_BASE_URL.
 import { writeFile } from 'node:fs/promises';
 import { generateImage, experimental_generateVideo as generateVideo } from 'ai';
 import { gen } from 'gen-client/ai-sdk';

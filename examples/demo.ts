@@ -1,4 +1,4 @@
-// `npm run demo`: a video from a local image, with its webhook, on a sandbox that this program starts itself. Nothing leaves the machine.
+// `npm run demo`: creates a video from a local image, with a webhook, on a sandbox that this program starts. Nothing leaves the machine.
 import { createServer } from 'node:http';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,7 +48,7 @@ say(`Took         ${((Date.now() - started) / 1000).toFixed(1)} s`);
 receiver.close();
 await service.close();
 
-/** A plain HTTP server, as a backend would have one: the raw body is verified before anything is read from it. */
+/** A plain HTTP server, like a backend's. It verifies the raw body before it parses it. */
 async function receiveWebhooks() {
   const server = createServer();
   const event = new Promise<WebhookEvent>((arrived) => {
@@ -74,7 +74,7 @@ async function receiveWebhooks() {
   return { url: `http://127.0.0.1:${port}/webhooks`, event, close: () => server.close() };
 }
 
-/** One line that moves on a terminal, and a line for each change elsewhere. */
+/** Updates a single line on a terminal, and prints a line per change elsewhere. */
 function showProgress() {
   const begun = Date.now();
   let status = created.job.status;

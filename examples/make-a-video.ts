@@ -1,4 +1,4 @@
-// Makes a video and saves it. Needs GEN_API_KEY and GEN_BASE_URL; `npx gen-client sandbox` prints a pair to try.
+// Creates a video and saves it. Needs GEN_API_KEY and GEN_BASE_URL; `npx gen-client sandbox` prints a pair to try.
 import { GenClient, JobFailedError } from 'gen-client';
 import { saveOutput } from 'gen-client/node';
 

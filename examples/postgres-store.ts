@@ -1,5 +1,5 @@
 // A store on Postgres, in two tables and two statements. `db` is a Pool of pg, or a PGlite.
-// One statement sees one moment and changes all or nothing, so that no transaction is needed.
+// Each statement is atomic, so no transaction is needed.
 import { createStore, type Store } from 'gen-client';
 
 interface Database {
@@ -19,7 +19,7 @@ SELECT coalesce((SELECT version FROM gen_groups WHERE name = $1), 0)::text AS ve
   (SELECT coalesce(json_object_agg(key, value), '{}')::text FROM gen_values
    WHERE name = $1 AND key = ANY ($2::text[]) AND until > clock_timestamp()) AS values`;
 
-// A version is the next number of a sequence: it never comes again. Version 0 is a group that is not there.
+// A version is the next number of a sequence, so it is never reused. Version 0 means that the group doesn't exist.
 const WRITE = `
 WITH swapped AS (
   INSERT INTO gen_groups SELECT $1, nextval('gen_versions')
@@ -52,12 +52,12 @@ export function postgresStore(db: Database): Store {
   });
 }
 
-/** Makes the tables. */
+/** Creates the tables. */
 export async function createTables(db: Database): Promise<void> {
   for (const statement of TABLES) await db.query(statement);
 }
 
-/** Removes what is over. Run it once an hour. */
+/** Deletes expired values. Run it once an hour. */
 export async function sweep(db: Database): Promise<void> {
   await db.query('DELETE FROM gen_values WHERE until < now()');
   await db.query(`DELETE FROM gen_groups WHERE NOT EXISTS (SELECT FROM gen_values WHERE name = gen_groups.name)`);

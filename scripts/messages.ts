@@ -1,4 +1,4 @@
-// Lists every message that a user of the package can see, by folder, with its code, to be read as a whole:
+// Lists every message that users can see, by folder, with its code:
 // `node --import ./scripts/typescript.mjs scripts/messages.ts [folder]`.
 import { globSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -7,16 +7,16 @@ import ts from 'typescript';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** A message as the source has it: `${…}` stands for what is filled in. */
+/** A message as in the source, with `${…}` for interpolated values. */
 export interface Message {
   readonly place: string;
   readonly text: string;
-  /** The error, or the function, that receives it. */
+  /** The error or the function that the message is passed to. */
   readonly receiver: string;
   readonly code: string | undefined;
 }
 
-/** A string or template as one text; undefined for any other expression. */
+/** Returns the text of a string or template, or undefined for any other expression. */
 function textOf(node: ts.Node): string | undefined {
   if (ts.isStringLiteralLike(node)) return node.text;
   if (!ts.isTemplateExpression(node)) return undefined;
@@ -28,7 +28,7 @@ const isWords = (text: string) => /\p{L}{2,}['",:;]? \S*\p{L}/u.test(text) && !/
 const isMessage = (text: string) =>
   isWords(text) || /^(is|are|must|has|can|cannot|takes|needs|did|does)\b.* /.test(text);
 
-/** The call or constructor around a text, with the `code` or `reason` beside it. */
+/** Returns the call or constructor around a text, with its `code` or `reason`. */
 function receiverOf(node: ts.Node): Pick<Message, 'receiver' | 'code'> {
   for (let at = node.parent; at !== undefined && !ts.isStatement(at); at = at.parent) {
     if (!ts.isNewExpression(at) && !ts.isCallExpression(at)) continue;
@@ -61,7 +61,7 @@ function messagesIn(file: string): Message[] {
   return found;
 }
 
-/** The messages below a folder of `src`, in the order of the files. */
+/** Returns the messages below a folder of `src`, in the order of the files. */
 export function messagesBelow(folder = ''): Message[] {
   return globSync(`src/${folder}**/*.{ts,tsx}`, { cwd: root })
     .sort()

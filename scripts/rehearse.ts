@@ -21,7 +21,7 @@ async function rehearse(tarball: string): Promise<void> {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   const publish = () => run(ROOT, [process.execPath, 'scripts/release.ts', 'publish', tarball]);
   demand(publish(), 'a first release is refused', (output) => output.includes('is not on npm yet'), 1);
-  // The release that is made by hand, before npm takes one from a workflow.
+  // The first, manual release, which npm requires before it accepts one from a workflow.
   const placeholder = makeFolder('placeholder');
   writeFileSync(join(placeholder, 'package.json'), '{ "name": "gen-client", "version": "0.0.0" }');
   demand(run(placeholder, ['npm', 'publish', '--access', 'public']), 'the release by hand');
@@ -32,7 +32,7 @@ async function rehearse(tarball: string): Promise<void> {
 
   const project = makeFolder('project');
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }');
-  // The command as the README has it.
+  // The README's command.
   const [command = ''] = blockOf(({ language, code }) => language === 'sh' && code.startsWith('npm install')).split(
     '\n',
   );
@@ -106,12 +106,12 @@ function makeFolder(name: string): string {
 
 type Ended = ReturnType<typeof run>;
 
-/** Runs a program to its end. */
+/** Runs a program until it exits. */
 function run(cwd: string, [program = '', ...args]: readonly string[]) {
   return spawnSync(program, args, { cwd, env, encoding: 'utf8', timeout: PATIENCE_MS });
 }
 
-/** Says that something holds, or ends the rehearsal with what was written. */
+/** Prints a passed check, or ends the rehearsal with the output. */
 function demand(ended: Ended, what: string, holds: (output: string) => boolean = () => true, status = 0): void {
   const output = ended.stdout + ended.stderr;
   if (ended.status !== status || !holds(output)) {
@@ -120,7 +120,7 @@ function demand(ended: Ended, what: string, holds: (output: string) => boolean =
   process.stdout.write(`✓ ${what}\n`);
 }
 
-/** Starts a server in a group of its own, so that what it starts ends with it. Gives what it has written. */
+/** Starts a server in its own process group, so that its children end with it. Returns its output so far. */
 function start(cwd: string, [program = '', ...args]: readonly string[]): () => string {
   const log = join(folder, `${started.length}.log`);
   const out = openSync(log, 'w');
@@ -128,7 +128,7 @@ function start(cwd: string, [program = '', ...args]: readonly string[]): () => s
   return () => readFileSync(log, 'utf8');
 }
 
-/** Waits for what a server does once it is up. */
+/** Waits until a server is ready. */
 async function until<T>(what: string, written: () => string, look: () => Promise<T | undefined>): Promise<T> {
   for (const deadline = Date.now() + PATIENCE_MS; Date.now() < deadline; await pause(100)) {
     const found = await look().catch(() => undefined);

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** What a release is made from. */
+/** The inputs of a release. */
 export interface Release {
   readonly manifest: Readonly<Record<string, unknown>> & { readonly version: string };
   readonly changelog: string;
@@ -21,7 +21,7 @@ const ADDRESSES = {
   bugs: '{ "url": "https://github.com/OWNER/gen-client/issues" }',
 };
 
-/** What keeps a tag from being released, in sentences that say what to do. */
+/** Returns the reasons why a tag can't be released, with what to do. */
 export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, isOnMain }: Release): string[] {
   const { version, repository } = manifest;
   const missing = Object.entries(ADDRESSES)
@@ -51,7 +51,7 @@ export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, i
   return [...missing, ...checks.flatMap(([isWrong, sentence]) => (isWrong ? [sentence] : []))];
 }
 
-/** The section of a version in the changelog, without its heading. */
+/** Returns a version's section of the changelog, without its heading. */
 export function notesOf(changelog: string, version: string): string {
   const [, section = ''] = changelog.split(`\n## [${version}]`);
   return section.slice(section.indexOf('\n')).split(/^## /m, 1).join('').trim();
@@ -67,7 +67,7 @@ export function npmTagOf(version: string, latest = '0.0.0'): string {
   return `line-${version.replace(/\.\d+$/, '')}`;
 }
 
-/** Publishes a tarball, or finds that the registry has these very bytes. */
+/** Publishes a tarball, unless the registry already has the same bytes. */
 function publish(tarball: string): string {
   const { name, version } = JSON.parse(
     execFileSync('tar', ['-xzOf', tarball, 'package/package.json'], { encoding: 'utf8' }),
@@ -89,7 +89,7 @@ function publish(tarball: string): string {
   return `${name}@${version} is published as ${tag}.`;
 }
 
-/** What the registry knows of a package or of one version. */
+/** The registry's record of a package or a version. */
 interface Known {
   readonly versions?: string | readonly string[];
   readonly 'dist-tags'?: { readonly latest?: string };
@@ -98,7 +98,7 @@ interface Known {
 }
 
 function view(what: string): Known | undefined {
-  // npm writes a refusal to its output, too.
+  // npm also writes errors to stdout.
   const { stdout } = spawnSync('npm', ['view', what, '--json'], { encoding: 'utf8' });
   const known = JSON.parse(stdout || '{}') as Known;
   if (known.error?.code === 'E404') return undefined;

@@ -159,7 +159,7 @@ await build({
   entryPoints: [join(ROOT, 'src/cli/index.ts')],
   outfile: BIN,
   ...{ bundle: true, platform: 'node', format: 'esm', alias: { fflate: 'fflate/browser' } },
-  // Packages in CommonJS ask for it.
+  // For packages in CommonJS.
   banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
 });
 const { child, env } = await startSandbox('--job-time', '6s', '--no-limits');

@@ -1,5 +1,5 @@
-// Lets Node run this repository's TypeScript as it stands: `node --import ./scripts/typescript.mjs <file>`.
-// Node strips the types itself; what it lacks is that the specifier `./x.js` may stand for the file `./x.ts`.
+// Lets Node run this repository's TypeScript directly: `node --import ./scripts/typescript.mjs <file>`.
+// Node strips the types itself, but doesn't resolve the specifier `./x.js` to the file `./x.ts`.
 import { existsSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';

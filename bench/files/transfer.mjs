@@ -1,4 +1,4 @@
-// One transfer in a fresh process: `transfer.mjs <way> <base URL> <path>`. Prints its milliseconds, those of the processor, and the
+// One transfer in a fresh process: `transfer.mjs <way> <base URL> <path>`. Prints its wall time, its CPU time, and the
 // peak memory of the process in bytes. Plain JavaScript, because stripping types would need more memory than the transfer.
 import { once } from 'node:events';
 import { createReadStream, createWriteStream, openAsBlob, readFileSync, statSync } from 'node:fs';
@@ -18,7 +18,7 @@ async function ownClient() {
   return { client: new GenClient({ apiKey: 'bench', baseUrl }), ...(await import('gen-client/node')) };
 }
 
-/** Makes ready, and gives the work to be measured. */
+/** Prepares, and returns the work to measure. */
 const WAYS = {
   'fetch, openAsBlob': async () => async () => put(await openAsBlob(path), {}),
   async 'fetch, 1 MB stream'() {
@@ -80,7 +80,7 @@ async function put(body, init) {
   await response.arrayBuffer();
 }
 
-/** On Linux `maxRSS` begins with what the parent had when it forked; the kernel's own high-water mark does not. */
+/** On Linux, `maxRSS` includes the parent's memory at the fork. The kernel's own high-water mark doesn't. */
 function peakBytes() {
   if (process.platform !== 'linux') return process.resourceUsage().maxRSS * 1024;
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024;

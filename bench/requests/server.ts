@@ -1,4 +1,4 @@
-// The local service of the request benchmark, in a process of its own: it reads the body and gives the same answer to all.
+// The local service of the request benchmark, in its own process. It reads the body and always sends the same response.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -11,7 +11,7 @@ const job = {
   providerOutputUrl: null,
   createdAt: '2030-01-01T00:00:00.000Z',
 };
-// The peers look for their own fields; one answer holds what each of them wants to see.
+// A single response with the fields that each of the peers expects.
 const answer = Buffer.from(
   JSON.stringify({
     success: true,

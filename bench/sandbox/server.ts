@@ -1,4 +1,4 @@
-// The sandbox in a process of its own, for bench/sandbox.ts: sends its URL and key, and its memory when asked.
+// The sandbox in its own process, for bench/sandbox.ts: sends its URL and key, and its memory on request.
 type Door = typeof import('../../src/sandbox/index.js');
 
 const { createSandbox }: Door = await import(new URL('../../dist/sandbox.js', import.meta.url).href);

@@ -1,5 +1,5 @@
 // One copy in a fresh process: `copy.mjs <way> <service URL> <store URL>`. Prints its milliseconds, by how many bytes the process
-// grew at its peak, and how many requests and puts the store saw. Plain JavaScript: taking types away needs memory of its own.
+// grew at its peak, and how many requests and puts the store received. Plain JavaScript, because stripping types needs memory.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
@@ -18,7 +18,7 @@ const sdkOptions = {
 };
 const source = () => fetch(`${baseUrl}/v1/jobs/job_1/output`, { headers: { authorization: 'Bearer bench' } });
 
-/** Makes ready, and gives the work to be measured. */
+/** Prepares, and returns the work to measure. */
 const WAYS = {
   'fetch to fetch': async () => async () => {
     const { body, headers } = await source();
@@ -53,7 +53,7 @@ const WAYS = {
   },
 };
 
-/** On Linux `maxRSS` begins with what the parent had when it forked; the kernel's own high-water mark does not. */
+/** On Linux, `maxRSS` includes the parent's memory at the fork. The kernel's own high-water mark doesn't. */
 function peakBytes() {
   if (process.platform !== 'linux') return process.resourceUsage().maxRSS * 1024;
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) * 1024;

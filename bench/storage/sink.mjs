@@ -1,5 +1,5 @@
-// A store that takes whatever comes, in a process of its own: one put, or an upload in parts. Prints its URL; GET /count tells
-// how many requests it has seen since the last time.
+// A store that accepts everything, in its own process: one put, or an upload in parts. Prints its URL. GET /count returns
+// the number of requests since the last time.
 import { createServer } from 'node:http';
 
 let requests = 0;

@@ -1,4 +1,4 @@
-// Measures a file store through a client, with a service that answers at once. Run with the bundle of the package, the path of
+// Measures a file store through a client, with a service that responds immediately. Run with the bundle of the package, the path of
 // the store, and the number of finished jobs. Prints one JSON document.
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

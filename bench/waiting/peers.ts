@@ -1,22 +1,22 @@
 import { type Figures, figures } from './measure.js';
 import { type SimulatedJob, simulatedService, TooMany } from './simulation.js';
 
-/** How another SDK waits, read from its published source. */
+/** Polling policy of another SDK, from its published source. */
 export interface Policy {
   readonly name: string;
-  /** Between two reads, plus up to `jitterMs`. */
+  /** Time between two polls, plus up to `jitterMs`. */
   readonly intervalMs: number;
   readonly jitterMs: number;
-  /** How often a refused read is repeated before the wait fails. */
+  /** Number of retries of a rejected poll before the wait fails. */
   readonly retries: number;
-  /** Whether Retry-After is obeyed; else a refused read is repeated at once. */
+  /** If true, respects Retry-After. Otherwise, a rejected poll is retried immediately. */
   readonly obeys: boolean;
-  /** When it gives up; `Infinity` for never. */
+  /** Timeout, or `Infinity` for none. */
   readonly patienceMs: number;
 }
 
 const ENDLESS = Number.POSITIVE_INFINITY;
-/** openai 7.55, `files.poll` and its like: every 5 s, two retries that obey Retry-After. */
+/** openai 7.55, `files.poll` and its like: every 5 s, two retries that respect Retry-After. */
 export const OPENAI: Policy = {
   name: 'openai',
   intervalMs: 5000,
@@ -25,7 +25,7 @@ export const OPENAI: Policy = {
   obeys: true,
   patienceMs: ENDLESS,
 };
-/** @runwayml/sdk 4.20, `lib/polling.js`: 6 s give or take 1.5, ten minutes at most, two retries that obey Retry-After. */
+/** @runwayml/sdk 4.20, `lib/polling.js`: 6 s plus or minus 1.5, at most ten minutes, two retries that respect Retry-After. */
 export const RUNWAY: Policy = {
   name: '@runwayml/sdk',
   intervalMs: 4500,
@@ -44,7 +44,7 @@ export const REPLICATE: Policy = {
   patienceMs: ENDLESS,
 };
 
-/** The same load as `measure`, waited for by that policy: each job for itself, as those SDKs do. */
+/** The same load as `measure` with this policy, which polls each job separately. */
 export async function peer(count: number, policy: Policy, seed = 1): Promise<Figures> {
   const service = simulatedService(count, { seed });
   const { clock, random } = service;

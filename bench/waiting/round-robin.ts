@@ -2,10 +2,10 @@ import { rhythmOf } from '../../src/rules/read-order.js';
 import { type Figures, figures, type Load } from './measure.js';
 import { type SimulatedJob, simulatedService } from './simulation.js';
 
-/** The reads a minute that the SDK's waits use, too. */
+/** Polls per minute, the same as the SDK's. */
 const PER_MINUTE = 105;
 
-/** The same load as `measure` on plain round robin: the jobs in turn, none before its interval, at the same pace. */
+/** The same load as `measure` with plain round robin: the jobs in turn, none before its interval, at the same pace. */
 export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'before'> = {}): Promise<Figures> {
   const service = simulatedService(count, load);
   const { clock, random } = service;

@@ -2,7 +2,7 @@ import type { Job } from '../../src/schemas/job.js';
 import { seeded } from '../../test/support/seeded.js';
 import { type VirtualClock, virtualClock } from '../../test/waiting/virtual-clock.js';
 
-/** A kind of job and how long it takes: evenly spread between two bounds. */
+/** A kind of job and its duration, uniformly distributed between two bounds. */
 export interface Kind {
   readonly modelId: string;
   readonly mediaType: string;
@@ -11,7 +11,7 @@ export interface Kind {
   readonly toMs: number;
 }
 
-/** The mixed load of the simulations. The service says nothing on how long a job takes; these are plausible lengths. */
+/** The mixed load of the simulations. Durations aren't documented, so these are plausible ones. */
 export const KINDS: readonly Kind[] = [
   { modelId: 'svc-image-fast', mediaType: 'image', share: 0.2, fromMs: 3_000, toMs: 9_000 },
   { modelId: 'svc-video-fast', mediaType: 'video', share: 0.4, fromMs: 25_000, toMs: 70_000 },
@@ -26,7 +26,7 @@ export interface SimulatedJob {
   readonly endMs: number;
 }
 
-/** The service as a poller sees it: jobs that end at their time, a delay on the way, and 120 reads in any minute. */
+/** The service from a poller's view: jobs that end on time, a network delay, and 120 polls in any minute. */
 export interface SimulatedService {
   readonly clock: VirtualClock;
   readonly random: () => number;
@@ -36,28 +36,28 @@ export interface SimulatedService {
   readonly reads: number;
   readonly refused: number;
   record(job: SimulatedJob): Job;
-  /** Reads a job; rejects with `refusal` above the limit. */
+  /** Polls a job. Rejects with `refusal` above the limit. */
   read(id: string, signal?: AbortSignal): Promise<Job>;
 }
 
 export const LATENCY_MS = { from: 50, to: 250 } as const;
 
-/** How jobs arrive and how long they take. */
+/** Arrivals and durations of jobs. */
 export interface Arrivals {
   readonly seed?: number;
-  /** Reads that the service takes in any minute. @default 120 */
+  /** Polls that the service accepts in any minute. @default 120 */
   readonly limit?: number;
   /** Jobs of the same kinds that ended before. @default 0 */
   readonly before?: number;
   /** Jobs accepted a minute; `Infinity` for all at once, as after a restart. @default Infinity */
   readonly perMinute?: number;
-  /** Makes every job so many times longer. @default 1 */
+  /** Factor for the duration of every job. @default 1 */
   readonly longer?: number;
   /** The kinds of jobs. @default KINDS */
   readonly kinds?: readonly Kind[];
 }
 
-/** Without `perMinute` all jobs are accepted at once: a batch of images, or a restarted program that waits again. */
+/** Without `perMinute`, all jobs are accepted at once: a batch of images, or a restarted program that waits again. */
 export function simulatedService(
   count: number,
   { seed = 1, limit = 120, before = 0, perMinute = Number.POSITIVE_INFINITY, longer = 1, kinds = KINDS }: Arrivals = {},

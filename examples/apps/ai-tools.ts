@@ -1,5 +1,5 @@
-// Two tools of the AI SDK 7: makeVideo answers with the job's id at once, and videoStatus tells how far it is. The chat is part of
-// the key, so a model that asks again in it gets the same job. Each user has a budget.
+// Two tools for the AI SDK 7: makeVideo returns the job's ID immediately, and videoStatus its progress. The chat is part of
+// the key, so a model that asks again in the same chat gets the same job. Each user has a budget.
 import { tool } from 'ai';
 import { createBudget, GenClient, idempotencyKeyFrom } from 'gen-client';
 import { pickParams, videoParams } from 'gen-client/schemas';

@@ -13,7 +13,7 @@ const videos = Router({ mergeParams: true });
 videos.post('/', express.json(), async (request: Request<{ userId: string }>, response) => {
   const input = videoParams.safeParse(request.body);
   if (!input.success) return response.status(400).json({ code: 'invalid', issues: input.error.issues });
-  const { prompt, duration } = input.data; // what a user may choose
+  const { prompt, duration } = input.data; // what users can choose
   const { job } = await client.videos.create({ prompt, duration });
   owners.set(job.id, request.params.userId);
   return response.status(202).json({ id: job.id });
@@ -28,16 +28,16 @@ videos.get('/:id/progress', async (request: Request<{ userId: string; id: string
     response.write(`data: ${JSON.stringify({ status: job.status, progress, etaMs })}\n\n`);
   return response.end();
 });
-// The whole path counts here, wherever the router is mounted: /users/ann/videos/job_1/file
+// The URL has the full path, wherever the router is mounted: /users/ann/videos/job_1/file
 const jobId = ({ url }: globalThis.Request) => part(url, -2);
 const authorize = ({ url }: globalThis.Request, id: string) => owners.get(id) === part(url, -4);
 videos.get('/:id/file', toNodeHandler(createOutputHandler({ client, jobId, authorize })));
 
 export const app = express();
-app.use('/users/:userId/videos', videos); // behind your own check of who :userId is
+app.use('/users/:userId/videos', videos); // behind your own authentication of :userId
 app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
-  if (response.destroyed) return; // the user has left
-  if (response.headersSent || !GenError.isInstance(error)) return next(error); // a body that is no JSON stays a 400
+  if (response.destroyed) return; // the user has disconnected
+  if (response.headersSent || !GenError.isInstance(error)) return next(error); // malformed JSON stays a 400
   const { status, code, message, fault } = toHttp(error);
   if (fault !== 'caller') console.error(error);
   response.status(status).json({ code, message });

@@ -1,11 +1,11 @@
-// Fastify with JSON Schema, draft 7: a wrong field is refused before a call is made, and Fastify keeps its own errors.
+// Fastify with JSON Schema, draft 7: invalid fields are rejected before any call, and Fastify handles its own errors.
 import fastify from 'fastify';
 import { GenClient, GenError, toHttp } from 'gen-client';
 import { videoParams } from 'gen-client/schemas';
 import * as z from 'zod';
 
 const client = new GenClient();
-// By default Fastify removes unknown fields and changes types.
+// By default, Fastify removes unknown fields and converts types.
 export const app = fastify({ ajv: { customOptions: { removeAdditional: false, coerceTypes: false } } });
 
 app.post<{ Body: z.infer<typeof videoParams> }>(

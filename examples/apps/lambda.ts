@@ -1,13 +1,13 @@
-// AWS Lambda behind a function URL or an HTTP API (payload 2.0): makes videos, receives webhooks, shows files.
+// AWS Lambda behind a function URL or an HTTP API (payload 2.0): creates videos, receives webhooks, serves files.
 import { GenClient, toHttp } from 'gen-client';
 import { videoParams } from 'gen-client/schemas';
 import { createOutputHandler } from 'gen-client/storage';
 import { createWebhookHandler } from 'gen-client/webhooks';
 
 const client = new GenClient();
-const owners = new Map<string, string>(); // your database: a Lambda forgets
+const owners = new Map<string, string>(); // your database, because a Lambda keeps no state
 const userOf = (request: Request) => request.headers.get('x-user') ?? ''; // your session
-// A Lambda freezes once it has answered: the listener runs before the answer.
+// A Lambda freezes after its response, so the listener runs before it.
 const webhook = createWebhookHandler({
   client,
   on: { 'job.completed': ({ data }) => console.log(`${data.job.id} is ready`) },
@@ -17,7 +17,7 @@ const file = createOutputHandler({ client, authorize: (request, jobId) => owners
 async function create(request: Request): Promise<Response> {
   const input = videoParams.safeParse(await request.json().catch(() => undefined));
   if (!input.success) return Response.json({ code: 'invalid', issues: input.error.issues }, { status: 400 });
-  const { prompt, duration } = input.data; // what a user may choose
+  const { prompt, duration } = input.data; // what users can choose
   const { job } = await client.videos.create({ prompt, duration });
   owners.set(job.id, userOf(request));
   return Response.json({ id: job.id }, { status: 202 });
@@ -43,7 +43,7 @@ function toRequest({ rawPath, rawQueryString, headers, body, isBase64Encoded, re
     headers,
     body: body ? Buffer.from(body, isBase64Encoded ? 'base64' : 'utf8') : null,
   });
-  // An answer of Lambda has at most 6 MB: a player gets 4 MB at a time.
+  // A Lambda response has at most 6 MB, so a player gets 4 MB at a time.
   const [, start, end = ''] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? [];
   const last = Number(start) + 4 * 1024 * 1024 - 1;
   if (start) request.headers.set('range', `bytes=${start}-${Math.min(last, Number(end || last))}`);

@@ -1,4 +1,4 @@
-// An MCP server: make_video answers with the job's id at once, and video_status brings the file. However often an agent asks for
+// An MCP server: make_video returns the job's ID immediately, and video_status the file. However often an agent asks for
 // the same video in a conversation, it is one job, within the agent's own budget.
 import { randomUUID } from 'node:crypto';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
@@ -9,21 +9,21 @@ import * as z from 'zod';
 
 const client = new GenClient();
 const folder = process.env.VIDEO_FOLDER ?? 'videos';
-const owners = new Map<string, string>(); // of which conversation a job is
-const onStdio = randomUUID(); // there, each process is a conversation
+const owners = new Map<string, string>(); // the conversation of each job
+const onStdio = randomUUID(); // with stdio, each process is a conversation
 
 const inputSchema = pickParams(videoParams, ['prompt', 'model', 'duration', 'aspect_ratio']);
 const told = (text: string) => ({ content: [{ type: 'text' as const, text }] });
 const refused = (error: unknown) => {
   const { message, fault } = toHttp(error);
-  if (fault !== 'caller') console.error(error); // stdout belongs to the protocol
+  if (fault !== 'caller') console.error(error); // stdout is reserved for the protocol
   const next = JobError.isInstance(error) ? ' To try again, change the prompt.' : '';
   return { isError: true, ...told(message + next) };
 };
 const MAKE = 'Starts a video and gives its id at once. The same arguments give the same video.';
 const STATUS = 'Tells where the file of a video is, or within 20 seconds that it is still being made.';
 
-/** The server of one conversation: connect it to a transport. */
+/** Creates the server of a conversation. Connect it to a transport. */
 export function videoServer(): McpServer {
   const server = new McpServer({ name: 'videos', version: '1.0.0' });
   const making = { description: MAKE, inputSchema };

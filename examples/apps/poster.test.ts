@@ -1,9 +1,9 @@
-// The suite of an app that makes its own client: real HTTP, no mocks, and no time to wait.
+// Tests of an app that creates its own client: real HTTP, no mocks, and no waiting.
 import { createSandbox } from 'gen-client/sandbox';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { makePoster } from './poster.js';
 
-const sandbox = createSandbox({ jobDurationMs: 0 }); // a job ends before its create is answered
+const sandbox = createSandbox({ jobDurationMs: 0 }); // a job ends before its create returns
 let service: { url: string; close(): Promise<void> };
 
 beforeAll(async () => {

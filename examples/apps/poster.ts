@@ -1,9 +1,9 @@
-// An app with a client of its own. poster.test.ts is its suite.
+// An app with its own client. poster.test.ts has its tests.
 import { GenClient, idempotencyKeyFrom, JobError } from 'gen-client';
 
 const client = new GenClient();
 
-/** Makes the poster of a film, once per film. Returns the job id, or the reason why there is none. */
+/** Creates a film's poster, once per film. Returns the job ID, or the reason that there is none. */
 export async function makePoster(filmId: number, prompt: string): Promise<string> {
   try {
     const job = await client.images.createAndWait({ prompt }, { idempotencyKey: idempotencyKeyFrom('poster', filmId) });

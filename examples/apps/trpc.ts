@@ -1,4 +1,4 @@
-// tRPC 11: a mutation that makes a video, and a subscription to its progress.
+// tRPC 11: a mutation that creates a video, and a subscription to its progress.
 import { initTRPC, TRPCError } from '@trpc/server';
 import { GenClient, toHttp } from 'gen-client';
 import { pickParams, videoParams } from 'gen-client/schemas';
@@ -20,7 +20,7 @@ const CODES = {
 } as const;
 
 const t = initTRPC.context<{ userId: string }>().create();
-// What a user may choose. Webhook URLs and idempotency keys stay on the server.
+// The fields that users can choose. Webhook URLs and idempotency keys stay on the server.
 const videoInput = pickParams(videoParams, ['prompt', 'model', 'duration']);
 
 export const appRouter = t.router({

@@ -1,4 +1,4 @@
-// A Worker that makes a video, copies the file to R2 when its webhook arrives, and shows it. In your Worker, export it as default.
+// A Worker that creates a video, copies its file to R2 when the webhook arrives, and serves it. Export it as the default.
 import { GenClient } from 'gen-client';
 import { copyOutput, createOutputHandler, type R2BucketLike, r2 } from 'gen-client/storage';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -7,10 +7,10 @@ interface Env extends Record<'GEN_API_KEY' | 'GEN_BASE_URL' | 'GEN_WEBHOOK_SECRE
   readonly VIDEOS: R2BucketLike;
 }
 
-const owners = new Map<string, string>(); // in place of your database
+const owners = new Map<string, string>(); // instead of your database
 let app: ReturnType<typeof start> | undefined;
 
-/** Makes the client and the handlers, once for each isolate. */
+/** Creates the client and the handlers, once per isolate. */
 function start({ GEN_API_KEY: apiKey, GEN_BASE_URL: baseUrl, GEN_WEBHOOK_SECRET: webhookSecret, VIDEOS }: Env) {
   const client = new GenClient({ apiKey, baseUrl, webhookSecret });
   const source = (jobId: string) => r2(VIDEOS, `videos/${jobId}.mp4`);

@@ -1,4 +1,4 @@
-// Tells a chat channel when the account runs low: once, until it has been topped up.
+// Alerts a chat channel when the account's balance is low: once, until it has been topped up.
 import { createBudget, GenClient } from 'gen-client';
 
 const { ALERT_URL = '' } = process.env;

@@ -1,4 +1,4 @@
-// A budget for each tenant of a web application, shared by all its processes. The client has one for all of them together.
+// A budget per tenant of a web application, shared by all its processes. The client has one for all tenants together.
 import { BudgetExceededError, createBudget, GenClient } from 'gen-client';
 import { redisStore } from 'gen-client/redis';
 import { Redis } from 'ioredis';
@@ -11,7 +11,7 @@ const client = new GenClient({
 });
 
 export async function POST(request: Request): Promise<Response> {
-  // Your own check of who is asking.
+  // Your own authentication.
   const tenant = request.headers.get('x-tenant') ?? 'nobody';
   const { prompt } = (await request.json()) as { prompt: string };
   const budget = createBudget({ maxTokens: 100, per: 'day', scope: `tenant-${tenant}`, store });

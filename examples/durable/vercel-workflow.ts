@@ -1,4 +1,4 @@
-// A video in a Vercel Workflow: workflows/video.ts. The routes beside it start it, and wake it with the service's webhook.
+// A video in a Vercel Workflow: workflows/video.ts. vercel-routes.ts starts it, and wakes it with the service's webhook.
 import { GenClient } from 'gen-client';
 import { type ActivityName, createActivities, generate, type Json, workflowEngine } from 'gen-client/durable';
 import { createHook, FatalError, sleep } from 'workflow';

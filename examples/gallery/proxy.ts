@@ -1,6 +1,6 @@
 import { type NextRequest, NextResponse } from 'next/server';
 
-/** In place of your sessions: every visitor is a user. */
+/** Instead of your sessions: every visitor is a user. */
 export function proxy(request: NextRequest) {
   const response = NextResponse.next();
   if (!request.cookies.has('user'))

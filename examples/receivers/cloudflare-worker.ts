@@ -1,4 +1,4 @@
-// A Cloudflare Worker. Isolates come and go: where an event must be handled once, give a `store` that they share.
+// A Cloudflare Worker. If an event must be handled only once, pass a `store` that all isolates share.
 import { createWebhookHandler, type WebhookContext, type WebhookHandler } from 'gen-client/webhooks';
 
 let receive: WebhookHandler | undefined;
@@ -9,6 +9,6 @@ export default {
       secret: env.GEN_WEBHOOK_SECRET.split(','), // during a rotation: new,old
       on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
     });
-    return receive(request, context); // the work goes on after the answer, by context.waitUntil
+    return receive(request, context); // the work continues after the response, with context.waitUntil
   },
 };

@@ -1,4 +1,4 @@
-// Express 5. The handler comes before express.json(), which would take the raw bytes that are signed.
+// Express 5. Mount the handler before express.json(), which would consume the signed raw bytes.
 import express from 'express';
 import { toNodeHandler } from 'gen-client/node';
 import { createWebhookHandler } from 'gen-client/webhooks';

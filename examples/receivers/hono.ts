@@ -1,4 +1,4 @@
-// Hono on Node. The handler takes the web Request itself, so nothing has touched its body.
+// Hono on Node. The handler gets the web Request itself, whose body is unread.
 import { serve } from '@hono/node-server';
 import { createWebhookHandler } from 'gen-client/webhooks';
 import { Hono } from 'hono';

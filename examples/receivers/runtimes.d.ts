@@ -1,4 +1,4 @@
-// What the examples use of Bun, Deno and Nest. In a project of yours: @types/bun, and the types of Deno and Nest.
+// The parts of Bun, Deno, and Nest that the examples use. In your project, use @types/bun and the types of Deno and Nest.
 type Serve = (request: Request) => Response | Promise<Response>;
 
 declare const Bun: { serve(options: { port: string | number; routes: Record<string, Serve> }): void };

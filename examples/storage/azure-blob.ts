@@ -1,9 +1,9 @@
-// A finished file to Azure Blob Storage, by its own SDK: pass a BlockBlobClient of @azure/storage-blob.
+// Copies a finished file to Azure Blob Storage with its own SDK: pass a BlockBlobClient of @azure/storage-blob.
 import { Readable } from 'node:stream';
 import type { ReadableStream as NodeStream } from 'node:stream/web';
 import type { OutputDestination } from 'gen-client/storage';
 
-/** What is used of a BlockBlobClient. */
+/** The methods of a BlockBlobClient that this example uses. */
 interface BlockBlob {
   getProperties(options: object): Promise<{
     contentLength?: number;
@@ -14,7 +14,7 @@ interface BlockBlob {
   uploadStream(body: Readable, bufferSize: number, parallel: number, options: object): Promise<{ etag?: string }>;
 }
 
-/** Names of metadata are identifiers in Azure, so `gen-job` is called gen_job there. */
+/** Metadata names must be identifiers in Azure, so `gen-job` is stored as gen_job. */
 export function azureBlob(blob: BlockBlob): OutputDestination {
   return {
     store: 'azure',

@@ -1,4 +1,4 @@
-// A Cloudflare Worker that makes videos, copies each to R2 as soon as its webhook comes, and shows them to whoever may see them.
+// A Cloudflare Worker that creates videos, copies each to R2 when its webhook arrives, and serves them to authorized users.
 import { GenClient } from 'gen-client';
 import { copyOutput, createOutputHandler, type R2BucketLike, r2 } from 'gen-client/storage';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -33,7 +33,7 @@ export default {
     const serve = createOutputHandler({
       client,
       authorize: (asked) => isUser(env, asked),
-      source: (jobId) => fileOf(env, jobId), // until the copy is there, the file comes from the service
+      source: (jobId) => fileOf(env, jobId), // until the copy exists, the service's file is served
     });
     return serve(request);
   },

@@ -1,4 +1,4 @@
-// Next.js, as app/api/videos/[id]/route.ts: POST receives the webhook and copies the file to S3, GET shows it.
+// Next.js, as app/api/videos/[id]/route.ts: POST receives the webhook and copies the file to S3, GET serves it.
 import { GenClient } from 'gen-client';
 import { copyOutput, createOutputHandler, s3 } from 'gen-client/storage';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -8,7 +8,7 @@ const { AWS_ACCESS_KEY_ID = '', AWS_SECRET_ACCESS_KEY = '', AWS_REGION, S3_ENDPO
 const client = new GenClient();
 const fileOf = (jobId: string) =>
   s3({
-    endpoint: S3_ENDPOINT, // leave it out for AWS
+    endpoint: S3_ENDPOINT, // omit it for AWS
     region: AWS_REGION,
     bucket: S3_BUCKET,
     key: `videos/${jobId}.mp4`,
@@ -32,6 +32,6 @@ export const GET = createOutputHandler({
 });
 export const HEAD = (request: Request) => GET(request);
 
-// Yours: who asked for the video, and whose session the request belongs to.
+// Replace these: the owner of the video, and the user of the request's session.
 const ownerOf = async (_jobId: string) => 'user-1';
 const userOf = (request: Request) => request.headers.get('x-user');

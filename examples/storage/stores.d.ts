@@ -1,4 +1,4 @@
-// The part of the stores' packages that the examples use. In a project of yours: npm install @vercel/blob, and so on.
+// The parts of the stores' packages that the examples use. In your project, run npm install @vercel/blob, and so on.
 declare module '@vercel/blob' {
   export class BlobNotFoundError extends Error {}
   export function head(pathname: string): Promise<{ size: number; contentType: string; etag?: string }>;

@@ -1,4 +1,4 @@
-// A finished file to Supabase Storage, by its own SDK.
+// Copies a finished file to Supabase Storage with its own SDK.
 import { StorageClient } from '@supabase/storage-js';
 import type { GenClient, Job } from 'gen-client';
 import { copyOutput, type OutputDestination } from 'gen-client/storage';
@@ -12,18 +12,18 @@ function supabase(path: string): OutputDestination {
     store: 'supabase',
     head: async () => {
       const { data, error } = await bucket.info(path);
-      if (error) throw error; // 404 says that nothing is there
+      if (error) throw error; // 404 means that there is no object
       const { size = 0, contentType, etag, metadata } = data ?? {};
-      return { sizeBytes: size, contentType, etag, metadata: { 'gen-job': metadata?.genJob ?? '' } }; // as the SDK writes it
+      return { sizeBytes: size, contentType, etag, metadata: { 'gen-job': metadata?.genJob ?? '' } }; // the SDK's spelling
     },
     put: async (body, { contentType, metadata, overwrite }) => {
       const { error } = await bucket.upload(path, body, { contentType, metadata, upsert: overwrite });
-      if (error) throw error; // the SDK does not throw by itself
+      if (error) throw error; // the SDK returns errors instead of throwing them
     },
   };
 }
 
-/** Copies the file of a finished job. */
+/** Copies a finished job's file. */
 export function copyToSupabase(client: GenClient, job: Job) {
   return copyOutput(client, job, supabase(`${job.id}.mp4`));
 }

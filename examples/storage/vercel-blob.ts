@@ -1,9 +1,9 @@
-// A finished file to Vercel Blob, by its own SDK. Needs GEN_API_KEY, GEN_BASE_URL and BLOB_READ_WRITE_TOKEN.
+// Copies a finished file to Vercel Blob with its own SDK. Needs GEN_API_KEY, GEN_BASE_URL, and BLOB_READ_WRITE_TOKEN.
 import { BlobNotFoundError, head, put } from '@vercel/blob';
 import type { GenClient, Job } from 'gen-client';
 import { copyOutput, type OutputDestination } from 'gen-client/storage';
 
-/** Vercel Blob keeps no metadata of yours, so the name of the job's file says whose it is. */
+/** Vercel Blob stores no custom metadata, so the file's name identifies its job. */
 function vercelBlob(jobId: string): OutputDestination {
   const pathname = `videos/${jobId}.mp4`;
   return {
@@ -22,7 +22,7 @@ function vercelBlob(jobId: string): OutputDestination {
   };
 }
 
-/** Copies the file of a finished job. */
+/** Copies a finished job's file. */
 export function copyToVercelBlob(client: GenClient, job: Job) {
   return copyOutput(client, job, vercelBlob(job.id));
 }

@@ -1,5 +1,5 @@
 // Videos in a Cloudflare Worker. POST /?order=17 starts a Workflow, which survives restarts and is woken by the service's
-// webhook. The file goes to R2, and GET /<job id> shows it. All isolates keep one rate limit and one budget for each day, and
+// webhook. The file is copied to R2, and GET /<job id> serves it. All isolates share one rate limit and one budget per day, and
 // handle each webhook once.
 import { env, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
 import { NonRetryableError } from 'cloudflare:workflows';

@@ -1,4 +1,4 @@
 import { GenClient } from 'gen-client';
 
-/** One client for the app, on the server only. It reads GEN_API_KEY, GEN_BASE_URL and GEN_WEBHOOK_SECRET when a call needs them. */
+/** The app's client, on the server only. It reads GEN_API_KEY, GEN_BASE_URL, and GEN_WEBHOOK_SECRET when a call needs them. */
 export const client = new GenClient();

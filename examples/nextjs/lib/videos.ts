@@ -1,9 +1,9 @@
 import { cookies } from 'next/headers';
 
-/** In place of your database: who asked for which job, and how it stands. */
+/** Instead of your database: each job's user and status. */
 const videos = new Map<string, { user: string; status: string }>();
 
-/** In place of your sessions: who sends this request. */
+/** Instead of your sessions: the user of this request. */
 async function user(): Promise<string> {
   const jar = await cookies();
   const known = jar.get('user')?.value;
@@ -22,7 +22,7 @@ export function setStatus(id: string, status: string): void {
   if (video) video.status = status;
 }
 
-/** The status of a video of this user. */
+/** Returns the status of one of this user's videos. */
 export async function statusOf(id: string): Promise<string | undefined> {
   const video = videos.get(id);
   return video?.user === (await user()) ? video?.status : undefined;

@@ -76,7 +76,7 @@ export async function startExecutor() {
     close: () => server.close(),
     /** Runs the function behind a handler to its end. */
     async run(handler: string, data: object): Promise<Ended> {
-      const event = { id: crypto.randomUUID(), name: 'videos/asked', data, ts: Date.now() };
+      const event = { id: crypto.randomUUID(), name: 'videos/requested', data, ts: Date.now() };
       const steps: Record<string, unknown> = {};
       const run_id = crypto.randomUUID();
       for (let attempt = 0; ; ) {
