@@ -1,9 +1,9 @@
-// How the sources become a build: what bundlers may drop of it.
+// The build of the sources, and what bundlers can drop from it.
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
 import { markPure } from '../scripts/pure.js';
 
-/** The text that a bundler keeps of a module of which nothing is used. */
+/** Returns what a bundler retains of a module without any used export. */
 async function keptOf(text: string): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents: markPure(text), loader: 'ts' },

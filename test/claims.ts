@@ -1,12 +1,12 @@
-// What README, the guides and SECURITY.md promise, by page: the sentence, and the test or the command that shows it.
+// The promises of README, the guides, and SECURITY.md, by page: the sentence, and the test or command that proves it.
 
-/** The sentence, the test file or command, and the title of the test; `%s` stands for what differs between its rows. */
+/** The sentence, the test file or command, and the title of the test. `%s` matches what differs between its rows. */
 export type Claim = readonly [sentence: string, shownBy: string, title?: string];
 
-/** What a title of a test leaves open: `%s`, `$name`, `${name}`. */
+/** Placeholders in a test's title: `%s`, `$name`, `${name}`. */
 const OPEN = /%[a-z]|\$\{[^}]*\}|\$\w+/g;
 
-/** Whether a test has the title of a claim, as its file writes it or as a run tells it. */
+/** Returns true if a test has the title of a claim, as in its file or in a run. */
 export function hasTitle(title: string, found: string): boolean {
   const parts = title.split(OPEN).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('.+')}$`, 's').test(found);

@@ -1,4 +1,4 @@
-// Every example runs, as a program of its own, against the sandbox on a real port.
+// Every example runs as its own program, against the sandbox on a real port.
 
 import { execFile } from 'node:child_process';
 import {
@@ -31,7 +31,7 @@ const NODE = join(ROOT, 'node_modules/.bin/node');
 beforeAll(ensureBuilt, 180_000);
 afterEach(() => vi.unstubAllEnvs());
 
-/** A sandbox on a port of its own and a folder to run in, so that the slow examples can run side by side. */
+/** Starts a sandbox on its own port and creates a directory, so that slow examples can run in parallel. */
 async function stage(onTestFinished: (clean: () => Promise<void>) => void, more: Record<string, string> = {}) {
   const sandbox = createSandbox({ jobDurationMs: 300 });
   const service = await sandbox.listen({ port: 0 });
@@ -52,7 +52,7 @@ async function stage(onTestFinished: (clean: () => Promise<void>) => void, more:
   return { sandbox, folder, env, run };
 }
 
-/** What an MP4 begins with: a box called ftyp. */
+/** The start of an MP4: a box called ftyp. */
 function isMp4(path: string): boolean {
   return readFileSync(path).subarray(4, 8).toString('latin1') === 'ftyp';
 }
@@ -102,7 +102,7 @@ test.concurrent('fox.mjs of the README: runs twice without an error and prints i
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(ROOT, join(folder, 'node_modules/gen-client'));
   for (const _run of [1, 2]) {
-    // Ends before the create is answered, so that nothing is waited for.
+    // Ends before the create returns, so there is no wait.
     sandbox.outcomes.next({ durationMs: 0 });
     const { stdout } = await execute(NODE, [program], { cwd: folder, env, timeout: 60_000 });
     expect(stdout).toMatch(/^job_\w+: \d+ tokens reserved\n(completed\n)?.*fox\.mp4 saved, \d+ tokens charged\n$/);
@@ -146,7 +146,7 @@ test('receive-a-webhook: handles an event once and rejects a forged one', async 
   expect((await deliver('job_1')).ok).toBe(true);
   expect((await deliver('job_1')).ok).toBe(true);
   expect((await deliver('job_3', ' ')).ok).toBe(false);
-  // Sent last, so that whatever came before it has been dealt with.
+  // Sent last, so that everything before it has been handled.
   expect((await deliver('job_2')).ok).toBe(true);
   const lines = ['job_1', 'job_2'].map((id) => [`${id} is ready: ${sandbox.baseUrl}/v1/jobs/${id}/output`]);
   await vi.waitFor(() => expect(log.mock.calls).toEqual(lines), PATIENCE_MS);

@@ -1,4 +1,4 @@
-// What is added in one place and forgotten in another fails here, with the name of the place.
+// Fails if something is added in one place and forgotten in another, with the name of the place.
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md'
 /** Every public method of the client, as users call it, `videos.create` or `waitForJob`, and the types of its namespaces. */
 function publicMembers(): { methods: string[]; namespaces: string[] } {
   const file = `${ROOT}src/client/client.ts`;
-  // Only names are read, so the types of the language and of Node are not loaded.
+  // Only names are used, so the types of the language and of Node aren't loaded.
   const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, noLib: true, types: [] };
   const program = ts.createProgram([file], options);
   const checker = program.getTypeChecker();
@@ -45,7 +45,7 @@ function fail(): never {
 
 describe('every public method of GenClient', () => {
   const { methods, namespaces } = publicMembers();
-  /** Made of other calls. */
+  /** Composed of other calls. */
   const isComposed = (name: string) => /AndWait$|^uploads\.upload$/.test(name);
 
   test("is in the type checker's list", () => {

@@ -1,4 +1,4 @@
-// The tarball is what is tested: what npm would publish, not what lies in the working tree.
+// Tests the tarball that npm would publish, not the working tree.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

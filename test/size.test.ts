@@ -1,4 +1,4 @@
-// Ceilings. The reason stands beside each number: raise one only with a better reason.
+// Size limits, each with its reason. Raise one only with a better reason.
 import { build } from 'esbuild';
 import { beforeAll, expect, test } from 'vitest';
 import { bundleSize, OWN_PROGRAMS } from '../bench/size.js';

@@ -1,4 +1,4 @@
-// The types as they are published: what the compiler and an editor make of the declarations in the tarball.
+// The published types: the compiler's and an editor's view of the declarations in the tarball.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

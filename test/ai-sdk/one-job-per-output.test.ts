@@ -1,4 +1,4 @@
-// Under the caller's key, each output has one job, and no file comes twice.
+// Under the caller's key, each output has its own job, and no file is returned twice.
 import { generateImage, experimental_generateVideo as generateVideo } from 'ai';
 import type { GenProvider } from 'gen-client/ai-sdk';
 import { describe, expect, it } from 'vitest';

@@ -4,7 +4,7 @@ import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/san
 
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
-/** The provider on a sandbox of its own, whose jobs end in a moment. */
+/** Creates the provider on a new sandbox, whose jobs end quickly. */
 export function providerOnSandbox(options: SandboxOptions = {}): {
   sandbox: Sandbox;
   client: GenClient;
@@ -19,7 +19,7 @@ export function providerOnSandbox(options: SandboxOptions = {}): {
 /** Read often: a test has no 10 seconds. */
 export const QUICK = { gen: { pollIntervalMs: 5 } };
 
-/** The bodies of the creates that a sandbox was asked for. */
+/** Returns the bodies of a sandbox's creates. */
 export function createsOf(sandbox: Sandbox, path: string): readonly Record<string, unknown>[] {
   return sandbox.requests
     .filter((request) => request.method === 'POST' && request.path === path)

@@ -12,7 +12,7 @@ interface Serializable {
   [WORKFLOW_DESERIALIZE](stored: unknown): { modelId: string };
 }
 
-/** What a workflow stores of a model, as JSON, and the model that another process makes of it. */
+/** Serializes a model as a workflow does, and restores it as another process does. */
 function acrossProcesses<M extends object>(model: M): { stored: unknown; again: M } {
   const statics = model.constructor as object as Serializable;
   const stored: unknown = JSON.parse(JSON.stringify(statics[WORKFLOW_SERIALIZE](model)));

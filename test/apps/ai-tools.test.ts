@@ -1,4 +1,4 @@
-// The tools of examples/apps/ai-tools.ts, called by the AI SDK's own loop with a model that asks what a test tells it to.
+// The tools of examples/apps/ai-tools.ts, called by the AI SDK's own loop with a scripted model.
 import { generateText, isStepCount } from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -19,7 +19,7 @@ const FOX = { prompt: 'a fox at dawn', duration: 5 };
 const TOKENS = { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0, text: 1, reasoning: 0 };
 type Ask = readonly [toolName: string, args: object];
 
-/** What the tools answer to a model that asks these things one after the other. */
+/** Returns the tools' results for a model that makes these calls in order. */
 async function asked(userId: string, chatId: string, asks: readonly Ask[]): Promise<unknown[]> {
   const { videoTools } = await import('../../examples/apps/ai-tools.js');
   let at = 0;

@@ -1,4 +1,4 @@
-// tRPC and MCP, with their own packages and an in-memory transport. The clock is fake: a job takes no time.
+// tRPC and MCP, with their own packages and an in-memory transport. The clock is fake, so jobs take no time.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -75,7 +75,7 @@ describe('MCP', () => {
   beforeEach(() => vi.stubEnv('VIDEO_FOLDER', folder));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** An agent in a conversation of its own. */
+  /** Connects an agent in a new conversation. */
   const converse = async (sessionId?: string) => {
     const { videoServer } = await import('../../examples/apps/mcp.js');
     const [mine, its] = InMemoryTransport.createLinkedPair();
@@ -87,7 +87,7 @@ describe('MCP', () => {
       const [{ text }] = content as [{ readonly text: string }];
       return { text, isError };
     };
-    /** Asks for the status until there is a file or an error. */
+    /** Polls the status until there is a file or an error. */
     const outcome = async (id: string) => {
       for (let asked = 1; ; asked++) {
         const answer = await call('video_status', { id });
@@ -102,7 +102,7 @@ describe('MCP', () => {
   test('an agent whose client times out twice and that asks three times pays once, and gets its video', async () => {
     const { call, outcome } = await converse('chat-1');
     const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-    // The service takes two minutes to answer, and the client of the agent waits for one.
+    // The service takes two minutes to respond, and the agent's client waits for one.
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, latencyMs: 120_000, times: 2 });
     await expect(call('make_video', FOX)).rejects.toThrow('Request timed out');
     await expect(call('make_video', { duration: 5, prompt: FOX.prompt })).rejects.toThrow('Request timed out');

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A bucket that counts what is put into it. */
+/** A bucket that counts its puts. */
 function memoryBucket() {
   type Options = { httpMetadata?: { contentType?: string }; customMetadata?: Record<string, string> };
   const objects = new Map<string, { bytes: Uint8Array<ArrayBuffer>; options: Options }>();

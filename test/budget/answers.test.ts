@@ -1,4 +1,4 @@
-// What the service answers must not decide whether a create is counted.
+// No response of the service may decide whether a create is counted.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BudgetExceededError, type GenClient, type Logger } from '../../src/index.js';
 import { json, rejection } from '../transport/support.js';

@@ -1,4 +1,4 @@
-// What broke a budget: each of these charged more than it counted, or shut it for nothing.
+// Former defects of budgets: each of these charged more than it counted, or blocked it for no reason.
 
 import { describe, expect, it } from 'vitest';
 import { company, openKeys, order, PRICE, refusal, VIDEO } from '../store/company.js';

@@ -16,7 +16,7 @@ import { json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
-/** A sandbox where each job costs ten tokens, and a client with a budget. */
+/** Creates a sandbox whose jobs cost ten tokens, and a client with a budget. */
 function spender(options: Partial<BudgetOptions> = {}, sandboxOptions: Partial<SandboxOptions> = {}) {
   const sandbox = createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off', ...sandboxOptions });
   const budget = ownBudget({ maxTokens: 35, ...options });
@@ -144,9 +144,9 @@ describe('a budget', () => {
     const error = await errorOf(client.videos.create(VIDEO, { budget: tenant }));
     expect(error).toMatchObject({ code: 'budget_exceeded', scope: 'tenant-7' });
     expect(sandbox.requests).toHaveLength(1);
-    // The refused create gave back what it had reserved of the client's budget.
+    // The rejected create released its reservation in the client's budget.
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
-    // One budget given twice counts once.
+    // A budget that is passed twice counts once.
     await client.images.create({ prompt: 'a fox' }, { budget });
     expect(await spent({ budget })).toEqual({ spentTokens: 20, reservedTokens: 0 });
   });

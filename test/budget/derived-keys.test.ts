@@ -10,7 +10,7 @@ const creates = { method: 'POST', path: '/v1/videos' };
 let sandbox: ReturnType<typeof createSandbox>;
 let budget: Budget;
 
-/** Makes the service forget the upload of an earlier call, and repeat its refusal of the first key. */
+/** Makes the service delete the upload of an earlier call, and repeat its rejection of the first key. */
 beforeEach(async () => {
   sandbox = createSandbox({ balanceTokens: 1e6, limits: 'off', review: 'instant' });
   budget = ownBudget({ maxTokens: 100_000 });

@@ -1,4 +1,4 @@
-// A budget is the client's, so it holds wherever a client works: in the AI SDK and durable runs. The queue has test/bullmq/budgets.
+// A client's budget applies wherever the client works: in the AI SDK and durable runs. For the queue, see test/bullmq/budgets.
 import { experimental_generateVideo as generateVideo } from 'ai';
 import { expect, test } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';

@@ -75,7 +75,7 @@ const ALL: readonly Fault[] = ['no price', 'lost', 'late', 'not made', 'refused'
 describe('whatever the service, the processes, the store, and the clock do', () => {
   test.each([
     ['one at a time', options('one-at-a-time'), ALL],
-    // An estimate is the user's word: what is not answered with a price counts as estimated.
+    // An estimate is the user's: a create without a price in its response counts as estimated.
     ['estimated', options('estimate'), ['lost', 'late', 'not made', 'refused', 'busy', 'unsent'] as const],
   ] as const)(
     "a period's jobs cost at most its limit plus one job, with unknown prices %s",

@@ -1,4 +1,4 @@
-// Where two capabilities meet: two budgets, two processes, a budget and resume, a store that hangs.
+// Combinations: two budgets, two processes, a budget and resume, a store that hangs.
 import { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { createStore } from '../../src/ledger/stores.js';
@@ -9,7 +9,7 @@ import { BASE_URL, freshKey } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
 
 const failure = { status: 'failed', errorCode: 'generation_rejected' };
-/** A budget of its own in a store. */
+/** Creates a budget in a store. */
 const budgetIn = (store: Store, scope: string, maxTokens = 1_000) => ownBudget({ scope, maxTokens, store });
 
 describe('two budgets of one call', () => {
@@ -77,7 +77,7 @@ describe('a create of unknown price whose process has crashed', () => {
     const startMs = clock.now();
     const waiting = client.videos.create(VIDEO);
     const again = client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
-    // The clock jumps to its next timer, so all that needs no time comes first.
+    // The clock jumps to its next timer, so everything that needs no time happens first.
     for (let turn = 0; turn < 20; turn++) await settle();
     await clock.until(Promise.all([waiting, again]));
     expect(clock.now() - startMs).toBeLessThan(2_000);

@@ -1,4 +1,4 @@
-// What outages, aborts, and processes that were out of reach leave in the ledger.
+// The ledger after outages, aborts, and disconnected processes.
 import type { GenClient } from 'gen-client';
 import { expect, it } from 'vitest';
 import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
@@ -212,7 +212,7 @@ it('warns once about the unfinished creates of other accounts', async () => {
   expect(warnings).toEqual([expect.stringMatching(/3 unfinished creates of other accounts.*account/)]);
 });
 
-/** Goes through what can be resumed. Resolves with the keys, also after an error. */
+/** Iterates over resume(). Resolves with the keys, even after an error. */
 async function resumeWith(
   client: GenClient,
   options: Parameters<GenClient['resume']>[0],
@@ -225,7 +225,7 @@ async function resumeWith(
       yielded();
     }
   } catch {
-    // What matters is that it ends.
+    // Only its end matters.
   }
   return keys;
 }

@@ -1,4 +1,4 @@
-// A budget in a real Redis that goes away and comes back. Waits in real time. What a store does that hangs is in store.test.ts.
+// A budget in a real Redis that stops and recovers, in real time. For a hanging store, see store.test.ts.
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { redisStore } from '../../src/adapters/redis/index.js';

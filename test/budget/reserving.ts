@@ -9,7 +9,7 @@ import { keysOf } from '../../src/rules/ledger-transaction.js';
 import type { Clock } from '../../src/runtime/clock.js';
 import type { Store } from '../../src/store/store.js';
 
-/** What a create asks for. */
+/** A create's request. */
 export interface Order {
   readonly idempotencyKey: string;
   readonly priceClass?: string;
@@ -19,7 +19,7 @@ export interface Order {
   readonly signal?: AbortSignal;
 }
 
-/** The answer of the service. */
+/** The service's response. */
 export interface Spent {
   readonly jobId: string;
   readonly quotedTokens: number | undefined;
@@ -70,7 +70,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
         },
       };
     },
-    /** A poll has shown what a job was charged. */
+    /** A poll has shown a job's charge. */
     async charged(jobId: string, chargedTokens: number) {
       await ledger.record((tx) => {
         const id = tx.jobEntry(jobId);

@@ -1,4 +1,4 @@
-// What a budget does when its store hangs, fails or is far away, and what it asks of it.
+// A budget whose store hangs, fails, or is slow, and the requests that it sends to the store.
 import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, GenError } from '../../src/index.js';
 import { createStore, memoryStore } from '../../src/ledger/stores.js';
@@ -6,7 +6,7 @@ import { errorOf } from '../support/rejection.js';
 import { rejection } from '../transport/support.js';
 import { openService, spenderOn, VIDEO } from './service.js';
 
-/** A store whose calls can be held up, and how often it was called. */
+/** A store whose calls can be delayed and counted. */
 function heldStore() {
   const kept = memoryStore();
   const never = new Promise<never>(() => {});
@@ -24,7 +24,7 @@ function heldStore() {
   return { held, store: shared };
 }
 
-/** A machine that is busy takes its time; a held clock measures the two seconds. */
+/** On a busy machine, real time is imprecise, so a manual clock measures the two seconds. */
 const SOON_MS = 10_000;
 
 async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {

@@ -1,4 +1,4 @@
-// Periods, leases and clocks. Time is held by the sandbox.
+// Periods, leases, and clocks, on the sandbox's manual clock.
 import { describe, expect, test } from 'vitest';
 import type { BudgetOptions } from '../../src/index.js';
 import { clientStore } from '../../src/ledger/client-ledger.js';
@@ -150,7 +150,7 @@ describe('a process that crashes', () => {
     const next = await two.reserve('b');
     await next.answered(answered('job_b'));
     await expect(two.reserve('c')).rejects.toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
-    // The key is tried again, and the service shows the job that it made.
+    // The key is sent again, and the service returns the job that it created.
     const again = await two.reserve('a');
     await again.answered(answered('job_a'));
     expect(await two.budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0, unresolved: [] });

@@ -9,14 +9,14 @@ import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { bundleProgram, heard } from '../support/program.js';
 import { seeded } from '../support/seeded.js';
 
-/** `npm run campaign -- queue` is the whole of it; a tenth of it is part of every run of the tests. */
+/** `npm run campaign -- queue` runs all of it, and the tests run a tenth. */
 const PART = process.env.CAMPAIGN === 'full' ? 1 : 0.1;
 const JOBS = 200 * PART;
 const WORKERS = 3;
 const KILLS = 50 * PART;
 const STOPS = 10 * PART;
 const RESTARTS = Math.ceil(3 * PART);
-/** Of the jobs, so many fail first because a reference is in review, and so many because they took too long. */
+/** Numbers of jobs that first fail because of a review, and because of a timeout. */
 const PENDING = 20 * PART;
 const TIMED_OUT = 20 * PART;
 const SPEED = 60;
@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)('a queue', () => {
       const freeze = async () => {
         const worker = crew[Math.floor(chance() * WORKERS)];
         worker?.kill('SIGSTOP');
-        // Longer than its lock holds: meanwhile another one takes its calls up.
+        // Longer than its lock, so another worker continues its calls in the meantime.
         await pause(1200 + chance() * 1000);
         worker?.kill('SIGCONT');
       };

@@ -132,7 +132,7 @@ describe.skipIf(noRedis !== undefined)('queue names and manually added records',
     const now = Date.now.bind(Date);
     const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + 2 * HOUR_MS);
     try {
-      // Its worker removes the expired entries of its own index, and no calls.
+      // Its worker removes only expired entries of its own index, not calls.
       work({ name: 'film', onCompleted: (_, { id = '' }) => void ended.add(id) });
       await expect.poll(() => ended.size, { timeout: 10_000 }).toBe(1);
     } finally {

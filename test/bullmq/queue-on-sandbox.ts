@@ -13,12 +13,12 @@ import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 type Fetch = typeof globalThis.fetch;
 
-/** What a test asks of its queue beside the sandbox's own options. */
+/** Options of a test's queue, in addition to the sandbox's. */
 export interface QueueSetup extends SandboxOptions {
   readonly client?: ClientOptions;
   /** Another queue on the same service. */
   readonly sandbox?: Sandbox;
-  /** Stands between client and sandbox. */
+  /** Called between client and sandbox. */
   readonly wrap?: (fetch: Fetch) => Fetch;
 }
 
@@ -29,7 +29,7 @@ export interface QueueOnSandbox {
   readonly queue: GenQueue;
   readonly name: string;
   readonly connection: { readonly host: string; readonly port: number };
-  /** Starts a worker; it closes with the test. Failures are told to `failures`. */
+  /** Starts a worker, which closes with the test. Failures are added to `failures`. */
   readonly work: (options?: GenWorkerOptions, client?: GenClient) => GenWorker;
   /** The errors that `onFailed` was called with. */
   readonly failures: readonly GenError[];
@@ -46,7 +46,7 @@ export interface QueueOnSandbox {
 /** Why the tests of a queue are skipped, if they are. */
 export const noRedis = whyNoRedis();
 
-/** One Redis for the tests of a file, and for each test what it asks for. */
+/** Starts one Redis for the tests of a file, and each test's own queues. */
 export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox; redis(): RealRedis } {
   let redis: RealRedis;
   const opened: { close(): Promise<void> }[] = [];
@@ -115,7 +115,7 @@ export function eventOf(sandbox: Sandbox, at = 0) {
   } as const;
 }
 
-/** Whether a request creates a job. */
+/** Returns true if a request creates a job. */
 export function isCreate(input: Parameters<Fetch>[0], init?: RequestInit): boolean {
   return (init?.method ?? (input instanceof Request ? input.method : 'GET')) === 'POST';
 }

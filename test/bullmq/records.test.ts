@@ -184,7 +184,7 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
       await posters.ended();
       await films.sandbox.advance(1000);
       await films.ended();
-      // The queue of another product has an order 1b of its own: it must not get the video of this one.
+      // The other product's queue has its own order 1b, which must not get this one's video.
       await posters.queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1b' });
       await posters.asleep();
       await films.queue.videos.create({ prompt: 'a fox at night' }, { jobId: 'order-1b' });

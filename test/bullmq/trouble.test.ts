@@ -1,4 +1,4 @@
-// Failures that are not about the job use up no attempts of the engine, and none ends a call silently.
+// Failures that aren't the job's use up no attempts of the engine, and none ends a call silently.
 import { UnrecoverableError } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -45,7 +45,7 @@ describe.skipIf(noRedis !== undefined)('a queued call', () => {
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => seen.length, { timeout: 10_000 }).toBeGreaterThan(6);
     expect(new Set(seen).size).toBe(1);
-    // The service no longer knows the job: nothing is read.
+    // The service no longer has the job, so nothing is polled.
     const reads = sandbox.requests.length;
     expect(failures).toEqual([]);
     // A day later. The clock goes on: a call that falls asleep at this moment still wakes.

@@ -89,7 +89,7 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     const { sandbox, queue, work, keys } = open({
       wrap: (fetch) => async (input, init) => {
         const answer = await fetch(input, init);
-        // The service takes its time over the first create.
+        // The service is slow to respond to the first create.
         if (isCreate(input, init) && sandbox.jobs.length <= 1) await new Promise(() => {});
         return answer;
       },

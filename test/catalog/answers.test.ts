@@ -11,7 +11,7 @@ const { job } = createdJob.data;
 const answering = (body: unknown, init?: ResponseInit) => stubbed(() => json(body, init)).client;
 const create = (body: unknown) => answering(body).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' });
 
-/** The envelopes in which a record may come; the first is the documented one. */
+/** Possible envelopes of a record. The first is the documented one. */
 const envelopes = (noun: string, record: unknown): readonly (readonly [string, unknown])[] => [
   ['data and its name', { success: true, data: { [noun]: record } }],
   ['data alone', { success: true, data: record }],

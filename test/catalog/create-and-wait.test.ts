@@ -35,7 +35,7 @@ it.each([
     const keys = seen.map(({ headers }) => headers['idempotency-key']);
     expect(keys[0]).toBe('order-7');
     expect(keys[1]).toMatch(/^order-7.+/);
-    // A key in the body beside another one in the header would leave the service to choose.
+    // With different keys in the body and the header, the service would have to choose.
     for (const { body } of seen) expect(JSON.parse(body)).toEqual(params);
   },
 );

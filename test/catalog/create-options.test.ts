@@ -1,4 +1,4 @@
-// The options of a create, and what its answer is made into, for `create` and `createAndWait` alike.
+// The options of a create, and the result of its response, for both `create` and `createAndWait`.
 import { describe, expect, it } from 'vitest';
 import type { CreateOptions } from '../../src/client/create-options.js';
 import type { GenClient, JobEvent } from '../../src/index.js';

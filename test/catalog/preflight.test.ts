@@ -1,4 +1,4 @@
-// What preflight does to a call. What it refuses and says is in test/rules/preflight.test.ts.
+// Preflight in calls. For its rules and messages, see test/rules/preflight.test.ts.
 import { describe, expect, it, vi } from 'vitest';
 import { type GenClient, PreflightError } from '../../src/index.js';
 import { checkImage, checkVideo, checkVideoEdit } from '../../src/rules/preflight.js';

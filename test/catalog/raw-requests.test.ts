@@ -1,4 +1,4 @@
-// `client.request`: the endpoints that have no method of their own.
+// `client.request`: endpoints without a method.
 import { describe, expect, it } from 'vitest';
 import type { RawRequest } from '../../src/client/endpoint.js';
 import type { RequestEvent } from '../../src/index.js';

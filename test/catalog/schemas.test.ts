@@ -7,7 +7,7 @@ import { DOCUMENTED_FIELDS } from '../../src/rules/fields.js';
 
 const SCHEMAS = { images: imageParams, videos: videoParams, videoEdits: videoEditParams, characters: characterParams };
 
-/** What a schema says of params: nothing, or its issues. */
+/** Returns a schema's issues with params. Empty if they are valid. */
 function issuesOf(schema: z.ZodType, params: unknown): string[] {
   const { error } = schema.safeParse(params);
   return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')} | ${message}`);

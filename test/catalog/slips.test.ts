@@ -19,7 +19,7 @@ const ROWS: Readonly<Record<FieldsCall, readonly { readonly name: string }[]>> =
   characters: documented['characters.create'],
   registration: documented['characters.register'],
 };
-/** What every create takes beside its own table: the fields for webhooks and the key, and the mode of a character. */
+/** Fields that every create accepts in addition to its own table: webhooks, the key, and a character's mode. */
 const GENERAL = ['webhook_url', 'callback_url', 'idempotency_key', 'mode', 'content'];
 
 test.each(Object.entries(ROWS))('the fields of %s are the documented ones', (call, rows) => {
@@ -30,7 +30,7 @@ test.each(Object.entries(ROWS))('the fields of %s are the documented ones', (cal
   expect(new Set(fields).size).toBe(fields.length);
 });
 
-/** What people write by habit of openai, fal, replicate, runway, luma and stripe, and by slips of the hand; first what is said. */
+/** Habits from openai, fal, replicate, runway, luma, and stripe, and typos, with the expected message first. */
 const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Record<string, string>>>> = {
   images: {
     'Did you mean "ratio"?': 'size, image_size, aspect_ratio, aspectRatio, Ratio, aspect ratio, width, height, aspect',

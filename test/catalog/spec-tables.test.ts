@@ -17,7 +17,7 @@ import { BASE_URL, json, type Seen, stubbed } from '../transport/support.js';
 
 type Method = (...args: unknown[]) => Promise<unknown>;
 
-/** Calls a method of endpoints.json as its row says. */
+/** Calls a method of endpoints.json as described by its row. */
 async function make(
   client: GenClient,
   { call, args = [] }: { readonly call: string; readonly args?: readonly unknown[] },
@@ -28,7 +28,7 @@ async function make(
   await target[method]?.(...args, ...(call === 'uploads.put' ? [new Uint8Array(1)] : []));
 }
 
-/** An answer that fits every call. */
+/** A response that fits every call. */
 function anyAnswer({ method }: Seen): Response {
   if (method === 'HEAD') return new Response(null, { headers: { 'content-length': '1' } });
   return json({ data: { ...uploadCreated.data, job: { id: 'a b', status: 'queued' }, character_id: 'c' } });

@@ -9,7 +9,7 @@ import { seeded } from '../support/seeded.js';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
 import { buildBin, runSpawned, spawnCli } from './spawn-cli.js';
 
-/** The whole campaign by `npm run campaign -- batch`, with another seed by SEED=2; a small one with the other tests. */
+/** `npm run campaign -- batch` runs all of it, with another seed by SEED=2. The tests run a small part. */
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const { rows, kills, fullDisks } = IS_FULL
   ? { rows: 60, kills: 18, fullDisks: 6 }
@@ -17,7 +17,7 @@ const { rows, kills, fullDisks } = IS_FULL
 const SEED = Number(process.env.SEED ?? 1);
 const CONCURRENCY = 4;
 const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', `${CONCURRENCY}`, '--poll', '100ms'];
-/** What may be left of the disk: no room for the store, or room for it and not for a file. */
+/** Remaining disk space: none for the store, or enough for it but not for a file. */
 const ROOM = [0, 24 * 1024];
 
 const sandbox = createSandbox({ jobDurationMs: { image: 300, video: 600 }, limits: 'off', balanceTokens: 10_000 });
@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The rows as they stand in the prompts file. */
+/** The rows as in the prompts file. */
 interface PromptRow {
   readonly id?: string;
   readonly call: 'images' | 'videos';
@@ -75,7 +75,7 @@ function edit(unpaidRows: number): number {
   return changed ? 1 : 0;
 }
 
-/** A run that is killed at a random moment after its first request. False where it had ended by then. */
+/** Kills a run at a random moment after its first request. Returns false if it had already ended. */
 async function kill(): Promise<boolean> {
   const seen = sandbox.requests.length;
   const run = start();
@@ -88,13 +88,13 @@ async function kill(): Promise<boolean> {
   return code === null;
 }
 
-/** A run on a full disk: it stops, and pays for no more than what was under way. */
+/** A run on a full disk stops, and pays only for creates in flight. */
 async function runOnFullDisk(small: SmallDisk): Promise<void> {
   small.fill(anyOf(ROOM) ?? 0);
   const before = unsaved();
   const begun = Date.now();
   const { code, stdout, stderr } = await start().ended;
-  // The process does not stay for what the store has missed.
+  // The process doesn't wait for failed writes.
   expect(Date.now() - begun).toBeLessThan(60_000);
   expect({ code, stderr }).toEqual({
     code: expect.any(Number),
@@ -111,7 +111,7 @@ const name = `${rows} rows, ${kills} SIGKILLs, ${fullDisks} full disks and edite
 it(name, async () => {
   const image = { kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: 'a fox' } as const;
   writeFileSync(join(folder, 'fox.png'), renderMedia(image));
-  // Creates that take a while, and answers that are lost: so kills hit them too.
+  // Slow creates and lost responses, so that kills hit them, too.
   for (const path of ['/v1/images', '/v1/videos']) {
     sandbox.faults.add({ match: { method: 'POST', path }, commitThenDrop: true, probability: 0.2 });
     sandbox.faults.add({ match: { method: 'POST', path }, latencyMs: 150, probability: 0.5 });

@@ -67,7 +67,7 @@ describe('a 403 to the PUT of a file', () => {
 describe('--max-tokens', () => {
   it('applies while responses are lost: the row is sent again under its key before another unknown price', async () => {
     prompts(...Array.from({ length: 6 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` })));
-    // The client makes four attempts, and the batch takes the row up again.
+    // The client makes four attempts, and then the batch runs the row again.
     sandbox.faults.add({ ...LOST, times: 4 });
     const { report } = await batch('--max-tokens', '4');
     expect(report).toMatchObject({ completed: 2, notStarted: 4, tokens: 4 });

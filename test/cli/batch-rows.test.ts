@@ -1,4 +1,4 @@
-// What is read from a prompts file: the rows that are refused, the cells of CSV, and the keys of rows.
+// Parsing a prompts file: rejected rows, the cells of CSV, and the keys of rows.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const read = (text: string | Uint8Array, name = 'rows.jsonl') =>
     rowCheck((options) => new GenClient({ baseUrl: 'https://service.test', ...options })),
   );
 const readAll = (...rows: readonly object[]) => read(rows.map((row) => JSON.stringify(row)).join('\n'));
-/** What is told of a file, without the path of the file. */
+/** Returns the error of a file, without the file's path. */
 const refusal = async (text: string | Uint8Array, name?: string) => {
   const error: Error = await read(text, name).then(
     () => expect.fail('was read'),

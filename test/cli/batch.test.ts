@@ -77,7 +77,7 @@ describe('a batch', () => {
       jobs: 3,
       created: 3,
     });
-    // What is done is not asked for again, so that an expired link does no harm.
+    // Completed rows send no request, so an expired link does no harm.
     const seen = sandbox.requests.length;
     await batch();
     expect(sandbox.requests).toHaveLength(seen);

@@ -8,12 +8,12 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { ROOT } from '../support/build.js';
 import { type Outcome, type Running, type RunOptions, runCli, startCli } from './run-cli.js';
 
-/** The command line in a folder of its own, with a sandbox as the service. */
+/** Runs the command line in its own directory, with a sandbox as the service. */
 export interface CliOnSandbox {
   readonly sandbox: Sandbox;
-  /** What names the sandbox, its key and its secret. */
+  /** Variables for the sandbox, its key, and its secret. */
   readonly env: Readonly<Record<string, string>>;
-  /** Where commands run; new for each test. */
+  /** Working directory of commands, new for each test. */
   readonly folder: string;
   /** How commands run: the environment, the folder, and the sandbox's fetch and clock. */
   readonly options: Required<Pick<RunOptions, 'env' | 'cwd'>> & {
@@ -25,7 +25,7 @@ export interface CliOnSandbox {
   start(...words: string[]): Running;
 }
 
-/** Has all tests of a file share one sandbox, emptied before each, and gives each a folder that holds these files. */
+/** Shares one sandbox among the tests of a file, resets it before each, and creates a directory with these files. */
 export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}): CliOnSandbox {
   const sandbox = createSandbox({ jobDurationMs: 150 });
   let folder = '';
@@ -74,7 +74,7 @@ export function batchOn(place: CliOnSandbox) {
         rows.map((row) => (typeof row === 'string' ? row : JSON.stringify(row))).join('\n'),
       ),
     batch,
-    /** What a program reads: the rows as they ended, and the report. */
+    /** JSON output for programs: the rows as they ended, and the report. */
     batchJson: async (...words: string[]) => {
       const { code, stdout, stderr } = await batch('--json', ...words);
       const documents =

@@ -9,7 +9,7 @@ import { runCli } from './run-cli.js';
 const place = cliOnSandbox();
 const { sandbox, cli } = place;
 const QUICK = ['--poll', '100ms'];
-/** A program that has ended: one create without an answer, one job that runs, one that fails. */
+/** A program that has exited, with one create without a response, one running job, and one that fails. */
 async function crash(account?: string): Promise<void> {
   const store = fileStore(join(place.folder, 'gen.store'));
   const create = account === undefined ? place.options.createClient : sandbox.client;
@@ -54,7 +54,7 @@ describe('resume', () => {
 describe('resume of a program with the account option', () => {
   it('needs --account', async () => {
     await crash('shop');
-    // As the program `gen-client` creates it: the fixture's clients have an account of their own.
+    // Like the program `gen-client`, because the fixture's clients have their own account.
     const options = { ...place.options, createClient: (all: ClientOptions) => sandbox.client(all) };
     const resume = (...words: string[]) =>
       runCli(['resume', 'gen.store', '--out', 'out/', ...QUICK, ...words], options);

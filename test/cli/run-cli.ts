@@ -3,14 +3,14 @@ import { vi } from 'vitest';
 import { main } from '../../src/cli/main.js';
 import type { CliHost } from '../../src/cli/session.js';
 
-/** How a command ended, and what it wrote. */
+/** A command's exit code and output. */
 export interface Outcome {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What a command wrote to stdout, byte by byte. */
+/** A command's stdout as bytes. */
 export interface BinaryOutcome extends Outcome {
   readonly bytes: Buffer;
 }
@@ -18,7 +18,7 @@ export interface BinaryOutcome extends Outcome {
 /** A command under way. */
 export interface Running {
   readonly ended: Promise<BinaryOutcome>;
-  /** Resolves when stdout or stderr holds this text. */
+  /** Resolves when stdout or stderr contains this text. */
   shows(text: string | RegExp): Promise<void>;
   interrupt(): void;
   readonly written: { stdout: string; stderr: string };
@@ -35,7 +35,7 @@ export interface RunOptions {
   readonly isTerminal?: boolean;
 }
 
-/** Gathers what is written to two streams. */
+/** Collects the output of two streams. */
 export function gathering(stdout: Readable | null, stderr: Readable | null) {
   const written = { stdout: '', stderr: '' };
   const chunks: Buffer[] = [];
@@ -71,7 +71,7 @@ export function startCli(
   const { signal } = controller;
   const ended = main(words, { stdin, stdout, stderr, env, signal, ...(createClient && { createClient }) }).then(
     async (code) => {
-      // What was written last is still on its way through the streams.
+      // The last output may still be buffered in the streams.
       await new Promise((resolve) => setImmediate(resolve));
       return outcome(code);
     },

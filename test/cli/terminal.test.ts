@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSandbox, type Listening } from '../../src/sandbox/index.js';
 import { BIN, buildBin, spawnCli } from './spawn-cli.js';
 
-// What only a process shows: pipes that close, signals, and how it ends.
+// Behavior of a real process: pipes that close, signals, and exit codes.
 
 const sandbox = createSandbox({ jobDurationMs: 150 });
 let server: Listening | undefined;

@@ -92,7 +92,7 @@ describe('durableObjectStore', () => {
     const calls = () => asked.filter(([name]) => name === 'read' || name === 'write');
     return { asked, calls, store: durableObjectStore(namespace, 'main') };
   };
-  /** What work has come to after a minute: its result, its error, or `open`. */
+  /** Returns the state of work after a minute: its result, its error, or `open`. */
   const later = async <T>(work: Promise<T>) => {
     const outcome = work.catch((error: unknown) => error);
     await vi.advanceTimersByTimeAsync(60_000);

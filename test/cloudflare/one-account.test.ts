@@ -5,7 +5,7 @@ import { type CountingService, startCountingService } from '../redis/counting-se
 import { completedEvent } from '../support/completed-event.js';
 import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
 
-/** In full it is the documented limit and a scaled minute; else fewer windows of fewer isolates. */
+/** The full run uses the documented limit and a scaled minute, otherwise fewer windows and isolates. */
 const [ISOLATES, EACH, LIMIT, WINDOW_MS] = process.env.CAMPAIGN === 'full' ? [12, 25, 20, 4_000] : [4, 12, 16, 2_000];
 
 describe.skipIf(whyNoWorkerd !== undefined)('isolates under one account', () => {

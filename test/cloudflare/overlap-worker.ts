@@ -1,4 +1,4 @@
-// A Worker whose requests share clients, as those of one isolate do. The tests ask it for overlapping things.
+// A Worker whose requests share clients, as in one isolate. The tests send overlapping requests.
 import { GenClient } from 'gen-client';
 
 interface Env {
@@ -12,7 +12,7 @@ function clientOf(env: Env, name: string): GenClient {
   if (known) return known;
   const { BASE_URL: baseUrl } = env;
   const limits = { 'videos.create': { limit: 2, windowMs: 600 } };
-  // A key that is fetched, as from a vault: the promise of it belongs to the request that asked.
+  // A fetched key, as from a vault: its promise belongs to the request that called.
   const vault = async () => {
     await (await fetch(`${baseUrl}/v1/jobs/vault`)).text();
     return 'key-of-vault';
@@ -42,12 +42,12 @@ export default {
       if (pathname === '/read') return Response.json({ status: (await client.jobs.get(id)).status });
       if (pathname === '/create')
         return Response.json({ status: (await client.videos.create({ prompt: 'fox' })).job.id });
-      // Begins a wait and answers without it: with the request, all that it holds ends.
+      // Starts a wait and responds without it, so its promises end with the request.
       if (pathname === '/leave') {
         client.waitForJob(id).catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
-      // Queues for a slot and answers without it.
+      // Queues for a slot and responds without it.
       if (pathname === '/leave-queue') {
         client.videos.create({ prompt: 'fox' }).catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 20));

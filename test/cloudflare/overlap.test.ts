@@ -1,4 +1,4 @@
-// Requests of one isolate that overlap. On Workers promises, timers and streams end with the request that made them.
+// Overlapping requests of one isolate. On Workers, promises, timers, and streams end with their request.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type HeldService, startHeldService } from '../support/held-service.js';
 import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
@@ -92,7 +92,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       }
     });
 
-    // Five seconds pass until the one that left is taken for lost, so once is enough.
+    // After five seconds, the abandoned one counts as lost, so once is enough.
     test.skipIf(compatibilityDate !== TODAY)(
       'a shared queue continues after the request of its first call has ended',
       async () => {

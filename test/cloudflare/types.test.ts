@@ -1,4 +1,4 @@
-// The door beside Cloudflare's own types, which users have or have not.
+// The entry point with Cloudflare's own types, which users may or may not have.
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

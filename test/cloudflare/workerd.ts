@@ -7,7 +7,7 @@ import { realTool } from '../sandbox-doors/real-tools.js';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const DOORS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
 
-/** Why there is no workerd here, or undefined where there is one. In CI it must be there. */
+/** The reason that workerd is missing, or undefined. CI requires it. */
 export const whyNoWorkerd = realTool('miniflare') === undefined ? 'miniflare is not installed' : undefined;
 
 /** A Worker that runs. */
@@ -20,10 +20,10 @@ export interface Worker {
   dispose(): Promise<void>;
 }
 
-/** Where a program is: a file of the repository, or its text. */
+/** A program: a file of the repository, or its text. */
 export type Program = { readonly file: string } | { readonly text: string };
 
-/** The program as one file for workerd; `gen-client` in it is this source, and Node's modules are not there. */
+/** Bundles a program for workerd into one file. `gen-client` resolves to this source, without Node's modules. */
 export async function bundle(program: Program): Promise<string> {
   const { outputFiles } = await build({
     ...('file' in program
@@ -46,7 +46,7 @@ export async function bundle(program: Program): Promise<string> {
   return outputFiles[0]?.text ?? '';
 }
 
-/** Runs Workers; the options are Miniflare's. */
+/** Runs Workers with Miniflare's options. */
 export async function startWorkerd(options: object): Promise<Worker> {
   const { Miniflare } = (await import(pathToFileURL(realTool('miniflare') ?? '').href)) as {
     Miniflare: new (options: object) => Worker;

@@ -1,4 +1,4 @@
-// What an activity answers to a run: where the rate limit is full, where a file cannot be copied, and where nothing is right.
+// Results of activities: under an exhausted rate limit, for a failing copy, and for invalid input.
 import { expect, it } from 'vitest';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';

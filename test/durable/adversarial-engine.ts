@@ -13,13 +13,13 @@ export class RunFailure extends Error {
   }
 }
 
-/** What an adversarial engine may do, as parts of one. */
+/** Probabilities of an adversarial engine, from 0 to 1. */
 export interface Malice {
   readonly chance: () => number;
-  /** How often a process dies before, in and after a step, and how often an activity is done twice. */
+  /** Crashes before, in, and after a step, and activities that run twice. */
   readonly crash: number;
   readonly twice: number;
-  /** Lets `ms` pass at the service, and says whether a webhook (true or false, first or repeated) ends the wait. */
+  /** Lets `ms` pass at the service. Returns true or false if a webhook (first or repeated) ends the wait. */
   readonly wait: (jobId: string | null, ms: number) => Promise<boolean>;
 }
 
@@ -84,7 +84,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
   return {
     steps: () => history.map(({ step }) => step),
     replays: () => replays,
-    /** Runs to the end, over as many deaths as it takes. */
+    /** Runs to the end, over any number of crashes. */
     async run(workflow: (engine: DurableEngine) => Promise<GeneratedJob>): Promise<GeneratedJob | RunFailure> {
       for (; ; replays++) {
         try {

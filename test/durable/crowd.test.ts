@@ -15,7 +15,7 @@ interface Run {
   isMade: boolean;
 }
 
-/** Time that is held: sleepers wake in the order of their times. */
+/** A manual clock: sleepers wake in the order of their times. */
 function heldTime(advance: (ms: number) => Promise<void>) {
   const asleep: { until: number; wake: () => void }[] = [];
   let now = 0;

@@ -22,7 +22,7 @@ export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'innge
 
 export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}/`, import.meta.url));
 
-/** Why the tests of an engine are skipped, with a printed reason; in CI its packages must be there. */
+/** The reason that an engine's tests are skipped, with a printed message. CI requires its packages. */
 export function whyNoEngine(engine: EngineName): string | undefined {
   if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
   const reason = `the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`;
@@ -35,7 +35,7 @@ function engineFile(engine: EngineName, path: string): string {
   return createRequire(folder(engine)).resolve(path);
 }
 
-/** The packages that this package needs beside it. */
+/** Packages that this package needs. */
 const OWN_PACKAGES = ['ky', 'p-retry', 'is-network-error', 'zod', '@ai-sdk/provider'];
 
 /** Creates a folder with some sources, the packages of an engine, and this package as it is published. Returns its path. */
@@ -86,12 +86,12 @@ export function versionsOf(name: string, withStore = withFileStore): readonly [s
   if (!first.includes(params)) throw new Error(`${name} has no params that the second version could change`);
   const second = first
     .replace(params, "{ prompt: prompt.replace('run one', 'run one at night'), webhook_url")
-    // Where the URL is an argument of the run.
+    // For a URL that is an argument of the run.
     .replace('webhook_url }', "webhook_url: webhook_url.replace('127.0.0.1', 'localhost') }");
   return [first, second];
 }
 
-/** Bundles a version of an example for Node, beside the packages of its engine. Returns its path. */
+/** Bundles a version of an example for Node, with its engine's packages. Returns its path. */
 export async function bundleForNode(engine: EngineName, contents: string, name: string): Promise<string> {
   const outfile = `${folder(engine)}node_modules/.cache/${name}.mjs`;
   const directory = `${ROOT}examples/durable`;

@@ -67,7 +67,7 @@ export function testRuns(
       expect(quick?.result).toMatchObject({ status: 'completed' });
       expect(service.bill('run two')).toEqual({ jobs: 1, charges: 1 });
       expect(failed?.result.message).toMatch(/generation_rejected/);
-      // The job takes six seconds, and the first poll is due after ten: the webhook has woken the run.
+      // The job takes six seconds, but the first poll is due after ten: the webhook has woken the run.
       const tookMs = Number(quick?.endedAt) - Date.parse(String(quick?.result.createdAt));
       if (tookMs < 9_500 || !isTooSlow('that a webhook wakes a run')) expect(tookMs).toBeLessThan(9_500);
     }, 90_000);
@@ -116,7 +116,7 @@ interface Example {
   readonly readyAt: string;
 }
 
-/** Starts an example as a program beside the packages of its engine. */
+/** Starts an example as a program with its engine's packages. */
 export async function startExample(engine: EngineName, name: string, { service, port, env, readyAt }: Example) {
   const STORE = storeFile(engine);
   const programs = await Promise.all(

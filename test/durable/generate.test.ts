@@ -16,7 +16,7 @@ function onSandbox(options: Parameters<typeof createSandbox>[0] = {}) {
   return { sandbox, client, activities: createActivities(client) };
 }
 
-/** Advances the service's clock. Returns true if the job's webhook came. */
+/** Advances the service's clock. Returns true if the job's webhook arrived. */
 function webhooks(sandbox: Sandbox, { chance, malice }: { readonly chance: () => number; readonly malice: number }) {
   let again = false;
   return async (jobId: string | null, ms: number): Promise<boolean> => {
@@ -66,7 +66,7 @@ function trouble(sandbox: Sandbox, chance: () => number): void {
 }
 
 const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
-/** `npm run campaign -- durable` is the whole of it. */
+/** `npm run campaign -- durable` runs all of it. */
 const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 100;
 const SEED = 20_261_122;
 

@@ -1,4 +1,4 @@
-// Every error that leaves a create after its key was made says the key, because a call under it never makes a second job.
+// Every error after a create's key was chosen has the key, because a call with it never creates a second job.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, createBudget, type GenClient, GenError } from '../../src/index.js';
 import { createStore } from '../../src/ledger/stores.js';

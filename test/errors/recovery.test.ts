@@ -12,7 +12,7 @@ const api = {
   url: 'https://a.test',
 } as const;
 
-/** One error of every class that this package throws, with what to do about it. */
+/** An error of every class that this package throws, with its recovery. */
 const ERRORS: readonly (readonly [Recovery, gen.GenError])[] = [
   ['fix_setup', new gen.GenError('an option is wrong')],
   ['change_request', new gen.PreflightError('no', { code: 'prompt_required', param: 'prompt' })],

@@ -30,7 +30,7 @@ const CLASSES: Readonly<Record<number, typeof APIError>> = {
 };
 const classOf = (status: number) => CLASSES[status] ?? (status >= 500 ? ServerError : APIError);
 
-/** The places where an envelope may hold its code and message: the document shows none. */
+/** Possible places of code and message in an envelope, because none is documented. */
 const ENVELOPES: readonly (readonly [string, (code: string, message: string) => unknown])[] = [
   ['error.code', (code, message) => ({ success: false, error: { code, message } })],
   ['error.type', (type, message) => ({ error: { type, message } })],
@@ -44,7 +44,7 @@ const ENVELOPES: readonly (readonly [string, (code: string, message: string) => 
   ['detail.code', (code, message) => ({ detail: { code, message } })],
 ];
 
-/** The error of a call that is refused at once, nothing retried. */
+/** Returns the error of a rejected call without retries. */
 async function refused(body: string, init: ResponseInit): Promise<APIError> {
   const { client } = stubbed(() => new Response(init.status === 204 ? null : body, init), { rateLimit: 'throw' });
   const error = await rejection(client.videos.create({ prompt: 'x' }, { maxRetries: 0, idempotencyKey: 'order-1' }));
@@ -172,7 +172,7 @@ describe("a rejection without the service's envelope", () => {
     ['{"errors":["Not today, please."]}', 'Not today, please.'],
     ['{"detail":[{"msg":"field required"}]}', 'field required'],
     ['["Not today, please."]', 'Not today, please.'],
-    // A word that is a code is the message only where nothing else is one.
+    // A word that is a code is the message only if there is no other.
     ['{"message":"invalid_input","detail":"The prompt is empty."}', 'The prompt is empty.'],
     ['', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
     ['<html>no</html>', page('409 Conflict')],

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 const source = (path: string) => new URL(`../../src/${path}`, import.meta.url).href;
 const loader = new URL('../../scripts/typescript.mjs', import.meta.url).href;
 
-/** What comes before the calls in a program. Port 9 takes no connection. */
+/** The start of a program. Port 9 accepts no connection. */
 const HEAD = [
   `import { inspect } from 'node:util';`,
   `import { GenClient } from '${source('index.ts')}';`,
@@ -22,7 +22,7 @@ const HEAD = [
 
 const blob = 'new Blob(["x"])';
 const CALLS = [
-  // After a refusal.
+  // After a rejection.
   'await client.videos.create({ prompt: "a fox" });',
   'await client.videos.createAndWait({ prompt: "a fox" });',
   'await client.waitForJob("job_1");',
@@ -61,7 +61,7 @@ it('the stack of each uncaught error has the line of its call', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-stack-'));
   const file = join(folder, 'program.mjs');
   const calls = [...CALLS, ...MISSPELT];
-  // A call on each line, and nobody catches what it throws.
+  // A call on each line, without a catch.
   writeFileSync(file, [...HEAD, ...calls.map((call) => `(async () => { ${call} })();`)].join('\n'));
   const { stderr } = spawnSync(process.execPath, ['--import', loader, file], { encoding: 'utf8', timeout: 60_000 });
   rmSync(folder, { recursive: true });

@@ -13,7 +13,7 @@ const prompt = 'a fox';
 const SECRET = 'sk-live-never-to-be-seen';
 const INTERNAL = 'https://internal.example/prefix';
 
-/** What a client rejects with when the service refuses with `code`. */
+/** Returns the client's error if the service rejects with `code`. */
 async function refusal(code: string, status: number, message = `refused with ${code}`): Promise<unknown> {
   const fetch = async () =>
     new Response(JSON.stringify({ success: false, error: { code, message } }), {

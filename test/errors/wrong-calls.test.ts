@@ -1,4 +1,4 @@
-// What plain JavaScript gets wrong without a compiler: nothing of it is sent or paid for, and no secret is shown.
+// Mistakes in plain JavaScript without a compiler: nothing is sent or paid, and no secret is shown.
 import { describe, expect, it } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { createGenQueue, createGenWorker } from '../../src/adapters/bullmq/index.js';
@@ -23,7 +23,7 @@ const webhook = { body: '', headers: {} };
 const nowhere = { port: 1, lazyConnect: true, maxRetriesPerRequest: 0 };
 const redis = { eval() {}, evalsha() {}, defineCommand() {}, call() {}, on() {} } as never;
 const target = r2({ put() {}, head() {}, get() {} } as never, 'k');
-/** An engine of durable runs that throws what a run fails with. */
+/** An engine of durable runs that throws a run's error. */
 const engine: durable.DurableEngine = {
   call: async () => null,
   wait: async () => false,
@@ -33,7 +33,7 @@ const engine: durable.DurableEngine = {
 };
 const run = { call: 'videos', params: {}, key: 'k' } as const;
 
-/** Everything that takes options: with a name that does not exist, and the one that is meant. */
+/** Every function with options, with an unknown name and the intended one. */
 const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string, meant: string])[] = [
   ['GenClient', (given) => new GenClient(given), 'baseURL', 'baseUrl'],
   ['withOptions', (given) => client.withOptions(given), 'maxRetrys', 'maxRetries'],

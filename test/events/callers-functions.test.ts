@@ -31,7 +31,7 @@ function notes() {
   };
 }
 
-/** The calls that one caller makes, each with functions of its own. */
+/** A caller's calls, each with its own functions. */
 async function useEverything(client: GenClient, callback: (name: string) => () => unknown): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-callbacks-'));
   const options = { onCreated: callback('onCreated'), onUpdate: callback('onUpdate') };

@@ -15,7 +15,7 @@ afterEach(() => {
 
 type Told = readonly [channel: string, phase: string, message: unknown];
 
-/** Listens to one tracing channel, and keeps what it is told. */
+/** Subscribes to one tracing channel, and stores its messages. */
 function listen(name: 'job' | 'request' | 'wait', told: Told[], also: (phase: string) => void = () => {}) {
   const phases = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
   const tell = (phase: string) => (message: unknown) => {

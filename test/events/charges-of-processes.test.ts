@@ -1,4 +1,4 @@
-// What a job has cost is reported once, although several processes poll it and receive its webhook, and its creator crashes.
+// A job's charge is reported once, even if several processes poll it and receive its webhook, and its creator crashes.
 import type { ChildProcess, Serializable } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// What a job has cost is reported once: by the process that created it, however its end becomes known.
+// A job's charge is reported once: by the process that created it, however its end becomes known.
 import { describe, expect, it, vi } from 'vitest';
 import { createBudget, type JobEvent, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
@@ -6,7 +6,7 @@ import { createWebhookHandler } from '../../src/webhooks/handler.js';
 
 const PARAMS = { prompt: 'a fox at dawn', webhook_url: 'https://app.example/hooks' };
 
-/** A client whose jobs end by webhooks, and what its hook is told of their ends. */
+/** A client whose jobs end by webhooks, and its hook's events of their ends. */
 function ending(listener: 'reads the job' | 'does nothing') {
   let handler: (request: Request) => Promise<Response> = async () => new Response();
   const sandbox = createSandbox({

@@ -9,7 +9,7 @@ import { created, freshKey, json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
-/** A client on a sandbox whose time is held, and what its hook is told. */
+/** A client on a sandbox with a manual clock, and its hook's events. */
 function heldClient(options: Partial<ClientOptions> = {}) {
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 10_000 });
   const events: JobEvent[] = [];

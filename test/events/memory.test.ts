@@ -32,7 +32,7 @@ function listen() {
 
 let jobs = 0;
 
-/** A client whose service accepts every call, and what is remembered of its jobs. */
+/** A client whose service accepts every call, and its memory of jobs. */
 function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
   const apiKey = freshKey();
   const fetch = async () => {

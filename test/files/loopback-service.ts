@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A request as it came. */
+/** A received request. */
 export interface Seen {
   readonly method: string;
   readonly path: string;
@@ -35,9 +35,9 @@ export interface StoredOutput {
   /** Sends no content-length. */
   chunked?: boolean;
   redirect: boolean;
-  /** Answers every request with this status. */
+  /** Responds to every request with this status. */
   refuse?: { readonly status: number; readonly body: unknown };
-  /** Called at each GET before the answer. */
+  /** Called at each GET before the response. */
   onGet?: (output: StoredOutput) => void;
   /** Sends this many bytes, then nothing more. */
   stallAfter?: number;
@@ -45,7 +45,7 @@ export interface StoredOutput {
 
 type Handler = (request: IncomingMessage, response: ServerResponse, seen: Seen) => unknown;
 
-/** The two servers with what they hold and saw. */
+/** The two servers with their objects and requests. */
 export class LoopbackService {
   readonly seen: Seen[] = [];
   readonly uploads = new Map<string, StoredUpload>();
@@ -78,7 +78,7 @@ export class LoopbackService {
     await Promise.all(this.#servers.map((server) => new Promise((done) => server.close(done))));
   }
 
-  /** The requests that came, as `POST /v1/uploads` and the like. */
+  /** The received requests, such as `POST /v1/uploads`. */
   get log(): string[] {
     return this.seen.map(({ method, path }) => `${method} ${path.split('?')[0]?.replace(/up_\d+/, ':id')}`);
   }
@@ -177,7 +177,7 @@ export class LoopbackService {
     return this.#receive(request, response, seen);
   }
 
-  /** Takes the bytes as object storage does: length known beforehand, every signed header exactly as it was signed. */
+  /** Accepts bytes like object storage: with a known length, and exactly the signed headers. */
   async #receive(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
     const url = new URL(seen.path, this.storageUrl);
     const { headers } = request;

@@ -7,5 +7,5 @@ export function makeClient(service: LoopbackService, options: Partial<ClientOpti
   return new GenClient({ apiKey: 'key-for-tests', baseUrl: service.baseUrl, ...options });
 }
 
-/** What a call rejects with. */
+/** Returns the error of a call. */
 export const failure = async (work: Promise<unknown>) => (await rejection(work)) as Error & { readonly code?: string };

@@ -1,4 +1,4 @@
-// How a file is read over several connections, answer by answer, on a held clock.
+// Reading a file over several connections, response by response, on a manual clock.
 import { describe, expect, it } from 'vitest';
 import { OutputReader, type OutputReading } from '../../src/downloading/output-reader.js';
 import { APIError, ConnectionError, type DownloadError, ServerError } from '../../src/errors/index.js';
@@ -6,7 +6,7 @@ import { countedSignal, rejection } from '../transport/support.js';
 
 const HEADERS = { 'content-type': 'video/mp4', etag: '"a"', 'content-length': '10' };
 const bytesOf = (text: string) => new TextEncoder().encode(text);
-/** A body that gives this text and then ends, or is cut by a reason. */
+/** A body with this text that ends, or breaks off with a reason. */
 function body(text: string, cut?: unknown): ReadableStream {
   let isGiven = text === '';
   return new ReadableStream({
@@ -26,7 +26,7 @@ const refusal = (status: number, Class = APIError, code = `http_${status}`) =>
   new Class('no', { status, code, recovery: 'retry', method: 'GET', url: '/x', attempts: 1 });
 const away = () => new ConnectionError('away', { method: 'GET', url: '/x', attempts: 1 });
 
-/** An answer in these chunks, without an end, and the reasons for which its body was cancelled. */
+/** A response with these chunks, without an end, and the reasons of its cancellation. */
 function endless(chunks: readonly string[], headers: object = {}, status = 200) {
   const cancelled: unknown[] = [];
   const left = chunks.map(bytesOf);
@@ -40,7 +40,7 @@ function endless(chunks: readonly string[], headers: object = {}, status = 200) 
   return { response: new Response(stream, { status, headers: { ...HEADERS, ...headers } }), cancelled };
 }
 
-/** Reads over these answers to the end. Pauses are over at once, and are noted. */
+/** Reads these responses to the end. Pauses end immediately, and are recorded. */
 function reading(answers: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
   const asked: unknown[] = [];
   const pauses: number[] = [];

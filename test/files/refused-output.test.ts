@@ -1,4 +1,4 @@
-// What a refused file, and an answer without a file, are told as.
+// The errors of a rejected file, and of a response without a file.
 import { describe, expect, it } from 'vitest';
 import { outputType, readOutputAnswer } from '../../src/downloading/output.js';
 import { JobFile } from '../../src/downloading/output-source.js';

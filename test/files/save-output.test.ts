@@ -77,7 +77,7 @@ describe('after an interruption', () => {
     expect(rest).toHaveLength(3);
     for (const { headers } of rest) expect(headers['if-range']).toBe(output.etag);
     const starts = rest.map(({ headers }) => Number(/\d+/.exec(headers.range ?? '')?.[0]));
-    // What the connection held when it broke is asked for again.
+    // The bytes in the broken connection are requested again.
     expect(starts[0]).toBeGreaterThan(400_000);
     expect(starts).toEqual(starts.toSorted((a, b) => a - b));
   });

@@ -1,4 +1,4 @@
-// What an upload makes of its source, before any call: what it is, what it contains, and why it is refused.
+// An upload's source before any call: its kind, its content, and the reasons for its rejection.
 import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it, vi } from 'vitest';

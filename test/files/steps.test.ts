@@ -1,4 +1,4 @@
-// The three steps of an upload as calls of their own: in which forms the service may answer them.
+// The three steps of an upload as separate calls, with all forms of responses.
 import { expect, it } from 'vitest';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 

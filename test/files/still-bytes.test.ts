@@ -1,4 +1,4 @@
-// Takes eleven seconds: what a socket takes at once is real bytes over real time.
+// Takes eleven seconds, because socket buffers need real bytes over real time.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
@@ -11,7 +11,7 @@ it("the deadline of an upload is that of bytes without progress, and doesn't gro
     request.resume();
     const { port } = server.address() as AddressInfo;
     const data = { upload_id: 'upl_1', direct_upload_url: `http://127.0.0.1:${port}/storage` };
-    // The storage takes the bytes, and says nothing.
+    // The storage accepts the bytes, but doesn't respond.
     if (request.method !== 'PUT') {
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data }));
     }
@@ -23,7 +23,7 @@ it("the deadline of an upload is that of bytes without progress, and doesn't gro
     const start = performance.now();
     const upload = client.uploads.upload(new Blob([new Uint8Array(20_000_000)], { type: 'video/mp4' }));
     const { cause } = (await rejection(upload)) as Error;
-    // 20 MB were given 200 s more. What one socket buffer may take is 10.5 s.
+    // 20 MB added 200 s. A full socket buffer adds 10.5 s.
     expect(performance.now() - start).toBeLessThan(15_000);
     expect(cause).toBeInstanceOf(TimeoutError);
     if (!/^no bytes/.test((cause as Error).message) && isTooSlow('how long an upload stands still')) return;

@@ -15,7 +15,7 @@ const crowd = (of: string, accounts = 1_600) => {
 
 const warn = () => {};
 
-/** Accounts and a store on a clock that the test holds. */
+/** Accounts and a store on a manual clock. */
 function shared() {
   const clock = virtualClock();
   const memory = memoryStoreOn(clock);

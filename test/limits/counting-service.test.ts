@@ -1,4 +1,4 @@
-// Clients against a service that counts the creates of the last window, on a clock that the test holds.
+// Clients against a service that counts the creates of the last window, on a manual clock.
 import { describe, expect, it } from 'vitest';
 import type { ClientOptions, Limits } from '../../src/index.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';

@@ -1,4 +1,4 @@
-// Runs and queued calls that are in no process while they wait: each is woken once, and the order is kept.
+// Runs and queued calls that wait outside any process: each wakes once, in order.
 import { describe, expect, it } from 'vitest';
 import { fullest } from '../support/fullest.js';
 import { world } from './world.js';

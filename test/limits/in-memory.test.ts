@@ -1,4 +1,4 @@
-// The rate limits of one process: how long a call waits, whom it lets pass, and what is left when it gives up.
+// The rate limits of one process: waits, order, and cleanup.
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ interface Run {
   readonly gapMs?: () => number;
 }
 
-/** Sends calls to a server that counts each when it arrives; gives the times of counting. */
+/** Sends calls to a server that counts each on arrival. Returns the times. */
 async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run) {
   const { clock, acquire } = inMemory({ limit, windowMs });
   const counted: number[] = [];
@@ -65,7 +65,7 @@ describe('a limit against a server that counts requests', () => {
     const delay = () => ({ thereMs: 50 + random() * 100, backMs: 500 + random() * 500 });
     const { counted } = await campaign({ calls: 200, limit: 20, windowMs: 60_000, delay });
     const took = Math.max(...counted) - Math.min(...counted);
-    // 200 calls fill ten windows; the last begins nine windows after the first.
+    // 200 calls fill ten windows. The last starts nine windows after the first.
     expect((9 * 60_000) / took).toBeGreaterThan(0.95);
     expect(fullest(counted, 60_000)).toBe(20);
   });
@@ -73,7 +73,7 @@ describe('a limit against a server that counts requests', () => {
 
 const setup = (limit = 2, perRequest = false) => inMemory({ limit, windowMs: 1000 }, perRequest);
 
-/** On Workers a promise ends with its request, so no call may wait for what another one does. */
+/** On Workers, a promise ends with its request, so no call can wait for another one's. */
 describe.each([
   ['a full limit', false],
   ['a full limit whose calls wait each by itself', true],

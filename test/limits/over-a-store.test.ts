@@ -1,4 +1,4 @@
-// The rate limits of an account over a store, on a clock that the test holds. The store counts what it is asked.
+// The rate limits of an account over a store, on a manual clock. The store counts its requests.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Rate } from '../../src/rules/limits.js';
@@ -18,7 +18,7 @@ interface Campaign {
   readonly gapMs?: number;
 }
 
-/** Calls of many processes: when the service counted each, and how often the store was asked. */
+/** Calls of many processes: the service's times, and the store's requests. */
 async function campaign({ processes, calls, limit, answerMs, delayMs = 2, gapMs = 200 }: Campaign) {
   const { clock, process, asks, pauseMs } = world(limit, { delayMs });
   const next = seeded(1);
@@ -208,7 +208,7 @@ describe('limits over a store', () => {
 
   it("release a crashed process's queue position, and its slots after one lease", async () => {
     const { clock, process } = world({ limit: 2, windowMs: 60_000 });
-    // Its clock has stopped, so it takes no turn any more.
+    // Its clock has stopped, so it no longer updates its slots.
     const stopped = virtualClock(clock.now());
     const after: typeof clock.after = (ms, fire) => (ms < 100 ? clock.after(ms, fire) : () => {});
     const dead = process({ clock: { ...clock, timers: 0, now: stopped.now, after } });
@@ -248,7 +248,7 @@ describe('limits over a store', () => {
   });
 });
 
-/** Calls that are answered, refused, given up or lost with their process, on a store that is now fast and now slow. */
+/** Calls that are answered, rejected, aborted, or lost with their process, on a store with varying delays. */
 async function life(seed: number) {
   const next = seeded(seed);
   const limit = { limit: 1 + Math.floor(next() * 8), windowMs: 500 + next() * 5_000 };

@@ -1,4 +1,4 @@
-// Processes that share the rate limits of one account over a store, on a clock that the test holds.
+// Processes that share the rate limits of one account over a store, on a manual clock.
 import type { Rate } from '../../src/rules/limits.js';
 import { CLOCK, type Clock, type Random, steady } from '../../src/runtime/clock.js';
 import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
@@ -11,20 +11,20 @@ import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 export const LIMIT_NAME = 'videos.create';
 export const MINUTE: Rate = { limit: 20, windowMs: 60_000 };
 
-/** What happens at the store. */
+/** Events of the store. */
 export interface Faults {
   read?: () => unknown;
-  /** Before the answer to a read arrives. */
+  /** Before the response to a read arrives. */
   answer?: () => unknown;
   write?: () => unknown;
-  /** Before the answer to a write arrives. */
+  /** Before the response to a write arrives. */
   written?: () => unknown;
 }
 
 export interface ProcessOptions {
   readonly clock?: VirtualClock;
   readonly timeoutMs?: number;
-  /** What goes wrong for this process only. */
+  /** Failures of this process only. */
   readonly faults?: Faults;
 }
 
@@ -59,7 +59,7 @@ export function inMemory(limit: Rate = MINUTE, perRequest = false) {
   return { clock, ...processOn(limits, () => {}) };
 }
 
-/** A store that answers after a delay, and counts what it is asked. */
+/** A store that responds after a delay, and counts its requests. */
 export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = {}) {
   const clock = virtualClock();
   const store = memoryStoreOn(clock);

@@ -1,4 +1,4 @@
-// What the semantic conventions for generative AI require of a span and a metric, on the oldest and the newest OpenTelemetry.
+// The requirements of the semantic conventions for generative AI, on the oldest and the newest OpenTelemetry.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
@@ -54,7 +54,7 @@ describe.each(Object.keys(ALIASES))('on OpenTelemetry %s', (version) => {
         ['generate_content svc-video-fast', SpanStatusCode.UNSET],
         ['generate_content svc-image-pro', SpanStatusCode.UNSET],
         ['generate_content svc-video-fast', SpanStatusCode.ERROR],
-        // What is no model of the table is no part of a name.
+        // An unknown model isn't part of a span name.
         ['generate_content', SpanStatusCode.ERROR],
         ['generate_content', SpanStatusCode.UNSET],
       ]);

@@ -28,7 +28,7 @@ afterEach(async () => {
   await telemetry.stop();
 });
 
-/** A sandbox whose time is held, with a client. */
+/** A sandbox with a manual clock, and a client. */
 function held() {
   const sandbox = createSandbox({ clock: 'manual', prices: 12 });
   return { sandbox, client: sandbox.client() };
@@ -167,7 +167,7 @@ describe('instrumentGenClient', () => {
           method === 'create' ? client.videos.create(VIDEO) : client.videos.createAndWait(VIDEO),
       );
       await sandbox.advance(1);
-      // What is exported until now is all that a killed process leaves.
+      // A killed process leaves only what was exported so far.
       const spans = telemetry.spans();
       const ids = spans.map((span) => span.spanContext().spanId);
       for (const { parentSpanContext } of spans) if (parentSpanContext) expect(ids).toContain(parentSpanContext.spanId);

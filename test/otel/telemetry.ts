@@ -35,7 +35,7 @@ export function startTelemetry() {
     meterProvider,
     tracer: tracerProvider.getTracer('test'),
     spans: (): readonly ReadableSpan[] => spans.getFinishedSpans(),
-    /** Each instrument with its sum, or what a histogram has counted. */
+    /** Returns each instrument with its sum, or a histogram's count. */
     async figures(): Promise<Record<string, number>> {
       const found: Record<string, number> = {};
       for (const metric of await measured()) {

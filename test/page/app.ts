@@ -19,16 +19,16 @@ export interface PageApp {
   readonly requests: string[];
   /** The number of them without a response. */
   open(): number;
-  /** Responses to creates are held back until it settles. */
+  /** Delays responses to creates until it settles. */
   creates: Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** What a test changes of the app. */
+/** A test's changes of the app. */
 export interface PageAppOptions {
   readonly storage?: SandboxOptions['storage'];
   readonly jobMs?: number;
-  /** How much faster the time of service and client runs. Without it, a second of the client's waits takes a millisecond. */
+  /** Speed of the service's and the client's clock. Without it, a second of the client's waits takes a millisecond. */
   readonly speed?: number;
   /** Another script of the page, which may use React. */
   readonly script?: string;
@@ -125,7 +125,7 @@ async function serve(handler: (request: Request) => Promise<Response>) {
   };
 }
 
-/** Where React is installed, for programs that use it. */
+/** Directory of React, for programs that use it. */
 export const REACT_MODULES = join(ROOT, 'test/runtimes/node_modules');
 
 interface BundleOptions {

@@ -1,4 +1,4 @@
-// What is one run: an ask that comes again, and what a tab keeps over a reload, where each ticket opens for its own user only.
+// Identity of runs: repeated creates, and a tab's storage after a reload, where each ticket is valid only for its own user.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   browser,
@@ -193,7 +193,7 @@ const QUEUED_NOW = { ticket: 't1', status: 'queued' };
 const OTHER_USER = { code: 'other_user', message: 'This was asked for in another session.' };
 const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
 
-/** A run whose create is under way, or answered, in a tab that is then loaded again. */
+/** A run whose create is in flight, or has a response, in a tab that is then reloaded. */
 async function leftRun(answers: (typeof browser)['answers']) {
   browser.answers = answers;
   const run = open().videos.create(PROMPT);

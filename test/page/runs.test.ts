@@ -46,7 +46,7 @@ describe('a run', () => {
     });
     expect(kept()).toEqual({ [run.id]: { ticket: 't1' } });
 
-    // The proxy says when to ask again.
+    // The proxy sets the time of the next request.
     await vi.advanceTimersByTimeAsync(1_699);
     expect(paths()).toEqual(['videos', 'watch']);
     await vi.advanceTimersByTimeAsync(1);
@@ -184,7 +184,7 @@ describe('stop() and forget()', () => {
     const states = statesOf(run);
     run.stop();
     expect(await endOf(run)).toEqual({ code: 'stopped', message: 'The run was stopped.' });
-    // The response still says which job the key has.
+    // The response still identifies the key's job.
     expect(browser.requests[0]?.isAborted).toBe(false);
     expect(states).toHaveLength(1);
     browser.answers = { videos: [DONE] };
@@ -312,7 +312,7 @@ describe('files', () => {
   });
 });
 
-/** A 200 whose body ends before it is whole, as where a connection or a proxy breaks. */
+/** A 200 whose body is truncated, as by a broken connection or proxy. */
 const cutOff = () =>
   new Response(
     new ReadableStream({

@@ -1,4 +1,4 @@
-// What one user holds open counts together, and a page that has left has nothing sent for it.
+// A user's open requests count together, and nothing is sent for a page that has disconnected.
 import { expect, it } from 'vitest';
 import { OpenRequests } from '../../src/adapters/proxy/open-requests.js';
 import { type App, isHeld, KEY, openApp, pagePost, watchFrom } from './support.js';

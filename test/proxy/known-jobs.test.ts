@@ -1,4 +1,4 @@
-// What the proxy knows costs the service nothing: keys that have made a job, and jobs that have ended.
+// Known results cost the service nothing: keys that have created a job, and jobs that have ended.
 import { describe, expect, it, vi } from 'vitest';
 import { type App, KEY, openApp, SECRET, watchFrom } from './support.js';
 
@@ -70,7 +70,7 @@ describe('a key whose job the proxy knows', () => {
     const again = await deployed.post('videos', { key: KEY, input: INPUT });
     expect(again.status).toBe(200);
     expect(app.sandbox.jobs).toHaveLength(1);
-    // The key stands for the ask, and not for the params: neither refused nor warned about.
+    // The key identifies the input, not the params, so it is neither rejected nor warned about.
     expect(await create.mock.results[0]?.value).toMatchObject({ warnings: [] });
     const state = async (ticket: unknown) => (await deployed.post('watch', { ticket })).status;
     expect([await state(body.ticket), await state(again.body.ticket)]).toEqual([200, 200]);

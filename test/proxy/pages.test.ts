@@ -1,4 +1,4 @@
-// What a page gets to know: reasons, whether a repetition helps, and ends that cost no poll.
+// Information for pages: reasons, retries, and outcomes that cost no poll.
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';

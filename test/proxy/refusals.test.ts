@@ -1,4 +1,4 @@
-// Every refusal as a page gets it: status, code, message and headers.
+// Every rejection as a page receives it: status, code, message, and headers.
 import { createBudget } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { APP, type App, KEY, openApp, type PageRequest } from './support.js';

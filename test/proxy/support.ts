@@ -2,7 +2,7 @@ import type { GenClient } from 'gen-client';
 import { createGenProxy, type DefaultInput, type GenProxy } from 'gen-client/proxy';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 
-/** Where the app of these tests is. */
+/** URL of the test app. */
 export const APP = 'https://app.test';
 export const SECRET = 'a secret of the app that has more than 32 characters';
 
@@ -81,7 +81,7 @@ export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<ty
       const { headers: given } = response;
       if (verb !== 'watch') return { status: response.status, headers: given, body: reply };
       const one = ofOne(reply);
-      // A ticket that opens nothing is said of its job, in a response to many.
+      // An invalid ticket is reported in its job's entry of a response for many.
       return { status: response.ok && one.code === 'not_found' ? 404 : response.status, headers: given, body: one };
     },
   };
@@ -92,14 +92,14 @@ function watching(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'ticket' in body ? { jobs: [body] } : body;
 }
 
-/** What is said of the only job. */
+/** Returns the entry of the only job. */
 function ofOne({ jobs, ...rest }: { readonly jobs?: readonly (object | null)[] }): Record<string, unknown> {
   return jobs?.length === 1 ? { ...jobs[0], ...rest } : { ...rest, ...(jobs && { jobs }) };
 }
 
 const STEP_MS = 500;
 
-/** Moves the clock in small steps until a request is answered, and gives how long that took. Signatures take real time. */
+/** Advances the clock in small steps until the response, and returns the time. Signatures take real time. */
 export async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promise<number> {
   let isAnswered = false;
   const note = () => {
@@ -114,7 +114,7 @@ export async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promi
   throw new Error('it was not answered');
 }
 
-/** Whether a request is still held after what needs no time of the clock. */
+/** Returns true if a request is still held after everything that needs no time. */
 export async function isHeld(answer: Promise<unknown>): Promise<boolean> {
   for (let turn = 0; turn < 200; turn++) await signatureTurn();
   return (await Promise.race([answer, 'held'])) === 'held';
@@ -142,7 +142,7 @@ export function pagePost({ ask }: Pick<App, 'ask'>, verb: string, body: unknown)
 export const watchFrom = (app: Pick<App, 'ask'>, ticket: string) =>
   pagePost(app, 'watch', { jobs: [{ ticket, seen: 'processing' }] });
 
-/** A key as a page makes it. */
+/** Creates a key as a page does. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';
 
 /** A completed upload of a user: its ticket, its raw ID, and the ticket of its bytes. */

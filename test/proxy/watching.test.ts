@@ -1,4 +1,4 @@
-// Tickets that the server makes, and requests that are held open until a job moves on.
+// Tickets that the server creates, and requests that are held until a job changes.
 import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';

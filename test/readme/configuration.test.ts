@@ -1,4 +1,4 @@
-// The table of docs/configuration.md against the options that GenClient takes, and against what it takes without them.
+// Compares the table of docs/configuration.md with GenClient's options and defaults.
 import { readFileSync } from 'node:fs';
 import { afterEach, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
@@ -7,7 +7,7 @@ import { GenClient } from '../../src/index.js';
 const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
 const rows = [...page.matchAll(/^\| `(\w+)` \| (.+?) \|/gm)].map(([, name = '', told = '']) => [name, told] as const);
 
-/** The names in the schema of the options, as an option that does not exist is told them. */
+/** The option names, from the error of an unknown option. */
 function knownOptions(): string[] {
   try {
     new GenClient({ zzzzzzzzzzzz: 1 } as never);

@@ -1,4 +1,4 @@
-// One of several processes that make videos under one shared limit.
+// One of several processes that create videos under one shared rate limit.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { redisStore } from '../../src/adapters/redis/index.js';

@@ -24,7 +24,7 @@ describe.skipIf(whyNoRedis())('processes under one rate limit', () => {
   });
   afterAll(() => worker.remove());
 
-  /** Has them make videos; the share of what is allowed that they reached. */
+  /** Creates videos, and returns the fraction of the allowed rate that was used. */
   async function pace(count: number): Promise<number> {
     const redis = await startRedis();
     const service = await startCountingService(LIMIT, WINDOW_MS);

@@ -6,7 +6,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { bundleProgram } from '../support/program.js';
 import { startRedis, whyNoRedis } from './real-redis.js';
 
-/** `npm run campaign -- money` is the whole of it. */
+/** `npm run campaign -- money` runs all of it. */
 const [BATCH, STOP_MS, AWAY_MS, ROUNDS, JOB_MS] =
   process.env.CAMPAIGN === 'full' ? [200, 45_000, 20_000, 1, [8_000, 25_000]] : [10, 2_000, 3_000, 1, [300, 2_000]];
 const LIMIT = { limit: 4 * BATCH, windowMs: 60_000 };
@@ -43,7 +43,7 @@ test.skipIf(whyNoRedis())(
       const closed = new Promise<void>((resolve) => {
         child.once('close', () => {
           running.delete(child);
-          // A line that was cut by the kill is one that nobody has.
+          // Ignores a line that the kill truncated.
           lines.push(...output.split('\n').slice(0, -1), ...(errors ? [`error ${errors}`] : []));
           resolve();
         });

@@ -6,7 +6,7 @@ import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { freePort } from '../support/free-port.js';
 
-/** Why there is no Redis here, or `undefined` where there is one. Never a reason in CI: there it has to be installed. */
+/** The reason that Redis is missing, or undefined. CI requires it. */
 export function whyNoRedis(): string | undefined {
   try {
     execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
@@ -31,7 +31,7 @@ export interface RealRedis {
   close(): Promise<void>;
 }
 
-/** Starts a Redis with a client of each kind connected. `keeps`: what is written outlives the server. */
+/** Starts a Redis with a connected client of each kind. With `keeps`, the data survives a restart. */
 export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
   const { port, ...first } = await onFreePort(async (port) => ({ port, server: await serve({ port, folder, keeps }) }));
@@ -103,7 +103,7 @@ export async function startCluster() {
 
 type ClusterNode = Awaited<ReturnType<typeof startNode>>;
 
-/** All of them or none: nodes beside one that does not start are ended. */
+/** Starts all of them or none: if one fails, the others are stopped. */
 async function startNodes(count: number): Promise<ClusterNode[]> {
   const starts = await Promise.allSettled(Array.from({ length: count }, startNode));
   const nodes = starts.flatMap((start) => (start.status === 'fulfilled' ? start.value : []));
@@ -129,7 +129,7 @@ async function startNode() {
   });
 }
 
-/** Starts a server on a free port, and on another where someone was faster. */
+/** Starts a server on a free port, or on another one if it was taken in the meantime. */
 async function onFreePort<T>(start: (port: number) => Promise<T>, tries = 5): Promise<T> {
   try {
     return await start(await freePort());

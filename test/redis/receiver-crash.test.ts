@@ -9,7 +9,7 @@ const SECRET = 'whsec_test';
 const LEASE_MS = 4_000;
 const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 
-/** A receiver in a process of its own. */
+/** A receiver in its own process. */
 function receiver(worker: Awaited<ReturnType<typeof bundleProgram>>, redisPort: number, fate: 'dies' | 'lives') {
   const process = worker.start([redisPort, SECRET, LEASE_MS, fate]);
   const handled: string[] = [];

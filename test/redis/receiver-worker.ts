@@ -1,4 +1,4 @@
-// One of several receivers behind one address. The first dies at its work; the others do it.
+// One of several receivers behind one address. The first crashes at its work, and the others do it.
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { Redis } from 'ioredis';

@@ -1,4 +1,4 @@
-// What is Redis's own about redisStore; the tables in test/shared show the rest.
+// Behavior specific to redisStore. The tables in test/shared cover the rest.
 
 import { EventEmitter } from 'node:events';
 import { pathToFileURL } from 'node:url';
@@ -179,7 +179,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
   });
 });
 
-/** A client of Upstash's shape that gives these replies in turn; an Error is thrown. */
+/** A client like Upstash's with these replies in order. An Error is thrown. */
 function replying(...replies: unknown[]): RedisClient {
   const call = async () => {
     const reply = replies.shift();
@@ -232,7 +232,7 @@ test('a rejected subscription is retried with the next connection', async () => 
 describe('a client', () => {
   const reply = async () => ['v0', '5'];
   const upstash = { eval: reply, evalsha: reply };
-  // As @vercel/kv has it: the methods are made when they are asked for.
+  // Like @vercel/kv, which creates methods on access.
   const proxy: typeof upstash = new Proxy({} as typeof upstash, {
     get: (_, name) => (name === 'eval' || name === 'evalsha' ? reply : undefined),
   });

@@ -1,4 +1,4 @@
-// examples/share-limits.ts: two processes beside each other, on a real Redis and the sandbox on a real port.
+// examples/share-limits.ts: two parallel processes, on a real Redis and the sandbox on a real port.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

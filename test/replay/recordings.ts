@@ -1,4 +1,4 @@
-// What a version leaves in a user's engine and queue: step lists of durable runs, and records of queued calls.
+// The data of a version in a user's engine and queue: steps of durable runs, and records of queued calls.
 import { type GenJobData, loadRun, recordOf } from '../../src/adapters/bullmq/call-record.js';
 import {
   createActivities,
@@ -34,14 +34,14 @@ export interface QueueRecord {
   readonly next: Json;
 }
 
-/** What one version has left. */
+/** The data of one version. */
 export interface Recordings {
   readonly version: string;
   readonly runs: readonly RecordedRun[];
   readonly records: readonly QueueRecord[];
 }
 
-/** The rules of the worker that takes up the records. */
+/** The rules of the worker that continues the records. */
 export const WORKER_RULES: RunRules = {
   timeoutMs: 1_800_000,
   resubmitPending: true,
@@ -85,7 +85,7 @@ const SCENES: readonly Scene[] = [
   ['a job that takes too long', { call, params: { prompt: '[slow:2h]' }, timeoutMs: 600_000 }, () => {}],
 ];
 
-/** Runs every scene against the sandbox and writes down what an engine and a queue would keep. */
+/** Runs every scene against the sandbox and records the data of an engine and a queue. */
 export async function recordAll(version: string): Promise<Recordings> {
   const runs: RecordedRun[] = [];
   const records: QueueRecord[] = [];
@@ -161,7 +161,7 @@ class Ended extends Error {
   }
 }
 
-/** How a run ends on an engine: its job, or the error that the engine was given. */
+/** The end of a run on an engine: its job, or the engine's error. */
 export async function endOf(engine: DurableEngine, options: GenerateOptions): Promise<Json> {
   try {
     return json(await generate(engine, options));
@@ -171,7 +171,7 @@ export async function endOf(engine: DurableEngine, options: GenerateOptions): Pr
   }
 }
 
-/** An engine that has only what was recorded, and refuses a run that asks for anything else. */
+/** An engine with only recorded results, which rejects a run that requests anything else. */
 export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine & { readonly left: () => number } {
   let at = 0;
   const take = (asked: object) => {

@@ -1,4 +1,4 @@
-// What is in a user's engine or queue survives the next version.
+// Data in a user's engine or queue survives the next version.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { isKnownRecord, loadRun } from '../../src/adapters/bullmq/call-record.js';

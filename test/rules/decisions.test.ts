@@ -1,4 +1,4 @@
-// Rules that are tables of cases: what an object store's answer means, what a page is told.
+// Rules as tables: the responses of object stores, and the responses to pages.
 import { describe, expect, it } from 'vitest';
 import * as store from '../../src/adapters/storage/store-responses.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';

@@ -1,4 +1,4 @@
-// The keys of the creates of one run, and the failures that say where fetch was led.
+// The keys of a run's creates, and the failures that show a redirect.
 import { describe, expect, it } from 'vitest';
 import { isRedirectFailure } from '../../src/rules/failure-kind.js';
 import { derivedKey, MAX_KEY_LENGTH, nextKey, originsOf } from '../../src/rules/run-state.js';
@@ -30,7 +30,7 @@ describe('a derived key', () => {
     ['order:r2', ['order:r2', 'order']],
     ['order:r13:w10', ['order:r13:w10', 'order:r13', 'order']],
     ['order\nline:f1', ['order\nline:f1', 'order\nline']],
-    // These are whole keys of a caller.
+    // These are complete keys of a caller.
     ['order:x1', ['order:x1']],
     ['order:r', ['order:r']],
     ['order:r1x', ['order:r1x']],

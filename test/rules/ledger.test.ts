@@ -1,4 +1,4 @@
-// What a budget answers a create, and how an entry changes with each thing that somebody learns about it.
+// A budget's result for a create, and an entry's transitions.
 import { describe, expect, it } from 'vitest';
 import {
   admissionOf,
@@ -94,7 +94,7 @@ const RULES = {
   retryMs: null,
 };
 
-/** A ledger in which a test says who lives. */
+/** A ledger in which the test decides which processes are alive. */
 class Ledger extends LedgerTransaction {
   readonly living = new Set(['one', 'two']);
 

@@ -1,4 +1,4 @@
-// Each refusal and each warning of preflight: its code, the field that it names, and the fix.
+// Each rejection and each warning of preflight: its code, field, and fix.
 import { describe, expect, it } from 'vitest';
 import { PreflightError } from '../../src/errors/index.js';
 import {
@@ -12,7 +12,7 @@ import {
 const CHECKS = { checkCharacter, checkImage, checkRegistration, checkVideo, checkVideoEdit };
 type Check = keyof typeof CHECKS;
 
-/** What a check says of a body: the code and the field of its refusal with the message, or the field of its first warning. */
+/** Returns a check's result: the rejection's code, field, and message, or the field of the first warning. */
 function verdict(check: Check, body: unknown): readonly [said: string, message: string] {
   const warnings: string[] = [];
   try {

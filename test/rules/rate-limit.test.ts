@@ -1,4 +1,4 @@
-// The rule of a rate limit, as data: what a turn grants, how it is stored, and what a clock that is set back changes.
+// The rule of a rate limit as data: grants, storage, and a clock that is set back.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

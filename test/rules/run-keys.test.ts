@@ -1,4 +1,4 @@
-// What a run does over several events: which keys it sends, and when. One step at a time is in run-steps.
+// Runs over several events: the keys that they send, and when. For single steps, see run-steps.
 import { describe, expect, it } from 'vitest';
 import { APIError, JobFailedError } from '../../src/errors/index.js';
 import { nextDetachedStep } from '../../src/rules/detached-run.js';

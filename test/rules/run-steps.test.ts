@@ -1,4 +1,4 @@
-// What a run does after each event, wherever it stands; how long a queue waits.
+// The next step of a run after each event, and the waits of a queue.
 import { describe, expect, it } from 'vitest';
 import { queuedPollMs } from '../../src/rules/read-order.js';
 import { nextStep } from '../../src/rules/run.js';

@@ -1,4 +1,4 @@
-// Rules that are arithmetic: prices, lengths of jobs, which job is read next, periods, pauses; and what errors mean.
+// Rules as arithmetic: prices, durations of jobs, the next poll, periods, pauses, and the meaning of errors.
 import { describe, expect, it } from 'vitest';
 import { pageAnswer } from '../../src/adapters/storage/page-answer.js';
 import { markArrived, markPassing } from '../../src/errors/gen-error.js';

@@ -1,4 +1,4 @@
-// What a suite of `npm run test:runtimes` is, and what it is given.
+// The interface of a suite of `npm run test:runtimes`.
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -12,7 +12,7 @@ export interface Suite {
   readonly missing?: string | undefined;
 }
 
-/** What every suite is given. */
+/** The input of every suite. */
 export interface Context {
   /** A project with the packed tarball installed, and this folder's scenario beside it. */
   readonly project: string;
@@ -52,7 +52,7 @@ export function tool(name: string): string {
   return `${HERE}node_modules/.bin/${name}`;
 }
 
-/** Runs a program to its end; its standard output. A failure carries all that it printed. */
+/** Runs a program until it exits and returns its stdout. A failure contains all of its output. */
 export function execute(
   program: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-// What a script that catches nothing prints: the message and readable frames, in each Node and module system.
+// The output of a script without a catch: the message and readable frames, in each Node and module system.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ async function uncaught({ project, service }: Context, node: string): Promise<vo
   assert.equal(wrong.join('\n'), '');
 }
 
-/** What a script that must fail writes to stderr. */
+/** Returns the stderr of a failing script. */
 function failure(program: string, script: string, cwd: string): Promise<string> {
   const env = { ...process.env, GEN_API_KEY: '', GEN_BASE_URL: '', NO_COLOR: '1' };
   return new Promise((resolve, reject) => {

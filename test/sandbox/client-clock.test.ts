@@ -1,4 +1,4 @@
-// A program that takes its time from the sandbox, as sandbox.client() does.
+// Programs that use the sandbox's clock, as sandbox.client() does.
 
 import { describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/runtime/clock.js';

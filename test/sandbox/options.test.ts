@@ -3,7 +3,7 @@ import { GenError } from '../../src/errors/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { setUp } from './plain-client.js';
 
-/** What somebody who writes plain JavaScript may pass. */
+/** Options that plain JavaScript might pass. */
 const loose = (options: object) => options as never;
 
 test.each([

@@ -1,9 +1,9 @@
-// Tests of an app that makes its own client, which does not take its time from the sandbox.
+// Tests of an app that creates its own client, which doesn't use the sandbox's clock.
 import { afterEach, expect, test, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
-/** An app that makes its own client and waits for a job. */
+/** An app that creates its own client and waits for a job. */
 const app = (client: GenClient) => client.videos.createAndWait({ prompt: 'a fox at dawn' });
 
 afterEach(() => vi.useRealTimers());

@@ -1,6 +1,6 @@
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 
-/** An answer, read whole. */
+/** A response with its complete body. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -8,25 +8,25 @@ export interface Answer {
   readonly body: any;
 }
 
-/** A plain HTTP client: what any language would send. */
+/** A plain HTTP client, as in any language. */
 export interface PlainClient {
   readonly sandbox: Sandbox;
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** The `error.code` of a refusal. */
+  /** The `error.code` of a rejection. */
   code(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<string>;
-  /** Creates a job and gives it as it stood then. */
+  /** Creates a job and returns its initial state. */
   // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
   create(path: string, body?: unknown, headers?: Record<string, string>): Promise<any>;
   // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
   job(id: string): Promise<any>;
-  /** The three steps; gives the upload's id. */
+  /** Runs the three steps and returns the upload's ID. */
   upload(type: 'IMAGE' | 'VIDEO' | 'AUDIO', name?: string, bytes?: Uint8Array<ArrayBuffer>): Promise<string>;
   as(key: string): PlainClient;
 }
 
 const MIME = { IMAGE: 'image/png', VIDEO: 'video/mp4', AUDIO: 'audio/mpeg' } as const;
 
-/** A sandbox on a held clock without limits, unless the options say otherwise, and a client for it. */
+/** Creates a sandbox on a manual clock without limits by default, and a client for it. */
 export function setUp(options: SandboxOptions = {}): PlainClient {
   return clientFor(createSandbox({ clock: 'manual', limits: 'off', ...options }));
 }
@@ -74,7 +74,7 @@ export function png(width: number): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** A sandbox's receiver: collects webhooks and answers with the statuses in turn, the last one for ever. */
+/** Creates a receiver that collects webhooks and responds with the statuses in order. The last one repeats. */
 export function receiver(...statuses: number[]) {
   const events: { url: string; headers: Headers; body: string }[] = [];
   const webhookFetch: typeof fetch = async (input, init) => {

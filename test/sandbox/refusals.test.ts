@@ -20,7 +20,7 @@ const LARGEST = Object.entries(limits.uploadBytes).map(
   ([type, size]) => [type, Number.parseInt(size, 10) * 1024 * 1024] as const,
 );
 
-/** A POST, or what a client has to do for it. */
+/** A POST, or other calls of the client. */
 type Ask = readonly [path: string, body: object] | ((client: PlainClient) => Promise<Answer>);
 const videos = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/videos', { prompt, ...body }]);
 const images = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/images', { prompt, ...body }]);
@@ -183,7 +183,7 @@ const REFUSED: Readonly<Record<string, readonly Ask[]>> = {
   invalid_request: [
     (client) => client.call('POST', '/v1/videos', '[1]'),
     (client) => client.call('POST', '/v1/videos', '{"prompt":'),
-    // A value that the document does not give.
+    // An undocumented value.
     ...videos({ watermark: 'yes' }, { seed: 'x' }, { intent: 'foo' }, { video_reference_mode: 'strcit' }),
     ...images({ response_format: 'b64_json' }),
     ...edits({ ...edit, edit_mode: 'remix' }),
@@ -363,7 +363,7 @@ describe('accepts what is documented', () => {
   });
 });
 
-/** A value that the service takes for a documented field. */
+/** A valid value of a documented field. */
 // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
 function sampleOf(field: { name: string; type: string }, known: Readonly<Record<string, any>>): unknown {
   const { name, type } = field;

@@ -1,4 +1,4 @@
-// What a process takes from the answers of a shared store, how often it asks, and what it says when the store is away.
+// Responses of a shared store, the number of requests, and outages.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/index.js';
 import { CLOCK, type Clock, systemClock } from '../../src/runtime/clock.js';

@@ -1,4 +1,4 @@
-// The store in the memory of a process, on a clock that the test holds.
+// The store in memory, on a manual clock.
 
 import { describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';

@@ -10,7 +10,7 @@ import { S3Double, type S3Fault } from './s3-double.js';
 const API_KEY = 'sk-campaign-0123456789';
 const AT_ONCE = 25;
 
-/** What a campaign found. */
+/** The result of a campaign. */
 export interface CampaignReport {
   readonly copies: number;
   /** Objects that hold one whole version of their job's file, and whose SHA-256 is the one that the copy told. */

@@ -1,4 +1,4 @@
-// What a copy may cost: time in which a store does nothing, and memory.
+// The cost of a copy: time of a hanging store, and memory.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';

@@ -1,4 +1,4 @@
-// The answer to a page as a whole: which headers, which words, which type, under which name.
+// Complete responses to a page: headers, messages, content types, and file names.
 import { describe, expect, it, vi } from 'vitest';
 import { fileResponse, rangeIn } from '../../src/adapters/storage/output-response.js';
 import { outputHeaders, outputInfoOf } from '../../src/downloading/output.js';

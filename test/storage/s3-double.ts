@@ -1,4 +1,4 @@
-// A strict S3 over node:http. It stores an object whole or not at all, and checks every signature.
+// A strict S3 over node:http. It stores complete objects only, and checks every signature.
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -42,7 +42,7 @@ export interface S3Fault {
   readonly before?: () => void;
 }
 
-/** A request as it came. */
+/** A received request. */
 export interface S3Seen {
   readonly method: string;
   readonly path: string;
@@ -86,7 +86,7 @@ export class S3Double {
     await new Promise((done) => this.#server?.close(done));
   }
 
-  /** What `s3()` needs to reach an object here. */
+  /** Options for `s3()` to reach an object here. */
   at(key: string) {
     return { endpoint: this.endpoint, region: this.region, bucket: this.bucket, key, credentials: this.account };
   }

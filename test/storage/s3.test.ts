@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const copy = (options: Partial<S3Options> = {}, more = {}) =>
   copyOutput(makeClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
-/** An object that another program has put there, of a job or of none. */
+/** Stores an object of another program, with or without a job. */
 const objectOf = (bytes: Uint8Array, job?: string): S3Object => ({
   ...{ bytes: Buffer.from(bytes), etag: '"1"', contentType: 'video/mp4', modified: new Date() },
   headers: job === undefined ? {} : { 'x-amz-meta-gen-job': job },
@@ -280,7 +280,7 @@ describe("the store's rejections", () => {
     expect(error).toMatchObject({ ...expected, store: 's3' });
     expect(error.message).toContain(fix);
     expect(`${error.message} ${JSON.stringify(error)}`).not.toContain('other');
-    // Only the put tells a bucket that is not there from an object that is not.
+    // Only the put distinguishes a missing bucket from a missing object.
     expect(store.sent('PUT')).toHaveLength(expected === NO_BUCKET ? 1 : 0);
   });
 

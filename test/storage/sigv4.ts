@@ -1,4 +1,4 @@
-// Verifies AWS Signature Version 4 from its document alone: nothing is shared with what signs in src.
+// Verifies AWS Signature Version 4 from its documentation, without code of src.
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
@@ -9,13 +9,13 @@ export interface Account {
   readonly sessionToken?: string;
 }
 
-/** What a request is checked against. */
+/** The expected values of a request. */
 export interface Expected {
   readonly account: Account;
   readonly region: string;
 }
 
-/** Why a request is refused, as S3 says it. */
+/** The reason for a rejection, as S3 reports it. */
 export interface S3Refusal {
   readonly status: number;
   readonly code: string;

@@ -1,4 +1,4 @@
-// A service, a database on a clock that a test holds, and the processes that open it one after the other.
+// A service, a database on a manual clock, and processes that open it one after another.
 import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { clientStore } from '../../src/ledger/client-ledger.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -17,7 +17,7 @@ interface ServiceJob {
   expiresAt?: string;
 }
 
-/** What the service does with a create. `lost`: it makes the job, and its answer never comes. */
+/** The service's handling of a create. `lost`: it creates the job, but the response never arrives. */
 export type Answer = 'made' | 'lost' | 'never' | Error | Response;
 
 export function company({ perRequest = false } = {}) {
@@ -107,7 +107,7 @@ export function company({ perRequest = false } = {}) {
   return { clock, jobs, posted, uploads, state, open, charged };
 }
 
-/** A refusal that asks for an hour. */
+/** A rejection that asks for an hour. */
 export function refusal(status: number, code: string): Response {
   return json({ success: false, error: { code, message: code } }, { status, headers: { 'retry-after': '3600' } });
 }
@@ -118,7 +118,7 @@ export function refusedConnection(): Error {
   return Object.assign(new TypeError('fetch failed'), { cause });
 }
 
-/** What resume gives, and the errors that it throws at its end. */
+/** The results of resume, and the errors that it throws at the end. */
 export async function resumed(
   client: GenClient,
   options: Parameters<GenClient['resume']>[0] = {},
@@ -142,7 +142,7 @@ export async function openKeys(client: GenClient): Promise<string[]> {
   return keys;
 }
 
-/** Makes a video in one way or the other. */
+/** Creates a video in one of two ways. */
 export function order(client: GenClient, method: 'create' | 'createAndWait', idempotencyKey: string): Promise<unknown> {
   if (method === 'create') return client.videos.create(VIDEO, { idempotencyKey });
   return client.videos.createAndWait(VIDEO, { idempotencyKey });

@@ -25,7 +25,7 @@ function receiver(store: Store) {
   };
 }
 
-/** Makes jobs until their end, under keys of a usual length, and handles the event of each. */
+/** Runs jobs to their end, with keys of a typical length, and handles each one's event. */
 function busyAccount(store: Store): (count: number) => Promise<void> {
   const fresh = () => createSandbox({ jobDurationMs: 0, limits: 'off', balanceTokens: 1e9 });
   let sandbox: Sandbox = fresh();
@@ -40,7 +40,7 @@ function busyAccount(store: Store): (count: number) => Promise<void> {
   const receive = receiver(store);
   return async (count) => {
     for (let at = 0; at < count; at++) {
-      // What the service keeps of its jobs does not count here.
+      // The service's own jobs don't count here.
       if (at % 50 === 0) sandbox = fresh();
       const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
       const done = await client.waitForJob(job.id, { pollIntervalMs: 1 });

@@ -1,4 +1,4 @@
-// What a killed process leaves: whatever the service says at the next start, no paid job and no order is lost without a word.
+// After a killed process, no paid job and no order is lost silently, whatever the service responds at the next start.
 import { describe, expect, it } from 'vitest';
 import { type Answer, company, openKeys, order, PRICE, refusal, refusedConnection, resumed, VIDEO } from './company.js';
 

@@ -1,4 +1,4 @@
-// Writes that a store does not have yet, and the process that made them.
+// Pending writes of a store, and the process that made them.
 import { expect, it } from 'vitest';
 import { LedgerSteps } from '../../src/ledger/steps.js';
 import type { Clock } from '../../src/runtime/clock.js';

@@ -1,19 +1,19 @@
-// A service whose reads and creates can be held, written from the documentation.
+// A service whose polls and creates can be delayed, written from the documentation.
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** The service, and what a test does with it. */
+/** The service, and its controls. */
 export interface HeldService {
   readonly baseUrl: string;
   /** How often each job was read. */
   reads(id: string): number;
   /** From now on the job is completed. */
   complete(id: string): void;
-  /** Answers to reads of the job are held back until `letGo`. */
+  /** Delays responses to polls of the job until `letGo`. */
   hold(id: string): void;
   letGo(id: string): void;
-  /** When each create came, by this machine's clock. */
+  /** The time of each create, by this machine's clock. */
   readonly createdAt: number[];
   close(): void;
 }

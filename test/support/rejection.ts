@@ -1,4 +1,4 @@
-/** What a promise was rejected with, or undefined. */
+/** Returns the error of a promise, or undefined. */
 export function errorOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => undefined,

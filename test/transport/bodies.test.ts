@@ -1,4 +1,4 @@
-// How the body of an answer is read: whole and up to a bound, or as a stream under a deadline.
+// Reading response bodies: in full up to a limit, or as a stream with a deadline.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import type { ClientOptions } from '../../src/index.js';

@@ -1,4 +1,4 @@
-// How long a call waits between its attempts, to the millisecond: the clock is held, and chance is always the same.
+// Waits between attempts, to the millisecond, on a manual clock with fixed randomness.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, RateLimitError } from '../../src/index.js';
 import type { WaitEvent } from '../../src/transport/events.js';
@@ -11,7 +11,7 @@ const done = () => json(created());
 const failed = (headers: Record<string, string> = {}) => json({}, { status: 503, headers });
 const limited = (headers: Record<string, string> = {}) => json({ error: 'rate_limited' }, { status: 429, headers });
 
-/** A client on a held clock, and the milliseconds after the start at which its requests went out. */
+/** A client on a manual clock, and the times of its requests in milliseconds after the start. */
 function heldClient(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
   let ids = 0;
   const random = { next: () => chance, uuid: () => `id-${++ids}` };

@@ -1,4 +1,4 @@
-// The API key of a call: who gives it, what is said where there is none, and what must not show it.
+// The API key of a call: where it comes from, the errors without one, and where it must not appear.
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, GenError } from '../../src/index.js';

@@ -1,4 +1,4 @@
-// A caller may leave a create while it pauses between two attempts. What was sent decides what that means.
+// Creates that are aborted in a pause between two attempts. The result depends on what was sent.
 import { type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openService, VIDEO } from '../budget/service.js';
@@ -14,7 +14,7 @@ const lostAnswer = () => {
   throw new TypeError('terminated');
 };
 
-/** A client with a budget and a store, on a service whose first answers are these. */
+/** A client with a budget and a store, on a service with these first responses. */
 function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
   const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
   const store = outlivingStore();
@@ -29,7 +29,7 @@ function spender(first: readonly (() => Response)[], options: ClientOptions = {}
   return { client: new GenClient({ ...base, ...options }), budget, posts, service };
 }
 
-/** Leaves in the first pause or later, and then goes on with what the store holds. */
+/** Aborts in the first pause or later, and then continues with the store. */
 async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, afterMs = 100) {
   const abort = new AbortController();
   const reason = new Error('the user left');

@@ -1,4 +1,4 @@
-// A create whose first answer was lost, and whose retry is refused: the refusal does not say whether a job was made.
+// A create whose first response was lost, and whose retry is rejected, so a job may exist.
 import { describe, expect, it } from 'vitest';
 import { createBudget } from '../../src/index.js';
 import { outlivingStore } from '../support/outliving-store.js';
@@ -16,7 +16,7 @@ const refusedKey = () => json({ error: { code: 'invalid_api_key' } }, { status: 
 const paused = () => json({ error: { code: 'dispatch_disabled' } }, { status: 503 });
 const full = () => json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': '3600' } });
 
-/** Creates a video, and tells what its store and its budget say afterwards. */
+/** Creates a video, and returns the state of its store and its budget. */
 async function create(...steps: readonly (() => Response)[]) {
   const clock = virtualClock();
   const store = outlivingStore();

@@ -1,4 +1,4 @@
-// Clients are made at module level: in a build, in CI, on a machine without the variables. That never fails.
+// Creating clients at module level never fails: in a build, in CI, on a machine without the variables.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { type ClientOptions, GenClient } from '../../src/index.js';

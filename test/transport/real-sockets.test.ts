@@ -1,4 +1,4 @@
-// "Was it sent?", with errors as real sockets give them: what a budget reserves after a create that failed so.
+// "Was it sent?", with errors of real sockets: the reservation of a budget after such a failure.
 import { spawn } from 'node:child_process';
 import dns from 'node:dns';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// What goes out: methods, paths, queries, headers and bodies, to the service and to the storage.
+// Outgoing requests: methods, paths, queries, headers, and bodies, to the service and to storage.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import type { RawRequest } from '../../src/client/endpoint.js';
@@ -13,7 +13,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A transport whose fetch notes what it is called with. */
+/** A transport whose fetch records its calls. */
 function noting(options: ClientOptions = {}, answer: () => Response = () => new Response('')) {
   const seen: Seen[] = [];
   const inits: RequestInit[] = [];

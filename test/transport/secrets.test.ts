@@ -151,7 +151,7 @@ describe('URLs in errors', () => {
   });
 
   const SIGNED = 'https://storage.test/put?X-Amz-Signature=hidden&n=1';
-  /** What fetch is rejected with for `url`, as several runtimes say it. */
+  /** Returns fetch's errors for `url`, as in several runtimes. */
   describe.each<[string, (url: string) => unknown]>([
     [
       'Deno',

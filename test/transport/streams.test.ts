@@ -24,7 +24,7 @@ describe('a stream', () => {
     vi.useRealTimers();
   });
 
-  /** A body that gives a chunk each time `ms` have passed, and stops giving after `chunks`. */
+  /** A body that yields a chunk every `ms`, and stalls after `chunks`. */
   function dripping(ms: number, chunks: number, ends = true) {
     let given = 0;
     return new ReadableStream<Uint8Array>(

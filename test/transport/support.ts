@@ -16,7 +16,7 @@ export const BASE_URL = 'https://service.test/prefix';
 /** Test files that share a process each have this module, but its accounts are one. */
 const perProcess = globalThis as { testKeys?: number };
 
-/** A key of its own for each client, so that no two tests share an account's limits. */
+/** Returns a new key for each client, so that tests don't share an account's limits. */
 export function freshKey(): string {
   perProcess.testKeys = (perProcess.testKeys ?? 0) + 1;
   return `sk-test-${perProcess.testKeys}-${'q'.repeat(12)}`;
@@ -28,7 +28,7 @@ export function created(id = 'job_1'): string {
   return JSON.stringify({ success: true, data: { job, quoted_token_cost: 4, balance_tokens: 96 } });
 }
 
-/** A JSON answer. */
+/** Returns a JSON response. */
 export function json(body: unknown, init: ResponseInit = {}): Response {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return new Response(text, { ...init, headers: { 'content-type': 'application/json', ...init.headers } });
@@ -36,7 +36,7 @@ export function json(body: unknown, init: ResponseInit = {}): Response {
 
 type Step = (seen: Seen, request: Request) => Response | Promise<Response>;
 
-/** A client whose fetch answers with one step after the other, the last one again and again. */
+/** Creates a client whose fetch runs these steps in order. The last one repeats. */
 export function stubbed(steps: Step | readonly Step[], options: ClientOptions = {}) {
   const list = typeof steps === 'function' ? [steps] : steps;
   const seen: Seen[] = [];
@@ -58,7 +58,7 @@ export async function seenOf(request: Request): Promise<Seen> {
   return { method, url, headers: Object.fromEntries(headers), body: await request.clone().text() };
 }
 
-/** A fetch that never answers and does not listen to its signal. */
+/** A fetch that never responds and ignores its signal. */
 export function never(): Promise<Response> {
   return new Promise(() => {});
 }
@@ -70,7 +70,7 @@ export function countedSignal() {
   return { controller, signal, listeners: () => getEventListeners(signal, 'abort').length };
 }
 
-/** What a rejected promise was rejected with. */
+/** Returns the error of a rejected promise. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => {
@@ -106,7 +106,7 @@ export async function httpServer(
   };
 }
 
-/** A TCP server that speaks as much HTTP as it is told to. */
+/** A TCP server with as much HTTP as the test needs. */
 export async function rawServer(
   onRequest: (socket: Socket, seen: Seen, number: number) => void,
 ): Promise<Running & { open(): number }> {
@@ -139,7 +139,7 @@ export async function rawServer(
   };
 }
 
-/** The first whole request in a text, and what follows it. */
+/** Returns the first complete request in a text, and the rest. */
 export function parseRequest(text: string): { seen: Seen; rest: string } | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
@@ -154,7 +154,7 @@ export function parseRequest(text: string): { seen: Seen; rest: string } | undef
   return { seen: { method, url, headers, body }, rest: text.slice(end + 4 + length) };
 }
 
-/** An HTTP/1.1 answer as it stands on the wire. */
+/** Formats an HTTP/1.1 response as sent. */
 export function wire(status: number, body: string, headers: Readonly<Record<string, string>> = {}): string {
   const all = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)), ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);

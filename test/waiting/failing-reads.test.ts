@@ -1,4 +1,4 @@
-// What goes wrong while a paid job is waited for, and must not end the wait, take the reads of others, or spin.
+// Failures during the wait for a paid job, which must not end the wait, use up others' polls, or spin.
 import { describe, expect, it } from 'vitest';
 import { RateLimitError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';

@@ -1,4 +1,4 @@
-// How a wait ends without the end of its job: by its timeout, by pages of a proxy, and by a file that never comes.
+// Waits that end without the end of their job: by a timeout, by a proxy's pages, or by a file that never appears.
 import { describe, expect, it } from 'vitest';
 import { MAX_PAGES } from '../../src/rules/failure-kind.js';
 import { CLOCK } from '../../src/runtime/clock.js';

@@ -1,4 +1,4 @@
-// What the options of waits must be: each wrong one is refused before any call, in words that say what is right.
+// The options of waits: each invalid one is rejected before any call, with a message that says what is valid.
 import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import type { Recover } from '../../src/rules/run-state.js';

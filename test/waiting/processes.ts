@@ -1,4 +1,4 @@
-// Waits on a held clock, as one process of an account has them, and the webhooks that end them.
+// Waits on a manual clock, as in one process of an account, and the webhooks that end them.
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { type Clock, steady } from '../../src/runtime/clock.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -24,23 +24,23 @@ export const done = (id: string): Job => ({
 /** A notice that is not verified. */
 export const hint = (id: string) => ({ data: { job: { id } } });
 
-/** A rate limit of reads: the documented one, or with other numbers. */
+/** A rate limit of polls: the documented one, or with other numbers. */
 export const readLimits = (numbers: Partial<ReturnType<PollLimits['look']>> = {}): PollLimits => ({
   look: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
 });
 
-/** A rate limit of reads that is full for so long. */
+/** A rate limit of polls that is exhausted for this long. */
 export const fullFor = (ms: () => number): PollLimits => ({
   look: () => readLimits({ nextFreeMs: ms() }).look('jobs.get'),
 });
 
-/** What a test may set of a process. */
+/** Options of a process. */
 export interface Setting extends Partial<JobWaitsPorts['config'] & Pick<JobWaitsPorts, 'scheduling'>> {
   readonly jobs?: Partial<JobWaitsPorts['transport']['jobs']>;
   readonly warn?: ((message: string) => void) | undefined;
   readonly limits?: PollLimits;
   readonly lengths?: JobDurations;
-  /** Set it where several clients share one. */
+  /** For several clients with one process. */
   readonly scheduler?: PollScheduler;
 }
 
@@ -67,7 +67,7 @@ export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
   maxRetryAfterMs: 120_000,
 });
 
-/** The waits of one process: jobs are read by a function, which is told how long the process has run. */
+/** The waits of one process, with a function that polls jobs and receives the process's age. */
 export function startProcess(
   read: (id: string, atMs: number, signal: AbortSignal) => Job | Promise<Job>,
   setting: Setting = {},
@@ -93,7 +93,7 @@ export function startProcess(
   return { clock, jobWaits, scheduler, reads, at, signals, elapsed };
 }
 
-/** What the service signs, as `verifyWebhook` gives it. */
+/** Returns a signed event, as `verifyWebhook` does. */
 export async function verified(event: object, clock: VirtualClock, secret = SECRET): Promise<WebhookEvent> {
   const timestamp = Math.floor(clock.now() / 1000);
   const webhook = await signWebhook(event as never, { secret, timestamp });

@@ -1,4 +1,4 @@
-// When a waiting job is read, to the millisecond: after failures, after notices, and when many wait.
+// The times of polls, to the millisecond: after failures, after notifications, and with many waits.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, ServerError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';

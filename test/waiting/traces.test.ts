@@ -1,4 +1,4 @@
-// What a tracer sees of waits.
+// Traces of waits.
 import { tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from 'vitest';
 import { JobFailedError } from '../../src/errors/index.js';

@@ -14,7 +14,7 @@ const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output
 const answer = (fields: Partial<Job> = {}) => json({ data: { job: { id: 'job_1', status: 'processing', ...fields } } });
 const notice: JobNotice = { data: { job: { id: 'job_1' } } };
 
-/** Lets held time pass until the promise settles. */
+/** Advances the manual clock until the promise settles. */
 async function settled<T>(promise: Promise<T>, mostMs = 3_600_000): Promise<T> {
   let open = true;
   promise.then(
@@ -117,7 +117,7 @@ describe('a broken client', () => {
 });
 
 describe('the current limit', () => {
-  /** Waits for `count` jobs that are done at their second read; the seconds it took. */
+  /** Waits for `count` jobs that are done at their second poll, and returns the seconds. */
   async function secondsFor(count: number, options: ClientOptions): Promise<number> {
     const reads = new Map<string, number>();
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {

@@ -5,13 +5,13 @@ interface Timer extends Ranked {
   readonly fire: () => void;
 }
 
-/** A clock that stands still until it is run; then it jumps from timer to timer. */
+/** A stopped clock that jumps from timer to timer when it runs. */
 export interface VirtualClock extends Clock {
   /** Timers that are set. */
   readonly timers: number;
   /** Runs all that is due up to `ms` from now, and leaves the clock there. */
   advance(ms: number): Promise<void>;
-  /** Runs until `promise` settles; throws when nothing is left that could settle it. */
+  /** Runs until `promise` settles. Throws if nothing is left that could settle it. */
   until<T>(promise: Promise<T>): Promise<T>;
   /** Steps the wall clock without any timer noticing, as an operator or a time server does. */
   step(ms: number): void;

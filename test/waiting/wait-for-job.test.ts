@@ -13,7 +13,7 @@ import { startProcess } from './processes.js';
 
 type Answer = Partial<Job> | Error | 'hangs';
 
-/** A jobWaits over scripted answers; the last one of a job repeats. */
+/** A jobWaits with scripted responses. A job's last one repeats. */
 function setup(script: Record<string, Answer[]>, warn?: (message: string) => void) {
   const read = async (id: string, _atMs: number, signal: AbortSignal): Promise<Job> => {
     const answers = script[id] ?? [];

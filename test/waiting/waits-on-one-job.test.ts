@@ -1,4 +1,4 @@
-// Several waits on one job: one of them reads, all see what it has read, and each ends by itself.
+// Several waits on one job: one of them polls, all see its result, and each ends separately.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { JobDurations } from '../../src/store/learned-values.js';
@@ -9,7 +9,7 @@ import { rejection } from '../transport/support.js';
 import { BASE_URL, done, readLimits, running, type Setting, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
-/** Waits whose reads take `readMs`. */
+/** Waits whose polls take `readMs`. */
 function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, setting: Setting = {}) {
   const clock = virtualClock();
   const startMs = clock.now();

@@ -10,7 +10,7 @@ import { virtualClock } from './virtual-clock.js';
 const PARAMS = { model: 'svc-video-fast', duration: 5, resolution: '720p', prompt: 'a fox at dawn' } as const;
 const CALL = { call: 'videos', model: 'svc-video-fast', duration: 5, resolution: '720p' } as const;
 
-/** A service on a held clock, whose jobs take a minute. */
+/** A service on a manual clock, whose jobs take a minute. */
 function setup() {
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 60_000, limits: 'off' });
   const client = sandbox.client();

@@ -1,4 +1,4 @@
-// A verified webhook ends a wait; everything else that looks like one has the job read.
+// A verified webhook ends a wait. Anything else that looks like one only causes a poll.
 import { describe, expect, it } from 'vitest';
 import { measure } from '../../bench/waiting/measure.js';
 import { ConnectionError, JobFailedError, WaitTimeoutError } from '../../src/errors/index.js';

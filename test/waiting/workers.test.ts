@@ -1,4 +1,4 @@
-// Waits where timers and promises belong to requests, as on Cloudflare Workers: each wait looks after itself.
+// Waits with timers and promises that belong to requests, as on Cloudflare Workers: each wait is independent.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { PollScheduler } from '../../src/waiting/scheduler.js';

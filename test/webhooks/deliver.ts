@@ -14,7 +14,7 @@ export const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:
 
 const now = () => NOW_MS;
 
-/** A receiver whose clock stands still, with a memory of its own. */
+/** A receiver with a stopped clock and its own memory. */
 export function handlerOf(options: WebhookHandlerOptions) {
   const { store = memoryStore() } = options;
   return createWebhookHandler({ secret: SECRET, now, ...options, store: clientStore(store) });

@@ -48,7 +48,7 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
 });
 
 const LEASE_MS = 60_000;
-/** How long a copy waits for the outcome of the one that is being handled, with what timers add to it. */
+/** The wait of a copy for the outcome of the one that is being handled, with a tolerance for timers. */
 const HELD_MS = 1100;
 
 /** A store in memory of which the first, second, … write can be replaced, or each read. The first write claims. */
@@ -76,7 +76,7 @@ async function claimed(store: Store, leaseMs: number): Promise<void> {
   await store.write(group, version, { state: { value: 'busy elsewhere', ttlMs: leaseMs } });
 }
 
-/** What a receiver does that works before it answers, with time in the test's hands. */
+/** A receiver that works before it responds, on a manual clock. */
 function receiver(options: WebhookHandlerOptions) {
   const onError = vi.fn();
   const handler = handlerOf({ ack: 'after', leaseMs: LEASE_MS, onError, ...options });
@@ -97,7 +97,7 @@ async function pass(ms: number): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The status of an answer that has come by now. */
+/** The status of a response that has arrived by now. */
 async function settledStatus(answer: Promise<Response>): Promise<number | 'no answer'> {
   const none = new Promise<'no answer'>((resolve) => setImmediate(() => resolve('no answer')));
   return Promise.race([answer.then(({ status }) => status), none]);

@@ -11,7 +11,7 @@ const signed = await signWebhook(event, { secret, timestamp: at });
 const header = String(signed.headers['X-Service-Signature']);
 const body = new TextEncoder().encode(signed.body);
 
-/** One edit of a text or of bytes: what is put, where, and over how much. */
+/** An edit of a text or of bytes: the new content, its place, and its length. */
 interface Edit<T> {
   readonly at: number;
   readonly length: number;
@@ -56,14 +56,14 @@ function edited<T extends Edit<string> | Edit<Uint8Array>>(start: number[], edit
   }, start);
 }
 
-/** Fails when the webhook is accepted, or refused in any other way than by the documented error. */
+/** Fails if the webhook is accepted, or rejected with another than the documented error. */
 async function expectRefused(forged: { body: Uint8Array; signature: string }): Promise<void> {
   const headers = { 'X-Service-Signature': forged.signature };
   const outcome: unknown = await verifyWebhook({ body: forged.body, headers }, options).catch((error) => error);
   if (!WebhookVerificationError.isInstance(outcome)) throw new Error(`accepted: ${JSON.stringify(forged.signature)}`);
 }
 
-/** Whether a header still carries the one stamp and the digest, however they are written. */
+/** Returns true if a header still contains the timestamp and the digest, however they are formatted. */
 function saysTheSame(signature: string): boolean {
   const parts = signature.split(',').map((part) => part.trim().toLowerCase());
   const stamps = parts.filter((part) => part.startsWith('t='));

@@ -4,14 +4,14 @@ import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/san
 import { signWebhook } from 'gen-client/webhooks';
 import { PATIENCE_MS } from '../support/patience.js';
 
-/** What a receiver under test is started with: the new secret and the old one, as during a rotation. */
+/** The secrets of a receiver under test: the new and the old one, as during a rotation. */
 export const SECRETS = { next: 'whsec_next', before: 'whsec_before' } as const;
 
 /** A receiver that listens. */
 export interface Receiver {
-  /** Where it takes webhooks. */
+  /** URL of its webhooks. */
   readonly url: string;
-  /** What it has printed: `<job> is ready` for each event handled. */
+  /** Its output: `<job> is ready` for each handled event. */
   printed(): string;
 }
 
@@ -51,7 +51,7 @@ export async function holdReceiver(receiver: Receiver): Promise<void> {
   });
   assert.equal(stale.status, 400, 'a stale event is refused');
 
-  // Sent last, so that whatever came before it has been dealt with.
+  // Sent last, so that everything before it has been handled.
   const last = await delivered(receiver, { webhookSecret: SECRETS.next });
   await until(() => timesHandled(receiver, last.job) === 1, `${last.job} is handled`);
   for (const { job } of [stranger, tampered, stale])
@@ -61,7 +61,7 @@ export async function holdReceiver(receiver: Receiver): Promise<void> {
 
 let seed = 0;
 
-/** Makes a job whose webhook goes to the receiver; what the receiver answered. */
+/** Creates a job whose webhook goes to the receiver. Returns the receiver's response. */
 async function delivered({ url }: Receiver, options: SandboxOptions) {
   seed += 1;
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 0, seed, ...options });
@@ -80,7 +80,7 @@ function timesHandled(receiver: Receiver, job: string): number {
   return receiver.printed().split(`${job} is ready`).length - 1;
 }
 
-/** Waits for what another process does. */
+/** Waits for an effect of another process. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const end = performance.now() + PATIENCE_MS;
   while (!(await holds())) {

@@ -8,7 +8,7 @@ export interface Served {
   readonly url: string;
   readonly port: number;
   readonly server: Server;
-  /** Sends bytes as they are; gives all that came back until the server closed the connection. */
+  /** Sends raw bytes. Returns everything that was received until the server closed the connection. */
   raw(text: string): Promise<string>;
   [Symbol.asyncDispose](): Promise<void>;
 }

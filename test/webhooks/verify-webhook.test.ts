@@ -25,7 +25,7 @@ const signed = await signWebhook(event, { secret, timestamp: at });
 const signature = String(signed.headers['X-Service-Signature']);
 const digest = signature.slice(signature.indexOf('v1=') + 3);
 
-/** The refusal of a webhook; fails when it is accepted. */
+/** Returns the error of a webhook. Fails if it is accepted. */
 async function refusalOf(accepted: Promise<unknown>): Promise<WebhookVerificationError> {
   const error = await accepted.then(
     () => expect.fail('the webhook was accepted'),
@@ -180,7 +180,7 @@ test("is rejected if the body doesn't end within ten seconds, and its connection
 });
 
 describe('the size of a body', () => {
-  /** A body that never ends, and how much of it was asked for. */
+  /** A body that never ends, and the number of bytes that were requested. */
   function endless() {
     const told = { pulls: 0, isCanceled: false };
     const body = new ReadableStream(

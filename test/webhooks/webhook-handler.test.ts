@@ -235,7 +235,7 @@ describe('called with something that is not a web Request', () => {
   });
 });
 
-/** The message of the GenError that `make` throws. */
+/** Returns the message of the GenError that `make` throws. */
 function refusalBy(make: () => unknown): string {
   try {
     make();

@@ -1,4 +1,4 @@
-// What may happen in a world, as fast-check commands: a history that fails shrinks to a short one.
+// Possible events of a world, as fast-check commands, so that a failing history shrinks to a short one.
 import fc from 'fast-check';
 import { type Fault, LOST_ROUTES, OUTAGES, PAGES } from './simulation/chance.js';
 import { ENDS, KINDS, type Task } from './tasks.js';

@@ -1,4 +1,4 @@
-// What goes wrong in a world.
+// Faults of a world.
 import {
   type Chances,
   type Fault,

@@ -1,4 +1,4 @@
-// What is asked of the money of a world when everything has ended: nothing is open, and the budgets say what was charged.
+// Checks of a world's money after everything has ended: nothing is open, and the budgets match the charges.
 import type { UnfinishedCreate } from '../../src/transport/create-run.js';
 import type { ProcessLife } from './simulation/process.js';
 import type { SimulatedWorld } from './simulation/world.js';

@@ -13,7 +13,7 @@ import type { RunRules } from '../../src/rules/run-state.js';
 import { RULES as PERSISTENT } from '../rules/run-events.js';
 import type { ProcessLife } from './simulation/process.js';
 
-/** A record as the engine keeps it. */
+/** A record in the engine. */
 interface QueueRecord {
   readonly id: string;
   /** JSON: nothing else survives in a Redis. */
@@ -25,7 +25,7 @@ interface QueueRecord {
   stalls: number;
 }
 
-/** What the engine's database keeps: it survives every process. */
+/** The engine's database, which survives every process. */
 export interface QueueDisk {
   readonly records: Map<string, QueueRecord>;
   readonly owners: Map<string, string>;

@@ -1,4 +1,4 @@
-// Where a shop keeps its store: in a file, behind two functions of its own, in Redis.
+// The stores of a shop: a file, two functions of its own, and Redis.
 import { join } from 'node:path';
 import { fileStore } from '../../src/adapters/node/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';

@@ -1,4 +1,4 @@
-// What the processes of a world do. A task is written down before it begins, and begins again after a kill.
+// The work of a world's processes. A task is stored before it starts, and starts again after a kill.
 
 import { getEventListeners } from 'node:events';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
@@ -7,7 +7,7 @@ import type { Store } from '../../src/store/store.js';
 import { COMPLETED, enqueue, type QueueDisk } from './queue.js';
 import type { ProcessLife } from './simulation/process.js';
 
-/** How a task makes its job. */
+/** The way that a task creates its job. */
 export const KINDS = ['wait', 'create', 'budget', 'order', 'durable', 'queue', 'file', 'review', 'refused'] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -15,21 +15,21 @@ export type Kind = (typeof KINDS)[number];
 export const ENDS = ['completed', 'failed', 'canceled'] as const;
 export type End = (typeof ENDS)[number];
 
-/** A task as a database keeps it. */
+/** A task in the database. */
 export interface Task {
   readonly id: string;
   readonly process: number;
   readonly kind: Kind;
   readonly end: End;
-  /** How long the job takes, in milliseconds. */
+  /** Duration of the job in milliseconds. */
   readonly slowMs: number;
   readonly hasWebhook: boolean;
   isBegun: boolean;
-  /** How it has ended; undefined while it goes on. */
+  /** The task's outcome. Undefined while it is running. */
   result?: string;
 }
 
-/** What outlives a process. */
+/** The data that survives a process. */
 export interface Disk {
   readonly tasks: Task[];
   /** Results of the steps of durable runs. */

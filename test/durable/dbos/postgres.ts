@@ -8,7 +8,7 @@ import { until } from '../slow-service.js';
 
 const DEBIAN = '/usr/lib/postgresql';
 
-/** The folder of Postgres' programs; undefined with a printed reason where it is not installed. In CI it has to be there. */
+/** The directory of Postgres's programs. Undefined with a printed reason if it isn't installed. CI requires it. */
 export function postgresPrograms(): string | undefined {
   const version = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort().at(-1) : undefined;
   if (version !== undefined) return join(DEBIAN, version, 'bin');
@@ -27,7 +27,7 @@ export interface Postgres {
   close(): Promise<void>;
 }
 
-/** Starts one. It refuses to run as root, so a root hands it to the user whom the package has made for it. */
+/** Starts Postgres, which rejects root, so root uses the package's own user. */
 export async function startPostgres(programs: string): Promise<Postgres> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-postgres-'));

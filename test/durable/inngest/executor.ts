@@ -35,7 +35,7 @@ function milliseconds(text: string): number {
   );
 }
 
-/** Starts the part of the server that takes events, and gives what runs functions. */
+/** Starts the event server, and returns the executor of functions. */
 export async function startExecutor() {
   const listeners = new Set<(event: SentEvent) => void>();
   const server = createServer(async (request, response) => {
@@ -93,7 +93,7 @@ export async function startExecutor() {
           () => undefined,
         );
         if (answer === undefined) {
-          // The process has died: its step is called again.
+          // The process has crashed, so its step is called again.
           await pause(500);
           continue;
         }
