@@ -1,9 +1,11 @@
 // Former defects of budgets: each of these charged more than it counted, or blocked it for no reason.
 
+import type { BudgetExceededError } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { company, openKeys, order, PRICE, refusal, VIDEO } from '../store/company.js';
 import { ownBudget } from '../support/own-budget.js';
 import { json } from '../transport/support.js';
+import { settle } from '../waiting/virtual-clock.js';
 
 const failed = { status: 'failed', errorCode: 'generation_failed' };
 
@@ -159,4 +161,41 @@ it('a run of two jobs that is repeated under its key counts once', async () => {
     await clock.advance(10);
     expect([charged(), await budget.usage()]).toMatchObject([PRICE, { spentTokens: PRICE, reservedTokens: 0 }]);
   }
+});
+
+it.each([
+  ['raised', 20, 60],
+  ['lowered', 60, 20],
+])('a budget that is %s while creates wait for it limits each create by its own limit', async (_, before, after) => {
+  const { clock, posted, state, jobs, open, charged } = company();
+  state.outcomes = Array.from({ length: 20 }, () => ({ status: 'processing' }));
+  const limits = { before, after };
+  const clients = {
+    before: open({ budget: { maxTokens: before, unknownPrice: () => PRICE } }),
+    after: open({ budget: { maxTokens: after, unknownPrice: () => PRICE } }),
+  };
+  const calls: Promise<unknown>[] = [];
+  const order = (which: 'before' | 'after') => {
+    for (let at = 0; at < 6; at++) {
+      const create = clients[which].client.videos.create(VIDEO, { idempotencyKey: `${which}-${at}` });
+      calls.push(
+        create.then(
+          () => 'sent',
+          (error: BudgetExceededError) => error.reason,
+        ),
+      );
+    }
+  };
+  order('before');
+  await settle();
+  order('after');
+  const ends = await clock.until(Promise.all(calls));
+  expect(ends.filter((end) => !['sent', 'spent', 'unresolved'].includes(String(end)))).toEqual([]);
+  // Each was sent only while its own limit had room beside all that were sent before it.
+  const over = posted.filter((key, at) => (at + 1) * PRICE > limits[key.startsWith('before') ? 'before' : 'after']);
+  expect(over).toEqual([]);
+  expect(posted.length).toBeGreaterThanOrEqual(2);
+  for (const job of jobs.values()) job.status = 'completed';
+  for (const { id } of jobs.values()) await clock.until(clients.after.client.jobs.get(id));
+  expect(await clients.after.budget.usage()).toMatchObject({ spentTokens: charged(), reservedTokens: 0 });
 });
