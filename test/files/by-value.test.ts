@@ -106,7 +106,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
       release = resolve;
     });
     let open = 0;
-    // On the clock of the machine, which goes on while files are held.
+    // Uses the real clock, which continues while the files are held.
     const client = new GenClient({
       apiKey,
       baseUrl,
@@ -129,19 +129,19 @@ describe('everything is validated before any bytes are sent', () => {
   const refused: [string, () => object, string, string?][] = [
     ['the prompt', () => ({ first_frame_upload_id: png() }), 'prompt', 'prompt_required'],
     [
-      'a combination that the service refuses',
+      'a combination that the service rejects',
       () => ({ prompt, first_frame_upload_id: png(), reference_image_upload_ids: [png()] }),
       'first_frame_upload_id',
       'reference_combination_not_supported',
     ],
     [
-      'a video where an image belongs, beside one that is right',
+      'a video instead of an image, next to a valid one',
       () => ({ prompt, reference_image_upload_ids: [png(), mp4()] }),
       'reference_image_upload_ids[1]: an image is required, but this file is video/mp4.',
     ],
     ['an image where a clip belongs', () => ({ prompt, reference_video_upload_ids: [png()] }), 'a video is required'],
     [
-      'a clip where sound belongs',
+      'a clip instead of a sound',
       () => ({ prompt, reference_audio_upload_ids: [mp4()] }),
       'reference_audio_upload_ids[0]: an audio file is required',
     ],

@@ -1,11 +1,11 @@
-// The sandbox itself in other runtimes: as a Worker, and behind a port of Node, Bun and Deno.
+// The sandbox in other runtimes: as a Worker, and on a port of Node, Bun, and Deno.
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Bundler, inWorkerd, rollup, vite, type Worker, webpack, writeEntry } from './bundle.js';
 import { type Context, execute, type Suite, tool } from './suite.js';
 
-/** A Worker may draw random numbers only while it handles a request, so the sandbox is made with the first one. */
+/** A Worker may generate random numbers only while it handles a request, so the first one creates the sandbox. */
 const WORKER = `
 import { createSandbox } from 'gen-client/sandbox';
 let sandbox;
@@ -33,14 +33,14 @@ async function makeVideo(worker: Worker): Promise<void> {
   expect('the job', jobs[0]?.status, 'completed');
 }
 
-/** Listens, is called, resets and cuts a connection by rule, refuses a taken port, and closes. */
+/** Listens, serves, resets and cuts connections by fault, rejects a port in use, and closes. */
 const LISTENER = `
 import { createSandbox } from 'gen-client/sandbox';
 const sandbox = createSandbox();
 const server = await sandbox.listen();
 const status = async (path) => (await fetch(server.url + path, { headers: { authorization: 'Bearer ' + sandbox.apiKey } })).status;
 const seen = [await status('/v1/models')];
-// More than once: Bun and Deno repeat a GET by themselves when a connection that was kept alive breaks.
+// More than once: Bun and Deno retry a GET automatically if a kept-alive connection breaks.
 sandbox.faults.add({ match: { path: '/v1/voices' }, reset: true, times: 10 });
 seen.push(await status('/v1/voices').catch(() => 'reset'));
 sandbox.faults.clear();

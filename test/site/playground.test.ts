@@ -1,4 +1,4 @@
-// The built site in Chromium: `npm run docs` comes first. The playground makes a picture and a video in the page itself.
+// The built site in Chromium. Run `npm run docs` first. The playground creates an image and a video in the page itself.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -103,14 +103,14 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       const before = await spent();
       await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
       await until(`${run('[data-phase=waiting]')}`);
-      // The old document goes, however quickly the new one is drawn.
+      // Marks the old document, to see when the new one has replaced it.
       await page.evaluate(`${FRAME}.documentElement.dataset.old = ''`);
       await page.click('#pg-reload');
       await until(`${FRAME}?.documentElement?.dataset.old === undefined`);
-      // The first video, and the one that was being made.
+      // The first video, and the one in flight.
       await until(`${FRAME}?.querySelectorAll('.pf-run').length === 2`);
       await until(`${FRAME}.querySelectorAll('.pf-run video').length === 2`);
-      // The bill is drawn beside the page, some time after.
+      // The bill updates shortly after.
       await expect.poll(spent).toBe(before + cost);
       await page.evaluate(`${FRAME}.querySelectorAll('.pf-end').forEach((button) => button.click())`);
       await page.click('#pg-reload');
