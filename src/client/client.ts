@@ -287,7 +287,7 @@ export class GenClient {
     return this.#clock;
   }
 
-  /** @internal Where a webhook handler records handled events. */
+  /** @internal Store of handled events, for a webhook handler. */
   get [STORE](): Store | undefined {
     return this.#options.store;
   }

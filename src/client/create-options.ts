@@ -75,7 +75,7 @@ export const CREATE_AND_WAIT_OPTIONS = option.optionsOf(CREATE_AND_WAIT_CHECKS);
 /** Result of a wait: a completed job, or any final one if `throwOnFailure` is false. */
 export type FinalJob<Throws extends boolean> = Throws extends false ? Job : CompletedJob;
 
-/** What `createAndWait` returns. A plain promise may stand in for it in a test. */
+/** Result of `createAndWait`. In a test, a plain promise can replace it. */
 export type FinalJobPromise<Throws extends boolean> = Promise<FinalJob<Throws>> & {
   /** The key of the first create, known from the start. The same call with this key resumes an aborted one. */
   readonly idempotencyKey?: string | undefined;

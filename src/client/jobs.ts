@@ -27,7 +27,7 @@ import { decodeJob, path } from './endpoint.js';
 export interface OutputOptions extends RequestOptions {
   /** Returns only these bytes of the file. @default all of it */
   readonly range?: OutputRange | undefined;
-  /** Entity tag of the part. If the file has changed, the response holds all of it. */
+  /** Entity tag of the part. If the file has changed, the response contains the entire file. */
   readonly ifRange?: string | undefined;
   /**
    * If true, the body resumes after an interruption with Range and If-Range, up to five times in a row without another

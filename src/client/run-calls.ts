@@ -43,7 +43,7 @@ export interface RunCreate {
   readonly call: CallKind;
   readonly params: Readonly<Record<string, unknown>>;
   readonly key: string;
-  /** Replaces the model of the params; null keeps it. */
+  /** Replaces the model of the params, unless it's null. */
   readonly model: string | null;
 }
 

@@ -1,4 +1,4 @@
-// Where the creates of a client are recorded.
+// Determines which ledgers record a client's creates.
 import { GenError } from '../errors/index.js';
 import type { Budget } from '../schemas/budget.js';
 import type { Call, Core } from '../transport/call.js';

@@ -111,7 +111,7 @@ function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-/** What a message about an invalid value says. */
+/** Parts of the message about an invalid value. */
 interface Hints {
   readonly hides?: 'texts' | 'everything';
   /** Returns what to pass instead, if it is known. */

@@ -18,7 +18,7 @@ export function fallbackModels(recover: Recover = {}): readonly string[] {
 export interface RunRules {
   /** Timeout in milliseconds from the service's first response, or null for none. */
   readonly timeoutMs: number | null;
-  /** If true, a create that waits for a review is sent again when the service asks for it. */
+  /** If true, resubmits a create that waits for a review when the service requests it. */
   readonly resubmitPending: boolean;
   readonly recover: Recover;
   /** If true, a detached run stores the file before it ends. */

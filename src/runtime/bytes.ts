@@ -22,7 +22,7 @@ export function pieceBytes(sizeBytes: number): number {
   return Math.min(MAX_PIECE_BYTES, Math.max(1, pieces) * MIN_PIECE_BYTES);
 }
 
-/** Starts to read each piece when the one before is taken, so that the disk and the network work at the same time. */
+/** Reads one piece ahead, so that the disk and the network work at the same time. */
 export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterableIterator<T, undefined> {
   let ahead: Promise<IteratorResult<T, undefined>> | undefined;
   return {

@@ -4,7 +4,7 @@ import { onAbort } from '../runtime/deadline.js';
 
 export interface TurnOutcome<Ask, Grant> {
   readonly grants: ReadonlyMap<Ask, Grant>;
-  /** Milliseconds until an ask without a grant may get one. */
+  /** Milliseconds until a call without a grant may get one. */
   readonly waitMsOf: (ask: Ask) => number;
   /** Milliseconds until the next turn for queued calls: 0 for immediately, `Infinity` for when `serve` is called. */
   readonly restMs: number;

@@ -13,7 +13,7 @@ export const openSharedLimits: OpenSharedLimits = ({ account, ...where }) => {
 
 const KEY = 'limit';
 
-/** Keeps the state in a store. During an outage, this process uses its last known state. */
+/** Stores the state in a store. During an outage, this process uses its last known state. */
 function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend {
   const { group, clock } = where;
   let known = newRateLimit();

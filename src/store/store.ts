@@ -133,7 +133,7 @@ export function isInProcess(store: Store): boolean {
   return IN_PROCESS.has(store);
 }
 
-/** Returns the clock that a store's operations take their time by. A persistent store works in real time. */
+/** Returns the clock for a store's timeouts. A persistent store works in real time. */
 export function storeClock(store: Store, clock: Clock): Clock {
   return isInProcess(store) ? clock : clockOf(store);
 }

@@ -89,7 +89,7 @@ export interface ClientLedger {
   readonly ledgerLayer: Layer;
   /** Records that an attempt is sent. The last layer above the attempt. */
   readonly recordSentLayer: Layer;
-  /** Returns where the ends of the client's jobs are recorded. */
+  /** Returns the records of the ends of the client's jobs, one for each store. */
   records(): readonly JobRecords[];
   /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
   acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
@@ -167,7 +167,7 @@ export interface Call<T> {
     mayHaveArrived: boolean;
     /** The account whose API key was sent. */
     account?: ClientAccount;
-    /** Where the create is recorded. */
+    /** Records of the create, one for each ledger. */
     records?: readonly JobRecords[];
   };
 }
@@ -220,7 +220,7 @@ export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<Answer<T>>;
 export const DETACHED: unique symbol = Symbol.for('gen-client.detached');
 
 export interface DetachedCall {
-  /** The queue of the run. Its key stands for the run, so the same key in another queue is another run's. */
+  /** Queue of the run. The same key in another queue identifies a different run. */
   readonly queue?: string | undefined;
   /** If true, its position in the queue is before all that are not urgent. */
   readonly isUrgent?: boolean | undefined;

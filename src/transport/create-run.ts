@@ -1,11 +1,11 @@
-// What the ledger keeps of one create, as the code that sends it and the code that runs it see it.
+// Ports of the ledger for the code that sends and runs creates.
 
 import type { CreatePhase } from '../rules/create-entry.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
 import type { Job, JobCall } from '../schemas/job.js';
 
-/** Where the end of a job is recorded. The same object for each store. */
+/** Records the ends of jobs. One object per store. */
 export interface JobRecords {
   /**
    * Waits briefly. Calls `recorded`: true if this step ended the entry, undefined without an entry. A failure becomes a
@@ -60,7 +60,7 @@ export interface ClaimedRun {
   readonly params: Readonly<Record<string, unknown>>;
   readonly label: string | undefined;
   readonly run: CreateRun;
-  /** Where the run continues. */
+  /** State from which the run continues. */
   readonly state: JobRunState;
 }
 

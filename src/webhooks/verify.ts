@@ -134,7 +134,7 @@ function eventIn(body: RawBody, signature: string): WebhookEvent {
   return markVerified(event as WebhookEvent, body, signature);
 }
 
-/** A verified webhook: what was received, and what its signed bytes say. */
+/** A verified webhook, and the job in its signed bytes. */
 export interface VerifiedWebhook {
   /** The raw body. */
   readonly body: RawBody;

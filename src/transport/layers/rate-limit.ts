@@ -49,7 +49,7 @@ export const rateLimitLayer: Layer = async (call, next) => {
   }
 };
 
-/** Throws a RateLimitError if no slot is free. Takes no slot. */
+/** Throws a RateLimitError if no slot is free. Doesn't acquire one. */
 export async function requireRoom(call: Call<unknown>): Promise<void> {
   const { core, limit } = call;
   if (limit === undefined || core.config.rateLimit === 'off') return;
@@ -84,7 +84,7 @@ function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: u
   if (retryAfterMs <= core.config.maxRetryAfterMs) limits.pause(limit, retryAfterMs);
 }
 
-/** Takes a free slot, or throws a RateLimitError with the time until the next one. */
+/** Acquires a free slot, or throws a RateLimitError with the time until the next one. */
 async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
   const { core, limit = '', method, url, idempotencyKey, attemptNumber, signal, options } = call;
   const detached = detachedCall(options);
