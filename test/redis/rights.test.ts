@@ -52,7 +52,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
     async (kind) => {
       const { message } = await refusalOf(await connectedAs(kind, ['+get', '~*']));
       const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
-      const rights = commands.split(/, | and /).map((command) => `+${command}`);
+      const rights = commands.split(/, (?:and )?/).map((command) => `+${command}`);
       const client = await connectedAs(kind, [...rights, `~${keys}`, `&${keys}`]);
       const onError = vi.fn();
       const store = redisStore(client, { onError });
