@@ -18,7 +18,8 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
     const before = await file.stat({ bigint: true });
     const bytes = pieceBytes(Number(before.size));
     for (;;) {
-      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(bytes));
+      // Yarn PnP reads nothing without a length.
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(bytes), 0, bytes, null);
       if (bytesRead === 0) break;
       yield buffer.subarray(0, bytesRead);
     }
