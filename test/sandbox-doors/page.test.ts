@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     const failed = await client.videos.create({ prompt: '[fail:generation_rejected]' });
     const warned = await client.videos.create({ prompt: 'a', reference_videos: ['https://a.test/broken.mp4'] });
     await sandbox.advance(3000);
-    await says(`#job-${failed.job.id}`, 'generation_rejected: The prompt, a reference or an option was declined.');
+    await says(`#job-${failed.job.id}`, 'generation_rejected: The prompt, a reference, or an option was declined.');
     await says(`#job-${warned.job.id}`, 'video_reference_fallback_omitted_clips');
   });
 
