@@ -86,6 +86,8 @@ async function linkedPath(path: string): Promise<string> {
 
 /** Bytes that are written at once: a system call for each chunk of the network halves the throughput. */
 const WRITE_BYTES = 1024 * 1024;
+/** Linux's `IOV_MAX`. Not every runtime splits a longer `writev`. */
+const MAX_CHUNKS = 1024;
 /** A part without writes for this long belongs to a killed process. */
 const STALE_MS = 60 * 60 * 1_000;
 
@@ -125,7 +127,8 @@ export class PartFile {
     this.#chunks.push(bytes);
     this.#chunkBytes += bytes.length;
     this.#sizeBytes += bytes.length;
-    return this.#chunkBytes < WRITE_BYTES ? undefined : this.#startWrite();
+    const isFull = this.#chunkBytes >= WRITE_BYTES || this.#chunks.length >= MAX_CHUNKS;
+    return isFull ? this.#startWrite() : undefined;
   }
 
   /**
