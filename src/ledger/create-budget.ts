@@ -58,7 +58,7 @@ const BUDGET_OPTIONS = option.optionsOf({
     "'day', 'month', 'total', or a number of milliseconds above 0",
     (value) =>
       (typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY) ||
-      ['day', 'month', 'total'].includes(String(value)),
+      (typeof value === 'string' && ['day', 'month', 'total'].includes(value)),
   ),
   scope: option.text,
   store: option.store,

@@ -55,6 +55,11 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
 /** Validates through Standard Schema, whose issues are zod's own. Unlike `safeParse`, it needs none of zod's error classes. */
 function issuesIn(schema: OptionsSchema, options: object): readonly z.$ZodIssue[] {
   const result = schema['~standard'].validate(options);
+  if ('then' in result) {
+    // A getter of the options threw, so zod validates again, asynchronously.
+    result.catch(() => {});
+    throw new GenError('options: a value threw when it was read. Pass plain values.');
+  }
   return 'issues' in result ? (result.issues as readonly z.$ZodIssue[]) : [];
 }
 
