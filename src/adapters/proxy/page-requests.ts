@@ -133,8 +133,8 @@ export function inputOf(body: Readonly<Record<string, unknown>>): Record<string,
 }
 
 /**
- * The params to send: what the app's function returned, with the IDs of the page's own uploads in place of their tickets.
- * Throws for an ID, a webhook, or a key that came from the page in another way.
+ * Returns the params from the app's function, with each upload ticket replaced by its upload ID. Throws if an upload ID or
+ * a webhook URL came from the page.
  */
 export async function createParams(
   returned: unknown,
