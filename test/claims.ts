@@ -309,13 +309,9 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '64 of a user together, and 16 unfinished uploads, then 429',
       'test/proxy/held.test.ts',
-      'creates, uploads, bytes, and waits that a user holds open count together: 64, and then 429',
+      "counts a user's open creates, uploads, bytes, and waits together: 64, then 429",
     ],
-    [
-      '408 after ten seconds',
-      'test/proxy/attacks.test.ts',
-      'nothing with a body that never ends, which is canceled after ten seconds',
-    ],
+    ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'whose body never ends times out after ten seconds'],
   ],
   'SECURITY.md': [
     [

@@ -1,4 +1,4 @@
-// A video of a page from its create to its file, the session in which it was asked for, and what a proxy does at its edges: fields that it adds, files of the app, bounds of held requests, and a service that is silent.
+// A page's video from the create to the file, its session, and edge cases of the proxy.
 import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
@@ -22,18 +22,18 @@ describe('the user of a create', () => {
     ['videos', true],
     ['characters', false],
     ['videoEdits', false],
-  ])('is sent to the service as a hash by %s: %s', async (verb, isTold) => {
+  ])('is sent to the service as a hash with %s: %s', async (verb, isHashed) => {
     const app = openApp({ create });
     expect((await app.post(verb, { key: KEY, input: {} })).status).toBe(200);
-    const { safety_identifier: told } = createdBody(app);
-    expect(told).toEqual(isTold ? expect.stringMatching(/^[\w-]{32}$/) : undefined);
+    const { safety_identifier: identifier } = createdBody(app);
+    expect(identifier).toEqual(isHashed ? expect.stringMatching(/^[\w-]{32}$/) : undefined);
   });
 
-  it('has the same hash each time, a different one for another user, and none if the app has its own', async () => {
+  it("has one stable hash, and the app's own value replaces it", async () => {
     const app = openApp({
       create: { videos: (input: { own?: string }) => ({ ...INPUT, safety_identifier: input.own }) },
     });
-    const told: unknown[] = [];
+    const identifiers: unknown[] = [];
     for (const [key, user, own] of [
       ['a', 'ann'],
       ['b', 'ann'],
@@ -41,15 +41,15 @@ describe('the user of a create', () => {
       ['d', 'ann', 'user-7'],
     ] as const) {
       expect((await app.post('videos', { key: `${KEY}${key}`, input: { own } }, { user })).status).toBe(200);
-      told.push(createdBody(app).safety_identifier);
+      identifiers.push(createdBody(app).safety_identifier);
     }
-    expect(told[0]).toBe(told[1]);
-    expect(told[2]).not.toBe(told[0]);
-    expect(told[3]).toBe('user-7');
+    expect(identifiers[0]).toBe(identifiers[1]);
+    expect(identifiers[2]).not.toBe(identifiers[0]);
+    expect(identifiers[3]).toBe('user-7');
   });
 });
 
-describe('an upload field that the app returns', () => {
+describe('an upload field that the app sets', () => {
   const png = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10])], { type: 'image/png' });
   const post = (value: unknown) =>
     openApp({ create: { videos: () => ({ ...INPUT, first_frame_upload_id: value }) } }).post('videos', {
@@ -58,17 +58,17 @@ describe('an upload field that the app returns', () => {
     });
 
   it.each<[string, unknown]>([
-    ['a file of the app', png],
-    ['nothing', undefined],
+    ["the app's own file", png],
+    ['undefined', undefined],
     ['null', null],
-  ])('is sent with %s', async (_, value) => {
+  ])('accepts %s', async (_, value) => {
     expect((await post(value)).status).toBe(200);
   });
 });
 
 describe("a service that doesn't respond", () => {
   it.each([[undefined], ['processing'], [7]])(
-    'leaves a page that has seen %j without a change after ten seconds',
+    'reports no change to a page that has seen %j after ten seconds',
     async (seen) => {
       const sandbox = createSandbox({ clock: 'manual' });
       const { apiKey, baseUrl } = sandbox;
@@ -76,14 +76,14 @@ describe("a service that doesn't respond", () => {
       const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: clockOf(sandbox.client()) } });
       const app = openApp({ client, holdMs: 0 } as never);
       const ticket = await app.proxy.ticket('job_1', { id: 'ann' });
-      const answer = app.post('watch', { ticket, seen });
-      expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(10_000);
-      expect(await answer).toMatchObject({ status: 200, body: { againMs: 5_000 } });
+      const response = app.post('watch', { ticket, seen });
+      expect(await msUntil(sandbox, response)).toBeGreaterThanOrEqual(10_000);
+      expect(await response).toMatchObject({ status: 200, body: { againMs: 5_000 } });
     },
   );
 });
 
-it("a create from another user's session is rejected, and creates nothing", async () => {
+it("rejects a create with another user's session ticket", async () => {
   const app = openApp();
   const { status, body } = await app.post('session', {});
   expect([status, Object.keys(body)]).toEqual([200, ['ticket']]);
@@ -94,33 +94,33 @@ it("a create from another user's session is rejected, and creates nothing", asyn
   });
   expect([app.sandbox.jobs, app.errors]).toEqual([[], []]);
   expect((await app.post('videos', create)).status).toBe(200);
-  // Also where its job is known.
+  // Even if the proxy knows the job.
   expect((await app.post('videos', create, { user: 'ben' })).status).toBe(403);
   expect(app.sandbox.jobs).toHaveLength(1);
 });
 
-it.each([['forged'], [''], [7], [null], [{}]])('a session that is %j is rejected', async (session) => {
+it.each([['forged'], [''], [7], [null], [{}]])('rejects the session ticket %j', async (session) => {
   const app = openApp();
   expect(await app.post('videos', { key: KEY, input: INPUT, session })).toMatchObject({ status: 403 });
   expect(app.sandbox.jobs).toEqual([]);
 });
 
-it('the session ticket is valid for nothing else, and no other ticket is a session ticket', async () => {
+it('accepts neither a session ticket as another ticket nor the reverse', async () => {
   const app = openApp();
   const { ticket } = (await app.post('session', {})).body;
   expect((await app.post('watch', { ticket })).status).toBe(404);
   expect((await app.post('uploaded', { put: ticket })).status).toBe(404);
-  expect((await app.ask(`file?t=${ticket}`, { headers: { 'x-session': 'ann' } })).status).toBe(404);
+  expect((await app.send(`file?t=${ticket}`, { headers: { 'x-session': 'ann' } })).status).toBe(404);
   const job = await app.proxy.ticket('job_1', { id: 'ann' });
   expect((await app.post('videos', { key: KEY, input: INPUT, session: job })).status).toBe(403);
 });
 
-it("nobody without a session gets one, and it counts against the app's limit", async () => {
+it("issues tickets only to signed-in users, and counts them against the app's limit", async () => {
   expect((await openApp().post('session', {}, { user: null })).status).toBe(401);
   expect((await openApp({ limit: ({ verb }) => verb !== 'session' }).post('session', {})).status).toBe(429);
 });
 
-it('the tickets that a page stores are valid for a month', async () => {
+it('accepts stored tickets for a month', async () => {
   const app = openApp({ holdMs: 0 }, { clock: 'manual', jobDurationMs: 1_000 });
   const session = (await app.post('session', {})).body.ticket;
   const { ticket } = (await app.post('videos', { key: KEY, input: INPUT, session })).body;
@@ -137,15 +137,15 @@ describe('a page that creates a video', () => {
     expect(created.headers.get('cache-control')).toBe('no-store');
     const { tokens } = created.body;
     expect(tokens).toBeGreaterThan(0);
-    let answer = created.body;
-    while (answer.phase === 'waiting') {
-      expect(answer.tokens).toBe(tokens);
-      const next = await app.post('watch', { ticket: created.body.ticket, seen: answer.status });
+    let response = created.body;
+    while (response.phase === 'waiting') {
+      expect(response.tokens).toBe(tokens);
+      const next = await app.post('watch', { ticket: created.body.ticket, seen: response.status });
       expect(next.status).toBe(200);
-      answer = next.body;
+      response = next.body;
     }
-    expect(answer).toMatchObject({ status: 'completed', progress: 1, tokens });
-    const file = await app.ask(String(answer.url), { headers: { 'x-session': 'ann', range: 'bytes=0-99' } });
+    expect(response).toMatchObject({ status: 'completed', progress: 1, tokens });
+    const file = await app.send(String(response.url), { headers: { 'x-session': 'ann', range: 'bytes=0-99' } });
     expect(file.status).toBe(206);
     expect(file.headers.get('content-type')).toContain('video/mp4');
     expect(file.headers.get('referrer-policy')).toBe('no-referrer');
@@ -156,6 +156,6 @@ describe('a page that creates a video', () => {
     const app = openApp();
     const job = await app.client.videos.createAndWait({ prompt: 'a fox' });
     const link = await app.proxy.link(job, { expiresInMs: 60_000 });
-    expect((await app.ask(link)).status).toBe(200);
+    expect((await app.send(link)).status).toBe(200);
   });
 });

@@ -1,4 +1,4 @@
-// A user's open requests count together, and nothing is sent for a page that has disconnected.
+// A user's open requests share one limit, and a disconnected page's upload isn't sent.
 import { expect, it } from 'vitest';
 import { OpenRequests } from '../../src/adapters/proxy/open-requests.js';
 import { type App, isHeld, KEY, openApp, pagePost, watchFrom } from './support.js';
@@ -13,11 +13,11 @@ const TOO_MANY = {
 
 const uploads = ({ sandbox }: App) => sandbox.requests.filter(({ path }) => path === '/v1/uploads').length;
 
-/** An app whose minute of creates and uploads is used up. */
-async function openBusy() {
+/** Opens an app that has used up the minute's creates and uploads. */
+async function openAtLimit() {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
   const as = { user: 'zoe' };
-  // A user begins 16 uploads at most and finishes them.
+  // A user can have at most 16 unfinished uploads.
   const each = (index: number) => ({ user: `zoe${index % 6}` });
   await Promise.all(Array.from({ length: 60 }, (_, index) => app.post('upload', FILE, each(index))));
   await Promise.all(
@@ -26,8 +26,8 @@ async function openBusy() {
   return app;
 }
 
-it('creates, uploads, bytes, and waits that a user holds open count together: 64, and then 429', async () => {
-  const app = await openBusy();
+it("counts a user's open creates, uploads, bytes, and waits together: 64, then 429", async () => {
+  const app = await openAtLimit();
   const ticket = await app.proxy.ticket(app.sandbox.jobs[0]?.id ?? '', { id: 'ann' });
   await app.post('watch', { ticket });
   const held = [
@@ -35,25 +35,25 @@ it('creates, uploads, bytes, and waits that a user holds open count together: 64
     ...Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE)),
     ...Array.from({ length: 20 }, () => watchFrom(app, ticket)),
   ];
-  expect(await isHeld(Promise.race(held.map(({ answer }) => answer)))).toBe(true);
+  expect(await isHeld(Promise.race(held.map(({ response }) => response)))).toBe(true);
   expect(await app.post('videos', { key: `${KEY}more`, input: INPUT })).toMatchObject(TOO_MANY);
   expect(await app.post('upload', FILE)).toMatchObject(TOO_MANY);
   expect(await app.post('watch', { ticket, seen: 'processing' })).toMatchObject(TOO_MANY);
   const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': 'x.y' };
-  expect((await app.ask('bytes', { method: 'POST', headers, body: 'x' })).status).toBe(429);
-  // Another user is not concerned.
+  expect((await app.send('bytes', { method: 'POST', headers, body: 'x' })).status).toBe(429);
+  // Other users aren't affected.
   const other = await app.proxy.ticket(app.sandbox.jobs[1]?.id ?? '', { id: 'ben' });
   expect((await app.post('watch', { ticket: other }, { user: 'ben' })).status).toBe(200);
-  for (const { leave } of held) leave();
+  for (const { disconnect } of held) disconnect();
 });
 
-it("an upload whose page has disconnected isn't sent, and isn't reported as a failure", async () => {
-  const app = await openBusy();
+it("neither sends a disconnected page's upload nor reports it as an error", async () => {
+  const app = await openAtLimit();
   const before = uploads(app);
-  const asked = Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE));
-  expect(await isHeld(Promise.race(asked.map(({ answer }) => answer)))).toBe(true);
-  for (const { leave } of asked) leave();
-  expect(new Set((await Promise.all(asked.map(({ answer }) => answer))).map(({ status }) => status))).toEqual(
+  const sent = Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE));
+  expect(await isHeld(Promise.race(sent.map(({ response }) => response)))).toBe(true);
+  for (const { disconnect } of sent) disconnect();
+  expect(new Set((await Promise.all(sent.map(({ response }) => response))).map(({ status }) => status))).toEqual(
     new Set([499]),
   );
   await app.sandbox.advance(5 * MINUTE_MS);
@@ -61,18 +61,18 @@ it("an upload whose page has disconnected isn't sent, and isn't reported as a fa
   expect((await app.post('upload', FILE)).status).toBe(200);
 });
 
-it('a create whose page has disconnected continues, and the page finds its job by the key when it returns', async () => {
-  const app = await openBusy();
-  const { answer, leave } = pagePost(app, 'videos', { key: KEY, input: INPUT });
-  expect(await isHeld(answer)).toBe(true);
-  leave();
+it('continues a create after its page disconnects, and its key returns the job', async () => {
+  const app = await openAtLimit();
+  const { response, disconnect } = pagePost(app, 'videos', { key: KEY, input: INPUT });
+  expect(await isHeld(response)).toBe(true);
+  disconnect();
   const again = app.post('videos', { key: KEY, input: INPUT });
   await app.sandbox.advance(2 * MINUTE_MS);
   expect((await again).status).toBe(200);
   expect(app.sandbox.jobs).toHaveLength(21);
 });
 
-it('a wait without a viewer counts for another minute, and not twice if the viewer returns', async () => {
+it('counts a wait for a minute after its page disconnects, and once if the page returns', async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
   const tickets = Array.from({ length: 65 }, async () => {
     const { job } = await app.client.images.create(INPUT);
@@ -80,9 +80,9 @@ it('a wait without a viewer counts for another minute, and not twice if the view
   });
   const [last = '', ...others] = await Promise.all(tickets);
   const look = async (ticket: string) => {
-    const { answer, leave } = watchFrom(app, ticket);
-    leave();
-    return (await answer).status;
+    const { response, disconnect } = watchFrom(app, ticket);
+    disconnect();
+    return (await response).status;
   };
   for (let times = 0; times < 2; times++) {
     for (const ticket of others) expect(await look(ticket)).toBe(200);
@@ -92,7 +92,7 @@ it('a wait without a viewer counts for another minute, and not twice if the view
   expect(await look(last)).toBe(200);
 });
 
-it('a request that ends silently, as on Workers, counts for at most ten minutes', () => {
+it('counts a request that ends without a signal, as on Workers, for at most ten minutes', () => {
   let nowMs = 0;
   const open = new OpenRequests(() => nowMs, { what: 'open requests', max: 64, maxAgeMs: 10 * MINUTE_MS });
   for (let times = 0; times < 64; times++) open.take('ann');

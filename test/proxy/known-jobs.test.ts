@@ -1,4 +1,4 @@
-// Known results cost the service nothing: keys that have created a job, and jobs that have ended.
+// Keys with a job and finished jobs need no request to the service.
 import { describe, expect, it, vi } from 'vitest';
 import { type App, KEY, openApp, SECRET, watchFrom } from './support.js';
 
@@ -6,8 +6,8 @@ const INPUT = { prompt: 'a fox' };
 const MINUTE_MS = 60_000;
 const sent = ({ sandbox }: App, method: string) => sandbox.requests.filter((request) => request.method === method);
 
-describe('a key whose job the proxy knows', () => {
-  it('uses no rate limit: after 60 repetitions, another user is served immediately', async () => {
+describe('a key with a known job', () => {
+  it("uses no slot: after 60 repetitions, another user's create is sent immediately", async () => {
     const app = openApp({}, { clock: 'manual' });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     for (let times = 0; times < 60; times++) {
@@ -15,19 +15,19 @@ describe('a key whose job the proxy knows', () => {
       expect(again).toMatchObject({ status: 200, body: { ticket: expect.any(String), tokens: body.tokens } });
     }
     expect(sent(app, 'POST')).toHaveLength(1);
-    // The same key of another user is another one.
+    // Another user's identical key is independent.
     expect(await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' })).toMatchObject({ status: 200 });
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
-  it('shares one create with calls that arrive while it is in flight', async () => {
+  it('shares one create among concurrent requests', async () => {
     const app = openApp();
     const answers = await Promise.all(Array.from({ length: 20 }, () => app.post('videos', { key: KEY, input: INPUT })));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expect(sent(app, 'POST')).toHaveLength(1);
   });
 
-  it('returns the end of its job once it is known', async () => {
+  it('returns the outcome once the job has ended', async () => {
     const app = openApp({}, { clock: 'manual' });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     await app.sandbox.advance(5 * MINUTE_MS);
@@ -40,9 +40,9 @@ describe('a key whose job the proxy knows', () => {
 
   it.each([
     ['another prompt', 'videos', { prompt: 'a crow' }],
-    ['one field more', 'videos', { ...INPUT, seed: 7 }],
+    ['an additional field', 'videos', { ...INPUT, seed: 7 }],
     ['another verb', 'images', INPUT],
-  ])('is rejected with %s, whether its create has ended or not', async (_, verb, input) => {
+  ])('is rejected with %s, during its create and after it', async (_, verb, input) => {
     const app = openApp({ create: { videos: () => INPUT, images: () => INPUT } });
     const first = app.post('videos', { key: KEY, input: INPUT });
     const refused = { status: 400, body: { code: 'idempotency_key_reused' } };
@@ -52,25 +52,25 @@ describe('a key whose job the proxy knows', () => {
     expect([app.sandbox.jobs.length, app.errors]).toEqual([1, []]);
   });
 
-  it('can be used for another input if nothing was created', async () => {
+  it('accepts another input if no job was created', async () => {
     const app = openApp();
     expect((await app.post('videos', { key: KEY, input: { prompt: '' } })).status).toBe(400);
     expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   });
 
-  it('finds its job after a deploy that changes its params, and after a rotation of the secret', async () => {
+  it('returns its job after a deploy that changes the params, and after a secret rotation', async () => {
     const app = openApp();
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     const create = vi.spyOn(app.client.videos, 'create');
     const deployed = openApp({
       client: app.client,
       secret: [`${SECRET} that is new`, SECRET],
-      create: { videos: () => ({ model: 'svc-video-pro', prompt: 'a fox of the new version' }) },
+      create: { videos: () => ({ model: 'svc-video-pro', prompt: 'a fox, new version' }) },
     });
     const again = await deployed.post('videos', { key: KEY, input: INPUT });
     expect(again.status).toBe(200);
     expect(app.sandbox.jobs).toHaveLength(1);
-    // The key identifies the input, not the params, so it is neither rejected nor warned about.
+    // The key identifies the input, not the params, so changed params cause no error or warning.
     expect(await create.mock.results[0]?.value).toMatchObject({ warnings: [] });
     const state = async (ticket: unknown) => (await deployed.post('watch', { ticket })).status;
     expect([await state(body.ticket), await state(again.body.ticket)]).toEqual([200, 200]);
@@ -88,7 +88,7 @@ describe('a job that has ended', () => {
   it.each([
     ['completed', false, { phase: 'done', url: expect.any(String), progress: 1, etaMs: 0 }],
     ['failed', true, { phase: 'failed', error: { code: 'generation_rejected', message: expect.any(String) } }],
-  ])('as %s is polled once, and not again an hour later', async (status, failed, more) => {
+  ])('as %s is polled once, and not again after an hour', async (status, failed, more) => {
     const app = openApp({}, { clock: 'manual' });
     const ticket = await finished(app, failed);
     const first = await app.post('watch', { ticket });
@@ -101,16 +101,16 @@ describe('a job that has ended', () => {
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
   });
 
-  it('is returned without a wait, even to a user at the limit of open requests', async () => {
+  it('is returned immediately, even if the user has reached the limit of open requests', async () => {
     const app = openApp({}, { clock: 'manual', jobDurationMs: MINUTE_MS });
     const ended = await finished(app);
     await app.post('watch', { ticket: ended });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     await app.post('watch', { ticket: body.ticket });
     const held = Array.from({ length: 65 }, () => watchFrom(app, String(body.ticket)));
-    expect((await Promise.race(held.map(({ answer }) => answer))).status).toBe(429);
+    expect((await Promise.race(held.map(({ response }) => response))).status).toBe(429);
     const gallery = await Promise.all(Array.from({ length: 200 }, () => app.post('watch', { ticket: ended })));
     expect(new Set(gallery.map(({ status }) => status))).toEqual(new Set([200]));
-    for (const { leave } of held) leave();
+    for (const { disconnect } of held) disconnect();
   });
 });

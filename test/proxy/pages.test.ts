@@ -1,4 +1,4 @@
-// Information for pages: reasons, retries, and outcomes that cost no poll.
+// Page responses: reasons, retry hints, and outcomes that need no poll.
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
@@ -7,14 +7,14 @@ import { createBudget, PreflightError } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
 import { describe, expect, it, vi } from 'vitest';
 import { PATIENCE_MS } from '../support/patience.js';
-import { type App, KEY, openApp, uploadOf } from './support.js';
+import { type App, completeUpload, KEY, openApp } from './support.js';
 
 const INPUT = { prompt: 'a fox' };
 const ANN = { id: 'ann' };
 const uploads = (app: ReturnType<typeof openApp>) =>
   app.sandbox.requests.filter(({ path }) => path === '/v1/uploads').length;
 
-it('a page that failed to get a video gets the reason', async () => {
+it('returns the reason of a failed generation', async () => {
   const app = openApp({}, { clock: 'manual' });
   const { job } = await app.client.videos.create(INPUT);
   app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
@@ -22,7 +22,7 @@ it('a page that failed to get a video gets the reason', async () => {
   expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references, or options.') });
 });
 
-it('two hundred tickets of finished jobs, created from the jobs, cost no poll', async () => {
+it('polls none of 200 finished jobs whose tickets were created from the jobs', async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 1 });
   const { job } = await app.client.images.create(INPUT);
   await app.sandbox.advance(60_000);
@@ -37,20 +37,20 @@ it('two hundred tickets of finished jobs, created from the jobs, cost no poll', 
   expect(app.sandbox.requests).toHaveLength(before);
 });
 
-it('more than a hundred tickets, or none, are rejected', async () => {
+it('rejects more than a hundred tickets, or none', async () => {
   const app = openApp();
   for (const jobs of [[], Array.from({ length: 101 }, () => ({})), 'all'])
     expect(await app.post('watch', { jobs })).toMatchObject({ status: 400, body: { code: 'invalid_watch' } });
 });
 
-describe('a rejection says whether a retry helps', () => {
+describe('an error states whether a retry helps', () => {
   it.each<[string, object, object, string]>([
     ['a create function that throws', { create: { videos: () => JSON.parse('{') } }, {}, '500 internal_error false'],
-    ['a limit', { limit: () => false }, {}, '429 rate_limited false'],
+    ['a rate limit', { limit: () => false }, {}, '429 rate_limited false'],
     ['an empty balance', {}, { balanceTokens: 0 }, '502 service_error false'],
-    ['generation that is paused', {}, { dispatch: 'disabled' }, '502 dispatch_disabled false'],
+    ['paused generation', {}, { dispatch: 'disabled' }, '502 dispatch_disabled false'],
     [
-      'an app that refuses',
+      'an app that rejects the create',
       {
         create: {
           videos: () => {
@@ -68,7 +68,7 @@ describe('a rejection says whether a retry helps', () => {
     expect(app.sandbox.jobs).toEqual([]);
   });
 
-  it('a service that does not respond', async () => {
+  it('an unavailable service', async () => {
     const app = openApp();
     const client = app.client.withOptions({
       maxRetries: 0,
@@ -79,7 +79,7 @@ describe('a rejection says whether a retry helps', () => {
   });
 });
 
-it("without onError, the app's errors are printed", async () => {
+it("logs the app's errors to the console without onError", async () => {
   const print = vi.spyOn(console, 'error').mockImplementation(() => {});
   const broken = new Error('a bug of the app');
   const authorize = () => {
@@ -90,7 +90,7 @@ it("without onError, the app's errors are printed", async () => {
   print.mockRestore();
 });
 
-it('a user who abandons uploads uses 16 per minute, and others are served', async () => {
+it("limits a user's abandoned uploads to 16 per minute without blocking others", async () => {
   const app = openApp();
   const file = { type: 'image/png', size: 10 };
   const statuses = await Promise.all(Array.from({ length: 130 }, async () => (await app.post('upload', file)).status));
@@ -98,7 +98,7 @@ it('a user who abandons uploads uses 16 per minute, and others are served', asyn
   expect((await app.post('upload', file, { user: 'ben' })).status).toBe(200);
 });
 
-it('files without a type are recognized by their name, and messages are readable', async () => {
+it('recognizes a file without a type by its name', async () => {
   const app = openApp({ upload: () => true });
   const heic = { name: 'fox.HEIC', type: '', size: 10 };
   expect((await app.post('upload', heic)).status).toBe(200);
@@ -109,15 +109,15 @@ it('files without a type are recognized by their name, and messages are readable
   );
 });
 
-describe("a page's upload is deleted", () => {
+describe("deletes a page's upload", () => {
   const deleted = (app: App) =>
     app.sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
   const create = (app: App, ticket: string) =>
     app.post('videos', { key: KEY, input: { ...INPUT, first_frame_upload_id: ticket } });
 
-  it('once its job has ended, and not before', async () => {
+  it('after its job has ended', async () => {
     const app = openApp();
-    const { ticket, id } = await uploadOf(app);
+    const { ticket, id } = await completeUpload(app);
     const { body } = await create(app, ticket);
     expect(deleted(app)).toEqual([]);
     for (let phase: unknown = body.phase, seen: unknown; phase === 'waiting'; ) {
@@ -129,34 +129,34 @@ describe("a page's upload is deleted", () => {
 
   it('if the service rejects the create', async () => {
     const app = openApp();
-    const { ticket, id } = await uploadOf(app);
+    const { ticket, id } = await completeUpload(app);
     app.sandbox.dispatch = 'disabled';
     expect((await create(app, ticket)).status).toBe(502);
     await vi.waitFor(() => expect(deleted(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
   });
 
-  it('if its page disconnects while it sends the bytes', async () => {
+  it('if the page disconnects while sending the bytes', async () => {
     const app = openApp();
     const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: 10 });
     const page = new AbortController();
     const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': String(body.put) };
     const never = new ReadableStream({ pull: () => new Promise(() => {}) });
     const init = { method: 'POST', headers, body: never, duplex: 'half', signal: page.signal };
-    const response = app.ask('bytes', init as RequestInit);
+    const response = app.send('bytes', init as RequestInit);
     page.abort();
     expect((await response).status).toBe(499);
     await vi.waitFor(() => expect(deleted(app)).toHaveLength(1), PATIENCE_MS);
   });
 });
 
-it('budgets without a scope share one sum for all users, even if each request creates its own', async () => {
+it('counts unscoped budgets of all users together, even if each request creates one', async () => {
   const app = openApp({ budget: () => createBudget({ maxTokens: 16, per: 86_400_123 }) });
   expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   const other = await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' });
   expect(other).toMatchObject({ status: 402, body: { code: 'budget_exceeded' } });
 });
 
-describe('a JSON body that a framework has parsed', () => {
+describe('a JSON body parsed by a framework', () => {
   const { proxy } = openApp();
   const handler = toNodeHandler(proxy);
   const app = express();
@@ -172,14 +172,14 @@ describe('a JSON body that a framework has parsed', () => {
     ['{"key":"b5f1c0de-0000-4000-8000-000000000001","input":{"__proto__":{"model":"svc-video-pro"}}}', 400],
   ] as const;
 
-  it.each(bodies)('by Express passes the same checks as its bytes: %s', async (body, expected) => {
+  it.each(bodies)('passes the same checks as raw bytes in Express: %s', async (body, expected) => {
     const server = createServer(app as RequestListener);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     expect(await statusAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, body)).toBe(expected);
     server.close();
   });
 
-  it('by Fastify is accepted', async () => {
+  it('is accepted in Fastify', async () => {
     const server = fastify();
     server.all('/api/gen/:verb', handler);
     expect(await statusAt(await server.listen({ host: '127.0.0.1', port: 0 }), bodies[0][0])).toBe(200);

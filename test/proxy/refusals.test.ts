@@ -1,44 +1,45 @@
-// Every rejection as a page receives it: status, code, message, and headers.
+// Each error as a page receives it: status, code, message, and headers.
 import { createBudget } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { APP, type App, KEY, openApp, type PageRequest } from './support.js';
 
 type Options = Parameters<typeof openApp>[0];
-type Asked = readonly [verb: string, body: unknown, as?: PageRequest];
+type PostArgs = readonly [verb: string, body: unknown, as?: PageRequest];
 
 const INPUT = { prompt: 'a fox' };
-const VIDEO: Asked = ['videos', { key: KEY, input: INPUT }];
+const VIDEO: PostArgs = ['videos', { key: KEY, input: INPUT }];
 const FILE = { type: 'image/png', size: 10 };
-const withHeaders = (headers: Record<string, string>): Asked => [...VIDEO.slice(0, 2), { headers }] as unknown as Asked;
+const withHeaders = (headers: Record<string, string>): PostArgs =>
+  [...VIDEO.slice(0, 2), { headers }] as unknown as PostArgs;
 const uploadsOf = (value: unknown): Options => ({
   create: { videos: () => ({ prompt: 'a fox', first_frame_upload_id: value }) },
 });
 
 describe('a rejected request', () => {
-  it.each<[string, Asked, string, Options?]>([
-    ['of no address', ['nothing', {}], '404 not_found'],
-    ['of another type', withHeaders({ 'content-type': 'text/json' }), '415 json_required'],
-    ['of an announced size that is too large', withHeaders({ 'content-length': '131073' }), '413 body_too_large'],
-    ['over the limit of the app', VIDEO, '429 rate_limited retry-after: 5', { limit: async () => false }],
+  it.each<[string, PostArgs, string, Options?]>([
+    ['to an unknown path', ['nothing', {}], '404 not_found'],
+    ['with another content type', withHeaders({ 'content-type': 'text/json' }), '415 json_required'],
+    ['with a content-length over the limit', withHeaders({ 'content-length': '131073' }), '413 body_too_large'],
+    ["over the app's limit", VIDEO, '429 rate_limited retry-after: 5', { limit: async () => false }],
     ['with a long key', ['videos', { key: 'k'.repeat(129), input: INPUT }], '400 key_invalid'],
     ['without an input', ['videos', { key: KEY }], '400 invalid_input'],
-    ['with a list inside a list of uploads', VIDEO, '400 upload_invalid', uploadsOf([[]])],
+    ['with nested lists of uploads', VIDEO, '400 upload_invalid', uploadsOf([[]])],
     ...[{ type: 7 }, { type: `image/${'x'.repeat(250)}` }, { size: '10' }, { size: 2 ** 53 }].map(
-      (file): [string, Asked, string, Options] => [
-        `for the file ${JSON.stringify(file).slice(0, 50)}`,
+      (file): [string, PostArgs, string, Options] => [
+        `to upload ${JSON.stringify(file).slice(0, 50)}`,
         ['upload', { ...FILE, ...file }],
         '400 upload_invalid',
         { upload: () => true },
       ],
     ),
-    ['with bytes of no upload', ['bytes', {}], '404 not_found'],
+    ['with bytes but no upload', ['bytes', {}], '404 not_found'],
     ['over the budget', VIDEO, '402 budget_exceeded', { budget: () => createBudget({ maxTokens: 0 }) }],
-  ])('%s gives the page the reason, and creates no job', async (_, [verb, body, as], expected, options) => {
+  ])('%s reports the reason, and creates no job', async (_, [verb, body, as], expected, options) => {
     const app = openApp(options);
-    const { status, body: told, headers } = await app.post(verb, body, as);
+    const { status, body: reported, headers } = await app.post(verb, body, as);
     const wait = headers.get('retry-after');
-    expect(`${status} ${told.code}${wait === null ? '' : ` retry-after: ${wait}`}`).toBe(expected);
-    expect(told.message).toEqual(expect.any(String));
+    expect(`${status} ${reported.code}${wait === null ? '' : ` retry-after: ${wait}`}`).toBe(expected);
+    expect(reported.message).toEqual(expect.any(String));
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-type': 'application/json',
       'cache-control': 'no-store',
@@ -48,20 +49,20 @@ describe('a rejected request', () => {
     expect([app.sandbox.jobs, app.errors]).toEqual([[], []]);
   });
 
-  it("without the page's header returns the header's name", async () => {
+  it("without the page's header gets an error with the header's name", async () => {
     const headers = { 'content-type': 'application/json', 'x-session': 'ann', 'sec-fetch-site': 'same-origin' };
-    const answer = await openApp().ask('videos', { method: 'POST', headers, body: '{}' });
-    expect([answer.status, await answer.json()]).toEqual([
+    const response = await openApp().send('videos', { method: 'POST', headers, body: '{}' });
+    expect([response.status, await response.json()]).toEqual([
       403,
       { code: 'foreign_origin', message: 'The header x-gen-page is missing.', retry: false },
     ]);
   });
 
   it.each<[string, Record<string, string>, number]>([
-    ['of an old browser on the same host', { origin: APP.replace('https', 'http') }, 200],
-    ['of an old browser behind a proxy', { origin: 'https://shop.test', host: 'shop.test' }, 200],
-    ['of an old browser on another host', { origin: 'https://shop.test' }, 403],
-    ['with an origin that is no URL', { origin: 'null' }, 403],
+    ['from an old browser on the same host', { origin: APP.replace('https', 'http') }, 200],
+    ['from an old browser behind a proxy', { origin: 'https://shop.test', host: 'shop.test' }, 200],
+    ['from an old browser on another host', { origin: 'https://shop.test' }, 403],
+    ['with an invalid origin', { origin: 'null' }, 403],
     ['without an origin', {}, 200],
   ])('%s, %j: %i', async (_, more, status) => {
     const headers = {
@@ -71,7 +72,7 @@ describe('a rejected request', () => {
       ...more,
     };
     const body = JSON.stringify({ key: KEY, input: INPUT });
-    expect((await openApp().ask('videos', { method: 'POST', headers, body })).status).toBe(status);
+    expect((await openApp().send('videos', { method: 'POST', headers, body })).status).toBe(status);
   });
 
   describe('from another host', () => {
@@ -83,10 +84,10 @@ describe('a rejected request', () => {
       origin: 'http://shop.test',
       host: 'upstream:3000',
     };
-    const told = async () => (await openApp().ask('videos', { method: 'POST', headers, body: '{}' })).json();
+    const reported = async () => (await openApp().send('videos', { method: 'POST', headers, body: '{}' })).json();
 
-    it('has both hosts in its message during development', async () => {
-      expect(await told()).toEqual({
+    it('lists both hosts in its message during development', async () => {
+      expect(await reported()).toEqual({
         code: 'foreign_origin',
         message:
           "This page may not use this address. Its origin is http://shop.test, and the proxy's host is upstream:3000. List the origin in origins, or let the reverse proxy pass on the Host header.",
@@ -94,9 +95,9 @@ describe('a rejected request', () => {
       });
     });
 
-    it('has neither in production', async () => {
+    it('lists neither in production', async () => {
       vi.stubEnv('NODE_ENV', 'production');
-      expect(await told()).toEqual({
+      expect(await reported()).toEqual({
         code: 'foreign_origin',
         message: 'This page may not use this address.',
         retry: false,
@@ -104,7 +105,7 @@ describe('a rejected request', () => {
     });
   });
 
-  it.each([undefined, '', 7])('of a user whose ID is %j is an error of the app', async (id) => {
+  it.each([undefined, '', 7])('whose user ID is %j is reported as an app error', async (id) => {
     const app = openApp({ authorize: () => ({ id }) as never });
     const { status, body } = await app.post(...VIDEO);
     expect([status, body.code]).toEqual([500, expect.any(String)]);
@@ -113,17 +114,20 @@ describe('a rejected request', () => {
     ]);
   });
 
-  it.each([undefined, 'a fox', ['a fox']])('for which the app returns %j is an error of the app', async (returned) => {
-    const app = openApp({ create: { videos: () => returned as never } });
-    expect((await app.post(...VIDEO)).status).toBe(500);
-    expect(app.errors).toMatchObject([{ message: 'create: its functions must return the params of the call.' }]);
-  });
+  it.each([undefined, 'a fox', ['a fox']])(
+    'for which create returns %j is reported as an app error',
+    async (returned) => {
+      const app = openApp({ create: { videos: () => returned as never } });
+      expect((await app.post(...VIDEO)).status).toBe(500);
+      expect(app.errors).toMatchObject([{ message: 'create: its functions must return the params of the call.' }]);
+    },
+  );
 });
 
 describe('an upload', () => {
   const begin = async (app: App, file: object) => String((await app.post('upload', file)).body.put);
   const send = (app: App, put: string, body: BodyInit | null, more: Record<string, string> = {}) =>
-    app.ask('bytes', {
+    app.send('bytes', {
       method: 'POST',
       headers: { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': put, ...more },
       body,
@@ -134,11 +138,11 @@ describe('an upload', () => {
     [new Uint8Array(9), { 'content-length': '9' }, '400 The file does not have the announced size.'],
     [new Uint8Array(11), {}, '413 The file does not have the announced size.'],
     [null, {}, '400 The file is empty.'],
-  ])('of different bytes than announced, %# with %j, is rejected: %s', async (body, headers, expected) => {
+  ])("is rejected if its bytes don't match its announced size, %# with %j: %s", async (body, headers, expected) => {
     const app = openApp();
-    const answer = await send(app, await begin(app, FILE), body, headers);
-    const { code, message } = (await answer.json()) as { code: string; message: string };
-    expect([code, `${answer.status} ${message}`]).toEqual(['size_mismatch', expected]);
+    const response = await send(app, await begin(app, FILE), body, headers);
+    const { code, message } = (await response.json()) as { code: string; message: string };
+    expect([code, `${response.status} ${message}`]).toEqual(['size_mismatch', expected]);
   });
 
   it.each([
@@ -148,7 +152,7 @@ describe('an upload', () => {
     ['', 'upload'],
     ['x'.repeat(256), 'upload'],
     [undefined, 'upload'],
-  ])('with the name %j is %j', async (name, expected) => {
+  ])('named %j is sent as %j', async (name, expected) => {
     const app = openApp();
     await begin(app, { ...FILE, name });
     expect(JSON.parse(app.sandbox.requests.at(-1)?.body ?? '')).toMatchObject({
@@ -157,7 +161,7 @@ describe('an upload', () => {
     });
   });
 
-  it('can be sent for ten minutes, plus time for its size, and used for a day', async () => {
+  it('can be sent for ten minutes plus time for its size, and used for a day', async () => {
     const app = openApp({ upload: () => true }, { clock: 'manual' });
     const image = await (await app.client.jobs.output(await finished(app))).bytes();
     const put = await begin(app, { type: 'image/png', size: image.byteLength });

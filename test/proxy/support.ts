@@ -6,22 +6,21 @@ import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 export const APP = 'https://app.test';
 export const SECRET = 'a secret of the app that has more than 32 characters';
 
-/** Options of the proxy that a test may set. */
-type Overrides = Omit<Partial<Parameters<typeof createGenProxy>[0]>, 'create'> & {
+type ProxyOptions = Omit<Partial<Parameters<typeof createGenProxy>[0]>, 'create'> & {
   readonly create?: Readonly<Record<string, (input: never) => object>>;
 };
 
-/** An app with a proxy on the sandbox. Its sessions are the header `x-session`. */
+/** An app whose proxy uses the sandbox. The `x-session` header is the session. */
 export interface App {
   readonly sandbox: Sandbox;
   readonly client: GenClient;
   readonly proxy: GenProxy;
-  /** Errors that `onError` was called with. */
+  /** The errors that `onError` received. */
   readonly errors: unknown[];
-  /** POSTs as the page of a user does. */
-  post(verb: string, body: unknown, as?: PageRequest): Promise<PageAnswer>;
-  /** Any request to the proxy. */
-  ask(path: string, init?: RequestInit): Promise<Response>;
+  /** Sends a POST as the user's page does. */
+  post(verb: string, body: unknown, as?: PageRequest): Promise<PageResponse>;
+  /** Sends any request to the proxy. */
+  send(path: string, init?: RequestInit): Promise<Response>;
 }
 
 export interface PageRequest {
@@ -29,14 +28,13 @@ export interface PageRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface PageAnswer {
+export interface PageResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Opens the app. */
-export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<typeof createSandbox>[0] = {}): App {
+export function openApp(overrides: ProxyOptions = {}, sandboxOptions: Parameters<typeof createSandbox>[0] = {}): App {
   const sandbox = createSandbox(sandboxOptions);
   const client = sandbox.client();
   const errors: unknown[] = [];
@@ -58,15 +56,15 @@ export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<ty
     onError: (error: unknown) => errors.push(error),
     ...overrides,
   } as Parameters<typeof createGenProxy>[0]);
-  const ask = (path: string, init?: RequestInit) => proxy(new Request(`${APP}/api/gen/${path}`, init));
+  const send = (path: string, init?: RequestInit) => proxy(new Request(`${APP}/api/gen/${path}`, init));
   return {
     sandbox,
     client,
     proxy,
     errors,
-    ask,
+    send,
     async post(verb, body, { user = 'ann', headers = {} } = {}) {
-      const response = await ask(verb, {
+      const response = await send(verb, {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
@@ -75,78 +73,78 @@ export function openApp(overrides: Overrides = {}, sandboxOptions: Parameters<ty
           ...(user !== null && { 'x-session': user }),
           ...headers,
         },
-        body: typeof body === 'string' ? body : JSON.stringify(verb === 'watch' ? watching(body) : body),
+        body: typeof body === 'string' ? body : JSON.stringify(verb === 'watch' ? wrapJob(body) : body),
       });
-      const reply = await response.json();
-      const { headers: given } = response;
-      if (verb !== 'watch') return { status: response.status, headers: given, body: reply };
-      const one = ofOne(reply);
-      // An invalid ticket is reported in its job's entry of a response for many.
-      return { status: response.ok && one.code === 'not_found' ? 404 : response.status, headers: given, body: one };
+      const json = await response.json();
+      if (verb !== 'watch') return { status: response.status, headers: response.headers, body: json };
+      const job = unwrapJob(json);
+      // A watch response reports an invalid ticket in the job's own entry.
+      const status = response.ok && job.code === 'not_found' ? 404 : response.status;
+      return { status, headers: response.headers, body: job };
     },
   };
 }
 
-/** One job in the form of many. */
-function watching(body: unknown): unknown {
+/** Wraps a single job in a request for many. */
+function wrapJob(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'ticket' in body ? { jobs: [body] } : body;
 }
 
-/** Returns the entry of the only job. */
-function ofOne({ jobs, ...rest }: { readonly jobs?: readonly (object | null)[] }): Record<string, unknown> {
+/** Returns the only job of a response for many. */
+function unwrapJob({ jobs, ...rest }: { readonly jobs?: readonly (object | null)[] }): Record<string, unknown> {
   return jobs?.length === 1 ? { ...jobs[0], ...rest } : { ...rest, ...(jobs && { jobs }) };
 }
 
 const STEP_MS = 500;
 
-/** Advances the clock in small steps until the response, and returns the time. Signatures take real time. */
-export async function msUntil(sandbox: Sandbox, answer: Promise<unknown>): Promise<number> {
-  let isAnswered = false;
-  const note = () => {
-    isAnswered = true;
+/** Advances the clock in small steps until the response arrives, and returns the elapsed time. */
+export async function msUntil(sandbox: Sandbox, response: Promise<unknown>): Promise<number> {
+  let isSettled = false;
+  const settle = () => {
+    isSettled = true;
   };
-  answer.then(note, note);
+  response.then(settle, settle);
   for (let ms = 0; ms < 600_000; ms += STEP_MS) {
-    for (let turn = 0; turn < 20 && !isAnswered; turn++) await signatureTurn();
-    if (isAnswered) return ms;
+    for (let turn = 0; turn < 20 && !isSettled; turn++) await awaitSignatures();
+    if (isSettled) return ms;
     await sandbox.advance(STEP_MS);
   }
-  throw new Error('it was not answered');
+  throw new Error('no response within ten minutes');
 }
 
-/** Returns true if a request is still held after everything that needs no time. */
-export async function isHeld(answer: Promise<unknown>): Promise<boolean> {
-  for (let turn = 0; turn < 200; turn++) await signatureTurn();
-  return (await Promise.race([answer, 'held'])) === 'held';
+/** Returns true if a request is still held after all work that needs no timer. */
+export async function isHeld(response: Promise<unknown>): Promise<boolean> {
+  for (let turn = 0; turn < 200; turn++) await awaitSignatures();
+  return (await Promise.race([response, 'held'])) === 'held';
 }
 
-/** Signatures are made in a pool of threads: one that was asked for before this one is there by now, however busy the machine is. */
-async function signatureTurn(): Promise<void> {
+/** Signatures run in a thread pool, in order: once this digest is done, so are all earlier signatures. */
+async function awaitSignatures(): Promise<void> {
   await crypto.subtle.digest('SHA-256', new Uint8Array(1));
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A POST of ann's page, and how that page leaves. */
-export function pagePost({ ask }: Pick<App, 'ask'>, verb: string, body: unknown) {
+/** Sends a POST as ann's page. `disconnect` closes the page. */
+export function pagePost({ send }: Pick<App, 'send'>, verb: string, body: unknown) {
   const page = new AbortController();
-  const answer = ask(verb, {
+  const response = send(verb, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
     body: JSON.stringify(body),
     signal: page.signal,
   });
-  return { answer, leave: () => page.abort() };
+  return { response, disconnect: () => page.abort() };
 }
 
-/** A watch by a page that has seen its job under way. */
-export const watchFrom = (app: Pick<App, 'ask'>, ticket: string) =>
+/** Watches a job as a page that has seen it processing. */
+export const watchFrom = (app: Pick<App, 'send'>, ticket: string) =>
   pagePost(app, 'watch', { jobs: [{ ticket, seen: 'processing' }] });
 
-/** Creates a key as a page does. */
+/** A key as a page creates it. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';
 
-/** A completed upload of a user: its ticket, its raw ID, and the ticket of its bytes. */
-export async function uploadOf(
+/** Uploads an image as the user. Returns the upload's ticket, its raw ID, and the ticket for its bytes. */
+export async function completeUpload(
   app: App,
   user = 'ann',
 ): Promise<{ readonly ticket: string; readonly id: string; readonly put: string }> {
@@ -154,8 +152,8 @@ export async function uploadOf(
   const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: image.length }, { user });
   const put = String(body.put);
   const headers = { 'x-gen-page': '1', 'x-session': user, 'x-gen-ticket': put };
-  await app.ask('bytes', { method: 'POST', headers, body: image });
-  const ended = await app.post('uploaded', { put }, { user });
+  await app.send('bytes', { method: 'POST', headers, body: image });
+  const uploaded = await app.post('uploaded', { put }, { user });
   const id = JSON.parse(Buffer.from(put.split('.')[0] ?? '', 'base64url').toString()).id;
-  return { ticket: String(ended.body.upload), id, put };
+  return { ticket: String(uploaded.body.upload), id, put };
 }

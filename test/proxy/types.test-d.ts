@@ -22,11 +22,11 @@ const proxy = createGenProxy({
 });
 const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
 
-test('the fields that a page asks for are those of the functions of the server, with files where uploads go', () => {
+test("a page's input has the fields of the server's functions, and accepts files as uploads", () => {
   const file = new Blob([]);
   gen.videos.create({ prompt: 'a fox', first_frame_upload_id: file });
   gen.images.create({ subject: 'a fox', reference_upload_ids: [file] });
-  // @ts-expect-error: the server's function takes a subject.
+  // @ts-expect-error: the server's function accepts a subject.
   gen.images.create({ prompt: 'a fox' });
   // @ts-expect-error: a number is not a prompt.
   gen.videos.create({ prompt: 5 });
@@ -35,7 +35,7 @@ test('the fields that a page asks for are those of the functions of the server, 
   >();
 });
 
-test('a page has only the verbs that the server lists, and another one does not compile', () => {
+test('a page has only the verbs that the server lists', () => {
   expectTypeOf<keyof typeof gen>().toEqualTypeOf<'videos' | 'images' | 'resume' | 'watch'>();
   // @ts-expect-error: the server lists no characters.
   expectTypeOf(gen.characters).toBeAny();
@@ -45,7 +45,7 @@ test('a page has only the verbs that the server lists, and another one does not 
     client: new GenClient(),
     secret,
     authorize: () => null,
-    // @ts-expect-error: there is no such verb.
+    // @ts-expect-error: the verb doesn't exist.
     create: { speech: () => ({ prompt: 'a' }) },
   });
 });

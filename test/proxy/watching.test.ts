@@ -1,4 +1,4 @@
-// Tickets that the server creates, and requests that are held until a job changes.
+// Tickets created by the server, and requests that the proxy holds until a job changes.
 import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
@@ -8,17 +8,17 @@ import { msUntil, openApp, watchFrom } from './support.js';
 const ANN = { id: 'ann' };
 const MINUTE_MS = 60_000;
 
-/** An app with a job under way whose clock the test moves. */
-async function openHeld(overrides: Parameters<typeof openApp>[0] = {}) {
+/** Opens an app with a job in flight and a manual clock. */
+async function openWithJob(overrides: Parameters<typeof openApp>[0] = {}) {
   const app = openApp(overrides, { clock: 'manual', jobDurationMs: 5 * MINUTE_MS });
   const { job } = await app.client.videos.create({ prompt: 'a fox' });
   const reads = () => app.sandbox.requests.filter(({ method }) => method === 'GET').length;
   return { app, job, reads, ticket: await app.proxy.ticket(job, ANN) };
 }
 
-describe('a ticket that the server creates', () => {
+describe('a ticket created by the server', () => {
   it('lets only its user watch the job', async () => {
-    const { app, ticket } = await openHeld({ holdMs: 0 });
+    const { app, ticket } = await openWithJob({ holdMs: 0 });
     expect(await app.post('watch', { ticket })).toMatchObject({
       status: 200,
       body: { phase: 'waiting', status: 'processing' },
@@ -30,7 +30,7 @@ describe('a ticket that the server creates', () => {
   });
 
   it('requires a job and a user', async () => {
-    const { app, job } = await openHeld();
+    const { app, job } = await openWithJob();
     await expect(app.proxy.ticket('', ANN)).rejects.toThrow('Pass a job or its ID.');
     for (const user of [undefined, {}, { id: '' }, { id: 7 }]) {
       await expect(app.proxy.ticket(job, user as never)).rejects.toThrow('proxy.ticket: user is missing. Pass { id }.');
@@ -38,9 +38,9 @@ describe('a ticket that the server creates', () => {
   });
 
   it.each(['60000', 0, Number.POSITIVE_INFINITY])(
-    'of a link is rejected with %s as expiresInMs, with which it would be valid never or forever',
+    'for a link is rejected if expiresInMs is %s',
     async (expiresInMs) => {
-      const { app, job } = await openHeld();
+      const { app, job } = await openWithJob();
       const message = /^expiresInMs must be a finite number of milliseconds above 0, not /;
       await expect(app.proxy.link(job, { expiresInMs } as never)).rejects.toThrow(message);
     },
@@ -49,7 +49,7 @@ describe('a ticket that the server creates', () => {
 
 describe('a request that watches a job', () => {
   it("is held for holdMs while the job isn't polled again", async () => {
-    const { app, ticket } = await openHeld({ holdMs: 3_000 });
+    const { app, ticket } = await openWithJob({ holdMs: 3_000 });
     const first = app.post('watch', { ticket });
     await msUntil(app.sandbox, first);
     expect(await first).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
@@ -62,8 +62,8 @@ describe('a request that watches a job', () => {
     expect((await held).body.status).toBe('processing');
   });
 
-  it('returns immediately with holdMs: 0, with the time of the next request until the job has ended', async () => {
-    const { app, ticket } = await openHeld({ holdMs: 0 });
+  it('returns immediately with holdMs: 0, and reports when to poll again until the job ends', async () => {
+    const { app, ticket } = await openWithJob({ holdMs: 0 });
     const { body } = await app.post('watch', { ticket });
     expect(body.againMs).toBeGreaterThan(0);
     await app.sandbox.advance(6 * MINUTE_MS);
@@ -72,16 +72,16 @@ describe('a request that watches a job', () => {
     expect(ended.body.againMs).toBe(0);
   });
 
-  it('ends if its page disconnects', async () => {
-    const { app, ticket } = await openHeld({ holdMs: MINUTE_MS });
+  it('ends when its page disconnects', async () => {
+    const { app, ticket } = await openWithJob({ holdMs: MINUTE_MS });
     await msUntil(app.sandbox, app.post('watch', { ticket }));
-    const { answer, leave } = watchFrom(app, ticket);
-    leave();
-    expect((await answer).status).toBe(200);
+    const { response, disconnect } = watchFrom(app, ticket);
+    disconnect();
+    expect((await response).status).toBe(200);
   });
 
-  it('stops the polls of the job a minute later if it was the last one', async () => {
-    const { app, ticket, reads } = await openHeld({ holdMs: 20_000 });
+  it("stops the job's polls a minute after the last page disconnects", async () => {
+    const { app, ticket, reads } = await openWithJob({ holdMs: 20_000 });
     await msUntil(app.sandbox, app.post('watch', { ticket, seen: 'processing' }));
     await app.sandbox.advance(MINUTE_MS);
     const before = reads();
@@ -91,8 +91,8 @@ describe('a request that watches a job', () => {
   });
 });
 
-describe('on Workers, where a request waits separately, a request that watches a job', () => {
-  /** The same client with a clock whose promises end with their request. */
+describe('a request that watches a job on Workers, where each request waits alone,', () => {
+  /** Opens the app with a clock whose promises belong to one request. */
   async function openOnWorkers(holdMs: number) {
     const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 5 * MINUTE_MS });
     const { apiKey, baseUrl, fetch } = sandbox;
@@ -110,39 +110,39 @@ describe('on Workers, where a request waits separately, a request that watches a
 
   it("returns the first status that the page hasn't seen", async () => {
     const { app, sandbox, ticket } = await openOnWorkers(20_000);
-    const answer = app.post('watch', { ticket });
-    await msUntil(sandbox, answer);
-    expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
+    const response = app.post('watch', { ticket });
+    await msUntil(sandbox, response);
+    expect(await response).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
   });
 
-  it('is held for holdMs without a change, and returns the known state', async () => {
+  it('returns the known state after holdMs without a change', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(20_000);
-    const answer = app.post('watch', { ticket, seen: 'processing' });
-    const heldMs = await msUntil(sandbox, answer);
+    const response = app.post('watch', { ticket, seen: 'processing' });
+    const heldMs = await msUntil(sandbox, response);
     expect(heldMs).toBeGreaterThanOrEqual(20_000);
     expect(heldMs).toBeLessThan(40_000);
-    expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
+    expect(await response).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
   });
 
   it('returns after the first poll with holdMs: 0, even without a change', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(0);
-    const answer = app.post('watch', { ticket, seen: 'processing' });
-    expect(await msUntil(sandbox, answer)).toBeLessThan(1_000);
-    expect(await answer).toMatchObject({ status: 200, body: { status: 'processing', againMs: 5_000 } });
+    const response = app.post('watch', { ticket, seen: 'processing' });
+    expect(await msUntil(sandbox, response)).toBeLessThan(1_000);
+    expect(await response).toMatchObject({ status: 200, body: { status: 'processing', againMs: 5_000 } });
   });
 
-  it('ends without an error if its page disconnects before the first poll', async () => {
+  it('ends without an error when its page disconnects before the first poll', async () => {
     const { app, ticket } = await openOnWorkers(20_000);
-    const { answer, leave } = watchFrom(app, ticket);
-    leave();
-    expect({ status: (await answer).status, errors: app.errors }).toEqual({ status: 200, errors: [] });
+    const { response, disconnect } = watchFrom(app, ticket);
+    disconnect();
+    expect({ status: (await response).status, errors: app.errors }).toEqual({ status: 200, errors: [] });
   });
 
-  it('returns the end of the job', async () => {
+  it('returns the outcome of the job', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(8 * MINUTE_MS);
-    const answer = app.post('watch', { ticket, seen: 'processing' });
-    expect(await msUntil(sandbox, answer)).toBeGreaterThanOrEqual(4 * MINUTE_MS);
-    expect(await answer).toMatchObject({
+    const response = app.post('watch', { ticket, seen: 'processing' });
+    expect(await msUntil(sandbox, response)).toBeGreaterThanOrEqual(4 * MINUTE_MS);
+    expect(await response).toMatchObject({
       status: 200,
       body: { status: 'completed', phase: 'done', progress: 1, etaMs: 0 },
     });
@@ -150,7 +150,7 @@ describe('on Workers, where a request waits separately, a request that watches a
 });
 
 describe("the target of an upload's bytes", () => {
-  /** An app whose service names this target. */
+  /** Opens an app whose service returns this target. */
   function openWith(direct_upload_url: string, headers: Record<string, string>) {
     const sandbox = createSandbox();
     const client = new GenClient({
@@ -162,17 +162,22 @@ describe("the target of an upload's bytes", () => {
   }
 
   it.each<[string, string, Record<string, string>, boolean]>([
-    ['a storage of its own is told to the page', 'https://storage.test/upl_1?sig=x', { 'x-part': '1' }, true],
-    ['a storage without a scheme is told as a whole URL', '//storage.test/upl_1', {}, true],
-    ['the service itself is not', createSandbox().baseUrl, {}, false],
-    ['a path of the service is not', '/v1/uploads/upl_1/content', {}, false],
-    ['a storage that wants a credential is not', 'https://storage.test/upl_1', { Authorization: 'Bearer x' }, false],
-    ['a storage that wants a key is not', 'https://storage.test/upl_1', { 'X-Api-Key': 'x' }, false],
-  ])('%s', async (_, url, headers, isTold) => {
+    ['a storage URL is sent to the page', 'https://storage.test/upl_1?sig=x', { 'x-part': '1' }, true],
+    ['a storage URL without a scheme is sent as an absolute URL', '//storage.test/upl_1', {}, true],
+    ["the service's origin isn't sent", createSandbox().baseUrl, {}, false],
+    ["a path on the service isn't sent", '/v1/uploads/upl_1/content', {}, false],
+    [
+      "a storage URL that needs a credential isn't sent",
+      'https://storage.test/upl_1',
+      { Authorization: 'Bearer x' },
+      false,
+    ],
+    ["a storage URL that needs a key isn't sent", 'https://storage.test/upl_1', { 'X-Api-Key': 'x' }, false],
+  ])('%s', async (_, url, headers, isSent) => {
     const { body } = await openWith(url, headers).post('upload', { type: 'image/png', size: 10 });
     expect(body).toEqual({
       put: expect.any(String),
-      ...(isTold && { direct: { url: new URL(url, createSandbox().baseUrl).href, headers } }),
+      ...(isSent && { direct: { url: new URL(url, createSandbox().baseUrl).href, headers } }),
     });
   });
 });
