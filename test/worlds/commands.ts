@@ -1,14 +1,13 @@
-// Possible events of a world, as fast-check commands, so that a failing history shrinks to a short one.
+// A world's events as fast-check commands, so that a failing history shrinks.
 import fc from 'fast-check';
 import { type Fault, LOST_ROUTES, OUTAGES, PAGES } from './simulation/chance.js';
 import { ENDS, KINDS, type Task } from './tasks.js';
-import { LONGEST_OUTAGE_MS, LONGEST_STOP_MS, PROCESSES, type World } from './world.js';
+import { MAX_OUTAGE_MS, MAX_STOP_MS, PROCESSES, type World } from './world.js';
 
-/** The commands need no model: every one of them may happen at any time. */
+/** Commands need no model: each may run at any time. */
 type Model = Record<string, never>;
 
-/** Something that happens. */
-class Happening implements fc.AsyncCommand<Model, World, true> {
+class WorldEvent implements fc.AsyncCommand<Model, World, true> {
   readonly #name: string;
   readonly #happen: (world: World) => unknown;
 
@@ -23,7 +22,7 @@ class Happening implements fc.AsyncCommand<Model, World, true> {
 
   async run(_model: Model, world: World): Promise<void> {
     await this.#happen(world);
-    // What needs no time happens before the next command.
+    // Finish all work that needs no timer before the next command.
     await world.advance(0);
   }
 
@@ -46,12 +45,12 @@ const task: fc.Arbitrary<Omit<Task, 'id' | 'isBegun'>> = fc.record({
 const fault: fc.Arbitrary<Fault> = fc.oneof(
   fc.record({ kind: fc.constant('kill' as const), isHandled: fc.boolean() }),
   fc.record({
-    kind: fc.constant('lostAnswer' as const),
+    kind: fc.constant('lostResponse' as const),
     isHandled: fc.boolean(),
     code: fc.constantFrom(...LOST_ROUTES),
   }),
   fc.record({ kind: fc.constant('page' as const), isHandled: fc.boolean(), status: fc.constantFrom(...PAGES) }),
-  fc.record({ kind: fc.constantFrom('unsent' as const, 'refusal' as const) }),
+  fc.record({ kind: fc.constantFrom('unsent' as const, 'rejection' as const) }),
   fc.record({ kind: fc.constant('lateRequest' as const), ms: fc.constantFrom(3_000, 30_000, 90_000) }),
   fc.record({ kind: fc.constant('slow' as const), ms: fc.constantFrom(2_000, 40_000, 90_000) }),
   fc.record({ kind: fc.constant('clock' as const), ms: fc.constantFrom(-3_600_000, -10_000, 10_000, 3_600_000) }),
@@ -63,39 +62,39 @@ const webhookFault: fc.Arbitrary<Fault> = fc.oneof(
 );
 
 const KILL: Fault = { kind: 'kill', isHandled: false };
-const stopMs = fc.constantFrom(8_000, 45_000, LONGEST_STOP_MS);
+const stopMs = fc.constantFrom(8_000, 45_000, MAX_STOP_MS);
 
 const named = (name: string, value: unknown) => `${name}(${JSON.stringify(value)})`;
 
-/** Everything that may happen. Tasks and time are the most frequent. */
-export const happenings = fc.commands<Model, World, true>(
+/** All events, weighted toward tasks and time. */
+export const worldEvents = fc.commands<Model, World, true>(
   [
-    task.map((made) => new Happening(named('begin', made), (world) => world.begin(made))),
+    task.map((made) => new WorldEvent(named('begin', made), (world) => world.begin(made))),
     fc.tuple(task, fc.integer({ min: 2, max: 4 })).map(
       ([made, count]) =>
-        new Happening(named(`begin ${count} times`, made), (world) => {
+        new WorldEvent(named(`begin ${count} times`, made), (world) => {
           for (let at = 0; at < count; at++) world.begin(made);
         }),
     ),
     fc.record({ made: task, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
       ({ made, faults }) =>
-        new Happening(named('begin', { ...made, faults }), (world) => {
+        new WorldEvent(named('begin', { ...made, faults }), (world) => {
           world.faults.requests.set(made.process, [...faults]);
           world.begin(made);
         }),
     ),
     fc.array(task, { minLength: 3, maxLength: 5 }).map(
       (made) =>
-        new Happening(`begin ${made.length} under the budget`, (world) => {
+        new WorldEvent(`start ${made.length} under the budget`, (world) => {
           for (const one of made) world.begin({ ...one, kind: 'budget' });
         }),
     ),
     fc
       .constantFrom(10, 1_000, 15_000, 130_000)
-      .map((ms) => new Happening(named('advance', ms), (world) => world.advance(ms))),
+      .map((ms) => new WorldEvent(named('advance', ms), (world) => world.advance(ms))),
     fc.record({ process, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
       (armed) =>
-        new Happening(named('next requests', armed), ({ faults }) => {
+        new WorldEvent(named('next requests', armed), ({ faults }) => {
           faults.requests.set(armed.process, [...(faults.requests.get(armed.process) ?? []), ...armed.faults]);
         }),
     ),
@@ -103,50 +102,50 @@ export const happenings = fc.commands<Model, World, true>(
       .record({ process, count: fc.integer({ min: 1, max: 30 }) })
       .map(
         (armed) =>
-          new Happening(
+          new WorldEvent(
             named('kill after pauses', armed),
             ({ faults }) => void faults.pauses.set(armed.process, { count: armed.count, fault: KILL }),
           ),
       ),
-    process.map((at) => new Happening(named('kill', at), (world) => world.kill(at))),
+    process.map((at) => new WorldEvent(named('kill', at), (world) => world.kill(at))),
     fc.record({ process, count: fc.integer({ min: 1, max: 30 }), ms: stopMs }).map(
       (armed) =>
-        new Happening(named('stop after pauses', armed), ({ faults }) => {
+        new WorldEvent(named('stop after pauses', armed), ({ faults }) => {
           faults.pauses.set(armed.process, { count: armed.count, fault: { kind: 'stop', ms: armed.ms } });
         }),
     ),
     fc
       .record({ process, ms: stopMs })
-      .map((stop) => new Happening(named('stop', stop), (world) => world.stop(stop.process, stop.ms))),
+      .map((stop) => new WorldEvent(named('stop', stop), (world) => world.stop(stop.process, stop.ms))),
     fc
-      .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, LONGEST_OUTAGE_MS) })
+      .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, MAX_OUTAGE_MS) })
       .map(
         ({ process: at, how, ms }) =>
-          new Happening(
-            named('next call of the store', { process: at, how, ms }),
+          new WorldEvent(
+            named('next store call', { process: at, how, ms }),
             ({ faults }) => void faults.stores.set(at, { kind: 'outage', how, ms }),
           ),
       ),
     fc.record({ made: task, count: fc.integer({ min: 3, max: 25 }) }).map(
       ({ made, count }) =>
-        new Happening(named('queue, and kill every worker after pauses', { ...made, count }), (world) => {
+        new WorldEvent(named('queue, and kill every worker after pauses', { ...made, count }), (world) => {
           for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, { count, fault: KILL });
           world.begin({ ...made, kind: 'queue' });
         }),
     ),
-    fc.constant(new Happening('queue a record of a newer version', (world) => world.queueNewer())),
+    fc.constant(new WorldEvent('queue a record of a newer version', (world) => world.queueNewer())),
     webhookFault.map(
       (made) =>
-        new Happening(named('next webhook', made), (world) => {
+        new WorldEvent(named('next webhook', made), (world) => {
           world.faults.webhooks.push(made);
           world.reach(made.kind === 'lostWebhook' ? 'webhook lost' : 'webhook late');
         }),
     ),
     fc
       .record({ process, ms: fc.constantFrom(-3_600_000, -400_000, 400_000, 86_400_000) })
-      .map((step) => new Happening(named('set clock', step), (world) => world.stepClock(step.process, step.ms))),
-    fc.constant(new Happening('rotate key', (world) => world.rotateKey())),
-    process.map((at) => new Happening(named('forge', at), (world) => world.forge(at))),
+      .map((step) => new WorldEvent(named('set clock', step), (world) => world.stepClock(step.process, step.ms))),
+    fc.constant(new WorldEvent('rotate key', (world) => world.rotateKey())),
+    process.map((at) => new WorldEvent(named('forge', at), (world) => world.forge(at))),
   ],
   { maxCommands: 14 },
 );

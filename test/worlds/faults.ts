@@ -1,41 +1,40 @@
-// Faults of a world.
 import {
-  type Chances,
   type Fault,
   type FaultPlace,
+  type FaultSchedule,
   LOST_ROUTES,
   type OutageKind,
   PAGES,
   randomFor,
 } from './simulation/chance.js';
 
-/** One request in so many meets a fault of its own. */
+/** One request in this many fails at random. */
 const RARE = 25;
 const RARE_FAULTS: readonly Fault[] = [
   ...PAGES.flatMap((status) => [true, false].map((isHandled) => ({ kind: 'page' as const, isHandled, status }))),
-  ...LOST_ROUTES.map((code) => ({ kind: 'lostAnswer' as const, isHandled: true, code })),
+  ...LOST_ROUTES.map((code) => ({ kind: 'lostResponse' as const, isHandled: true, code })),
   { kind: 'unsent' },
-  { kind: 'refusal' },
+  { kind: 'rejection' },
   { kind: 'lateRequest', ms: 3_000 },
   { kind: 'lateRequest', ms: 90_000 },
 ];
 
-/** The fault of a request that no command has set. */
-function drawn(seed: number, { process, nth }: FaultPlace): readonly Fault[] {
+/** Draws a rare fault for a request. */
+function drawFaults(seed: number, { process, nth }: FaultPlace): readonly Fault[] {
   const { next } = randomFor(seed, `request ${nth} of ${process}`);
   const fault = next() * RARE < 1 ? RARE_FAULTS[Math.floor(next() * RARE_FAULTS.length)] : undefined;
   return fault ? [fault] : [];
 }
 
-/** Faults that a command has set, and rare ones at requests. */
-export class ArmedFaults implements Chances {
+/** Faults set by commands, and rare random ones at requests. */
+export class ArmedFaults implements FaultSchedule {
   readonly struck: string[] = [];
   readonly outages: OutageKind[] = [];
   readonly requests = new Map<number, Fault[]>();
-  /** After how many timers and calls of the store what happens to a process. */
+  /** By process: the fault after this many timers and store calls. */
   readonly pauses = new Map<number, { readonly count: number; readonly fault: Fault }>();
   readonly webhooks: Fault[] = [];
-  /** What happens at the next call of the shared store of a process. */
+  /** By process: the fault of the next call to the shared store. */
   readonly stores = new Map<number, Fault>();
 
   readonly #seed: number;
@@ -48,7 +47,7 @@ export class ArmedFaults implements Chances {
   at(place: FaultPlace): readonly Fault[] {
     const { of, process, nth } = place;
     const armed = this.#take(of, process);
-    const found = armed.length === 0 && of === 'request' && !this.#isOver ? drawn(this.#seed, place) : armed;
+    const found = armed.length === 0 && of === 'request' && !this.#isOver ? drawFaults(this.#seed, place) : armed;
     for (const fault of found) {
       const { kind } = fault;
       this.struck.push(`${process}.${nth}:${kind}`);
@@ -72,7 +71,7 @@ export class ArmedFaults implements Chances {
     return count > 1 ? [] : [fault];
   }
 
-  /** Nothing goes wrong any more. */
+  /** Stops all faults. */
   clear(): void {
     this.#isOver = true;
     this.requests.clear();

@@ -1,4 +1,4 @@
-// An order with a file, two budgets, a resubmission and a failed job, whose process is killed at each of its awaits in turn.
+// Kills a process at each await of an order with a file, two budgets, a resubmission, and a failed job.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { drawOrders, killing, type Order, playShop } from './shop.js';
 import { inFile, inOwn, inRedis } from './shop-stores.js';
-import type { Chances } from './simulation/chance.js';
+import type { FaultSchedule } from './simulation/chance.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gen-kills-'));
 let redis: RealRedis | undefined;
@@ -30,26 +30,26 @@ const ORDER: Order = {
   fails: 1,
 };
 
-/** `npm run campaign -- kills` kills at each pause, with and without keys of the shop; each push at one of so many. */
+/** `npm run campaign -- kills` kills at every pause, with and without the shop's own keys. CI kills at one in 23. */
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const STEP = IS_FULL ? 1 : 23;
 
 /** Kills the process once, at its nth pause. */
-function killAt(pause: number): Chances & { readonly isStruck: boolean } {
-  let left = pause;
+function killAt(pause: number): FaultSchedule & { readonly isStruck: boolean } {
+  let remaining = pause;
   return {
     struck: [],
     get isStruck() {
-      return left <= 0;
+      return remaining <= 0;
     },
     at({ of }) {
-      if (of === 'pause') left -= 1;
-      return of === 'pause' && left === 0 ? [{ kind: 'kill', isHandled: false }] : [];
+      if (of === 'pause') remaining -= 1;
+      return of === 'pause' && remaining === 0 ? [{ kind: 'kill', isHandled: false }] : [];
     },
   };
 }
 
-/** Kills the process at one pause after the other, as far as there are any. Gives how many there were. */
+/** Runs the order once per pause, each time with a kill at that pause. Returns the number of pauses. */
 async function killEverywhere(order: Order, open: (pause: number) => ReturnType<typeof inFile>): Promise<number> {
   for (let pause = 1; ; pause += STEP) {
     const chances = killAt(pause);
@@ -70,7 +70,7 @@ const STORES: readonly (readonly [where: string, hasOwnKey: boolean])[] = [
     : []),
 ];
 it.each(STORES)(
-  'an order whose process is killed at any await has one paid job and its file, on %s, with its own key: %s',
+  'pays for one job and stores its file, whichever await its process is killed at: %s, own key: %s',
   async (where, hasOwnKey) => {
     if (where === 'Redis' && redis === undefined) return;
     const open = (at: number) =>
@@ -80,10 +80,10 @@ it.each(STORES)(
   300_000,
 );
 
-it('a shop that is killed a dozen times has one paid job per order, and budgets that match the charges', async () => {
+it('pays for one job per order over a dozen kills of the shop, with budgets that match the charges', async () => {
   for (const seed of [1, 2]) {
     const store = seed === 1 ? inFile(folder, 'shop.store') : inOwn();
-    const chances = killing({ seed, within: 300, most: 12 });
+    const chances = killing({ seed, within: 300, max: 12 });
     const { broken } = await playShop(store, drawOrders(14, seed), { seed, chances });
     expect(broken).toEqual([]);
   }

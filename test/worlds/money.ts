@@ -1,13 +1,13 @@
-// Checks of a world's money after everything has ended: nothing is open, and the budgets match the charges.
+// Checks a world's money at the end: no create is unfinished, and budgets match charges.
 import type { UnfinishedCreate } from '../../src/transport/create-run.js';
 import type { ProcessLife } from './simulation/process.js';
 import type { SimulatedWorld } from './simulation/world.js';
 import { clientBudget, type Disk, keyOf, orderBudget, resumeAll, sleep } from './tasks.js';
 
-/** Longer than a store is away, a killed process holds its creates, and a job takes. */
+/** Longer than any outage, lease, or job. */
 const PATIENCE_MS = 900_000;
 
-/** Takes up whatever is open, until nothing is. */
+/** Resumes creates until none is unfinished. */
 export async function settleCreates(sim: SimulatedWorld, life: ProcessLife, disk: Disk): Promise<void> {
   const { client } = life;
   const untilMs = sim.now() + PATIENCE_MS;
@@ -20,12 +20,12 @@ export async function settleCreates(sim: SimulatedWorld, life: ProcessLife, disk
     } catch (error) {
       if (sim.now() > untilMs) throw error;
     }
-    if (sim.now() > untilMs) throw new Error(`creates stay open: ${JSON.stringify(open)}`);
+    if (sim.now() > untilMs) throw new Error(`creates remain unfinished: ${JSON.stringify(open)}`);
     await sleep(life, 5_000);
   }
 }
 
-/** The budgets that say something else than the service has charged. */
+/** Returns the budgets that differ from the service's charges. */
 export async function wrongTotals(sim: SimulatedWorld, life: ProcessLife, { tasks }: Disk): Promise<string[]> {
   const own = new Set(tasks.filter(({ kind }) => kind !== 'order').map(keyOf));
   const jobs = sim.service.jobs.map((job) => {
@@ -42,7 +42,7 @@ export async function wrongTotals(sim: SimulatedWorld, life: ProcessLife, { task
     const { spentTokens, reservedTokens, unresolved } = await budget.usage();
     if (spentTokens === charged && reservedTokens === 0 && unresolved.length === 0) continue;
     const held = `${reservedTokens} are reserved for ${unresolved.length} creates`;
-    wrong.push(`the budget "${name}" says ${spentTokens} tokens, and ${charged} were charged; ${held}`);
+    wrong.push(`the budget "${name}" has ${spentTokens} tokens, but ${charged} were charged; ${held}`);
   }
   return wrong;
 }

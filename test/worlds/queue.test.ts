@@ -1,9 +1,9 @@
-// A queued call whose worker is killed at each of its awaits, one after the other.
+// Kills a worker at each await of a queued call.
 import { expect, test } from 'vitest';
 import { World } from './world.js';
 
 test.each(['completed', 'failed', 'canceled'] as const)(
-  'a queued call whose job is %s is created once, wherever its worker is killed',
+  'creates one %s job for a queued call, whichever await its worker is killed at',
   async (end) => {
     for (let count = 1; count <= 45; count++) {
       const world = new World(count);

@@ -1,4 +1,4 @@
-// The queue's own run, as `createGenWorker` does it, over records that a double of the engine keeps: locks, delays, kills.
+// Runs queued calls as `createGenWorker` does, on a fake engine with locks, delays, and kills.
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import {
   type GenJobData,
@@ -13,26 +13,25 @@ import type { RunRules } from '../../src/rules/run-state.js';
 import { RULES as PERSISTENT } from '../rules/run-events.js';
 import type { ProcessLife } from './simulation/process.js';
 
-/** A record in the engine. */
 interface QueueRecord {
   readonly id: string;
-  /** JSON: nothing else survives in a Redis. */
+  /** JSON, as in Redis. */
   data: string;
   priority: number;
   dueMs: number;
   lock: { readonly token: string; untilMs: number } | undefined;
-  /** How often a worker has died with it. */
+  /** How many workers have crashed with it. */
   stalls: number;
 }
 
-/** The engine's database, which survives every process. */
+/** The engine's database. It survives crashes. */
 export interface QueueDisk {
   readonly records: Map<string, QueueRecord>;
   readonly owners: Map<string, string>;
   readonly wakes: Set<string>;
-  /** How calls have ended: with `completed`, or with their error. */
+  /** By call: `completed`, or its error. */
   readonly ends: Map<string, unknown>;
-  /** Called when a call is put into the queue. */
+  /** Called when a call is queued. */
   added: () => void;
 }
 
@@ -44,36 +43,35 @@ export const emptyQueue = (): QueueDisk => ({
   added: () => {},
 });
 
-/** Puts a call into the queue. One that is there already is left as it is. */
+/** Queues a call, unless its ID is already queued. */
 export function enqueue({ records, added }: QueueDisk, id: string, data: GenJobData): void {
   if (records.has(id)) return;
   records.set(id, { id, data: JSON.stringify(data), priority: 0, dueMs: 0, lock: undefined, stalls: 0 });
   added();
 }
 
-/** What a world wants to know of its queue. */
 export interface QueueReport {
-  /** A worker has taken up a call that another one had begun. */
-  takenUp(): void;
-  /** A worker has left a record of a newer version for another worker. */
+  /** A worker has resumed another worker's call. */
+  resumed(): void;
+  /** A worker has skipped a record of a newer version. */
   leftNewer(): void;
 }
 
-/** How a call ends that has not failed. */
+/** The outcome of a successful call. */
 export const COMPLETED = 'completed';
 const LOCK_MS = 30_000;
-const SHORTEST_LOOK_MS = 50;
-const LONGEST_LOOK_MS = 60_000;
+const MIN_CHECK_MS = 50;
+const MAX_CHECK_MS = 60_000;
 const RULES: RunRules = { ...PERSISTENT, retryMs: 30_000 };
 
-/** Works on the calls of the queue for as long as there are any. */
+/** Processes queued calls until none is left. */
 export class QueueWorker {
   readonly #life: ProcessLife;
   readonly #disk: QueueDisk;
   readonly #report: QueueReport;
   readonly #now: () => number;
   readonly #process: ReturnType<typeof createProcessor>;
-  #stopLooking = () => {};
+  #cancelCheck = () => {};
 
   constructor(life: ProcessLife, { disk, report, now }: { disk: QueueDisk; report: QueueReport; now: () => number }) {
     this.#life = life;
@@ -98,34 +96,34 @@ export class QueueWorker {
     });
   }
 
-  /** Looks for calls that are due when the next one is, and again until none is left. */
-  look(): void {
-    this.#stopLooking();
+  /** Schedules a check for due calls, repeatedly until the queue is empty. */
+  check(): void {
+    this.#cancelCheck();
     const records = [...this.#disk.records.values()];
     if (records.length === 0) return;
-    if (!this.#life.isRunning) return void this.#life.whenRunning().then(() => this.look());
+    if (!this.#life.isRunning) return void this.#life.whenRunning().then(() => this.check());
     const nextMs = Math.min(...records.map((record) => this.#dueInMs(record)));
-    this.#stopLooking = this.#life.clock.after(Math.min(Math.max(nextMs, SHORTEST_LOOK_MS), LONGEST_LOOK_MS), () => {
+    this.#cancelCheck = this.#life.clock.after(Math.min(Math.max(nextMs, MIN_CHECK_MS), MAX_CHECK_MS), () => {
       for (const record of records) {
         if (this.#dueInMs(record) <= 0 && this.#disk.records.has(record.id)) void this.#work(record);
       }
-      this.look();
+      this.check();
     });
   }
 
   #dueInMs({ dueMs, lock }: QueueRecord): number {
-    // A delay is measured by the worker's own clock, and a lock by that of the database.
+    // Delays use the worker's clock, locks use the database's.
     return lock === undefined ? dueMs - this.#life.clock.now() : lock.untilMs - this.#now();
   }
 
   async #work(record: QueueRecord): Promise<void> {
     if (record.lock) {
       record.stalls += 1;
-      this.#report.takenUp();
+      this.#report.resumed();
     }
     const token = this.#life.random.uuid();
     record.lock = { token, untilMs: this.#now() + LOCK_MS };
-    // As the engine does while a processor runs: only a process that died loses its lock.
+    // The engine renews the lock while the processor runs, so only a crashed process loses it.
     const renewal = { stop: () => {} };
     const renew = () => {
       if (record.lock?.token === token) record.lock.untilMs = this.#now() + LOCK_MS;
@@ -137,26 +135,26 @@ export class QueueWorker {
       this.#end(record, token, COMPLETED);
     } catch (error) {
       if (error instanceof UnrecoverableError) this.#end(record, token, error.cause);
-      // The engine would try it again at once; so does this.
+      // The engine would retry immediately, and so does this.
       else if (!(error instanceof DelayedError)) this.#end(record, token, error);
     } finally {
       renewal.stop();
-      this.look();
+      this.check();
     }
   }
 
-  /** A worker that was stopped has lost its lock, and another one works on the call. */
+  /** Stores the outcome, unless another worker has taken the lock meanwhile. */
   #end({ id, lock }: QueueRecord, token: string, how: unknown): void {
     if (lock?.token !== token) return;
     this.#disk.records.delete(id);
     this.#disk.ends.set(id, how);
   }
 
-  /** The engine's job, as far as a processor uses it. Everything that it does may be the last thing that the process does. */
+  /** The parts of the engine's job that a processor uses. The process may be killed at each call. */
   #jobOf(id: string, token?: string): GenQueueJob | undefined {
     const record = this.#disk.records.get(id);
     if (record === undefined) return undefined;
-    const away = <T>(work: () => T): Promise<T> => this.#life.arriving(async () => work());
+    const remote = <T>(work: () => T): Promise<T> => this.#life.remote(async () => work());
     const job = {
       id,
       opts: {},
@@ -164,44 +162,44 @@ export class QueueWorker {
       priority: record.priority,
       stalledCounter: record.stalls,
       updateData: (data: GenJobData) =>
-        away(() => {
+        remote(() => {
           record.data = JSON.stringify(data);
           job.data = JSON.parse(record.data) as GenJobData;
         }),
       changePriority: ({ priority }: { priority?: number }) =>
-        away(() => {
+        remote(() => {
           record.priority = priority ?? 0;
         }),
       moveToDelayed: (ms: number) =>
-        away(() => {
+        remote(() => {
           if (record.lock?.token !== token) throw new Error('the lock is lost');
           record.lock = undefined;
           record.dueMs = ms;
         }),
-      extendLock: () => away(() => (record.lock?.token === token ? 1 : 0)),
-      isDelayed: () => away(() => record.lock === undefined && record.dueMs > this.#life.clock.now()),
+      extendLock: () => remote(() => (record.lock?.token === token ? 1 : 0)),
+      isDelayed: () => remote(() => record.lock === undefined && record.dueMs > this.#life.clock.now()),
       promote: () =>
-        away(() => {
+        remote(() => {
           record.dueMs = 0;
         }),
-      log: () => away(() => 1),
-      updateProgress: () => away(() => {}),
+      log: () => remote(() => 1),
+      updateProgress: () => remote(() => {}),
     };
     return job as Partial<GenQueueJob> as GenQueueJob;
   }
 
   #jobIndex(): JobIndex {
     const { owners, wakes } = this.#disk;
-    const away = <T>(work: () => T): Promise<T> => this.#life.arriving(async () => work());
+    const remote = <T>(work: () => T): Promise<T> => this.#life.remote(async () => work());
     return {
-      callOf: (jobId) => away(() => owners.get(jobId)),
-      add: (jobId, id) => away(() => void owners.set(jobId, id)),
-      size: () => away(() => owners.size),
-      wake: (jobId) => away(() => void wakes.add(jobId)),
-      hasWake: (jobId) => away(() => wakes.has(jobId)),
-      consumeWake: (jobId) => away(() => wakes.delete(jobId)),
+      callOf: (jobId) => remote(() => owners.get(jobId)),
+      add: (jobId, id) => remote(() => void owners.set(jobId, id)),
+      size: () => remote(() => owners.size),
+      wake: (jobId) => remote(() => void wakes.add(jobId)),
+      hasWake: (jobId) => remote(() => wakes.has(jobId)),
+      consumeWake: (jobId) => remote(() => wakes.delete(jobId)),
       remove: (jobId) =>
-        away(() => {
+        remote(() => {
           wakes.delete(jobId);
           owners.delete(jobId);
         }),
@@ -212,5 +210,5 @@ export class QueueWorker {
   }
 }
 
-/** A record of a version that no worker here knows. */
+/** A record of a version that these workers don't support. */
 export const NEWER_RECORD: GenJobData = { version: RECORD_VERSION + 1, call: 'videos', params: { prompt: 'a fox' } };

@@ -1,4 +1,4 @@
-// npm run worlds -- --minutes 60 --seed 7: worlds for any length of time, or those of one seed again.
+// npm run worlds -- --minutes 60 --seed 7: runs worlds for a given time, reproducible by seed.
 import { parseArgs } from 'node:util';
 import { explore } from './explore.js';
 import { CORNERS } from './world.js';
@@ -9,6 +9,4 @@ const seed = Number(values.seed ?? Date.now() & 0x7fffffff);
 process.stdout.write(`seed ${seed}\n`);
 const { worlds, cpuMinutes, reached } = await explore({ minutes, seed });
 const corners = CORNERS.map((corner) => `${corner}: ${reached.get(corner) ?? 0}\n`);
-process.stdout.write(
-  `${worlds} worlds, ${Math.round(worlds / cpuMinutes)} per minute of one core\n${corners.join('')}`,
-);
+process.stdout.write(`${worlds} worlds, ${Math.round(worlds / cpuMinutes)} per CPU minute\n${corners.join('')}`);

@@ -1,4 +1,4 @@
-// npm run campaign -- shop --seeds 20 --orders 56: shops that are killed a dozen times each, on a file and on two functions in turn.
+// npm run campaign -- shop --seeds 20 --orders 56: shops killed a dozen times each, alternately on a file and two functions.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,11 +18,11 @@ let wrong = 0;
 for (let seed = Number(values.first); seed < Number(values.first) + Number(values.seeds); seed++) {
   const where = seed % 2 === 0 ? 'two functions' : 'a file';
   const store = seed % 2 === 0 ? inOwn() : inFile(folder, `${seed}.store`);
-  const chances = killing({ seed, within: 700, most: 12 });
+  const chances = killing({ seed, within: 700, max: 12 });
   const startMs = performance.now();
   const { broken, kills, history } = await playShop(store, drawOrders(Number(values.orders), seed), { seed, chances });
   const seconds = Math.round((performance.now() - startMs) / 1000);
-  process.stdout.write(`seed ${seed}, ${where}: ${kills} kills, ${broken.length} broken promises, ${seconds} s\n`);
+  process.stdout.write(`seed ${seed}, ${where}: ${kills} kills, ${broken.length} violations, ${seconds} s\n`);
   if (broken.length === 0) continue;
   wrong += 1;
   process.stdout.write(`${broken.join('\n')}\n${process.env.SHOP_HISTORY ? history.join('\n') : ''}\n`);

@@ -1,4 +1,4 @@
-// The stores of a shop: a file, two functions of its own, and Redis.
+// A shop's stores: a file, its own two functions, and Redis.
 import { join } from 'node:path';
 import { fileStore } from '../../src/adapters/node/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
@@ -6,18 +6,18 @@ import type { RealRedis } from '../redis/real-redis.js';
 import { ownStore } from '../support/own-store.js';
 import type { ShopStore } from './shop.js';
 
-/** Two functions of the user, on a database that no process takes with it. */
+/** The user's two functions, on a database that survives crashes. */
 export function inOwn(): ShopStore {
   return { store: ownStore(), reopen: async () => {} };
 }
 
-/** A file, which the next process opens anew. */
+/** A file that each process reopens. */
 export function inFile(folder: string, name: string): ShopStore {
   const store = fileStore(join(folder, name));
   return { store, reopen: () => store.close() };
 }
 
-/** A Redis, in which each shop has a prefix of its own. */
+/** Redis, with a prefix per shop. */
 export function inRedis({ ioredis }: RealRedis, prefix: string): ShopStore {
   return { store: redisStore(ioredis, { prefix }), reopen: async () => {} };
 }

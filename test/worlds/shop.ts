@@ -1,68 +1,65 @@
-// A shop on one process that is killed again and again, on a service that loses, delays or refuses a quarter of its answers.
-// What it writes down of an order is its end, after it was told of it, and nothing before.
+// A shop in one process that is killed repeatedly, on a service that loses, delays, or rejects a quarter of its responses.
+// The shop stores an order's outcome after it is reported, and nothing before.
 import { copyOutput } from '../../src/adapters/storage/index.js';
 import { createBudget, GenError, type Job, JobError, PreflightError } from '../../src/index.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import type { Store } from '../../src/store/store.js';
-import { type Chances, type Fault, type FaultPlace, randomFor } from './simulation/chance.js';
+import { type Fault, type FaultPlace, type FaultSchedule, randomFor } from './simulation/chance.js';
 import { violationsOf } from './simulation/checks.js';
 import { ProcessLife } from './simulation/process.js';
 import { SimulatedWorld } from './simulation/world.js';
 
-/** What a customer has ordered. */
 export interface Order {
   readonly id: string;
   readonly call: 'videos' | 'images' | 'videoEdits';
-  /** Whether the shop chooses the keys. Else only the store knows what has become of a create. */
+  /** If true, the shop chooses the keys. Otherwise only the store knows its creates. */
   readonly hasOwnKey: boolean;
   readonly file: 'none' | 'shared' | 'fresh' | 'reviewed';
-  /** A budget of its own counts it as well. */
+  /** If true, a tenant's budget counts it, too. */
   readonly isTenants: boolean;
   readonly isCleaned: boolean;
   readonly hasWebhook: boolean;
-  /** The shop loses its patience with the first call of the order after so many milliseconds. */
+  /** Aborts the order's first call after this many milliseconds. */
   readonly abortMs: number | undefined;
-  /** How often its job fails before one completes. */
+  /** Number of jobs that fail before one completes. */
   readonly fails: number;
 }
 
-/** Where the shop keeps its store, and how the next process opens it. */
 export interface ShopStore {
   readonly store: Store;
   reopen(): Promise<void>;
 }
 
-/** What the shop has written down. */
+/** What the shop has stored. */
 interface Disk {
-  /** By order: how many of its jobs have failed, as the shop was told. */
+  /** By order: the number of reported failures. */
   readonly failed: Map<string, number>;
   readonly files: Map<string, Uint8Array>;
-  /** Jobs whose failure was told. */
-  readonly told: Set<string>;
+  /** Jobs whose failure was reported. */
+  readonly reported: Set<string>;
 }
 
-/** How many kills, and after how many pauses each. */
 export interface Kills {
   readonly seed: number;
-  /** A kill follows after at most so many pauses. */
+  /** Maximum number of pauses between kills. */
   readonly within: number;
-  readonly most: number;
+  readonly max: number;
 }
 
 const RESTART_MS = 2_000;
-const AGAIN_MS = 4_000;
+const RETRY_MS = 4_000;
 const LIMIT_MS = 3 * 86_400_000;
 const LIMITS = { 'videos.create': { limit: 20, windowMs: 60_000 } };
 
-/** Kills at pauses that are drawn, and nothing else: the service draws its own faults. */
-export function killing({ seed, within, most }: Kills): Chances {
+/** Kills at random pauses. The service adds its own faults. */
+export function killing({ seed, within, max }: Kills): FaultSchedule {
   const { next } = randomFor(seed, 'kills');
   let left = Math.ceil(next() * within);
   let kills = 0;
   return {
     struck: [],
     at({ of }: FaultPlace): readonly Fault[] {
-      if (of !== 'pause' || kills >= most) return [];
+      if (of !== 'pause' || kills >= max) return [];
       left -= 1;
       if (left > 0) return [];
       kills += 1;
@@ -72,7 +69,7 @@ export function killing({ seed, within, most }: Kills): Chances {
   };
 }
 
-/** A quarter of the answers, each in another way. */
+/** Faults for a quarter of the responses. */
 const FAULTS = [
   { reset: true },
   { commitThenDrop: true },
@@ -86,19 +83,23 @@ const clientBudget = (store: Store) => createBudget({ maxTokens: 1e6, scope: 'sh
 const tenantBudget = (store: Store) => createBudget({ maxTokens: 1e6, scope: 'tenant', per: 'total', store });
 const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, ...new Uint8Array(48)]);
 
-/** Plays a shop to its end. Gives what does not hold, and how often it was killed. */
+/** Runs a shop to its end. Returns the violations and the number of kills. */
 export async function playShop(
   { store, reopen }: ShopStore,
   orders: readonly Order[],
-  { seed, chances, isCalm = false }: { readonly seed: number; readonly chances: Chances; readonly isCalm?: boolean },
+  {
+    seed,
+    chances,
+    isCalm = false,
+  }: { readonly seed: number; readonly chances: FaultSchedule; readonly isCalm?: boolean },
 ): Promise<{ readonly broken: readonly string[]; readonly kills: number; readonly history: readonly string[] }> {
-  const disk: Disk = { failed: new Map(), files: new Map(), told: new Set() };
+  const disk: Disk = { failed: new Map(), files: new Map(), reported: new Set() };
   let isDone = false;
   const sim: SimulatedWorld = new SimulatedWorld({
     seed,
-    // Whoever looks at the money is not killed.
+    // Don't kill the process that checks the money.
     chances: { struck: chances.struck, at: (place, limits) => (isDone ? [] : chances.at(place, limits)) },
-    mostKills: Number.POSITIVE_INFINITY,
+    maxKills: Number.POSITIVE_INFINITY,
     client: (_, own) => ({ limits: LIMITS, budget: clientBudget(own), maxRetries: 4 }),
     sandbox: { limits: { ...DOCUMENTED_LIMITS, ...LIMITS }, review: { asset: 15_000 }, prices: 10 },
     store,
@@ -132,7 +133,7 @@ export async function playShop(
     if (!isDone && !sim.step()) await new Promise((resolve) => setTimeout(resolve, 5));
   }
   if (defect !== undefined) throw defect;
-  const broken = isDone ? [] : ['the shop never ends'];
+  const broken = isDone ? [] : ['the shop never finishes'];
   broken.push(...violationsOf(sim, { ended: new Set([0]) }).map(({ text }) => text));
   broken.push(...brokenOrders(sim, orders, disk), ...(await stepped(sim, wrongMoney(sim, life, { orders, disk }))));
   return { broken, kills: sim.counts.kills, history: sim.history };
@@ -149,11 +150,11 @@ async function stepped<T>(sim: SimulatedWorld, work: Promise<T>): Promise<T> {
   return work;
 }
 
-/** The program: takes up what is left, makes what is not there, and stores each file. */
+/** The program: resumes creates, creates missing orders, and stores each file. */
 async function runShop(life: ProcessLife, orders: readonly Order[], disk: Disk): Promise<void> {
   const { client } = life;
   const shared = new Blob([PNG], { type: 'image/png' });
-  const flying = new Set<string>();
+  const inFlight = new Set<string>();
   let defect: { readonly error: unknown } | undefined;
   const isOpen = ({ id }: Order) => !disk.files.has(id);
   while (orders.some(isOpen)) {
@@ -164,32 +165,32 @@ async function runShop(life: ProcessLife, orders: readonly Order[], disk: Disk):
         if (!GenError.isInstance(one)) throw one;
       }
     }
-    const left = new Set<unknown>(flying);
+    const left = new Set<unknown>(inFlight);
     try {
       for await (const { label } of client.unfinishedCreates()) left.add(label);
     } catch {
-      await pause(life, AGAIN_MS);
+      await pause(life, RETRY_MS);
       continue;
     }
     if (defect) throw defect.error;
     for (const order of orders) {
       if (!isOpen(order) || left.has(order.id)) continue;
-      flying.add(order.id);
-      const done = () => flying.delete(order.id);
-      make(life, order, { disk, shared }).then(done, (error: unknown) => {
+      inFlight.add(order.id);
+      const done = () => inFlight.delete(order.id);
+      createOrder(life, order, { disk, shared }).then(done, (error: unknown) => {
         defect = { error };
       });
     }
-    await pause(life, AGAIN_MS);
+    await pause(life, RETRY_MS);
   }
 }
 
-/** Writes down how an order has ended. */
+/** Stores an order's outcome. */
 async function handle(life: ProcessLife, id: string, job: Job, disk: Disk): Promise<void> {
   if (job.status !== 'completed') {
-    // It may be told twice, and counts once.
-    if (!disk.told.has(job.id)) disk.failed.set(id, (disk.failed.get(id) ?? 0) + 1);
-    disk.told.add(job.id);
+    // It may be delivered twice, but counts once.
+    if (!disk.reported.has(job.id)) disk.failed.set(id, (disk.failed.get(id) ?? 0) + 1);
+    disk.reported.add(job.id);
     return;
   }
   await copyOutput(life.client, job, {
@@ -200,8 +201,12 @@ async function handle(life: ProcessLife, id: string, job: Job, disk: Disk): Prom
   });
 }
 
-/** Makes an order. What passes, and an abort, leave it to the next look at the store. */
-async function make(life: ProcessLife, order: Order, { disk, shared }: { disk: Disk; shared: Blob }): Promise<void> {
+/** Creates an order's job. Temporary errors and aborts leave the order to the next check of the store. */
+async function createOrder(
+  life: ProcessLife,
+  order: Order,
+  { disk, shared }: { disk: Disk; shared: Blob },
+): Promise<void> {
   const { id, call, abortMs, isTenants, isCleaned, hasOwnKey } = order;
   const times = disk.failed.get(id) ?? 0;
   const stop = new AbortController();
@@ -245,36 +250,37 @@ function paramsOf({ id, call, file, fails, hasWebhook }: Order, times: number, s
 
 const pause = (life: ProcessLife, ms: number) => new Promise<void>((resolve) => void life.clock.after(ms, resolve));
 
-/** One paid job with its file for each order, and each failure told. */
+/** Checks that each order has one paid job with its file, and that every failure was reported. */
 function brokenOrders({ service }: SimulatedWorld, orders: readonly Order[], disk: Disk): string[] {
   const paid = new Map<string, number>();
-  const untold: string[] = [];
+  const unreported: string[] = [];
   for (const { id, status, errorCode, prompt } of service.jobs) {
     const order = /^order ([^.]+)\./.exec(prompt ?? '')?.[1] ?? '';
     if (status === 'completed') paid.set(order, (paid.get(order) ?? 0) + 1);
-    else if (errorCode !== 'reference_asset_pending' && !disk.told.has(id)) untold.push(`${id} of order ${order}`);
+    else if (errorCode !== 'reference_asset_pending' && !disk.reported.has(id))
+      unreported.push(`${id} of order ${order}`);
   }
   const wrong = orders.flatMap(({ id }) => {
     const jobs = paid.get(id) ?? 0;
     return jobs === 1 && disk.files.has(id) ? [] : [`order ${id} has ${jobs} paid jobs, file: ${disk.files.has(id)}`];
   });
-  return [...wrong, ...untold.map((job) => `the failure of ${job} was not told`)];
+  return [...wrong, ...unreported.map((job) => `the failure of ${job} was not reported`)];
 }
 
-/** Nothing is open, and both budgets say what was charged. */
+/** Checks that no create is unfinished, and that both budgets match the charges. */
 async function wrongMoney(
   sim: SimulatedWorld,
   life: ProcessLife,
   { orders, disk }: { readonly orders: readonly Order[]; readonly disk: Disk },
 ): Promise<string[]> {
-  for (let tries = 0; tries < 60; tries++) {
-    // The notes of the last calls may be under way, or lost with their process.
-    await pause(life, AGAIN_MS);
+  for (let round = 0; round < 60; round++) {
+    // The last calls' writes may be in flight, or lost with their process.
+    await pause(life, RETRY_MS);
     for await (const { job, label = '' } of life.client.resume()) await handle(life, label, job, disk);
     let open = 0;
     for await (const _ of life.client.unfinishedCreates()) open += 1;
     if (open === 0) break;
-    if (tries === 59) return [`${open} creates are still open`];
+    if (round === 59) return [`${open} creates are still unfinished`];
   }
   const tenants = new Set(orders.filter(({ isTenants }) => isTenants).map(({ id }) => id));
   const charged = { shop: 0, tenant: 0 };
@@ -287,11 +293,13 @@ async function wrongMoney(
   return (['shop', 'tenant'] as const).flatMap((name) => {
     const { spentTokens, reservedTokens } = found[name];
     if (spentTokens === charged[name] && reservedTokens === 0) return [];
-    return [`the budget of the ${name} says ${spentTokens} and holds ${reservedTokens}; ${charged[name]} were charged`];
+    return [
+      `the ${name}'s budget has spent ${spentTokens} and reserved ${reservedTokens}; ${charged[name]} were charged`,
+    ];
   });
 }
 
-/** Orders of every kind: 15 % of their first jobs fail, and one in twelve waits for the review of a reference. */
+/** Random orders: 15 % of their first jobs fail, and one in twelve waits for a reference's review. */
 export function drawOrders(count: number, seed: number): Order[] {
   const { next } = randomFor(seed, 'orders');
   const one = <T>(...all: readonly T[]): T => all[Math.floor(next() * all.length)] as T;

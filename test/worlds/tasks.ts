@@ -1,4 +1,4 @@
-// The work of a world's processes. A task is stored before it starts, and starts again after a kill.
+// The tasks of a world's processes. A task is stored before it starts, and restarts after a kill.
 
 import { getEventListeners } from 'node:events';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
@@ -7,48 +7,45 @@ import type { Store } from '../../src/store/store.js';
 import { COMPLETED, enqueue, type QueueDisk } from './queue.js';
 import type { ProcessLife } from './simulation/process.js';
 
-/** The way that a task creates its job. */
-export const KINDS = ['wait', 'create', 'budget', 'order', 'durable', 'queue', 'file', 'review', 'refused'] as const;
+/** How a task creates its job. */
+export const KINDS = ['wait', 'create', 'budget', 'order', 'durable', 'queue', 'file', 'review', 'rejected'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** How the service ends the job of a task. */
+/** How a task's job ends. */
 export const ENDS = ['completed', 'failed', 'canceled'] as const;
 export type End = (typeof ENDS)[number];
 
-/** A task in the database. */
 export interface Task {
   readonly id: string;
   readonly process: number;
   readonly kind: Kind;
   readonly end: End;
-  /** Duration of the job in milliseconds. */
+  /** The job's duration, in milliseconds. */
   readonly slowMs: number;
   readonly hasWebhook: boolean;
   isBegun: boolean;
-  /** The task's outcome. Undefined while it is running. */
+  /** The task's outcome, or undefined while it's running. */
   result?: string;
 }
 
-/** The data that survives a process. */
+/** Data that survives a crash. */
 export interface Disk {
   readonly tasks: Task[];
-  /** Results of the steps of durable runs. */
+  /** Step results of durable runs. */
   readonly steps: Map<string, Json>;
-  /** The records of the queue. */
   readonly queue: QueueDisk;
 }
 
 export const BUDGET = { maxTokens: 35, per: 'day', scope: 'worlds' } as const;
 export const PRICE = 10;
 const WEBHOOK_URL = 'https://app.example/webhooks';
-const AGAIN_MS = 5_000;
-/** The longest pause of a task whose budget may get tokens back. */
-const MOST_AGAIN_MS = 60_000;
+const RETRY_MS = 5_000;
+/** Longest retry delay of a task whose budget may recover tokens. */
+const MAX_RETRY_MS = 60_000;
 
-/** The key of a task. */
 export const keyOf = ({ id }: Pick<Task, 'id'>): string => `task-${id}`;
 
-/** Runs what a process has to do. A call that fails for a reason that passes is repeated, as a supervisor does. */
+/** Runs a task. Like a supervisor, repeats calls that fail temporarily. */
 export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promise<void> {
   task.isBegun = true;
   for (let tries = 0; ; tries++) {
@@ -58,18 +55,18 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
       return;
     } catch (error) {
       const ended = endOf(error);
-      // A budget whose tokens may come back has room again, or is spent, when its period ends at the latest.
+      // A reserved budget recovers its tokens or becomes spent by the end of its period.
       const isUnresolved = BudgetExceededError.isInstance(error) && ended === undefined;
       if (ended !== undefined || (tries > 50 && !isUnresolved)) {
         task.result = ended ?? `gave up: ${String(error)}`;
         return;
       }
-      await sleep(life, isUnresolved ? Math.min(AGAIN_MS * 2 ** tries, MOST_AGAIN_MS) : AGAIN_MS);
+      await sleep(life, isUnresolved ? Math.min(RETRY_MS * 2 ** tries, MAX_RETRY_MS) : RETRY_MS);
     }
   }
 }
 
-/** Takes up what processes have left, and then makes the orders of which the store has nothing. A file is stored at once. */
+/** Resumes crashed processes' creates, then creates the orders that the store doesn't contain. */
 export async function resumeOrders(orders: readonly Task[], life: ProcessLife, disk: Disk): Promise<void> {
   const running = new Set<string>();
   while (orders.some(({ result }) => result === undefined)) {
@@ -80,17 +77,17 @@ export async function resumeOrders(orders: readonly Task[], life: ProcessLife, d
       for (const order of orders) {
         if (order.result !== undefined || labels.has(order.id) || running.has(order.id)) continue;
         running.add(order.id);
-        // Not awaited: it may wait for what is resumed only later.
+        // Not awaited: it may depend on a create that is resumed later.
         void runTask(order, life, disk).then(() => running.delete(order.id));
       }
     } catch {
-      // What cannot be resumed is told last, and the hold of a killed process ends after half a minute.
+      // resume() reports failures last, and a killed process's lease expires after 30 seconds.
     }
-    await sleep(life, AGAIN_MS);
+    await sleep(life, RETRY_MS);
   }
 }
 
-/** Goes through all that can be resumed. A program writes down what it got before it says that it has it. */
+/** Resumes all creates. Like a program, stores each result before the next. */
 export async function resumeAll({ client }: ProcessLife, { tasks }: Disk): Promise<void> {
   for await (const { job, label } of client.resume()) {
     const order = tasks.find(({ id }) => id === label);
@@ -106,14 +103,14 @@ const paramsOf = ({ end, slowMs, hasWebhook }: Task) => ({
 
 const SIGNALS = new WeakMap<ProcessLife, AbortSignal>();
 
-/** No wait has a time limit. All calls of a process have one signal, which lives as long as the process. */
+/** Waits have no timeout. All calls of a process share one long-lived signal. */
 function waitOf(life: ProcessLife): { readonly timeoutMs: false; readonly signal: AbortSignal } {
   const signal = SIGNALS.get(life) ?? new AbortController().signal;
   SIGNALS.set(life, signal);
   return { timeoutMs: false, signal };
 }
 
-/** How many listeners the calls of a process have left on its signal. */
+/** Number of listeners that a process's calls have left on its signal. */
 export function listenersOf(life: ProcessLife): number {
   return getEventListeners(waitOf(life).signal, 'abort').length;
 }
@@ -132,7 +129,7 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
       idempotencyKey: keyOf(task),
       budget: budgetOf(life),
     }),
-  // Without a key of its own: only the store knows what has become of it.
+  // Without its own key: only the store knows its outcome.
   async order(task, life) {
     const job = await life.client.videos.createAndWait(
       { ...paramsOf(task), ...(isEven(task) ? frameOf() : reviewOf(task)) },
@@ -151,11 +148,11 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
   async queue(task, life, { queue }) {
     const id = `task-${task.id}`;
     if (!queue.ends.has(id)) enqueue(queue, id, { call: 'videos', params: paramsOf(task) });
-    while (!queue.ends.has(id)) await sleep(life, AGAIN_MS);
+    while (!queue.ends.has(id)) await sleep(life, RETRY_MS);
     const end = queue.ends.get(id);
     if (end !== COMPLETED) throw end;
   },
-  // A reference that the service sees for the first time is under review, and the call is sent again under a derived key.
+  // The service reviews a new reference, and the call is sent again with a derived key.
   review: (task, life) =>
     life.client.videos.createAndWait(
       { ...paramsOf(task), ...reviewOf(task) },
@@ -166,15 +163,15 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
       { ...paramsOf(task), ...frameOf() },
       { ...waitOf(life), idempotencyKey: keyOf(task), cleanup: 'after-job' },
     ),
-  // The file is uploaded, and then the service knows no such model.
-  refused: (task, life) =>
+  // Uploads the file, then fails because the model doesn't exist.
+  rejected: (task, life) =>
     life.client.videos
       .create(
         { ...paramsOf(task), model: 'svc-video-none', ...frameOf() },
         { idempotencyKey: keyOf(task), signal: waitOf(life).signal },
       )
       .then(
-        () => Promise.reject(new Error('was not refused')),
+        () => Promise.reject(new Error('the create was not rejected')),
         (error) => {
           if (!APIError.isInstance(error) || error.recovery !== 'change_request') throw error;
         },
@@ -186,22 +183,22 @@ const frameOf = () => ({ first_frame_upload_id: new Blob([PNG], { type: 'image/p
 const reviewOf = ({ id }: Task) => ({ reference_image_urls: [`https://cdn.example.com/${id}.png`] });
 const isEven = ({ id }: Task) => Number(id) % 2 === 0;
 
-/** How many jobs a task makes, whatever happens. A failed order is tried once more. */
+/** Returns the number of jobs that a task creates. A failed order is retried once. */
 export function jobsOf({ kind, end, result }: Task): number {
-  if (kind === 'refused' || result === 'over budget') return 0;
+  if (kind === 'rejected' || result === 'over budget') return 0;
   return kind === 'order' && end === 'failed' ? 2 : 1;
 }
 
-/** The budgets of a client and of an order, which nothing exceeds: what they have spent is what was charged. */
+/** Unlimited budgets of a client and of an order. They must match the charges. */
 export const clientBudget = (store: Store) => createBudget({ maxTokens: 1e9, scope: 'client', store });
 export const orderBudget = (store: Store) => createBudget({ maxTokens: 1e9, scope: 'orders', store });
 
-/** The budget as a process sees it. */
+/** Opens the limited budget in a process. */
 export function budgetOf(life: ProcessLife) {
   return createBudget({ ...BUDGET, store: life.store });
 }
 
-/** An engine that keeps the results of its steps, and repeats a step of which it has none. */
+/** An engine that stores step results, and repeats steps without one. */
 function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine {
   const activities = createActivities(life.client);
   const once = async (step: string, work: () => Promise<Json>): Promise<Json> => {
@@ -221,14 +218,14 @@ function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine
   };
 }
 
-/** How a task has ended by an error; undefined for one that passes. */
+/** Returns the outcome of a task that failed, or undefined if the error is temporary. */
 function endOf(error: unknown): string | undefined {
   if (JobError.isInstance(error)) return error.job?.status ?? 'failed';
   if (BudgetExceededError.isInstance(error)) return error.reason === 'spent' ? 'over budget' : undefined;
   if (typeof error === 'object' && error !== null && 'ended' in error) {
     return FAILED[String(error.ended)] ?? String(error.ended);
   }
-  // Out of the record of a queued call.
+  // From a queued call's record.
   if (error instanceof Error && FAILED[error.name] !== undefined) return FAILED[error.name];
   if (GenError.isInstance(error) && PASSING.includes(error.recovery)) return undefined;
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);

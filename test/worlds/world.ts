@@ -1,4 +1,4 @@
-// One simulated world: the service, three processes with their tasks, a shared store, webhooks, and what goes wrong.
+// A simulated world: the service, three processes with tasks, a shared store, webhooks, and faults.
 
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { signWebhook, type WebhookEvent } from '../../src/webhooks/index.js';
@@ -29,22 +29,20 @@ const RESTART_MS = 3_000;
 const DAY_MS = 86_400_000;
 const LIMIT_MS = 5 * DAY_MS;
 const REST_MS = 900_000;
-/** How long a process is without the shared store at most. */
-export const LONGEST_OUTAGE_MS = 45_000;
-/** How long a process is stopped at most. */
-export const LONGEST_STOP_MS = 100_000;
-/** Small, so that a few creates fill it. */
+export const MAX_OUTAGE_MS = 45_000;
+export const MAX_STOP_MS = 100_000;
+/** Small, so that a few creates use it up. */
 const LIMITS = { 'videos.create': { limit: 3, windowMs: 60_000 } } as const;
-/** Just before midnight: the period of a daily budget ends in many worlds. */
+/** Just before midnight, so that a daily budget's period often ends. */
 const START = Date.UTC(2026, 0, 31, 23, 58);
 
 const NEWER = 'newer ';
-/** The corners that worlds have to reach. */
+/** Corner cases that the worlds must reach. */
 export const CORNERS = [
-  'answer lost and killed',
-  'killed with an answer under way',
+  'response lost and killed',
+  'killed with a response in flight',
   'refund after the period has ended',
-  'rotated key with a full lane',
+  'rotated key at the rate limit',
   'webhook lost',
   'webhook late',
   'webhook forged',
@@ -56,16 +54,16 @@ export const CORNERS = [
   'shared store failed',
   'shared store late',
   'shared store silent',
-  'queued call taken up after a kill',
+  'queued call resumed after a kill',
   'newer record under an older worker',
-  'upload of a refused call deleted',
-  'page in place of an answer',
-  'route lost after the request',
+  "rejected call's upload deleted",
+  'page instead of a response',
+  'connection lost after the request',
   'no connection',
-  'refusal under 200',
+  'rejection with status 200',
   'request counted late',
   'process stopped',
-  'processes on one database',
+  'processes sharing one database',
 ] as const;
 export type Corner = (typeof CORNERS)[number];
 
@@ -76,15 +74,14 @@ const OUTAGE_CORNERS = {
 } as const satisfies Record<OutageKind, Corner>;
 
 const FAULT_CORNERS: Partial<Record<Fault['kind'], Corner>> = {
-  page: 'page in place of an answer',
-  lostAnswer: 'route lost after the request',
+  page: 'page instead of a response',
+  lostResponse: 'connection lost after the request',
   unsent: 'no connection',
-  refusal: 'refusal under 200',
+  rejection: 'rejection with status 200',
   lateRequest: 'request counted late',
   stop: 'process stopped',
 };
 
-/** A world as the commands use it. */
 export class World {
   readonly faults: ArmedFaults;
   readonly disk: Disk = { tasks: [], steps: new Map(), queue: emptyQueue() };
@@ -92,22 +89,22 @@ export class World {
   readonly #sim: SimulatedWorld;
   readonly #lives = new Map<number, number>();
   readonly #processes = new Map<number, ProcessLife>();
-  /** Which processes have met the current key. */
+  /** Processes that have used the current key. */
   readonly #linked = new WeakMap<ProcessLife, boolean>();
-  /** Processes that have begun what there was to do. */
+  /** Processes that have restarted their tasks. */
   readonly #ready = new WeakSet<ProcessLife>();
   readonly #workers = new Map<number, QueueWorker>();
-  /** An error of the tests' own code. */
+  /** An error in the test's own code. */
   #defect: unknown;
   #apiKey = '';
   #hasLeftNewer = false;
-  /** Records of a newer version so far. */
+  /** Number of records of a newer version. */
   #newer = 0;
 
   constructor(seed: number) {
     this.faults = new ArmedFaults(seed);
     const hasDatabase = seed % 2 === 0;
-    if (hasDatabase) this.reach('processes on one database');
+    if (hasDatabase) this.reach('processes sharing one database');
     this.#sim = new SimulatedWorld({
       seed,
       hasDatabase,
@@ -126,7 +123,7 @@ export class World {
     });
     this.#apiKey = this.#sim.service.apiKey;
     this.disk.queue.added = () => {
-      for (const worker of this.#workers.values()) worker.look();
+      for (const worker of this.#workers.values()) worker.check();
     };
     for (let process = 0; process < PROCESSES; process++) this.#start(process);
   }
@@ -143,22 +140,22 @@ export class World {
     this.reached.set(corner, (this.reached.get(corner) ?? 0) + 1);
   }
 
-  /** A process has the first key until it has met the current one. */
+  /** A process uses the first key until it has been linked to the current one. */
   #keyOf(process: number): string {
     const life = this.#processes.get(process);
     return life && this.#linked.get(life) ? this.#apiKey : this.#sim.service.apiKey;
   }
 
   /**
-   * Has a process use the key that all began with and then the current one. A process that never had the first key cannot know
-   * that another one belongs to the same account.
+   * Uses the first key and then the current one. A process that never had the first key can't know that both belong to one
+   * account.
    */
   async #link(life: ProcessLife): Promise<void> {
     if (this.#apiKey === this.#sim.service.apiKey) return;
     await life.whenRunning();
-    await reach(life);
+    await reachService(life);
     this.#linked.set(life, true);
-    await reach(life);
+    await reachService(life);
   }
 
   begin(task: Omit<Task, 'id' | 'isBegun'>): void {
@@ -170,7 +167,7 @@ export class World {
       this.#run(life.whenRunning().then(() => runTask(made, life, this.disk)));
   }
 
-  /** Puts a record into the queue that only a newer worker knows. One takes it a minute after a worker here has left it. */
+  /** Queues a record that only a newer worker supports. Such a worker processes it a minute after these skip it. */
   queueNewer(): void {
     const { queue } = this.disk;
     this.#newer += 1;
@@ -179,12 +176,11 @@ export class World {
     if (this.#hasLeftNewer) this.#deployNewer();
   }
 
-  /** Kills a process where it stands. */
   kill(process: number): void {
     this.#processes.get(process)?.kill();
   }
 
-  /** Stops a process. It continues where it was. */
+  /** Pauses a process. */
   stop(process: number, ms: number): void {
     this.#processes.get(process)?.stop(ms);
     this.reach('process stopped');
@@ -195,17 +191,17 @@ export class World {
     this.#processes.get(process)?.stepClock(ms);
   }
 
-  /** From now on, processes use another key of the account. The one before keeps working for calls under way. */
+  /** Rotates the account's key. The previous one remains valid for calls in flight. */
   rotateKey(): void {
     const lane = this.#sim.service.requests.filter(({ method, path }) => method === 'POST' && path === '/v1/videos');
     const recent = lane.filter(({ at, status }) => status === 200 && Date.parse(at) > this.now - 60_000);
-    if (recent.length >= LIMITS['videos.create'].limit) this.reach('rotated key with a full lane');
+    if (recent.length >= LIMITS['videos.create'].limit) this.reach('rotated key at the rate limit');
     this.#sim.note('the key is rotated');
     this.#apiKey = this.#sim.service.createKey();
     for (const life of this.#processes.values()) if (life.isAlive) this.#run(this.#link(life));
   }
 
-  /** Sends a process an event that the service has not signed. */
+  /** Sends a process an event with a forged signature. */
   async forge(process: number): Promise<void> {
     const life = this.#processes.get(process);
     const job = this.#sim.service.jobs.find(({ status }) => status === 'processing');
@@ -220,12 +216,12 @@ export class World {
     };
     const now = () => life.clock.now();
     const forged = await signWebhook(event, { secret: 'whsec_wrong', now });
-    const refused = await life.client.verifyWebhook(forged, { now }).then(
+    const isRejected = await life.client.verifyWebhook(forged, { now }).then(
       () => false,
       () => true,
     );
-    if (!refused) throw new Error('a forged webhook was accepted');
-    // Taken without verification it is a hint, which ends no wait.
+    if (!isRejected) throw new Error('a forged webhook was accepted');
+    // Without verification, an event is only a hint: it can't end a wait.
     life.client.notify(event);
   }
 
@@ -242,18 +238,18 @@ export class World {
     await this.#sim.settle();
   }
 
-  /** Nothing goes wrong any more: every task has to end, and every promise has to hold. */
+  /** Stops all faults. Every task must end, and every invariant must be true. */
   async end(): Promise<void> {
     this.faults.clear();
-    // What has begun is over: outages of the store, and processes that are stopped.
-    await this.advance(Math.max(LONGEST_OUTAGE_MS, LONGEST_STOP_MS));
+    // Wait for outages and paused processes to end.
+    await this.advance(Math.max(MAX_OUTAGE_MS, MAX_STOP_MS));
     const untilMs = this.now + LIMIT_MS;
     const open = () => this.disk.tasks.filter(({ result }) => result === undefined);
     for (;;) {
       await this.#sim.settle();
       if (open().length === 0 && this.disk.queue.records.size === 0) break;
       if (this.now > untilMs) throw this.#failure(`tasks ${open().map(({ id }) => id)} never end`);
-      if (!this.#sim.step()) throw this.#failure(`tasks ${open().map(({ id }) => id)} wait for nothing`);
+      if (!this.#sim.step()) throw this.#failure(`tasks ${open().map(({ id }) => id)} wait, but no event is due`);
     }
     await this.#rest();
     if (this.#defect !== undefined) throw this.#defect;
@@ -266,22 +262,22 @@ export class World {
     const life = new ProcessLife(this.#sim, { number: process, life: number, skewMs: 0 });
     this.#processes.set(process, life);
     this.#sim.lives.set(process, life);
-    if (number > 0) this.#sim.note(`process ${process} starts again`);
+    if (number > 0) this.#sim.note(`process ${process} restarts`);
     life.killed.then(() => {
       this.#workers.delete(process);
       this.#countKill(life);
       this.#sim.after(RESTART_MS, () => this.#start(process));
     });
-    this.#run(this.#link(life).then(() => this.#takeUp(life)));
+    this.#run(this.#link(life).then(() => this.#restartTasks(life)));
   }
 
-  /** Begins the tasks of a process that have not ended. */
-  #takeUp(life: ProcessLife): void {
+  /** Restarts a process's unfinished tasks. */
+  #restartTasks(life: ProcessLife): void {
     this.#ready.add(life);
     const { queue } = this.disk;
     const worker = new QueueWorker(life, { disk: queue, report: this.#queueReport, now: () => this.now });
     this.#workers.set(life.number, worker);
-    worker.look();
+    worker.check();
     const open = this.disk.tasks.filter((task) => task.process === life.number && task.result === undefined);
     const orders = open.filter(({ kind, isBegun }) => kind === 'order' && isBegun);
     if (orders.length > 0) {
@@ -302,7 +298,7 @@ export class World {
   }
 
   readonly #queueReport: QueueReport = {
-    takenUp: () => this.reach('queued call taken up after a kill'),
+    resumed: () => this.reach('queued call resumed after a kill'),
     leftNewer: () => {
       this.reach('newer record under an older worker');
       this.#hasLeftNewer = true;
@@ -310,7 +306,7 @@ export class World {
     },
   };
 
-  /** A newer worker takes the records that the older ones leave. They report such records once. */
+  /** A newer worker processes the records that older ones skip. These report such records once. */
   #deployNewer(): void {
     this.#sim.after(60_000, () => {
       const { records } = this.disk.queue;
@@ -319,9 +315,9 @@ export class World {
   }
 
   #countKill(life: ProcessLife): void {
-    if (life.pending.requests > 0) this.reach('killed with an answer under way');
+    if (life.pending.requests > 0) this.reach('killed with a response in flight');
     const isLost = [...this.#sim.made].some(([id, made]) => made.life === life && !this.#sim.reported.has(id));
-    if (isLost) this.reach('answer lost and killed');
+    if (isLost) this.reach('response lost and killed');
   }
 
   async #rest(): Promise<void> {
@@ -337,7 +333,7 @@ export class World {
     for (const task of this.disk.tasks) {
       if (task.result === 'over budget') this.reach('create over budget');
       const isRight =
-        task.result === (task.kind === 'refused' ? 'completed' : task.end) ||
+        task.result === (task.kind === 'rejected' ? 'completed' : task.end) ||
         (task.kind === 'budget' && task.result === 'over budget');
       if (!isRight) broken.push(`task ${task.id} (${task.kind}) is ${task.result}, not ${task.end}`);
     }
@@ -347,37 +343,39 @@ export class World {
       if (corner) this.reach(corner);
     }
     for (const life of this.#processes.values()) {
-      if (life.isAlive && listenersOf(life) > 0) broken.push(`process ${life.number} has left listeners on its signal`);
+      if (life.isAlive && listenersOf(life) > 0) broken.push(`process ${life.number} left listeners on its signal`);
     }
     broken.push(...this.#wrongJobs(), ...this.#leftUploads(), ...(await this.#wrongBudget()));
     broken.push(...(await this.#wrongTotals()));
     if (broken.length > 0) throw this.#failure(broken.join('\n'));
   }
 
-  /** The jobs of the tasks, and no others. A job whose reference was under review is followed by another one. */
+  /** Checks the number of jobs. A job whose reference was under review is resubmitted as another one. */
   #wrongJobs(): string[] {
     const jobs = this.#sim.service.jobs.filter(({ errorCode }) => errorCode !== 'reference_asset_pending');
     const due = this.disk.tasks.reduce((sum, task) => sum + jobsOf(task), 0);
     for (const { key } of this.#sim.made.values()) if (key?.includes(':r')) this.reach('resubmitted after a review');
-    return jobs.length === due ? [] : [`the tasks made ${jobs.length} jobs, not ${due}`];
+    return jobs.length === due ? [] : [`the tasks created ${jobs.length} jobs, not ${due}`];
   }
 
-  /** A file whose call was refused is deleted, unless its process was killed or requests of it were lost. */
+  /** Checks that a rejected call's file was deleted, unless its process was killed or lost requests. */
   #leftUploads(): string[] {
     const { requests } = this.#sim.service;
     const deleted = new Set(requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path));
     return requests.flatMap(({ method, path, status, body, idempotencyKey }) => {
-      const task = this.disk.tasks.find((it) => it.kind === 'refused' && keyOf(it) === idempotencyKey);
+      const task = this.disk.tasks.find((it) => it.kind === 'rejected' && keyOf(it) === idempotencyKey);
       if (task === undefined || method !== 'POST' || path !== '/v1/videos' || status !== 400) return [];
       const { first_frame_upload_id: id } = JSON.parse(body ?? '{}') as { first_frame_upload_id?: string };
       const isDeleted = deleted.has(`/v1/uploads/${id}`);
-      if (isDeleted) this.reach('upload of a refused call deleted');
+      if (isDeleted) this.reach("rejected call's upload deleted");
       const isStruck = this.faults.struck.some((name) => name.startsWith(`${task.process}.`));
-      return isDeleted || isStruck || this.#lives.get(task.process) !== 1 ? [] : [`upload ${id} of ${task.id} is left`];
+      return isDeleted || isStruck || this.#lives.get(task.process) !== 1
+        ? []
+        : [`upload ${id} of ${task.id} was not deleted`];
     });
   }
 
-  /** What was charged stays within the limit of each period, but for one job, and the budget says what the ledger says. */
+  /** Checks that each period's charges exceed the limit by at most one job, and that the budget matches the ledger. */
   async #wrongBudget(): Promise<string[]> {
     const keys = new Set(this.disk.tasks.filter(({ kind }) => kind === 'budget').map((task) => keyOf(task) ?? ''));
     if (keys.size === 0) return [];
@@ -404,31 +402,31 @@ export class World {
       broken.push(`${charged} tokens were charged in ${days.size} days`);
     const life = [...this.#processes.values()].find(({ isAlive }) => isAlive);
     if (life === undefined) return broken;
-    const usage = await this.#awaited(budgetOf(life).usage());
+    const usage = await this.#advanceUntil(budgetOf(life).usage());
     const { spentTokens, reservedTokens, unresolved } = usage;
     if (reservedTokens !== 0 || unresolved.length !== 0)
       broken.push(`the budget still reserves: ${JSON.stringify(usage)}`);
-    // A refund that waited for the store is lost with its process: the budget then says too much, and never too little.
+    // A crash loses a refund that waits for the store. The budget is then too high, never too low.
     const mayLoseRefunds = this.#sim.counts.outages > 0 && [...this.#lives.values()].some((lives) => lives > 1);
-    // A create counts in the period in which it is answered, which may be by a repeated call.
+    // A create counts in the period of its response, which may be a retry's.
     if (spentTokens < createdToday || (spentTokens > reportedToday && !mayLoseRefunds)) {
       broken.push(
-        `the budget says ${spentTokens} tokens for today, and the ledger ${createdToday} to ${reportedToday}`,
+        `the budget has ${spentTokens} tokens for today, but the ledger has ${createdToday} to ${reportedToday}`,
       );
     }
     return broken;
   }
 
-  /** What the budgets have spent is what was charged, when nothing is open any more. */
+  /** Checks that the budgets match the charges once no create is unfinished. */
   async #wrongTotals(): Promise<string[]> {
     const life = [...this.#processes.values()].find(({ isAlive }) => isAlive);
     if (life === undefined || this.disk.tasks.length === 0) return [];
-    await this.#awaited(settleCreates(this.#sim, life, this.disk));
-    return this.#awaited(wrongTotals(this.#sim, life, this.disk));
+    await this.#advanceUntil(settleCreates(this.#sim, life, this.disk));
+    return this.#advanceUntil(wrongTotals(this.#sim, life, this.disk));
   }
 
-  /** Lets time pass until a promise is settled. */
-  async #awaited<T>(promise: Promise<T>): Promise<T> {
+  /** Advances time until a promise settles. */
+  async #advanceUntil<T>(promise: Promise<T>): Promise<T> {
     let isSettled = false;
     const done = () => {
       isSettled = true;
@@ -444,8 +442,8 @@ export class World {
   }
 }
 
-/** Makes a call with the process's key that counts against no limit, until it succeeds. */
-async function reach(life: ProcessLife): Promise<void> {
+/** Repeats an unlimited call with the process's key until it succeeds. */
+async function reachService(life: ProcessLife): Promise<void> {
   for (;;) {
     try {
       await life.client.voices.list();
@@ -456,7 +454,7 @@ async function reach(life: ProcessLife): Promise<void> {
   }
 }
 
-/** What is written after an answer has two seconds of real time. */
+/** Real time: writes after a response may take two real seconds. */
 const realPause = () => new Promise<true>((resolve) => setTimeout(() => resolve(true), 10));
 
 function dayOf(at: string | null | undefined): number {

@@ -1,5 +1,5 @@
-// npm run defects [-- NAME …]: puts each known defect back into a copy of the source, and expects that it is found: by the
-// worlds, by the shop, or by the test that is named where the worlds have no such thing.
+// npm run defects [-- NAME …]: reintroduces each known defect into a copy of the source, and fails unless the worlds, the
+// shop, or the test listed for it detects the defect.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,9 +12,9 @@ const WORLDS = ['--import', './scripts/typescript.mjs', 'test/worlds/run.ts', '-
 const SHOP = ['--import', './scripts/typescript.mjs', 'test/worlds/shop-run.ts', '--seeds', '3', '--orders', '16'];
 const testOf = (file: string) => ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=1', file];
 
-/** Who finds a defect that the worlds do not. */
+/** The test for each defect that the worlds can't detect. */
 const FINDERS: Readonly<Record<string, readonly string[]>> = {
-  // A lease file, a burst, the time of a call and the account of a key are not in the worlds, and others are rare in them.
+  // The worlds have no lease files, bursts, call durations, or accounts per key, and reach some other cases rarely.
   'b3-waits-behind-those-that-wait': testOf('test/budget/meetings.test.ts'),
   'b4-lease-outlives-its-process': testOf('test/store/file-store.test.ts'),
   'b5-unknown-job-for-ever': testOf('test/budget/meetings.test.ts'),
@@ -39,7 +39,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'c12-limits-with-numbers-count-alone': testOf('test/limits/counting-service.test.ts'),
   'c13-tokens-as-floating-point': testOf('test/rules/ledger.test.ts'),
   'f1-nothing-proves-unsent': testOf('test/field/calls/socket-errors.test.ts'),
-  // In the worlds, a job that completes has its file.
+  // In the worlds, every completed job has its file.
   'f10-missing-file-never-ends-a-wait': testOf('test/waiting/last-poll.test.ts'),
   'f5-refusal-under-200-is-success': testOf('test/field/calls/responses.test.ts'),
   'h1-lapsed-process-spends-its-share': testOf('test/budget/outages.test.ts'),
@@ -51,11 +51,11 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'f0b-page-counts-as-refusal': testOf('test/field/calls/responses.test.ts'),
 };
 
-const asked = process.argv.slice(2);
+const selected = process.argv.slice(2);
 const patches = readdirSync(HERE).filter((file) => file.endsWith('.patch'));
 const names = patches
   .map((file) => file.replace('.patch', ''))
-  .filter((name) => asked.length === 0 || asked.includes(name));
+  .filter((name) => selected.length === 0 || selected.includes(name));
 const missed = names.filter((name) => !isFound(name));
 if (missed.length > 0) process.stdout.write(`Not found: ${missed.join(', ')}.\n`);
 process.exit(missed.length === 0 && names.length > 0 ? 0 : 1);
@@ -87,10 +87,10 @@ function isFound(name: string): boolean {
       encoding: 'utf8',
     });
     const seconds = Math.round((performance.now() - startMs) / 1000);
-    const said = /cause\]: Error: (.*)|AssertionError.*?: (.*)|(order \d+ has .*|the (?:budget|failure) of .*)/.exec(
+    const output = /cause\]: Error: (.*)|AssertionError.*?: (.*)|(order \d+ has .*|the (?:budget|failure) of .*)/.exec(
       `${stderr}\n${stdout}`,
     );
-    const how = said?.slice(1).find(Boolean) ?? '';
+    const how = output?.slice(1).find(Boolean) ?? '';
     process.stdout.write(`${name}: ${status === 0 ? 'NOT FOUND' : 'found'} in ${seconds} s ${how}\n`);
     return status !== 0;
   } finally {

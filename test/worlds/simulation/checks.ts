@@ -1,46 +1,44 @@
-// What must hold in a world: jobs are reported, charges are the quotes, no 429, nothing is left.
+// Invariants of a world: every job is reported, charges match quotes, no 429 occurs, and nothing is left behind.
 import type { SimulatedWorld } from './world.js';
 
-/** A promise that did not hold. */
 export interface Violation {
-  /** Which promise. */
   readonly rule: 'jobs' | 'charges' | 'limits' | 'waits' | 'rest' | 'program';
   readonly text: string;
 }
 
-/** Who asks: a process that still runs, or nobody when all have ended. */
-export interface Asking {
-  readonly asker?: number | undefined;
+export interface CheckScope {
+  /** The running process whose jobs to check. Undefined once all have ended. */
+  readonly running?: number | undefined;
   /** Processes whose program has ended. */
   readonly ended: ReadonlySet<number>;
 }
 
-/** What does not hold at this moment. Calls that are still under way, and processes that are down, are left out. */
-export function violationsOf(world: SimulatedWorld, asking: Asking): Violation[] {
-  return [...unreportedJobs(world, asking), ...wrongCharges(world), ...refusedByLimits(world)];
+/** Returns the current violations. Skips calls in flight and processes that are down. */
+export function violationsOf(world: SimulatedWorld, scope: CheckScope): Violation[] {
+  return [...unreportedJobs(world, scope), ...wrongCharges(world), ...rateLimitErrors(world)];
 }
 
-/** What is left in the processes once all programs have ended. */
+/** Returns what processes still hold after their programs have ended. */
 export function leftovers(world: SimulatedWorld): Violation[] {
   return [...world.lives.values()].flatMap(({ number, pending, isAlive }): Violation[] => {
     const { timers, requests, subscriptions } = pending;
     if (!isAlive || timers + requests + subscriptions === 0) return [];
-    const left = `${timers} timers, ${requests} requests and ${subscriptions} subscriptions`;
-    const text = `process ${number} has ended and still has ${left}`;
+    const left = `${timers} timers, ${requests} requests, and ${subscriptions} subscriptions`;
+    const text = `process ${number} has ended but still has ${left}`;
     return [{ rule: 'rest', text }];
   });
 }
 
-function unreportedJobs(world: SimulatedWorld, { asker, ended }: Asking): Violation[] {
+function unreportedJobs(world: SimulatedWorld, { running, ended }: CheckScope): Violation[] {
   return world.service.jobs.flatMap((job): Violation[] => {
-    const made = world.made.get(job.id);
-    if (made === undefined || world.reported.has(job.id)) return [];
-    const isOver = ended.has(made.process) || (made.process === asker && made.life.isAlive);
-    if (!isOver || world.isPending(made.key)) return [];
+    const created = world.made.get(job.id);
+    if (created === undefined || world.reported.has(job.id)) return [];
+    const isOver = ended.has(created.process) || (created.process === running && created.life.isAlive);
+    if (!isOver || world.isPending(created.key)) return [];
     const cost = job.completedAt
       ? `${job.finalTokenCost} tokens were charged`
       : `${job.quotedTokenCost} tokens are reserved`;
-    const text = `process ${made.process} made ${job.id} with the key ${made.key}, and no call was told of it: ${cost}`;
+    const text = `process ${created.process} created ${job.id} with key ${created.key}, but no call returned it: ${cost}`;
     return [{ rule: 'jobs', text }];
   });
 }
@@ -62,10 +60,10 @@ function wrongCharges(world: SimulatedWorld): Violation[] {
   }
   const { spentTokens } = world.service.ledger();
   if (Math.abs(spentTokens - charged) < 1e-6) return found;
-  return [...found, { rule: 'charges', text: `the ledger says ${spentTokens} tokens, and the jobs ${charged}` }];
+  return [...found, { rule: 'charges', text: `the ledger has ${spentTokens} tokens, but the jobs sum to ${charged}` }];
 }
 
-function refusedByLimits({ counts }: SimulatedWorld): Violation[] {
+function rateLimitErrors({ counts }: SimulatedWorld): Violation[] {
   const { rateLimited } = counts;
-  return rateLimited === 0 ? [] : [{ rule: 'limits', text: `the service refused ${rateLimited} requests with a 429` }];
+  return rateLimited === 0 ? [] : [{ rule: 'limits', text: `the service rejected ${rateLimited} requests with a 429` }];
 }

@@ -6,10 +6,10 @@ import type { NotifyingStore } from '../../../src/store/store.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
 import type { Sent, SimulatedLife, SimulatedWorld } from './world.js';
 
-/** How late a store answers in an outage: more than the time after which a client counts it as away. */
+/** Delay of store responses in an outage: longer than a client waits before it considers the store unavailable. */
 const LATE_STORE_MS = 5_000;
 
-/** One life of a simulated process: from its start until it ends or is killed. Whatever it does goes through here. */
+/** One run of a simulated process, until it exits or is killed. Contains its timers, requests, and store calls. */
 export class ProcessLife implements SimulatedLife {
   readonly number: number;
   readonly random: Random;
@@ -20,7 +20,7 @@ export class ProcessLife implements SimulatedLife {
   readonly killed: Promise<void>;
   readonly #world: SimulatedWorld;
   readonly #timers = new Set<() => void>();
-  /** Timers that would not keep a process alive. */
+  /** Timers that don't keep the process alive. */
   readonly #idleTimers = new Set<() => void>();
   readonly #subscriptions = new Set<() => void>();
   #tellKilled: () => void = () => {};
@@ -49,7 +49,7 @@ export class ProcessLife implements SimulatedLife {
     this.#leaseName = `${number}.${life}`;
     this.store = this.#storeOf(world.store);
     const { apiKey, baseUrl, webhookSecret } = world.service;
-    // All processes have one account, also while some still have the key from before its rotation.
+    // All processes share one account, even while some still use the previous key.
     const account = 'simulated';
     const own = { apiKey, baseUrl, webhookSecret, account, store: this.store, dangerouslyAllowBrowser: true };
     const fetch = (url: string, init?: RequestInit) => this.#fetch(url, init);
@@ -68,12 +68,12 @@ export class ProcessLife implements SimulatedLife {
     return { requests: this.#requests, timers: this.#timers.size, subscriptions: this.#subscriptions.size };
   }
 
-  /** How far the clock of this process is off, in milliseconds. */
+  /** The process's clock offset, in milliseconds. */
   get skewMs(): number {
     return this.#skewMs;
   }
 
-  /** Ends the process where it stands: no timer fires, no answer arrives, and nothing that it still does has an effect. */
+  /** Kills the process: no timer fires, no response arrives, and later calls have no effect. */
   kill(): void {
     if (!this.#isAlive) return;
     this.#isAlive = false;
@@ -83,7 +83,7 @@ export class ProcessLife implements SimulatedLife {
     this.#tellKilled();
   }
 
-  /** False while the process is stopped, and after it was killed. */
+  /** False while the process is paused and after it was killed. */
   get isRunning(): boolean {
     return this.#isAlive && this.#continued === undefined;
   }
@@ -94,7 +94,7 @@ export class ProcessLife implements SimulatedLife {
     if (!this.#isAlive) return never();
   }
 
-  /** Stops the process, as SIGSTOP does: time passes, and what arrives waits until the process continues. */
+  /** Pauses the process like SIGSTOP: timers and responses wait until it continues. */
   stop(ms: number): void {
     if (!this.isRunning) return;
     this.#world.stopped(this.number, ms);
@@ -110,17 +110,17 @@ export class ProcessLife implements SimulatedLife {
     return this.#isAlive && name === this.#leaseName;
   }
 
-  /** Sets the clock of the process. */
+  /** Moves the process's clock. */
   stepClock(ms: number): void {
     this.#skewMs += ms;
-    this.#world.note(`the clock of process ${this.number} moves by ${Math.round(ms / 1000)} s`);
+    this.#world.note(`process ${this.number}'s clock moves by ${Math.round(ms / 1000)} s`);
   }
 
   #after(ms: number, fire: () => void, isIdle: boolean): () => void {
     if (!this.#isAlive) return () => {};
     const timers = isIdle ? this.#idleTimers : this.#timers;
     const run = () => {
-      // Another timer may have canceled it meanwhile.
+      // Another timer may have canceled this one.
       if (timers.delete(stop)) fire();
     };
     const cancel = this.#world.after(ms, () => {
@@ -136,7 +136,7 @@ export class ProcessLife implements SimulatedLife {
     return stop;
   }
 
-  /** A place at which the process may be killed, or stopped. Resolves when it runs; undefined if it does. */
+  /** Applies a pause's faults. Resolves when the process runs again, or returns undefined if it's running. */
   #pause(): Promise<void> | undefined {
     const [fault] = this.#isAlive ? this.#world.faultsAt('pause', this.number) : [];
     if (fault?.kind === 'kill') this.kill();
@@ -144,8 +144,8 @@ export class ProcessLife implements SimulatedLife {
     return this.isRunning ? undefined : this.whenRunning();
   }
 
-  /** What a promise of the world outside gives this process; a killed process never gets it. */
-  async arriving<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs work outside the process. A killed process never receives the result. */
+  async remote<T>(work: () => Promise<T>): Promise<T> {
     await this.#pause();
     const result = await settled(work);
     await this.#pause();
@@ -159,9 +159,9 @@ export class ProcessLife implements SimulatedLife {
       [LEASES]: this.#world.hasLeases
         ? { own: () => this.#leaseName, isHeld: (name) => this.#world.holdsLease(name) }
         : leasesOf(store),
-      read: (group, keys) => this.#asking(() => store.read(group, keys)),
-      write: (group, version, changes) => this.#asking(() => store.write(group, version, changes)),
-      publish: (topic, message) => this.#asking(() => store.publish(topic, message)),
+      read: (group, keys) => this.#callStore(() => store.read(group, keys)),
+      write: (group, version, changes) => this.#callStore(() => store.write(group, version, changes)),
+      publish: (topic, message) => this.#callStore(() => store.publish(topic, message)),
       subscribe: (topic, listener) => {
         const stop = store.subscribe(topic, (message) => {
           if (this.#world.outageOf(this.number) === undefined) void this.whenRunning().then(() => listener(message));
@@ -177,18 +177,18 @@ export class ProcessLife implements SimulatedLife {
     return clientStore(own);
   }
 
-  /** A call of the store, which an outage may meet. */
-  #asking<T>(work: () => Promise<T>): Promise<T> {
+  /** Calls the store, which may be unavailable. */
+  #callStore<T>(work: () => Promise<T>): Promise<T> {
     const [fault] = this.#world.faultsAt('store', this.number);
     if (fault?.kind === 'outage') this.#world.loseStore(this.number, fault);
     const how = this.#world.outageOf(this.number);
-    return this.arriving(how === undefined ? work : () => this.#outage(how, work));
+    return this.remote(how === undefined ? work : () => this.#outage(how, work));
   }
 
   async #outage<T>(how: OutageKind, work: () => Promise<T>): Promise<T> {
     if (how === 'fails') throw lostConnection();
     const result = await work();
-    // What was written without an answer is written all the same.
+    // The write takes effect although its response is lost.
     if (how === 'silent') return never();
     await new Promise<void>((resolve) => void this.#after(LATE_STORE_MS, resolve, true));
     return result;
@@ -213,7 +213,7 @@ export class ProcessLife implements SimulatedLife {
     const [step, kill, lost, page, late, slow] = [
       find('clock'),
       find('kill'),
-      find('lostAnswer'),
+      find('lostResponse'),
       find('page'),
       find('lateRequest'),
       find('slow'),
@@ -225,18 +225,18 @@ export class ProcessLife implements SimulatedLife {
       return never();
     }
     if (find('unsent')) {
-      sent.end('there is no connection');
+      sent.end('no connection');
       throw noConnection();
     }
     if (lost && !lost.isHandled) {
-      sent.end('the connection breaks before the service gets it');
+      sent.end('the connection breaks before the service receives it');
       throw lostConnection(lost.code);
     }
     if (page && !page.isHandled) {
-      sent.end(`a page with status ${page.status} in its place`);
+      sent.end(`a page with status ${page.status} instead`);
       return pageOf(page.status);
     }
-    if (find('refusal')) {
+    if (find('rejection')) {
       sent.end('200, and the body rejects it');
       return Response.json({ data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } });
     }
@@ -244,17 +244,17 @@ export class ProcessLife implements SimulatedLife {
     const text = await jsonText(response);
     if (slow) await this.#delay(slow.ms, init?.signal ?? undefined);
     if (kill) {
-      sent.end(`${response.status}, and the process is killed before it gets the answer`, text);
+      sent.end(`${response.status}, but the process is killed before the response arrives`, text);
       this.kill();
     }
-    if (!this.#isAlive) sent.end(`${response.status}, and nobody gets it`, text);
+    if (!this.#isAlive) sent.end(`${response.status}, but nobody receives it`, text);
     await this.whenRunning();
     if (lost) {
-      sent.end(`${response.status}, and the answer is lost`, text);
+      sent.end(`${response.status}, but the response is lost`, text);
       throw lostConnection(lost.code);
     }
     if (page) {
-      sent.end(`${response.status}, and a page with status ${page.status} in its place`, text);
+      sent.end(`${response.status}, replaced by a page with status ${page.status}`, text);
       return pageOf(page.status);
     }
     sent.end(`${response.status}${slow ? ` after ${Math.round(slow.ms / 1000)} s` : ''}`, text);
@@ -262,18 +262,18 @@ export class ProcessLife implements SimulatedLife {
     return response;
   }
 
-  /** The service gets the request late, whether or not the client still waits for the answer. */
+  /** Sends the request late, even if the client no longer waits. */
   #sendLate(
     ms: number,
     { sent, url, init }: { readonly sent: Sent; readonly url: string; readonly init: RequestInit | undefined },
   ): Promise<Response> {
     const { signal, ...rest } = init ?? {};
     const arrived = new Promise<void>((resolve) => void this.#world.after(ms, resolve));
-    const answer = arrived.then(() => this.#world.fetch(url, rest));
+    const late = arrived.then(() => this.#world.fetch(url, rest));
     return new Promise((resolve, reject) => {
-      answer.then(async (response) => {
+      late.then(async (response) => {
         if (!signal?.aborted) return resolve(response);
-        sent.end(`${response.status}, and the client has given up`, await jsonText(response));
+        sent.end(`${response.status}, but the client has given up`, await jsonText(response));
         this.#world.excuse();
       }, reject);
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
@@ -295,7 +295,7 @@ export class ProcessLife implements SimulatedLife {
   }
 }
 
-/** The text of a JSON answer, read from a copy; undefined for any other answer. */
+/** Returns the text of a JSON response without consuming it, or undefined for other responses. */
 async function jsonText(response: Response): Promise<string | undefined> {
   if (!response.headers.get('content-type')?.includes('json')) return undefined;
   return response.clone().text();

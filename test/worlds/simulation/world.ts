@@ -11,24 +11,23 @@ import { openGroupTable } from '../../../src/store/group-table.js';
 import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
 import { memoryStoreOn, type NotifyingStore, openTopics, type Store } from '../../../src/store/store.js';
 import { openSql } from '../../cloudflare/sqlite.js';
-import { type Chances, type Fault, type FaultPlace, type OutageKind, randomFor } from './chance.js';
+import { type Fault, type FaultPlace, type FaultSchedule, type OutageKind, randomFor } from './chance.js';
 
-/** What a world is made of. */
 export interface WorldSetup {
   readonly seed: number;
-  readonly chances: Chances;
-  /** The client options of a process, asked for each of its lives. */
+  readonly chances: FaultSchedule;
+  /** Returns a process's client options. Called once per life. */
   readonly client: (process: number, store: Store) => ClientOptions;
   readonly sandbox: SandboxOptions;
-  /** What is under the stores of the processes. @default a store in memory */
+  /** The processes' shared store. @default a memory store */
   readonly store?: Store;
-  /** The processes share a SQLite database, with leases that a kill frees. @default false */
+  /** If true, the processes share a SQLite database whose leases end with a kill. @default false */
   readonly hasDatabase?: boolean;
-  /** How often a process is killed at most, so that every run ends. @default 10 */
-  readonly mostKills?: number;
+  /** Maximum number of kills per process, so that every run ends. @default 10 */
+  readonly maxKills?: number;
 }
 
-/** One life of a process, as the world sees it. */
+/** One run of a process, as the world sees it. */
 export interface SimulatedLife {
   readonly number: number;
   readonly client: GenClient;
@@ -36,66 +35,66 @@ export interface SimulatedLife {
   readonly isAlive: boolean;
   readonly isRunning: boolean;
   holdsLease(name: string): boolean;
-  /** Requests, timers and subscriptions of the store that are pending. */
+  /** Pending requests, timers, and store subscriptions. */
   readonly pending: { readonly requests: number; readonly timers: number; readonly subscriptions: number };
 }
 
-/** A create that the service has answered, whether or not the answer arrived. */
-interface MadeJob {
+/** A job that the service has created, even if the response was lost. */
+interface CreatedJob {
   readonly key: string | null;
   readonly process: number;
   readonly life: SimulatedLife;
 }
 
-/** An exchange under way. */
+/** A request in flight. */
 export interface Sent {
-  /** Says how it ended. `text` is the body of the answer. */
+  /** Records how it ended. `text` is the response body. */
   end(how: string, text?: string): void;
-  /** The answer has arrived at the process. */
+  /** Records that the response has arrived at the process. */
   reported(text: string | undefined): void;
 }
 
-/** A process asks a store that was away again after five seconds, and is answered within two. Then the others know its calls. */
-const BACK_MS = 8_000;
+/** A process retries an unavailable store after five seconds and waits two for it. After that, its calls are shared. */
+const RECOVERY_MS = 8_000;
 const START = Date.UTC(2026, 0, 1);
-/** A fixed key and secret: they are no secrets, and a world repeats. */
+/** Fixed, so that worlds are reproducible. */
 const API_KEY = 'sk_sandbox_simulation';
 const WEBHOOK_SECRET = 'whsec_simulation';
 
-/** The service, the store and the network of one simulation, on one clock. */
+/** A simulation's service, store, and network, on one clock. */
 export class SimulatedWorld {
   readonly seed: number;
   readonly service: SandboxService;
   readonly hasLeases: boolean;
   readonly store: NotifyingStore;
   readonly clientOptions: WorldSetup['client'];
-  /** The processes that run now. */
+  /** The running processes. */
   readonly lives = new Map<number, SimulatedLife>();
-  /** What happened, oldest first. */
+  /** Events, oldest first. */
   readonly history: string[] = [];
-  /** How often things happened, for those who want to know what a run has reached. */
-  readonly counts = { requests: 0, kills: 0, lostAnswers: 0, outages: 0, webhooks: 0, rateLimited: 0 };
-  readonly made = new Map<string, MadeJob>();
-  /** What calls were told of a job, and when last. */
+  /** Number of events by kind. */
+  readonly counts = { requests: 0, kills: 0, lostResponses: 0, outages: 0, webhooks: 0, rateLimited: 0 };
+  readonly made = new Map<string, CreatedJob>();
+  /** By job: what was last reported to a call, and when. */
   readonly reported = new Map<string, { readonly quoted: unknown; readonly atMs: number }>();
   readonly #opened: OpenSandbox;
   readonly #startMs: number;
-  /** The longest window of a limit. */
+  /** The longest rate-limit window. */
   readonly #windowMs: number;
-  readonly #chances: Chances;
-  readonly #mostKills: number;
-  /** Work of the world outside that takes real time. */
+  readonly #chances: FaultSchedule;
+  readonly #maxKills: number;
+  /** Number of pending tasks in real time. */
   #outside = 0;
   readonly #pendingKeys = new Map<string, number>();
   readonly #places = new Map<string, number>();
   readonly #kills = new Map<number, number>();
-  /** Which processes have lost the store, and until when. */
+  /** By process: its store outage. */
   readonly #outages = new Map<number, { readonly how: OutageKind; readonly untilMs: number }>();
 
-  /** Until when a 429 has a reason that no client can know. */
+  /** Until this time, a 429 is no violation: its cause is invisible to clients. */
   #excusedUntilMs = 0;
 
-  constructor({ seed, chances, client, sandbox, store, hasDatabase = false, mostKills = MOST_KILLS }: WorldSetup) {
+  constructor({ seed, chances, client, sandbox, store, hasDatabase = false, maxKills = MAX_KILLS }: WorldSetup) {
     this.seed = seed;
     this.hasLeases = hasDatabase;
     this.#chances = chances;
@@ -118,7 +117,7 @@ export class SimulatedWorld {
     this.#startMs = this.service.now();
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
-    this.#mostKills = mostKills;
+    this.#maxKills = maxKills;
     const own = () => (hasDatabase ? databaseStore(() => this.now()) : memoryStoreOn(this.#opened.clock));
     this.store = store ? this.#outsideStore(store) : clientStore(own());
   }
@@ -127,7 +126,7 @@ export class SimulatedWorld {
     return this.service.now();
   }
 
-  /** How long the simulation has taken so far, in simulated milliseconds. */
+  /** Simulated time so far, in milliseconds. */
   get elapsedMs(): number {
     return this.now() - this.#startMs;
   }
@@ -140,12 +139,12 @@ export class SimulatedWorld {
     return this.#opened.clientFetch(url, init);
   }
 
-  /** Moves on to what is due next. Gives false where nothing is due. */
+  /** Advances to the next due event. Returns false if there is none. */
   step(): boolean {
     return this.#opened.step();
   }
 
-  /** Lets everything happen that needs no time, except that of a disk or a network outside. */
+  /** Runs everything that needs no simulated time, including real disk and network I/O. */
   async settle(): Promise<void> {
     await this.service.settled();
     while (this.#outside > 0) {
@@ -154,7 +153,7 @@ export class SimulatedWorld {
     }
   }
 
-  /** Does work outside, for which the time of the world stands still. */
+  /** Runs work in real time while the simulated clock stands still. */
   async outside<T>(work: Promise<T>): Promise<T> {
     this.#outside += 1;
     return work.finally(() => {
@@ -166,7 +165,7 @@ export class SimulatedWorld {
     const outside: NotifyingStore & { readonly [LEASES]: ProcessLeases | undefined } = {
       ...openTopics(),
       [LEASES]: leasesOf(store),
-      // Its values, at the time of the world.
+      // Uses the simulated time.
       read: async (group, keys) => ({ ...(await this.outside(store.read(group, keys))), nowMs: this.now() }),
       write: (group, version, changes) => this.outside(store.write(group, version, changes)),
     };
@@ -179,11 +178,11 @@ export class SimulatedWorld {
 
   stopped(process: number, ms: number): void {
     this.note(`process ${process} is stopped for ${Math.round(ms / 1000)} s`);
-    // It may have had a slot, and sends its request when nobody counts it any more.
+    // It may hold a slot and send its request after the slot has expired.
     this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + ms + this.#windowMs);
   }
 
-  /** The service counts a request now that its client has given up. */
+  /** Excuses 429s: the service counts a request whose client has given up. */
   excuse(): void {
     this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + this.#windowMs);
   }
@@ -193,13 +192,13 @@ export class SimulatedWorld {
     this.history.push(`${seconds.padStart(9)} s  ${text}`);
   }
 
-  /** The faults of the next place of this kind. */
+  /** Returns the faults at the next place of this kind. */
   faultsAt(of: FaultPlace['of'], process: FaultPlace['process']): readonly Fault[] {
     const name = `${of} ${process}`;
     const nth = (this.#places.get(name) ?? 0) + 1;
     this.#places.set(name, nth);
     const killed = typeof process === 'number' ? (this.#kills.get(process) ?? 0) : 0;
-    const found = this.#chances.at({ of, process, nth }, { mayKill: killed < this.#mostKills });
+    const found = this.#chances.at({ of, process, nth }, { mayKill: killed < this.#maxKills });
     if (typeof process === 'number' && found.some(({ kind }) => kind === 'kill')) {
       this.#kills.set(process, killed + 1);
       this.counts.kills += 1;
@@ -207,41 +206,41 @@ export class SimulatedWorld {
     return found;
   }
 
-  /** From now on a process is without the store, for so long. */
+  /** Cuts a process off from the store for some time. */
   loseStore(process: number, { how, ms }: { readonly how: OutageKind; readonly ms: number }): void {
     this.counts.outages += 1;
-    this.note(`process ${process} is without the store for ${Math.round(ms / 1000)} s: ${OUTAGE_TEXTS[how]}`);
+    this.note(`process ${process} loses the store for ${Math.round(ms / 1000)} s: ${OUTAGE_TEXTS[how]}`);
     this.#outages.set(process, { how, untilMs: this.now() + ms });
   }
 
-  /** What becomes of the calls of the store that a process makes now; undefined where it has the store. */
+  /** Returns the process's current store outage, or undefined. */
   outageOf(process: number): OutageKind | undefined {
     const outage = this.#outages.get(process);
     return outage && outage.untilMs > this.now() ? outage.how : undefined;
   }
 
-  /** Whether requests that a process counted by itself may be in a window of the account. */
-  #countsAlone(): boolean {
-    return [...this.#outages.values()].some(({ untilMs }) => untilMs + BACK_MS + this.#windowMs > this.now());
+  /** Returns true if the current window may contain requests that a process counted only locally. */
+  #hasLocalCounts(): boolean {
+    return [...this.#outages.values()].some(({ untilMs }) => untilMs + RECOVERY_MS + this.#windowMs > this.now());
   }
 
-  /** Notes a request of a process. */
+  /** Records a process's request. */
   begin(life: SimulatedLife, url: string, init: RequestInit = {}): Sent {
     const method = init.method ?? 'GET';
     const key = new Headers(init.headers).get('idempotency-key');
     const path = new URL(url).pathname;
     const isCreate = method === 'POST' && key !== null && !path.includes('/uploads');
-    const isExcused = this.#countsAlone() || this.#excusedUntilMs > this.now();
+    const isExcused = this.#hasLocalCounts() || this.#excusedUntilMs > this.now();
     this.counts.requests += 1;
     if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 0) + 1);
-    const jobIn = (text: string | undefined) => (isCreate && text !== undefined ? createdIn(text) : undefined);
+    const jobIn = (text: string | undefined) => (isCreate && text !== undefined ? parseCreatedJob(text) : undefined);
     return {
       end: (how, text) => {
         if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 1) - 1);
         const created = jobIn(text);
         if (created && !this.made.has(created.id)) this.made.set(created.id, { key, process: life.number, life });
         if (how.startsWith('429') && !isExcused && this.#excusedUntilMs <= this.now()) this.counts.rateLimited += 1;
-        if (how.endsWith('lost')) this.counts.lostAnswers += 1;
+        if (how.endsWith('lost')) this.counts.lostResponses += 1;
         const job = created === undefined ? '' : `, ${created.id}`;
         if (!/^200$/.test(how) || isCreate) {
           this.note(`process ${life.number}: ${method} ${path}${key === null ? '' : `, key ${key}`}: ${how}${job}`);
@@ -254,12 +253,12 @@ export class SimulatedWorld {
     };
   }
 
-  /** Whether a call with this key is at the service now. */
+  /** Returns true if a request with this key is in flight. */
   isPending(key: string | null): boolean {
     return key !== null && (this.#pendingKeys.get(key) ?? 0) > 0;
   }
 
-  /** Delivers a webhook to one of the processes that run, which verifies it and notifies its waits. */
+  /** Delivers a webhook to a running process, which verifies it and notifies its waits. */
   async #deliver(request: Request): Promise<Response> {
     this.counts.webhooks += 1;
     const body = await request.text();
@@ -286,13 +285,13 @@ export class SimulatedWorld {
       life.client.notify(event);
       return new Response(null, { status: 204 });
     } catch {
-      // Where the clock of the process is off, the timestamp is too old or too new.
+      // With a wrong clock, the timestamp is too old or too new.
       return new Response(null, { status: 400 });
     }
   }
 }
 
-/** A store in SQLite, as a file store and a Durable Object have it. */
+/** A SQLite store, as in the file store and Durable Objects. */
 function databaseStore(now: () => number): NotifyingStore {
   const table = openGroupTable(openSql(), now);
   return {
@@ -304,15 +303,14 @@ function databaseStore(now: () => number): NotifyingStore {
 
 const OUTAGE_TEXTS: Readonly<Record<OutageKind, string>> = {
   fails: 'calls fail',
-  late: 'answers are late',
-  silent: 'no answer comes',
+  late: 'responses are late',
+  silent: 'no response arrives',
 };
 
-/** A process is killed at most so often, so that every run ends. */
-const MOST_KILLS = 10;
+const MAX_KILLS = 10;
 
-/** The job that an answer to a create contains. */
-function createdIn(text: string): { readonly id: string; readonly quoted: unknown } | undefined {
+/** Returns the job in a create's response. */
+function parseCreatedJob(text: string): { readonly id: string; readonly quoted: unknown } | undefined {
   let body: unknown;
   try {
     body = JSON.parse(text);
