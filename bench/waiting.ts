@@ -124,7 +124,7 @@ async function average(runs: number, once: (seed: number) => Promise<Figures>) {
   const mean = { refused: 0, polls: 0, meanLateMs: 0, p95LateMs: 0, worstLateMs: 0 };
   for (let run = 1; run <= runs; run++) {
     const figures = await once(7919 * run);
-    mean.refused += figures.refused;
+    mean.rejected += figures.refused;
     mean.polls += figures.polls / runs;
     mean.meanLateMs += figures.meanLateMs / runs;
     mean.p95LateMs += figures.p95LateMs / runs;

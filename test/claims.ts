@@ -17,7 +17,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Each create sends one idempotency key. Retries reuse it, and you can read it from the result or the error.',
       'test/transport/retries.test.ts',
-      'a reset, and a body cut halfway, are retried under one key',
+      'a reset and a truncated body are retried with one key',
     ],
     [
       'No double charges.',
@@ -67,7 +67,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Keep it on a server: a client in a page throws when it is',
       'test/transport/config.test.ts',
-      'is rejected unless allowed, and sends no User-Agent of its own',
+      'throws unless allowed, and never sets User-Agent',
     ],
     [
       'so that a fetch of another library can send it',
@@ -131,7 +131,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'it takes five seconds longer',
       'test/limits/counting-service.test.ts',
-      'retains its slot until the service has counted it for a window: %s',
+      "retains its slot until it leaves the service's window: %s",
     ],
     [
       'Clients of one account with different `limits` count together',
@@ -169,7 +169,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'they count as lost after 30 seconds',
       'test/budget/time.test.ts',
-      'leaves its creates reserved as lost after 30 seconds, and blocks nobody after that',
+      'leaves its creates reserved as lost after 30 seconds, and blocks no others',
     ],
   ],
   'docs/telemetry.md': [
@@ -240,7 +240,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'A test simulates 100 calls that come at once',
       'test/limits/over-a-store.test.ts',
-      'cost %i processes with concurrent calls what the guide says',
+      'cost %i processes with concurrent calls what the guide states',
     ],
     [
       'On a real Redis, four processes use nine tenths of the slots or more',
@@ -270,7 +270,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Calls that still wait when the store answers again take',
       'test/limits/store-outage.test.ts',
-      'receives what was sent without it when it recovers, and serves the calls that still wait',
+      'receives the slots used without it when it recovers, and serves the waiting calls',
     ],
   ],
   'docs/testing.md': [
@@ -322,7 +322,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Errors, log lines, `toJSON`, inspection, and stacks contain no key and no webhook secret',
       'test/transport/secrets.test.ts',
-      'is in no log line, at any level',
+      "isn't in any log line, at any level",
     ],
     [
       'A webhook is verified over its raw bytes',
@@ -343,13 +343,13 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'not followed at all if the runtime hides its target',
       'test/transport/redirects.test.ts',
-      'that a browser hides is rejected with an explanation',
+      'hidden by a browser is rejected with an explanation',
     ],
     ['Shared state contains a key only as a hash', 'test/limits/account-state.test.ts', 'contains no key'],
     [
       'A client in a browser page throws unless `dangerouslyAllowBrowser` is set',
       'test/transport/config.test.ts',
-      'is rejected unless allowed, and sends no User-Agent of its own',
+      'throws unless allowed, and never sets User-Agent',
     ],
     [
       "IDs are encoded and can't escape their segment of a path",

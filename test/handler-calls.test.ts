@@ -33,9 +33,9 @@ describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
     ['nothing', undefined, ON_NODE],
   ])('called with %s responds 500 and reports how to call it', async (_, given, fix) => {
     const errors: unknown[] = [];
-    const answer = await make((error) => errors.push(error))(given as Request);
-    expect(answer.status).toBe(500);
-    expect(await answer.text()).toContain(`${name} accepts a web Request. ${fix}`);
+    const response = await make((error) => errors.push(error))(given as Request);
+    expect(response.status).toBe(500);
+    expect(await response.text()).toContain(`${name} accepts a web Request. ${fix}`);
     expect(errors).toMatchObject([{ name: 'GenError', message: `${name} accepts a web Request. ${fix}` }]);
   });
 });

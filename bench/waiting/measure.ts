@@ -9,7 +9,7 @@ import { type Arrivals, type SimulatedJob, simulatedService } from './simulation
 export interface Figures {
   readonly count: number;
   readonly polls: number;
-  readonly refused: number;
+  readonly rejected: number;
   readonly meanLateMs: number;
   readonly p95LateMs: number;
   readonly worstLateMs: number;
@@ -78,7 +78,7 @@ export function figures(service: ReturnType<typeof simulatedService>, late: read
   return {
     count: service.jobs.length,
     polls: service.reads,
-    refused: service.refused,
+    rejected: service.rejected,
     meanLateMs: late.reduce((sum, ms) => sum + ms, 0) / late.length,
     p95LateMs: [...late].sort((a, b) => a - b)[Math.floor(late.length * 0.95)] ?? 0,
     worstLateMs: Math.max(...late),

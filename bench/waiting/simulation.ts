@@ -34,7 +34,7 @@ export interface SimulatedService {
   /** Jobs that ended long before the others were accepted. */
   readonly earlier: readonly SimulatedJob[];
   readonly reads: number;
-  readonly refused: number;
+  readonly rejected: number;
   record(job: SimulatedJob): Job;
   /** Polls a job. Rejects with `refusal` above the limit. */
   read(id: string, signal?: AbortSignal): Promise<Job>;
@@ -79,7 +79,7 @@ export function simulatedService(
   const byId = new Map([...earlier, ...jobs].map((job) => [job.id, job]));
   const counted: number[] = [];
   let first = 0;
-  let refused = 0;
+  let rejected = 0;
   const delay = () => (LATENCY_MS.from + random() * (LATENCY_MS.to - LATENCY_MS.from)) / 2;
   const pause = (ms: number, signal?: AbortSignal) =>
     new Promise<void>((resolve, reject) => {
@@ -104,15 +104,15 @@ export function simulatedService(
     get reads() {
       return counted.length;
     },
-    get refused() {
-      return refused;
+    get rejected() {
+      return rejected;
     },
     async read(id, signal) {
       await pause(delay(), signal);
       const now = clock.now();
       while ((counted[first] ?? now) <= now - 60_000) first++;
       if (counted.length - first >= limit) {
-        refused++;
+        rejected++;
         await pause(delay(), signal);
         throw new TooMany(60_000 - (now - (counted[first] ?? now)));
       }

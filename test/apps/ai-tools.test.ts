@@ -63,8 +63,8 @@ test("a user doesn't see another user's video, and stops at the budget", async (
   const id = sandbox.jobs[0]?.id;
   expect(await asked('bob', 'chat-2', [['videoStatus', { id }]])).toEqual([`Error: There is no video ${id}.`]);
   const many = Array.from({ length: 12 }, (_, at): Ask => ['makeVideo', { ...FOX, duration: 10, prompt: `fox ${at}` }]);
-  const answers = await asked('bob', 'chat-2', many);
-  expect(answers.at(-1)).toMatch(/^BudgetExceededError: /);
+  const responses = await asked('bob', 'chat-2', many);
+  expect(responses.at(-1)).toMatch(/^BudgetExceededError: /);
   const ofBob = sandbox.jobs.slice(1).reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
   expect(ofBob).toBeLessThanOrEqual(300);
   expect(await asked('ann', 'chat-1', [['makeVideo', { ...FOX, prompt: 'a hare' }]])).toMatchObject([{}]);

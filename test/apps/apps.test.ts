@@ -42,18 +42,18 @@ describe('Lambda', () => {
   };
 
   test('creates a video and serves the file, in full or as a range, to its owner', async () => {
-    const { statusCode, answer } = await make({ prompt: 'a fox at dawn', duration: 5 });
+    const { statusCode, answer: response } = await make({ prompt: 'a fox at dawn', duration: 5 });
     expect(statusCode).toBe(202);
-    const whole = await call('GET', `/videos/${answer.id}`);
+    const whole = await call('GET', `/videos/${response.id}`);
     expect(whole).toMatchObject({ statusCode: 200, headers: { 'content-type': 'video/mp4' } });
     expect(whole.bytes.subarray(4, 8).toString('latin1')).toBe('ftyp');
-    const part = await call('GET', `/videos/${answer.id}`, { range: 'bytes=4-7' });
+    const part = await call('GET', `/videos/${response.id}`, { range: 'bytes=4-7' });
     expect(part).toMatchObject({ statusCode: 206, headers: { 'content-range': `bytes 4-7/${whole.bytes.length}` } });
     expect(part.bytes.toString('latin1')).toBe('ftyp');
-    expect((await call('GET', `/videos/${answer.id}`, { range: 'bytes=4-' })).bytes).toHaveLength(
+    expect((await call('GET', `/videos/${response.id}`, { range: 'bytes=4-' })).bytes).toHaveLength(
       whole.bytes.length - 4,
     );
-    expect((await call('GET', `/videos/${answer.id}`, { 'x-user': 'bob' })).statusCode).toBe(404);
+    expect((await call('GET', `/videos/${response.id}`, { 'x-user': 'bob' })).statusCode).toBe(404);
   });
 
   test('responds to invalid input with its issues, and to a rejection with its code', async () => {
@@ -129,8 +129,8 @@ describe('a nested router of Express', () => {
   test('leaves malformed JSON to Express, without an alert', async () => {
     const alarm = vi.spyOn(console, 'error').mockImplementation(() => {});
     const headers = { 'content-type': 'application/json' };
-    const answer = await fetch(`${url}/ann/videos`, { method: 'POST', headers, body: '{bad' });
-    expect(answer.status).toBe(400);
+    const response = await fetch(`${url}/ann/videos`, { method: 'POST', headers, body: '{bad' });
+    expect(response.status).toBe(400);
     expect(alarm.mock.calls.filter(([first]) => !String(first).includes('SyntaxError'))).toEqual([]);
     alarm.mockRestore();
   });

@@ -90,8 +90,8 @@ describe('MCP', () => {
     /** Polls the status until there is a file or an error. */
     const outcome = async (id: string) => {
       for (let asked = 1; ; asked++) {
-        const answer = await call('video_status', { id });
-        if (!answer.text.endsWith('Ask again.')) return { ...answer, asked };
+        const response = await call('video_status', { id });
+        if (!response.text.endsWith('Ask again.')) return { ...response, asked };
       }
     };
     return { client, call, outcome };
@@ -142,9 +142,9 @@ describe('MCP', () => {
 
   test('an agent that keeps asking for new videos stops at its budget', async () => {
     const { call } = await converse();
-    const answers: string[] = [];
-    for (let at = 0; at < 30; at++) answers.push((await call('make_video', { ...FOX, prompt: `fox ${at}` })).text);
-    expect(answers.at(-1)).toBe('The budget for generation is used up.');
+    const responses: string[] = [];
+    for (let at = 0; at < 30; at++) responses.push((await call('make_video', { ...FOX, prompt: `fox ${at}` })).text);
+    expect(responses.at(-1)).toBe('The budget for generation is used up.');
     const reserved = sandbox.jobs.reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
     expect(reserved).toBeLessThanOrEqual(300);
     expect(reserved).toBeGreaterThan(200);

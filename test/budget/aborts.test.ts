@@ -1,4 +1,4 @@
-// An abort at every point at which a program waits: it is answered at once, no job is lost, and nothing stays reserved.
+// Aborts a program at every await: the call rejects immediately, no job is lost, and nothing stays reserved.
 import type { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { company, PRICE, resumed, VIDEO } from '../store/company.js';
@@ -10,19 +10,19 @@ type Company = ReturnType<typeof company>;
 type Open = ReturnType<Company['open']>;
 const KEY = 'order-1';
 const REASON = new Error('the caller left');
-/** What a call may take after an abort. */
+/** Longest time from an abort to the rejection. */
 const ABORT_MS = 100;
 
 interface Program {
-  /** Prepares the service and the store. What it does is not a point. */
+  /** Prepares the service and the store, without aborts. */
   prepare?(world: Company, process: Open): Promise<unknown>;
   run(client: GenClient, signal: AbortSignal): Promise<unknown>;
 }
 
-/** Jobs run for 15 s, and the first create meets a 503. */
+/** Jobs take 15 s, and the first create gets a 503. */
 function slowService({ clock, state, jobs }: Company): void {
   let isFirst = true;
-  state.answer = () => {
+  state.respond = () => {
     if (isFirst) {
       isFirst = false;
       return json({ success: false, error: { code: 'internal_error' } }, { status: 503 });
@@ -31,7 +31,7 @@ function slowService({ clock, state, jobs }: Company): void {
     clock.after(15_000, () => {
       for (const job of jobs.values()) job.status = 'completed';
     });
-    return 'made';
+    return 'created';
   };
 }
 
@@ -47,19 +47,19 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   'create that waits for its budget': {
     async prepare(world, { client }) {
-      let answer = () => {};
-      world.state.answer = () => 'made';
+      let response = () => {};
+      world.state.respond = () => 'created';
       const other = world.open();
       other.life.pass = async (what, work) => {
         if (what === 'POST')
           await new Promise<void>((resolve) => {
-            answer = resolve;
+            response = resolve;
           });
         return work();
       };
       void other.client.videos.create(VIDEO);
       for (let turn = 0; turn < 20; turn++) await settle();
-      world.clock.after(4_000, () => answer());
+      world.clock.after(4_000, () => response());
       void client;
     },
     run: (client, signal) => client.videos.create(VIDEO, { idempotencyKey: KEY, signal }),
@@ -77,7 +77,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
         { idempotencyKey: KEY, signal, maxRetries: 2, pollIntervalMs: 4_000, cleanup: 'after-job' },
       ),
   },
-  'createAndWait that submits its job again': {
+  'createAndWait that resubmits its job': {
     async prepare({ clock, state, jobs }) {
       state.outcomes.push({ status: 'failed', errorCode: 'generation_timeout' });
       void [clock, jobs];
@@ -122,22 +122,22 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   resume: {
     async prepare(world) {
       const crashed = world.open();
-      world.state.answer = (key) => (key === 'lost' ? 'lost' : 'made');
+      world.state.respond = (key) => (key === 'lost' ? 'lost' : 'created');
       await world.clock.until(crashed.client.videos.create(VIDEO, { idempotencyKey: KEY }));
       crashed.client.videos.create(VIDEO, { idempotencyKey: 'lost' }).catch(() => {});
       for (let turn = 0; turn < 40; turn++) await settle();
       crashed.life.isDead = true;
-      world.state.answer = () => 'made';
+      world.state.respond = () => 'created';
       await world.clock.advance(40_000);
     },
     async run(client, signal) {
-      // Storing a file is the program's own work: `markStored` has no signal.
+      // `markStored` accepts no signal.
       for await (const { job } of client.resume({ signal })) client.markStored(job).catch(() => {});
     },
   },
 };
 
-/** Aborts a run of the program at one point, and checks what is left. Returns undefined if the program ended before. */
+/** Aborts the program at one await, and checks the result. Returns undefined if the program ended before. */
 async function abortAt(program: Program, index: number, mode: (typeof MODES)[number]): Promise<string | undefined> {
   const world = company();
   const { clock, jobs, posted, uploads, open, charged } = world;
@@ -174,7 +174,7 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   await run;
   await clock.advance(45_000);
   expect(listeners(), at()).toBe(0);
-  // What was not sent before the abort may be sent only if its request was held.
+  // After the abort, only a held request may still be sent.
   if (mode !== 'held') expect(posted.includes(KEY), at()).toBe(postedBefore);
   const next = open();
   const { errors } = await clock.until(resumed(next.client));
@@ -183,16 +183,16 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   const free = jobs.has('free') ? PRICE : 0;
   expect(usage, at()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   expect(usage.spentTokens, at()).toBe(charged() - free);
-  // An upload whose first response came with the abort may stay: it has no bytes.
+  // An upload may remain if the abort came with its first response: it has no bytes.
   expect([...uploads.values()], at()).not.toContain('PUT');
   return point.reached;
 }
 
-/** `npm run campaign -- aborts` takes every point, else each mode takes other ones. */
+/** `npm run campaign -- aborts` runs every point. Otherwise the modes share them. */
 const STRIDE = process.env.CAMPAIGN === 'full' ? 1 : MODES.length;
 
-describe.each(Object.entries(PROGRAMS))('an abort at each point of %s', (_, program) => {
-  it.each(MODES)('is answered at once, and loses nothing (%s)', { timeout: 60_000 }, async (mode) => {
+describe.each(Object.entries(PROGRAMS))('an abort at each await of %s', (_, program) => {
+  it.each(MODES)('rejects immediately and loses nothing (%s)', { timeout: 60_000 }, async (mode) => {
     const failures: string[] = [];
     const first = 1 + (STRIDE > 1 ? MODES.indexOf(mode) : 0);
     for (let index = first; ; index += STRIDE) {

@@ -1,8 +1,8 @@
-// No response of the service may decide whether a create is counted.
+// Every create counts, whatever the service responds.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BudgetExceededError, type GenClient, type Logger } from '../../src/index.js';
 import { json, rejection } from '../transport/support.js';
-import { inTurn, openService, quoted, spenderOn, VIDEO } from './service.js';
+import { clientWithBudget, openService, quoted, runInSequence, VIDEO } from './service.js';
 
 const LIMIT = 24;
 const PRICE = 12;
@@ -13,26 +13,26 @@ afterEach(() => {
 
 describe('50 creates of 12 tokens with a limit of 24 cost at most 36', () => {
   test.each([
-    ['every answer is cut after the job is made', () => new TypeError('terminated')],
+    ['every response is cut off after the job is created', () => new TypeError('terminated')],
     ['the job has no status', ({ id }) => json({ success: true, data: { job: { id } } })],
     ['the body is not JSON', () => new Response('<html>', { headers: { 'content-type': 'text/html' } })],
-    ['a proxy answers 502', () => json('bad gateway', { status: 502 })],
+    ['a proxy responds with 502', () => json('bad gateway', { status: 502 })],
     [
       'the cost is a string',
       ({ id }) => json({ data: { job: { id, status: 'processing' }, quoted_token_cost: '12' } }),
     ],
     ['the cost is null', ({ id }) => json({ data: { job: { id, status: 'processing' }, quoted_token_cost: null } })],
-    ['there is no cost', ({ id }) => json({ data: { job: { id, status: 'processing' } } })],
-  ] as readonly (readonly [string, NonNullable<Parameters<typeof openService>[0]>['answer']])[])(
+    ['the cost is missing', ({ id }) => json({ data: { job: { id, status: 'processing' } } })],
+  ] as readonly (readonly [string, NonNullable<Parameters<typeof openService>[0]>['respond']])[])(
     'if %s',
-    async (_case, answer) => {
+    async (_case, response) => {
       for (const atOnce of [false, true]) {
-        const service = openService({ answer: answer ?? quoted });
-        const { client } = spenderOn(service, { maxTokens: LIMIT });
+        const service = openService({ respond: response ?? quoted });
+        const { client } = clientWithBudget(service, { maxTokens: LIMIT });
         const create = () => client.videos.create(VIDEO);
         if (atOnce) await Promise.allSettled(Array.from({ length: 50 }, create));
-        else await inTurn(50, create);
-        expect(service.charged()).toBeLessThanOrEqual(LIMIT + PRICE);
+        else await runInSequence(50, create);
+        expect(service.chargedTokens()).toBeLessThanOrEqual(LIMIT + PRICE);
         expect(service.jobs.size).toBeGreaterThan(0);
       }
     },
@@ -44,10 +44,10 @@ describe('50 creates of 12 tokens with a limit of 24 cost at most 36', () => {
     ['characters', (client: GenClient) => client.characters.create({ name: 'Fox', prompt: 'a fox' })],
     ['edits', (client: GenClient) => client.videoEdits.create(source)],
   ])('for %s without a cost', async (_name, create) => {
-    const answer = ({ id }: { readonly id: string }) => json({ data: { job: { id, status: 'processing' } } });
-    const service = openService({ answer });
-    const { client } = spenderOn(service, { maxTokens: LIMIT }, { preflight: false });
-    await inTurn(50, () => create(client));
+    const response = ({ id }: { readonly id: string }) => json({ data: { job: { id, status: 'processing' } } });
+    const service = openService({ respond: response });
+    const { client } = clientWithBudget(service, { maxTokens: LIMIT }, { preflight: false });
+    await runInSequence(50, () => create(client));
     expect(service.jobs.size).toBe(1);
   });
 
@@ -60,11 +60,11 @@ describe('50 creates of 12 tokens with a limit of 24 cost at most 36', () => {
     vi.stubEnv('TZ', 'Asia/Tokyo');
     for (const per of ['day', 'total', 3_600_000] as const) {
       const service = openService({
-        answer: ({ id }) => json({ data: { job: { id, status: 'processing', createdAt }, quoted_token_cost: PRICE } }),
+        respond: ({ id }) => json({ data: { job: { id, status: 'processing', createdAt }, quoted_token_cost: PRICE } }),
       });
-      const { client } = spenderOn(service, { maxTokens: LIMIT, per });
-      await inTurn(20, () => client.videos.create(VIDEO));
-      expect(service.charged()).toBe(LIMIT);
+      const { client } = clientWithBudget(service, { maxTokens: LIMIT, per });
+      await runInSequence(20, () => client.videos.create(VIDEO));
+      expect(service.chargedTokens()).toBe(LIMIT);
     }
   });
 });
@@ -73,42 +73,42 @@ describe('a price that is missing from the response', () => {
   const unpriced = ({ id }: { readonly id: string }) => json({ data: { job: { id, status: 'processing' } } });
 
   test("is learned from the finished job's charge, and logged until then", async () => {
-    const service = openService({ answer: unpriced, final: (finalTokenCost) => ({ finalTokenCost }) });
+    const service = openService({ respond: unpriced, polledFields: (finalTokenCost) => ({ finalTokenCost }) });
     const warn = vi.fn();
     const logger: Logger = { error() {}, warn, info() {}, debug() {} };
-    const { client, budget } = spenderOn(service, { maxTokens: LIMIT }, { logger });
-    const outcomes = await inTurn(50, async () => client.jobs.get((await client.videos.create(VIDEO)).job.id));
+    const { client, budget } = clientWithBudget(service, { maxTokens: LIMIT }, { logger });
+    const outcomes = await runInSequence(50, async () => client.jobs.get((await client.videos.create(VIDEO)).job.id));
     expect(outcomes.slice(0, 3)).toEqual([undefined, undefined, expect.any(BudgetExceededError)]);
-    expect(service.charged()).toBe(LIMIT);
+    expect(service.chargedTokens()).toBe(LIMIT);
     expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
     expect(warn.mock.calls[0]?.[0]).toContain('the response to the create of job job_1 has no price');
   });
 
   test('is learned from a poll that reports both quote and charge', async () => {
-    const final = (tokens: number) => ({ quotedTokenCost: tokens, finalTokenCost: tokens });
-    const service = openService({ answer: unpriced, final });
-    // The estimate is much too low.
-    const { client, budget } = spenderOn(service, { maxTokens: LIMIT, unknownPrice: () => 1 });
-    await inTurn(50, async () => client.jobs.get((await client.videos.create(VIDEO)).job.id));
-    expect(service.charged()).toBe(LIMIT);
+    const polledFields = (tokens: number) => ({ quotedTokenCost: tokens, finalTokenCost: tokens });
+    const service = openService({ respond: unpriced, polledFields });
+    // The estimate is far too low.
+    const { client, budget } = clientWithBudget(service, { maxTokens: LIMIT, unknownPrice: () => 1 });
+    await runInSequence(50, async () => client.jobs.get((await client.videos.create(VIDEO)).job.id));
+    expect(service.chargedTokens()).toBe(LIMIT);
     expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
   });
 
-  test("doesn't delay creates with learned prices, as long as they fit even if prices rise", async () => {
-    const service = openService({ answer: (job) => (job.number === 2 ? unpriced(job) : quoted(job)) });
-    const { client } = spenderOn(service, { maxTokens: 1_000 });
+  test("doesn't delay creates with learned prices that fit even if prices rise", async () => {
+    const service = openService({ respond: (job) => (job.number === 2 ? unpriced(job) : quoted(job)) });
+    const { client } = clientWithBudget(service, { maxTokens: 1_000 });
     await client.videos.create(VIDEO);
     await client.images.create({ prompt: 'a fox' });
     await client.videos.create(VIDEO);
-    const refused = await inTurn(1, () => client.images.create({ prompt: 'a fox' }));
-    expect(refused).toEqual([expect.objectContaining({ code: 'budget_exceeded' })]);
-    expect(String(refused[0])).toContain('while creates have no response or no price yet');
+    const rejected = await runInSequence(1, () => client.images.create({ prompt: 'a fox' }));
+    expect(rejected).toEqual([expect.objectContaining({ code: 'budget_exceeded' })]);
+    expect(String(rejected[0])).toContain('while creates have no response or no price yet');
     expect(service.jobs.size).toBe(3);
   });
 
   test("is corrected if a job's charge differs from its quote", async () => {
-    const service = openService({ final: (tokens) => ({ finalTokenCost: tokens / 2 }) });
-    const { client, budget } = spenderOn(service, { maxTokens: LIMIT });
+    const service = openService({ polledFields: (tokens) => ({ finalTokenCost: tokens / 2 }) });
+    const { client, budget } = clientWithBudget(service, { maxTokens: LIMIT });
     await client.jobs.get((await client.videos.create(VIDEO)).job.id);
     expect(await budget.usage()).toMatchObject({ spentTokens: 6, leftTokens: 18 });
   });
@@ -117,10 +117,12 @@ describe('a price that is missing from the response', () => {
 describe('lost responses', () => {
   test('count at the learned price once a create of the same kind has a response', async () => {
     let cut = 1;
-    const service = openService({ answer: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
-    const { client, budget } = spenderOn(service, { maxTokens: 100 });
-    const outcomes = await inTurn(20, (number) => client.videos.create(VIDEO, { idempotencyKey: `order-${number}` }));
-    // What has no price holds all that is left.
+    const service = openService({ respond: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
+    const { client, budget } = clientWithBudget(service, { maxTokens: 100 });
+    const outcomes = await runInSequence(20, (number) =>
+      client.videos.create(VIDEO, { idempotencyKey: `order-${number}` }),
+    );
+    // A create without a price reserves all remaining tokens.
     expect(service.jobs.size).toBe(1);
     expect(String(outcomes[1])).toContain('Send them again under their keys, or call budget.release(key): order-0.');
     expect(await budget.usage()).toMatchObject({
@@ -130,17 +132,17 @@ describe('lost responses', () => {
     });
     await client.videos.create(VIDEO, { idempotencyKey: 'order-0' });
     expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0, unresolved: [] });
-    await inTurn(20, () => client.videos.create(VIDEO));
-    expect(service.charged()).toBe(96);
+    await runInSequence(20, () => client.videos.create(VIDEO));
+    expect(service.chargedTokens()).toBe(96);
   });
 
-  test('count at a price that another budget of the process has learned', async () => {
+  test('count at a price learned by another budget in the process', async () => {
     let cut = 0;
-    const service = openService({ answer: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
-    const { client, budget } = spenderOn(service, { maxTokens: 100 });
+    const service = openService({ respond: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
+    const { client, budget } = clientWithBudget(service, { maxTokens: 100 });
     await client.withOptions({ budget: undefined }).videos.create(VIDEO);
     cut = 1;
-    await inTurn(1, () => client.videos.create(VIDEO));
+    await runInSequence(1, () => client.videos.create(VIDEO));
     expect(await budget.usage()).toMatchObject({
       reservedTokens: 12,
       leftTokens: 88,
@@ -148,13 +150,13 @@ describe('lost responses', () => {
     });
   });
 
-  test.each([409, 408, 425, 499])('stay reserved after a %i, which says nothing about the job', async (status) => {
+  test.each([409, 408, 425, 499])('stay reserved after a %i, which leaves the outcome unknown', async (status) => {
     const service = openService({
-      answer: (job) => (job.number === 1 ? quoted(job) : json({ error: { code: 'conflict' } }, { status })),
+      respond: (job) => (job.number === 1 ? quoted(job) : json({ error: { code: 'conflict' } }, { status })),
     });
-    const { client, budget } = spenderOn(service, { maxTokens: 100 });
+    const { client, budget } = clientWithBudget(service, { maxTokens: 100 });
     await client.videos.create(VIDEO);
-    await inTurn(1, () => client.videos.create(VIDEO));
+    await runInSequence(1, () => client.videos.create(VIDEO));
     expect(await budget.usage()).toMatchObject({ reservedTokens: 12, unresolved: [expect.any(String)] });
   });
 });
@@ -165,9 +167,9 @@ describe('creates that were never sent', () => {
   test.each([
     ['Node, no listener', 'fetch failed', { code: 'ECONNREFUSED' }],
     ['Node, no such host', 'fetch failed', { code: 'ENOTFOUND' }],
-    ['Node, no name server', 'fetch failed', { code: 'EAI_AGAIN' }],
+    ['Node, DNS failure', 'fetch failed', { code: 'EAI_AGAIN' }],
     ['Node, no route', 'fetch failed', { code: 'EHOSTUNREACH', syscall: 'connect' }],
-    ['Node, connect time-out', 'fetch failed', { code: 'UND_ERR_CONNECT_TIMEOUT' }],
+    ['Node, connect timeout', 'fetch failed', { code: 'UND_ERR_CONNECT_TIMEOUT' }],
     ['Node, certificate', 'fetch failed', { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }],
     ['Node, expired certificate', 'fetch failed', { code: 'CERT_HAS_EXPIRED' }],
     ['Bun, no listener', 'Unable to connect', { code: 'ConnectionRefused' }],
@@ -176,7 +178,7 @@ describe('creates that were never sent', () => {
     ['Deno, certificate', 'fetch failed', { message: `${DENO} (Connect): invalid peer certificate: Expired` }],
   ])('use no tokens (%s)', async (_runtime, message, cause) => {
     const service = openService();
-    const { client, budget } = spenderOn(service, { maxTokens: 1_000, per: 'day' });
+    const { client, budget } = clientWithBudget(service, { maxTokens: 1_000, per: 'day' });
     await client.videos.create(VIDEO);
     const away = client.withOptions({
       fetch: () => Promise.reject(new TypeError(message, { cause: Object.assign(new Error('connect'), cause) })),
@@ -187,7 +189,7 @@ describe('creates that were never sent', () => {
 });
 
 test('a create whose connection broke during the request on Deno stays reserved', async () => {
-  const { client, budget } = spenderOn(openService(), { maxTokens: 1_000, per: 'day' });
+  const { client, budget } = clientWithBudget(openService(), { maxTokens: 1_000, per: 'day' });
   await client.videos.create(VIDEO);
   const cause = new Error(`${DENO} (SendRequest): connection closed before message completed`);
   const cut = client.withOptions({ fetch: () => Promise.reject(new TypeError('fetch failed', { cause })) });
@@ -198,40 +200,40 @@ test('a create whose connection broke during the request on Deno stays reserved'
 describe('edits, whose price depends on the source', () => {
   test('exceed the limit by at most one job', async () => {
     const service = openService({ price: (number) => (number === 1 ? 2 : 60) });
-    const { client } = spenderOn(service, { maxTokens: 100 }, { preflight: false });
+    const { client } = clientWithBudget(service, { maxTokens: 100 }, { preflight: false });
     const params = { model: 'svc-video-fast', prompt: 'snow', source_video_url: 'https://x.test/a.mp4' } as const;
     await client.videoEdits.create(params);
     await Promise.allSettled(Array.from({ length: 40 }, () => client.videoEdits.create(params)));
-    expect(service.charged()).toBeLessThanOrEqual(160);
-    expect(service.charged()).toBeGreaterThanOrEqual(100);
+    expect(service.chargedTokens()).toBeLessThanOrEqual(160);
+    expect(service.chargedTokens()).toBeGreaterThanOrEqual(100);
   });
 
-  test('do the same if the estimate is too low', async () => {
+  test('exceed it by at most one job even if the estimate is too low', async () => {
     const service = openService();
-    const { client } = spenderOn(service, { maxTokens: 100, unknownPrice: () => 1 });
+    const { client } = clientWithBudget(service, { maxTokens: 100, unknownPrice: () => 1 });
     await Promise.allSettled(Array.from({ length: 40 }, () => client.videos.create(VIDEO)));
-    expect(service.charged()).toBeLessThanOrEqual(112);
-    expect(service.charged()).toBeGreaterThanOrEqual(96);
+    expect(service.chargedTokens()).toBeLessThanOrEqual(112);
+    expect(service.chargedTokens()).toBeGreaterThanOrEqual(96);
   });
 });
 
 test('one key in two concurrent calls counts once, whichever of them is rejected', async () => {
   let posts = 0;
   const service = openService();
-  const { client, budget } = spenderOn(service, { maxTokens: 100 });
+  const { client, budget } = clientWithBudget(service, { maxTokens: 100 });
   await client.videos.create(VIDEO);
   const busy = client.withOptions({
     maxRetryAfterMs: 0,
     fetch: async (input, init) => {
       posts += 1;
       if (posts === 1) return json({ error: { code: 'rate_limited' } }, { status: 429 });
-      await refused;
+      await rejected;
       return service.fetch(input, init);
     },
   });
   const [first, second] = [1, 2].map(() => busy.videos.create(VIDEO, { idempotencyKey: 'twice' }));
-  const refused = rejection(Promise.resolve(first));
+  const rejected = rejection(Promise.resolve(first));
   await second;
-  expect(service.charged()).toBe(24);
+  expect(service.chargedTokens()).toBe(24);
   expect(await budget.usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0 });
 });

@@ -1,8 +1,8 @@
-// Former defects of budgets: each of these charged more than it counted, or blocked it for no reason.
+// Fixed budget defects: each one charged more than it counted, or blocked creates without a reason.
 
 import type { BudgetExceededError } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { company, openKeys, order, PRICE, refusal, VIDEO } from '../store/company.js';
+import { company, errorResponse, openKeys, order, PRICE, VIDEO } from '../store/company.js';
 import { ownBudget } from '../support/own-budget.js';
 import { json } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
@@ -18,9 +18,9 @@ it("a run continues in its budget after another wait has thrown its job's failur
   const onCreated = ({ job }: { job: { id: string } }) =>
     void others.push(client.waitForJob(job.id, { pollIntervalMs: 1 }).catch(() => {}));
   const seen: unknown[] = [];
-  state.answer = (key) => {
+  state.respond = (key) => {
     if (key.endsWith(':r2')) budget.usage().then(({ reservedTokens }) => seen.push(reservedTokens));
-    return 'made';
+    return 'created';
   };
   await clock.until(client.videos.createAndWait(VIDEO, { ...options, onCreated }));
   await clock.until(Promise.all(others));
@@ -28,7 +28,7 @@ it("a run continues in its budget after another wait has thrown its job's failur
   expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-it('the second create of a run reserves tokens even though the first key is done', async () => {
+it("a run's second create reserves tokens even though its first key has ended", async () => {
   const { clock, state, open, charged } = company();
   const { client } = open({ budget: { maxTokens: 15 } });
   const keys = ['k1', 'k2', 'k3'];
@@ -43,22 +43,22 @@ it('the second create of a run reserves tokens even though the first key is done
   expect(charged()).toBe(PRICE);
 });
 
-it('a run whose second create is rejected for good ends when its call has rejected', async () => {
+it('a run whose second create fails permanently ends when its call rejects', async () => {
   const { clock, state, open } = company();
   const { client, budget } = open();
   state.outcomes = [failed];
-  state.answer = (key) => (key.endsWith(':r2') ? refusal(402, 'insufficient_balance') : 'made');
+  state.respond = (key) => (key.endsWith(':r2') ? errorResponse(402, 'insufficient_balance') : 'created');
   const call = client.videos.createAndWait(VIDEO, { recover: { generation_failed: 2 } });
   await expect(clock.until(call)).rejects.toMatchObject({
     name: 'JobFailedError',
     cause: { code: 'insufficient_balance' },
   });
-  // The entry ends once the program has the outcome.
+  // The entry ends once the program has received the outcome.
   await clock.advance(10);
   expect([await openKeys(client), await budget.usage()]).toMatchObject([[], { spentTokens: 0, reservedTokens: 0 }]);
 });
 
-it('releasing a create that has a response by now has no effect', async () => {
+it('release has no effect once the create has a response', async () => {
   const { clock, open } = company();
   const { client, budget } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }));
@@ -69,11 +69,11 @@ it('releasing a create that has a response by now has no effect', async () => {
 });
 
 describe('a create whose response was lost', () => {
-  it('expires at the end of its next period, however many others are lost after it', async () => {
+  it('expires at the end of the next period, however many others are lost later', async () => {
     const { clock, state, open } = company();
     const { client, budget } = open({ budget: { per: 1_000, unknownPrice: () => PRICE }, timeoutMs: 10 });
     await clock.until(client.videos.create(VIDEO));
-    state.answer = () => 'lost';
+    state.respond = () => 'lost';
     for (let times = 0; times < 30; times++) {
       await clock.until(client.videos.create(VIDEO).catch(() => {}));
       await clock.advance(900);
@@ -84,19 +84,19 @@ describe('a create whose response was lost', () => {
   });
 
   it.each(['lost', 'unpriced'] as const)(
-    'counts at the price that another create has learned since (%s)',
-    async (answer) => {
+    'counts at a price learned later from another create (%s)',
+    async (response) => {
       const { clock, state, open } = company();
       const { client, budget, store } = open({ timeoutMs: 10 });
       const unpriced = { success: true, data: { job: { id: 'job_unpriced', status: 'processing' } } };
-      state.answer = () => (answer === 'lost' ? 'lost' : json(unpriced));
+      state.respond = () => (response === 'lost' ? 'lost' : json(unpriced));
       await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }).catch(() => {}));
-      state.answer = () => 'made';
+      state.respond = () => 'created';
       const other = ownBudget({ maxTokens: 100, scope: 'other', store });
       await clock.until(client.withOptions({ budget: other }).videos.create(VIDEO));
       await clock.until(client.videos.create(VIDEO));
       const filled =
-        answer === 'lost'
+        response === 'lost'
           ? { spentTokens: PRICE, reservedTokens: PRICE, unresolved: ['k'] }
           : { spentTokens: 2 * PRICE, reservedTokens: 0, unresolved: [] };
       expect(await budget.usage()).toMatchObject(filled);
@@ -104,10 +104,10 @@ describe('a create whose response was lost', () => {
   );
 });
 
-it('a create in flight counts until it ends, whatever the period', async () => {
+it('a create in flight counts until it ends, across periods', async () => {
   const { clock, state, open } = company();
   const { client, budget } = open({ budget: { per: 500, unknownPrice: () => PRICE } });
-  state.answer = () => 'never';
+  state.respond = () => 'never';
   client.videos.create(VIDEO).catch(() => {});
   await clock.advance(20_000);
   expect(await budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: [] });
@@ -124,20 +124,20 @@ it('two budgets with the same scope and period share one sum with two limits', a
 });
 
 it.each(['create', 'createAndWait'] as const)(
-  'a second %s under a key that fails leaves the first one in flight alone',
+  "a failed second %s with the same key doesn't affect the first one in flight",
   async (method) => {
     const { clock, state, open } = company();
     const { client, budget } = open({ budget: { maxTokens: 15, unknownPrice: () => PRICE } });
-    state.answer = () => 'lost';
+    state.respond = () => 'lost';
     order(client, method, 'k').catch(() => {});
     await clock.advance(10);
-    state.answer = () => refusal(402, 'insufficient_balance');
+    state.respond = () => errorResponse(402, 'insufficient_balance');
     await clock.until(order(client, method, 'k').catch(() => {}));
     expect([await openKeys(client), await budget.usage()]).toMatchObject([['k'], { reservedTokens: PRICE }]);
   },
 );
 
-it('tenants of one client have separate keys, whoever calls last', async () => {
+it("a client's tenants have separate keys", async () => {
   const { clock, open, jobs } = company();
   let tenant = 'a';
   const { client } = open({ apiKey: () => `key-of-${tenant}` });
@@ -150,7 +150,7 @@ it('tenants of one client have separate keys, whoever calls last', async () => {
   await expect(clock.until(reused)).rejects.toMatchObject({ code: 'idempotency_key_reused' });
 });
 
-it('a run of two jobs that is repeated under its key counts once', async () => {
+it('a run of two jobs counts once if it is repeated with its key', async () => {
   const { clock, state, open, charged } = company();
   const { client, budget } = open();
   state.outcomes = [failed, failed];
@@ -191,7 +191,7 @@ it.each([
   order('after');
   const ends = await clock.until(Promise.all(calls));
   expect(ends.filter((end) => !['sent', 'spent', 'unresolved'].includes(String(end)))).toEqual([]);
-  // Each was sent only while its own limit had room beside all that were sent before it.
+  // Each was sent only while its own limit covered all earlier ones as well.
   const over = posted.filter((key, at) => (at + 1) * PRICE > limits[key.startsWith('before') ? 'before' : 'after']);
   expect(over).toEqual([]);
   expect(posted.length).toBeGreaterThanOrEqual(2);

@@ -29,7 +29,7 @@ const spent = async ({ budget }: Pick<ReturnType<typeof spender>, 'budget'>) => 
 };
 
 describe('a budget', () => {
-  test('allows creates as long as they fit, and rejects the others before anything is sent', async () => {
+  test('allows creates that fit, and rejects the others before sending anything', async () => {
     const { sandbox, client, budget } = spender();
     const calls = await Promise.allSettled(Array.from({ length: 10 }, () => client.videos.create(VIDEO)));
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
@@ -71,11 +71,11 @@ describe('a budget', () => {
     expect(await spent(run)).toEqual({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test("also releases it by a webhook, and in a process that didn't create the job", async () => {
+  test('releases it on a webhook as well, and in another process', async () => {
     const { sandbox, budget, client } = spender();
     const { job } = await client.videos.create(VIDEO);
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
-    // Another account state, as in another process.
+    // A separate account state, as in another process.
     const elsewhere = new GenClient({ apiKey: 'sk-other', baseUrl: sandbox.baseUrl, budget });
     elsewhere.notify({ data: { job: { id: job.id, status: 'failed' } } } as never);
     await vi.waitFor(
@@ -84,15 +84,15 @@ describe('a budget', () => {
     );
   });
 
-  test('releases nothing if a rerun of a lost create is rejected before the service checks its key', async () => {
-    const answers = [
+  test('releases nothing if the service rejects a retried lost create before it checks the key', async () => {
+    const responses = [
       () => json({ success: true, data: { job: { id: 'job_0', status: 'processing' }, quoted_token_cost: 10 } }),
       () => Promise.reject(new TypeError('socket closed')),
       () => json({ error: { code: 'invalid_api_key' } }, { status: 401 }),
       () => json({ error: { code: 'model_not_found' } }, { status: 400 }),
     ];
     const budget = ownBudget({ maxTokens: 100 });
-    const { client } = stubbed(answers, { budget, maxRetries: 0 });
+    const { client } = stubbed(responses, { budget, maxRetries: 0 });
     await client.videos.create(VIDEO);
     for (const reservedTokens of [10, 10, 0]) {
       await errorOf(client.videos.create(VIDEO, { idempotencyKey: 'lost-2' }));
@@ -100,7 +100,7 @@ describe('a budget', () => {
     }
   });
 
-  test('releases the reservation of a create that was aborted before it was sent', async () => {
+  test('releases the reservation of a create aborted before it was sent', async () => {
     const run = spender({}, { limits: 'documented' });
     const { client } = run;
     const limited = client.withOptions({ limits: { 'videos.create': { limit: 1, windowMs: 3_600_000 } } });
@@ -137,14 +137,14 @@ describe('a budget', () => {
     }
   });
 
-  test('of the client and of the call both count', async () => {
+  test('of the client counts in addition to one of the call', async () => {
     const { sandbox, client, budget } = spender({ maxTokens: 1_000 });
     const tenant = ownBudget({ maxTokens: 10, scope: 'tenant-7' });
     await client.videos.create(VIDEO, { budget: tenant });
     const error = await errorOf(client.videos.create(VIDEO, { budget: tenant }));
     expect(error).toMatchObject({ code: 'budget_exceeded', scope: 'tenant-7' });
     expect(sandbox.requests).toHaveLength(1);
-    // The rejected create released its reservation in the client's budget.
+    // The rejected create also released its reservation in the client's budget.
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
     // A budget that is passed twice counts once.
     await client.images.create({ prompt: 'a fox' }, { budget });
@@ -161,7 +161,7 @@ describe('a budget', () => {
     expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
   });
 
-  test('rejects before the files in the params are uploaded', async () => {
+  test('rejects before uploading files', async () => {
     const { sandbox, client } = spender({ maxTokens: 0 });
     const file = new Blob(['\x89PNG\r\n\x1a\n'], { type: 'image/png' });
     const error = await errorOf(client.videos.create({ ...VIDEO, first_frame_upload_id: file }));
@@ -170,8 +170,8 @@ describe('a budget', () => {
   });
 
   test('sends nothing if its store is unavailable', async () => {
-    const away = () => Promise.reject(new Error('connection refused'));
-    const { sandbox, client } = spender({ store: createStore({ read: away, write: away }) });
+    const unavailable = () => Promise.reject(new Error('connection refused'));
+    const { sandbox, client } = spender({ store: createStore({ read: unavailable, write: unavailable }) });
     const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({
       name: 'ConnectionError',
@@ -194,8 +194,8 @@ describe('an unknown price', () => {
   });
 
   test('stops waiting when its signal aborts', async () => {
-    const answers = [() => new Promise<Response>(() => {})];
-    const { client, seen } = stubbed(answers, { budget: ownBudget({ maxTokens: 100 }) });
+    const responses = [() => new Promise<Response>(() => {})];
+    const { client, seen } = stubbed(responses, { budget: ownBudget({ maxTokens: 100 }) });
     client.videos.create(VIDEO).catch(() => {});
     await vi.waitFor(() => expect(seen).toHaveLength(1), PATIENCE_MS);
     const error = await errorOf(client.images.create({ prompt: 'x' }, { signal: AbortSignal.timeout(30) }));
@@ -213,7 +213,7 @@ describe('an unknown price', () => {
     expect(sandbox.requests).toHaveLength(0);
   });
 
-  test('is estimated by a function, until it is learned', async () => {
+  test('is estimated by a function until the real one is learned', async () => {
     const asked: unknown[] = [];
     const unknownPrice: BudgetOptions['unknownPrice'] = (job) => {
       asked.push(job);
@@ -236,8 +236,8 @@ describe('unknownPrice', () => {
   });
 });
 
-describe('the scopes of a budget', () => {
-  test('have the same limit separately, and a scope is identified by its name', async () => {
+describe("a budget's scopes", () => {
+  test('each have the full limit, and errors identify them by name', async () => {
     const { sandbox } = spender();
     const budget = ownBudget({ maxTokens: 10 });
     const create = (name: string) => sandbox.client().videos.create(VIDEO, { budget: budget.scoped(name) });
@@ -275,7 +275,7 @@ describe('a period', () => {
     expect(await spent({ budget })).toEqual({ spentTokens: 10, reservedTokens: 0 });
   });
 
-  test("doesn't start again if the clock is set back", async () => {
+  test("doesn't restart if the clock is set back", async () => {
     vi.setSystemTime(Date.parse('2026-02-01T00:00:05Z'));
     const { client } = spender({ per: 'day', maxTokens: 10 });
     await client.videos.create(VIDEO);
@@ -332,7 +332,7 @@ describe('createBudget', () => {
         lowBalanceTokens: 60,
         onLow: async ({ balanceTokens }) => {
           low.push(balanceTokens);
-          throw new Error('the pager is away');
+          throw new Error('the pager is offline');
         },
       },
       { balanceTokens: 80, prices: () => price },

@@ -6,7 +6,7 @@ const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 const openSandbox = () => createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off' });
 
 describe('a budget without its own store', () => {
-  test("counts in its client's store, so another process finds it", async () => {
+  test("counts in its client's store, so other processes share it", async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
     const budget = createBudget({ maxTokens: 35, per: 'day', scope: 'team' });
@@ -16,7 +16,7 @@ describe('a budget without its own store', () => {
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('uses the scope "default" of that store without a scope, so a restart doesn\'t start again', async () => {
+  test('uses the scope "default" if none is set, so its count survives a restart', async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
     const run = () => sandbox.client({ store, budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
@@ -24,7 +24,7 @@ describe('a budget without its own store', () => {
     await expect(run().videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
   });
 
-  test("of a call uses the same store as the client's", async () => {
+  test("uses the client's store even if passed to a call", async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
     const client = sandbox.client({ store, budget: createBudget({ maxTokens: 100, store }) });
@@ -33,7 +33,7 @@ describe('a budget without its own store', () => {
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('counts in the process if its client has no store, however often it is created (U1)', async () => {
+  test('counts once per process if its client has no store, however often it is created (U1)', async () => {
     const sandbox = openSandbox();
     const run = () => sandbox.client({ budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
     await run().videos.create(VIDEO);

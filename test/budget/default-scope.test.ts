@@ -1,4 +1,4 @@
-// A budget without a scope counts as one, wherever it is created (U1).
+// All budgets without a scope share one sum (U1).
 import { expect, test } from 'vitest';
 import { createBudget, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
@@ -7,7 +7,7 @@ const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 const fresh = () => createBudget({ maxTokens: 25 });
 const spent = { code: 'budget_exceeded', scope: 'default' };
 
-test('budgets that are created for each call, client, and withOptions share one sum in the store', async () => {
+test('budgets created for each call, client, and withOptions share one sum in the store', async () => {
   const sandbox = createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off' });
   const store = memoryStore();
   const client = sandbox.client({ store, maxRetries: 0 });

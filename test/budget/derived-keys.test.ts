@@ -23,14 +23,14 @@ const forgetUpload = () =>
 
 const client = () => sandbox.client({ budget, maxRetries: 0 });
 const create = (idempotencyKey: string) => client().videos.create(params, { idempotencyKey });
-/** The key that the error of a create names. */
+/** Returns the key in a create's error. */
 const failedKey = (idempotencyKey: string): Promise<string> =>
   create(idempotencyKey).then(
     () => 'no error',
     (error) => error.idempotencyKey,
   );
 
-describe('a create sent under a derived key, because the service has deleted its upload', () => {
+describe('a create sent with a derived key because the service deleted its upload', () => {
   describe.each([
     ['a short key', 'order-1'],
     ['the longest key', 'k'.repeat(255)],
@@ -48,13 +48,13 @@ describe('a create sent under a derived key, because the service has deleted its
       expect(await budget.usage()).toMatchObject({ unresolved: [], reservedTokens: 0, spentTokens: 0 });
     });
 
-    it('is also released by the first key', async () => {
+    it('is also released by the original key', async () => {
       await budget.release(key);
       expect(await budget.usage()).toMatchObject({ unresolved: [], reservedTokens: 0 });
     });
   });
 
-  it('settles and counts once if it is sent again under the key in its error', async () => {
+  it('settles and counts once if it is retried with the key in its error', async () => {
     sandbox.faults.add({ match: creates, commitThenDrop: true, times: 1 });
     const named = await failedKey('order-1');
     const { quoted_token_cost: spentTokens } = await create(named);
@@ -65,7 +65,7 @@ describe('a create sent under a derived key, because the service has deleted its
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it("doesn't affect another create's reservation whose own key has the same suffix", async () => {
+  it("doesn't affect the reservation of a create whose key has the same suffix", async () => {
     sandbox.faults.add({ match: creates, reset: true, times: 1 });
     await failedKey('scene');
     expect((await budget.usage()).unresolved).toHaveLength(1);

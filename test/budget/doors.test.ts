@@ -1,4 +1,4 @@
-// A client's budget applies wherever the client works: in the AI SDK and durable runs. For the queue, see test/bullmq/budgets.
+// A client's budget also applies in the AI SDK and durable runs. For the queue, see test/bullmq/budgets.
 import { experimental_generateVideo as generateVideo } from 'ai';
 import { expect, test } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
@@ -35,7 +35,7 @@ test("an AI SDK model that would exceed the budget rejects with the budget's err
   expect(sandbox.jobs).toHaveLength(2);
 });
 
-test('a durable run that would exceed the budget fails for good, and a repeated run counts once', async () => {
+test('a durable run that would exceed the budget fails permanently, and a repeated run counts once', async () => {
   const { sandbox, budget, client } = spender();
   const activities = createActivities(client);
   const engine: DurableEngine = {

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Fault, type Happening, runWorld, type WorldOptions } from './world.js';
+import { type Fault, runWorld, type WorldEvent, type WorldOptions } from './world.js';
 
-/** How many worlds each test runs: few with each push, many with `npm run campaign -- budgets`. */
+/** Number of worlds per test: few in CI, many with `npm run campaign -- budgets`. */
 const WORLDS = Number(process.env.WORLDS ?? (process.env.CAMPAIGN === 'full' ? 2_000 : 40));
 
 const process3 = fc.nat({ max: 2 });
 const faults = (list: readonly Fault[]) => fc.constantFrom<Fault>(...list);
 
-function happenings(list: readonly Fault[]): fc.Arbitrary<Happening[]> {
+function drawEvents(list: readonly Fault[]): fc.Arbitrary<WorldEvent[]> {
   const create = fc.record({
     type: fc.constant('create' as const),
     process: process3,
@@ -70,42 +70,44 @@ function options(unknownPrice: WorldOptions['unknownPrice']): fc.Arbitrary<World
   });
 }
 
-const ALL: readonly Fault[] = ['no price', 'lost', 'late', 'not made', 'refused', 'busy', 'unsent'];
+const ALL: readonly Fault[] = ['no price', 'lost', 'late', 'not created', 'rejected', 'busy', 'unsent'];
 
 describe('whatever the service, the processes, the store, and the clock do', () => {
   test.each([
     ['one at a time', options('one-at-a-time'), ALL],
-    // An estimate is the user's: a create without a price in its response counts as estimated.
-    ['estimated', options('estimate'), ['lost', 'late', 'not made', 'refused', 'busy', 'unsent'] as const],
+    // A create without a price in its response counts at the user's estimate, so 'no price' is excluded.
+    ['estimated', options('estimate'), ['lost', 'late', 'not created', 'rejected', 'busy', 'unsent'] as const],
   ] as const)(
     "a period's jobs cost at most its limit plus one job, with unknown prices %s",
     async (_name, anyOptions, list) => {
       let jobs = 0;
       await fc.assert(
-        fc.asyncProperty(anyOptions, happenings(list), async (world, history) => {
+        fc.asyncProperty(anyOptions, drawEvents(list), async (world, history) => {
           const run = await runWorld(world, history);
           jobs += run.jobs;
           for (const [period, tokens] of run.charged) {
-            expect({ period, tokens, isOver: tokens > world.maxTokens + run.dearest }).toMatchObject({ isOver: false });
+            expect({ period, tokens, isOver: tokens > world.maxTokens + run.highestPrice }).toMatchObject({
+              isOver: false,
+            });
           }
         }),
         { numRuns: WORLDS },
       );
-      // The worlds are no deserts.
+      // Ensure that the worlds contain jobs.
       expect(jobs).toBeGreaterThan(WORLDS / 2);
     },
     120_000,
   );
 
-  test('a clock that is set back briefly releases nothing that a live process owns', async () => {
-    const create = (process: number, key: number, fault: Fault, ms = 0): Happening => {
+  test('a brief clock setback releases nothing that a live process owns', async () => {
+    const create = (process: number, key: number, fault: Fault, ms = 0): WorldEvent => {
       return { type: 'create', process, kind: 0, key, fault, ms };
     };
     const startMs = Date.parse('2026-01-31T23:45:00Z');
     const world = { maxTokens: 1, per: 'total', prices: [1, 1], unknownPrice: 'one-at-a-time', startMs } as const;
     const before = [create(0, 0, 'none', 1), create(2, 0, 'no price', 1), create(1, 0, 'no price')];
     const after = [create(0, 1, 'none'), create(2, 1, 'none'), create(0, 2, 'no price')];
-    const back: Happening = { type: 'jump', share: -1 / 86_400_000 };
+    const back: WorldEvent = { type: 'jump', share: -1 / 86_400_000 };
     expect(await runWorld(world, [...before, back, ...after])).toMatchObject({ jobs: 1 });
   });
 });

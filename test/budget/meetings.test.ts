@@ -1,4 +1,4 @@
-// Combinations: two budgets, two processes, a budget and resume, a store that hangs.
+// Combinations: two budgets, two processes, a budget with resume, and a hanging store.
 import { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { createStore } from '../../src/ledger/stores.js';
@@ -13,7 +13,7 @@ const failure = { status: 'failed', errorCode: 'generation_rejected' };
 const budgetIn = (store: Store, scope: string, maxTokens = 1_000) => ownBudget({ scope, maxTokens, store });
 
 describe('two budgets of one call', () => {
-  it('are checked in one step, in either order, so no create waits for another', async () => {
+  it('are checked in one transaction, in either order, so no create waits for another', async () => {
     const { clock, open, jobs } = company();
     const { client, store } = open();
     const [day, tenant] = [budgetIn(store, 'day'), budgetIn(store, 'tenant')];
@@ -27,12 +27,12 @@ describe('two budgets of one call', () => {
   });
 
   it("let one tenant's create proceed while another tenant waits for a price", async () => {
-    const answers: (() => void)[] = [];
+    const responses: (() => void)[] = [];
     const { clock, open } = company();
     const { client: own, fetch, store } = open();
     const client = own.withOptions({ budget: undefined });
     const slow = client.withOptions({
-      fetch: (url, init) => new Promise((resolve) => answers.push(() => resolve(fetch(url, init)))),
+      fetch: (url, init) => new Promise((resolve) => responses.push(() => resolve(fetch(url, init)))),
     });
     const [full, other] = [budgetIn(store, 'full'), budgetIn(store, 'other')];
     const first = slow.videos.create(VIDEO, { budget: full });
@@ -40,16 +40,16 @@ describe('two budgets of one call', () => {
     const waiting = client.videos.create(VIDEO, { budget: full });
     await clock.advance(10);
     await clock.until(client.videos.create(VIDEO, { budget: other }));
-    for (const answer of answers) answer();
+    for (const response of responses) response();
     await clock.until(Promise.all([first, waiting]));
   });
 });
 
 describe('two processes with one store', () => {
-  it("leave each other's creates in flight alone, and their own", async () => {
-    let answer = () => {};
+  it("don't affect creates in flight, neither each other's nor their own", async () => {
+    let response = () => {};
     const answered = new Promise<void>((resolve) => {
-      answer = resolve;
+      response = resolve;
     });
     const { clock, open, posted } = company();
     const one = open();
@@ -58,26 +58,26 @@ describe('two processes with one store', () => {
     await clock.advance(10);
     for (const { client } of [open(), one])
       expect(await clock.until(resumed(client))).toEqual({ keys: [], errors: [] });
-    answer();
+    response();
     await clock.until(call);
     expect(posted).toEqual(['order-1']);
   });
 });
 
 describe('a create of unknown price whose process has crashed', () => {
-  it('is sent again under its key immediately, even though another create waits for its price', async () => {
+  it('is retried with its key immediately, even while another create waits for its price', async () => {
     const { clock, open, state } = company();
     const one = open();
-    state.answer = () => 'never';
+    state.respond = () => 'never';
     one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
     await clock.advance(10);
     one.life.isDead = true;
-    state.answer = () => 'made';
+    state.respond = () => 'created';
     const { client, budget } = open();
     const startMs = clock.now();
     const waiting = client.videos.create(VIDEO);
     const again = client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
-    // The clock jumps to its next timer, so everything that needs no time happens first.
+    // The clock jumps to its next timer, so finish all work that needs none first.
     for (let turn = 0; turn < 20; turn++) await settle();
     await clock.until(Promise.all([waiting, again]));
     expect(clock.now() - startMs).toBeLessThan(2_000);
@@ -85,50 +85,50 @@ describe('a create of unknown price whose process has crashed', () => {
   });
 });
 
-it('a failure is recorded as delivered after its call has rejected, so a crash in between delivers it again', async () => {
+it('a failure counts as delivered only after its call rejects, so a crash in between delivers it again', async () => {
   const { clock, open, state } = company();
   state.outcomes = [failure];
   const one = open();
-  let isTold = false;
+  let isReported = false;
   let writes = 0;
   const store: Store = {
     ...one.store,
     write: (...given) => {
-      writes += Number(isTold);
+      writes += Number(isReported);
       return one.store.write(...given);
     },
   };
   const client = one.client.withOptions({ store });
   const call = client.videos.createAndWait(VIDEO).catch(() => {
-    isTold = true;
+    isReported = true;
   });
   await clock.until(call);
   await clock.advance(100);
-  expect([isTold, writes > 0]).toEqual([true, true]);
+  expect([isReported, writes > 0]).toEqual([true, true]);
   expect(await openKeys(client)).toEqual([]);
 });
 
 it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
   "writes that failed for %i ms are replayed in order: a job's price, then its refund",
   async (awayMs) => {
-    let isAway = false;
+    let isDisconnected = false;
     const { clock, open, state } = company();
     state.outcomes = [failure];
-    state.answer = () => {
-      isAway = true;
-      return 'made';
+    state.respond = () => {
+      isDisconnected = true;
+      return 'created';
     };
     const { client, store } = open();
     const failing: Store = {
       ...store,
-      read: (...given) => (isAway ? Promise.reject(new Error('away')) : store.read(...given)),
+      read: (...given) => (isDisconnected ? Promise.reject(new Error('away')) : store.read(...given)),
     };
     const budget = budgetIn(failing, 'team', 100);
     const spender = client.withOptions({ store: failing, budget });
     const { job } = await clock.until(spender.videos.create(VIDEO));
     await clock.until(spender.jobs.get(job.id));
     await clock.advance(awayMs);
-    isAway = false;
+    isDisconnected = false;
     await clock.advance(20_000);
     expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
   },
@@ -154,7 +154,7 @@ it('concurrent creates share their transactions', async () => {
   expect(asked).toBeLessThan(60);
 });
 
-it('a store that hangs after a response delays the entire call by two seconds in total (real time)', async () => {
+it('a store that hangs after a response delays the call by two seconds in total (real time)', async () => {
   let hangs = false;
   const { open, state } = company();
   const { store, fetch } = open();
@@ -162,9 +162,9 @@ it('a store that hangs after a response delays the entire call by two seconds in
     read: (...given) => (hangs ? new Promise(() => {}) : store.read(...given)),
     write: (...given) => (hangs ? new Promise(() => {}) : store.write(...given)),
   });
-  state.answer = () => {
+  state.respond = () => {
     hangs = true;
-    return 'made';
+    return 'created';
   };
   const options = { apiKey: freshKey(), baseUrl: BASE_URL, fetch, rateLimit: 'off' as const };
   const client = new GenClient({ ...options, store: hanging, budget: ownBudget({ maxTokens: 100, store: hanging }) });
@@ -175,20 +175,20 @@ it('a store that hangs after a response delays the entire call by two seconds in
   expect(tookMs).toBeLessThan(3_500);
 }, 30_000);
 
-it('a brief disconnection of the store rejects none of the creates that wait for a budget', async () => {
+it('a brief store outage rejects none of the creates that wait for a budget', async () => {
   const { clock, open, jobs } = company();
   const { client, life } = open({ budget: { maxTokens: 10_000 } });
   await clock.until(client.videos.create(VIDEO));
   const calls = Promise.allSettled(Array.from({ length: 60 }, () => client.videos.create(VIDEO)));
-  life.isAway = true;
+  life.isDisconnected = true;
   clock.after(50, () => {
-    life.isAway = false;
+    life.isDisconnected = false;
   });
   expect((await clock.until(calls)).filter(({ status }) => status === 'rejected')).toEqual([]);
   expect(jobs.size).toBe(61);
 });
 
-it('resume ends with its timeout while the store does not respond', async () => {
+it("resume times out even if the store doesn't respond", async () => {
   const { clock, open } = company();
   const { client, life } = open();
   life.isDead = true;

@@ -1,10 +1,10 @@
-// What a budget retains of creates in the memory of the process (U4).
+// A budget's memory use per create (U4).
 import { expect, test } from 'vitest';
 import { createBudget, GenClient, memoryStore } from '../../src/index.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import { systemClock } from '../../src/runtime/clock.js';
 
-/** A client with a budget whose jobs have the status, and the keys of the budget's store that have a value. */
+/** Returns a client with a budget, whose jobs have this status, and the keys stored for the budget. */
 function openProgram(status: 'processing' | 'completed') {
   const keys = new Set<string>();
   const store = memoryStore();
@@ -37,7 +37,7 @@ test("a finished create leaves nothing behind, unless its key is the caller's", 
   expect((await budget.usage()).spentTokens).toBe(3 * 51);
 });
 
-test('the newest 10,000 creates that nobody waited for are retained, and the cost of the others still counts', async () => {
+test('the ledger retains the newest 10,000 creates without a wait, and counts the cost of all', async () => {
   const { client, budget, recorded, ledger } = openProgram('processing');
   await Promise.all(CALLS.map((params) => client.images.create(params)));
   expect(recorded().length).toBeGreaterThanOrEqual(2 * CALLS.length);

@@ -1,4 +1,4 @@
-// The ledger after outages, aborts, and disconnected processes.
+// The ledger after outages, aborts, and disconnections.
 import type { GenClient } from 'gen-client';
 import { expect, it } from 'vitest';
 import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
@@ -7,7 +7,7 @@ import { settle } from '../waiting/virtual-clock.js';
 const priced = { unknownPrice: () => PRICE };
 const slowLimits = { rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } } as const;
 
-/** How a call ends: `sent`, the name of its error, or `pending`. */
+/** Tracks a call: `sent`, its error's name, or `pending`. */
 function outcomeOf(call: Promise<unknown>): { now: string } {
   const outcome = { now: 'pending' };
   call.then(
@@ -17,12 +17,12 @@ function outcomeOf(call: Promise<unknown>): { now: string } {
   return outcome;
 }
 
-/** Lets everything run that needs no timer. */
+/** Runs all work that needs no timer. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 60; turn++) await settle();
 }
 
-it('records every end of 600 jobs, even though the store was unavailable for 20 s', async () => {
+it('records the outcomes of 600 jobs even though the store was unavailable for 20 s', async () => {
   const { clock, jobs, posted, state, open, charged } = company();
   const { client, budget, life } = open({ budget: { maxTokens: 1e6, ...priced } });
   await clock.until(client.videos.create(VIDEO));
@@ -34,27 +34,27 @@ it('records every end of 600 jobs, even though the store was unavailable for 20 
   for (let turn = 0; turn < 500 && jobs.size < 601; turn++) await clock.advance(1);
   expect(jobs.size).toBe(601);
   await turns();
-  life.isAway = true;
+  life.isDisconnected = true;
   let failed = 0;
   for (const job of jobs.values()) {
     if (job.status === 'processing') job.status = failed++ % 2 ? 'completed' : 'failed';
   }
   for (let second = 0; second < 20; second++) {
     await clock.advance(1_000);
-    // A call waits for the store for two seconds of real time.
+    // A call waits up to two seconds of real time for the store.
     await new Promise((resolve) => setTimeout(resolve, 150));
   }
-  life.isAway = false;
+  life.isDisconnected = false;
   await clock.until(settled);
   await clock.until(client.jobs.get('job_1'));
   await clock.advance(15_000);
   expect(new Set(posted).size).toBe(posted.length);
   expect(await budget.usage()).toMatchObject({ spentTokens: charged(), reservedTokens: 0, unresolved: [] });
-  // Only the file of the first job is not stored. The program has the failures.
+  // Only the first job's file isn't stored. The failures were delivered.
   expect(await openKeys(client)).toHaveLength(1);
 }, 60_000);
 
-it('a create whose process was disconnected for 30 s reserves again before it is sent', async () => {
+it('a create reserves again before it is sent if its process was disconnected for 30 s', async () => {
   const { clock, open, posted } = company();
   const budget = { maxTokens: 15, ...priced };
   const slow = open({ budget, ...slowLimits });
@@ -62,16 +62,16 @@ it('a create whose process was disconnected for 30 s reserves again before it is
   await clock.until(slow.client.withOptions({ budget: undefined }).videos.create(VIDEO));
   const late = outcomeOf(slow.client.videos.create(VIDEO, { idempotencyKey: 'late' }));
   await clock.advance(1_000);
-  slow.life.isAway = true;
+  slow.life.isDisconnected = true;
   await clock.advance(40_000);
   await clock.until(quick.client.videos.create(VIDEO, { idempotencyKey: 'quick' }));
-  slow.life.isAway = false;
+  slow.life.isDisconnected = false;
   await clock.advance(40_000);
   expect([late.now, posted.includes('late')]).toEqual(['BudgetExceededError', false]);
   expect(await quick.budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-it('a create that a crashed process has also started reserves again before it is sent', async () => {
+it('a create reserves again before it is sent if a crashed process had also started it', async () => {
   const { clock, open, posted } = company();
   const budget = { maxTokens: 15, ...priced };
   const [first, second, third] = [open({ budget, ...slowLimits }), open({ budget, ...slowLimits }), open({ budget })];
@@ -88,12 +88,12 @@ it('a create that a crashed process has also started reserves again before it is
   expect(order.now).not.toBe('pending');
 });
 
-it("a second call that wasn't sent doesn't affect what a crashed call has sent under the key", async () => {
+it("an unsent second call doesn't affect the create that a crashed call sent with the same key", async () => {
   const { clock, state, open, jobs } = company();
   const budget = { maxTokens: 100, ...priced };
   const [sender, waiter] = [open({ budget }), open({ budget, ...slowLimits })];
   await clock.until(waiter.client.videos.create(VIDEO));
-  state.answer = () => 'lost';
+  state.respond = () => 'lost';
   void sender.client.videos.create(VIDEO, { idempotencyKey: 'order' }).catch(() => {});
   await clock.advance(1_000);
   sender.life.isDead = true;
@@ -123,7 +123,7 @@ it('reports a wait for a budget', async () => {
   const { clock, state, open } = company();
   const waits: unknown[] = [];
   const { client } = open({ hooks: { onWait: ({ reason }) => void waits.push(reason) } });
-  state.answer = () => 'never';
+  state.respond = () => 'never';
   const calls = [1, 2].map(() => client.videos.create(VIDEO, { timeoutMs: 1_000 }));
   const settled = Promise.allSettled(calls);
   await clock.advance(500);
@@ -141,8 +141,8 @@ it('a resume() that times out releases what it has claimed', async () => {
   await clock.until(ended);
   expect(await ended).not.toHaveLength(3);
   slow.life.delayMs = 0;
-  // The process lives on, and its lease with it.
-  state.answer = () => 'never';
+  // The process and its lease stay alive.
+  state.respond = () => 'never';
   void slow.client.images.create(VIDEO, { timeoutMs: 0 }).catch(() => {});
   await clock.advance(20_000);
   expect((await clock.until(resumed(other.client))).keys.toSorted()).toEqual(['a', 'b', 'c']);
@@ -160,7 +160,7 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while t
   let yielded = 0;
   const away = () => {
     yielded += 1;
-    Object.assign(life, how === 'fails' ? { isAway: true } : { isDead: true });
+    Object.assign(life, how === 'fails' ? { isDisconnected: true } : { isDead: true });
   };
   const loop = outcomeOf(resumeWith(client, { signal: stop.signal }, away));
   while (yielded === 0) await clock.advance(100);
@@ -174,7 +174,7 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while t
 it.each(['create', 'createAndWait'] as const)('an abort ends %s immediately while the store hangs', async (method) => {
   const { clock, state, open } = company();
   const { client, life } = open({ budget: priced });
-  state.answer = () => {
+  state.respond = () => {
     life.isDead = true;
     return 'never';
   };
@@ -190,7 +190,7 @@ it.each(['create', 'createAndWait'] as const)('an abort ends %s immediately whil
   expect(call.now).toBe('AbortError');
 });
 
-it('a file that another process has stored ends the entry, even though nobody has polled the job', async () => {
+it('a file stored by another process ends the entry, even if nobody polled the job', async () => {
   const { clock, state, open } = company();
   const [first, second] = [open(), open()];
   state.outcomes = [{ status: 'processing' }];
@@ -225,7 +225,7 @@ async function resumeWith(
       yielded();
     }
   } catch {
-    // Only its end matters.
+    // Only its completion matters.
   }
   return keys;
 }

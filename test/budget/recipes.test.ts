@@ -1,4 +1,4 @@
-// Every recipe of examples/budgets runs, on the sandbox and a real Redis.
+// Runs every recipe of examples/budgets on the sandbox and a real Redis.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -26,10 +26,10 @@ afterEach(async () => {
   vi.resetModules();
 });
 
-test('low-balance-alert: alerts the channel once', async () => {
-  const told: string[] = [];
+test('low-balance-alert alerts the channel once', async () => {
+  const alerts: string[] = [];
   const channel = createServer((request, response) => {
-    request.on('data', (text) => told.push(String(text)));
+    request.on('data', (text) => alerts.push(String(text)));
     request.on('end', () => response.end());
   });
   await new Promise<void>((resolve) => channel.listen(0, '127.0.0.1', resolve));
@@ -37,10 +37,10 @@ test('low-balance-alert: alerts the channel once', async () => {
   vi.stubEnv('ALERT_URL', `http://127.0.0.1:${(channel.address() as AddressInfo).port}`);
   const { client } = await import('../../examples/budgets/low-balance-alert.js');
   for (let count = 0; count < 3; count++) await client.videos.create(VIDEO);
-  await vi.waitFor(() => expect(told).toEqual(['{"text":"Only 170 tokens are left."}']), PATIENCE_MS);
+  await vi.waitFor(() => expect(alerts).toEqual(['{"text":"Only 170 tokens are left."}']), PATIENCE_MS);
 });
 
-test.skipIf(whyNoRedis())("tenant-budgets: one tenant can't spend another tenant's tokens", async () => {
+test.skipIf(whyNoRedis())("tenant-budgets: a tenant can't spend another tenant's tokens", async () => {
   const redis = await startRedis();
   closing.push(() => redis.close());
   vi.stubEnv('REDIS_URL', `redis://127.0.0.1:${redis.port}`);
@@ -54,10 +54,10 @@ test.skipIf(whyNoRedis())("tenant-budgets: one tenant can't spend another tenant
         body: JSON.stringify(VIDEO),
       }),
     );
-  const answers = [await post('one'), await post('one'), await post('one'), await post('two')];
-  expect(answers.map(({ status }) => status)).toEqual([202, 202, 402, 202]);
-  expect(await answers[2]?.json()).toMatchObject({ code: 'budget_exceeded', leftTokens: 20 });
-  expect(await answers[3]?.json()).toMatchObject({ spentTokens: 40, leftTokens: 60 });
+  const responses = [await post('one'), await post('one'), await post('one'), await post('two')];
+  expect(responses.map(({ status }) => status)).toEqual([202, 202, 402, 202]);
+  expect(await responses[2]?.json()).toMatchObject({ code: 'budget_exceeded', leftTokens: 20 });
+  expect(await responses[3]?.json()).toMatchObject({ spentTokens: 40, leftTokens: 60 });
 });
 
 test('a test runs every recipe', () => {

@@ -1,4 +1,4 @@
-// Creates as the calls of a process record them in the ledger, without a service.
+// Records creates in the ledger as a process's calls do, without a service.
 import { noRoomError } from '../../src/ledger/counting-budget.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import type { BudgetTerms } from '../../src/rules/budget.js';
@@ -25,7 +25,7 @@ export interface Spent {
   readonly quotedTokens: number | undefined;
 }
 
-/** A process that reserves in one budget of a store. */
+/** Reserves tokens in a store's budget as a process does. */
 export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
   const ledger = ledgerOf(store, clock);
   return {
@@ -52,7 +52,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
         throw await noRoomError(ledger, result);
       }
       return {
-        /** True if the request may go out. */
+        /** Returns true if the request may be sent. */
         async sent() {
           const budgets = [terms];
           const sent = { id, owner, params: null, sentKey: key, keys: keysOf(id, entry), budgets };
@@ -70,7 +70,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
         },
       };
     },
-    /** A poll has shown a job's charge. */
+    /** Records a charge from a poll. */
     async charged(jobId: string, chargedTokens: number) {
       await ledger.record((tx) => {
         const id = tx.jobEntry(jobId);

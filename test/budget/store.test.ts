@@ -1,13 +1,13 @@
-// A budget whose store hangs, fails, or is slow, and the requests that it sends to the store.
+// A budget with a hanging, failing, or slow store, and its number of store requests.
 import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, GenError } from '../../src/index.js';
 import { createStore, memoryStore } from '../../src/ledger/stores.js';
 import { errorOf } from '../support/rejection.js';
 import { rejection } from '../transport/support.js';
-import { openService, spenderOn, VIDEO } from './service.js';
+import { clientWithBudget, openService, VIDEO } from './service.js';
 
-/** A store whose calls can be delayed and counted. */
-function heldStore() {
+/** Creates a store that can hold its calls, and counts them. */
+function openHeldStore() {
   const kept = memoryStore();
   const never = new Promise<never>(() => {});
   const held = { hangs: 'nothing' as 'nothing' | 'reads' | 'writes', calls: 0 };
@@ -24,20 +24,20 @@ function heldStore() {
   return { held, store: shared };
 }
 
-/** On a busy machine, real time is imprecise, so a manual clock measures the two seconds. */
+/** Generous for busy machines. Other tests measure the two seconds on a manual clock. */
 const SOON_MS = 10_000;
 
 async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {
-  const began = performance.now();
+  const startMs = performance.now();
   const error = await errorOf(call);
-  return { ms: performance.now() - began, error };
+  return { ms: performance.now() - startMs, error };
 }
 
 describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => {
-  test("doesn't delay an abort, and nothing is sent", async () => {
-    const { held, store: shared } = heldStore();
+  test("doesn't delay an abort, and sends nothing", async () => {
+    const { held, store: shared } = openHeldStore();
     const service = openService();
-    const { client } = spenderOn(service, { maxTokens: 100, store: shared });
+    const { client } = clientWithBudget(service, { maxTokens: 100, store: shared });
     held.hangs = hangs;
     const { ms, error } = await timed(client.videos.create(VIDEO, { signal: AbortSignal.timeout(200) }));
     expect(error).toMatchObject({ name: 'TimeoutError' });
@@ -45,9 +45,9 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(service.jobs.size).toBe(0);
   });
 
-  test("doesn't delay a timeout, and the error says that nothing was sent", async () => {
-    const { held, store: shared } = heldStore();
-    const { client } = spenderOn(openService(), { maxTokens: 100, store: shared });
+  test("doesn't delay a timeout, and the error states that nothing was sent", async () => {
+    const { held, store: shared } = openHeldStore();
+    const { client } = clientWithBudget(openService(), { maxTokens: 100, store: shared });
     held.hangs = hangs;
     const { ms, error } = await timed(client.videos.create(VIDEO, { timeoutMs: 200 }));
     expect(ConnectionError.isInstance(error)).toBe(true);
@@ -58,10 +58,10 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(ms).toBeLessThan(SOON_MS);
   });
 
-  test('delays the response to a paid create only briefly, and records it later', async () => {
-    const { held, store: shared } = heldStore();
+  test("delays a paid create's response only briefly, and records it later", async () => {
+    const { held, store: shared } = openHeldStore();
     const service = openService();
-    const { client, budget } = spenderOn(service, { maxTokens: 100, store: shared });
+    const { client, budget } = clientWithBudget(service, { maxTokens: 100, store: shared });
     const going = client.withOptions({
       fetch(input, init) {
         held.hangs = hangs;
@@ -75,10 +75,10 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0 });
   });
 
-  test('delays the poll of a failed job only briefly', async () => {
-    const { held, store: shared } = heldStore();
-    const service = openService({ final: () => ({ status: 'failed' }) });
-    const { client, budget } = spenderOn(service, { maxTokens: 100, store: shared });
+  test("delays a failed job's poll only briefly", async () => {
+    const { held, store: shared } = openHeldStore();
+    const service = openService({ polledFields: () => ({ status: 'failed' }) });
+    const { client, budget } = clientWithBudget(service, { maxTokens: 100, store: shared });
     const { job } = await client.videos.create(VIDEO);
     held.hangs = hangs;
     const { ms, error } = await timed(client.jobs.get(job.id));
@@ -89,9 +89,9 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 });
 
-test('configuration errors of the store reach the caller', async () => {
+test("the caller receives the store's configuration errors", async () => {
   const misconfigured = () => Promise.reject(new GenError('The user of Redis may not use EVAL. Allow +eval.'));
-  const { client } = spenderOn(openService(), {
+  const { client } = clientWithBudget(openService(), {
     maxTokens: 100,
     store: createStore({ read: misconfigured, write: misconfigured }),
   });
@@ -101,18 +101,18 @@ test('configuration errors of the store reach the caller', async () => {
 
 describe('creates that wait for a budget', () => {
   test('are served in order, poll the store at most twice a second together, and leave immediately when aborted', async () => {
-    const { held, store: shared } = heldStore();
-    const answers: (() => void)[] = [];
+    const { held, store: shared } = openHeldStore();
+    const responses: (() => void)[] = [];
     const service = openService();
-    const { client, budget } = spenderOn(service, { maxTokens: 10_000, store: shared });
+    const { client, budget } = clientWithBudget(service, { maxTokens: 10_000, store: shared });
     const slow = client.withOptions({
       fetch: async (input, init) => {
-        await new Promise<void>((resolve) => answers.push(resolve));
+        await new Promise<void>((resolve) => responses.push(resolve));
         return service.fetch(input, init);
       },
     });
     const first = slow.videos.create(VIDEO);
-    await expect.poll(() => answers.length).toBe(1);
+    await expect.poll(() => responses.length).toBe(1);
     const controller = new AbortController();
     const order: number[] = [];
     const waiting = Array.from({ length: 500 }, async (_, number) => {
@@ -133,7 +133,7 @@ describe('creates that wait for a budget', () => {
       })(),
     );
     expect(ms).toBeLessThan(SOON_MS);
-    for (const answer of answers) answer();
+    for (const response of responses) response();
     await first;
     await Promise.all(waiting);
     expect(order).toHaveLength(450);
@@ -142,10 +142,10 @@ describe('creates that wait for a budget', () => {
   });
 
   test('share one queue even if their budgets are created for each request', async () => {
-    const { held, store: shared } = heldStore();
+    const { held, store: shared } = openHeldStore();
     const service = openService();
     const tenant = () => createBudget({ maxTokens: 1_000, scope: 'tenant-7', store: shared });
-    const { client } = spenderOn(service, { maxTokens: 1_000 });
+    const { client } = clientWithBudget(service, { maxTokens: 1_000 });
     const own = client.withOptions({ budget: undefined, fetch: () => new Promise<Response>(() => {}) });
     own.videos.create(VIDEO, { budget: tenant() }).catch(() => {});
     await expect.poll(() => held.calls).toBe(4);

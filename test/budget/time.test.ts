@@ -25,8 +25,8 @@ function heldSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOpti
   return { sandbox, budget, client, chargedFrom };
 }
 
-describe('the clock of a budget', () => {
-  test("is the client's: a day that a sandbox advances starts a new period", async () => {
+describe("a budget's clock", () => {
+  test("is the client's: advancing the sandbox by a day starts a new period", async () => {
     const { sandbox, budget, client } = heldSpender({ maxTokens: 10, per: 'day' });
     await client.videos.create(VIDEO);
     await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded' });
@@ -35,24 +35,24 @@ describe('the clock of a budget', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 10 });
   });
 
-  test("keeps two periods without a scope apart, so a daily limit doesn't affect the total", async () => {
+  test("counts unscoped periods separately, so a daily limit doesn't affect the total", async () => {
     const short = ownBudget({ maxTokens: 50, per: 'day' });
     const long = ownBudget({ maxTokens: 100, per: 'total' });
     const sandbox = createSandbox({ clock: 'manual', prices: 10, limits: 'off' });
     const client = sandbox.client({ budget: short, rateLimit: 'off' });
     for (let day = 0; day < 4; day++) {
       const calls = Array.from({ length: 6 }, () => client.videos.create(VIDEO, { budget: long, timeoutMs: 5_000 }));
-      const refused = (await Promise.allSettled(calls)).flatMap((call) =>
+      const rejected = (await Promise.allSettled(calls)).flatMap((call) =>
         call.status === 'rejected' ? [call.reason.code] : [],
       );
-      expect(refused).toEqual(Array(day < 2 ? 1 : 6).fill('budget_exceeded'));
+      expect(rejected).toEqual(Array(day < 2 ? 1 : 6).fill('budget_exceeded'));
       await sandbox.advance(25 * 3_600_000);
     }
     expect(sandbox.jobs).toHaveLength(10);
     expect(await long.usage()).toMatchObject({ spentTokens: 100, leftTokens: 0 });
   });
 
-  test("is a shared store's, whatever the processes' clocks say", async () => {
+  test("is the shared store's if there is one, not the processes'", async () => {
     const clock = virtualClock(Date.parse('2026-01-31T12:00:00Z'));
     const { read, write } = memoryStoreOn(clock);
     const { client } = heldSpender({ maxTokens: 10, per: 'day', store: createStore({ read, write }) });
@@ -89,7 +89,7 @@ describe('a period that ends while creates are in flight', () => {
 });
 
 describe('a reservation', () => {
-  test('lasts while its call is queued, so only one job exceeds the limit if the price rises in the meantime', async () => {
+  test('lasts while its call is queued, so only one job exceeds the limit if the price rises', async () => {
     let price = 10;
     const { sandbox, client } = heldSpender({ maxTokens: 1_000 }, { limits: 'documented', prices: () => price });
     await client.videos.create(VIDEO);
@@ -104,7 +104,7 @@ describe('a reservation', () => {
   });
 });
 
-/** Budgets as processes have them: each with its own view of one store. */
+/** Opens one budget in several processes that share a store. */
 function processes(options: Omit<BudgetOptions, 'shared'>, start = '2026-01-10T12:00:00Z') {
   const clock = virtualClock(Date.parse(start));
   const store = memoryStoreOn(clock);
@@ -139,7 +139,7 @@ const answered = (jobId: string, quotedTokens: number | null = 10) => ({
 });
 
 describe('a process that crashes', () => {
-  test('leaves its creates reserved as lost after 30 seconds, and blocks nobody after that', async () => {
+  test('leaves its creates reserved as lost after 30 seconds, and blocks no others', async () => {
     const { clock, open } = processes({ maxTokens: 25 });
     const [one, two] = [open(), open()];
     await one.reserve('a');
@@ -150,7 +150,7 @@ describe('a process that crashes', () => {
     const next = await two.reserve('b');
     await next.answered(answered('job_b'));
     await expect(two.reserve('c')).rejects.toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
-    // The key is sent again, and the service returns the job that it created.
+    // The retried key returns the existing job.
     const again = await two.reserve('a');
     await again.answered(answered('job_a'));
     expect(await two.budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0, unresolved: [] });
@@ -162,7 +162,7 @@ describe('a process that crashes', () => {
     const reservation = await one.reserve('a');
     await clock.advance(600_000);
     expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: [] });
-    await reservation.failed({ error: new Error('aborted in its lane'), wasSent: false });
+    await reservation.failed({ error: new Error('aborted in its queue'), wasSent: false });
     await clock.advance(60_000);
     expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   });

@@ -1,4 +1,4 @@
-// A random service, processes that spend one budget, a store, and a clock, all in one seeded run.
+// A seeded simulation: a random service, processes with one budget, a store, and a clock.
 
 import { ConnectionError, GenError, RateLimitError } from '../../src/errors/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
@@ -7,28 +7,26 @@ import { settle as turn, virtualClock } from '../waiting/virtual-clock.js';
 import { type Order, reserverOn } from './reserving.js';
 
 /** The service's response to a create. `late`: the response is lost, and the job is created later. */
-export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not made' | 'refused' | 'busy' | 'unsent';
+export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not created' | 'rejected' | 'busy' | 'unsent';
 
-/** The next event. */
-export type Happening =
+export type WorldEvent =
   | {
       readonly type: 'create';
       readonly process: number;
-      /** Of the three kinds, the last one is an edit, whose price depends on its source. */
+      /** One of three kinds. The last one is an edit, whose price depends on its source. */
       readonly kind: number;
       readonly key: number;
       readonly fault: Fault;
-      /** Duration of the response, and for an edit its price. */
+      /** Duration of the response. For an edit, also determines its price. */
       readonly ms: number;
     }
   | { readonly type: 'advance'; readonly ms: number }
-  /** Moves the clock by a part of a period. */
+  /** Moves the clock by a fraction of a period. */
   | { readonly type: 'jump'; readonly share: number }
   | { readonly type: 'kill'; readonly process: number }
   | { readonly type: 'outage'; readonly process: number; readonly fault: 'reads' | 'writes' | 'lost writes' | 'none' }
   | { readonly type: 'read job'; readonly process: number; readonly job: number; readonly isUncharged: boolean };
 
-/** A world. */
 export interface WorldOptions {
   readonly maxTokens: number;
   readonly per: 'total' | 'day' | 'month';
@@ -38,7 +36,7 @@ export interface WorldOptions {
   readonly startMs: number;
 }
 
-interface MadeJob {
+interface CreatedJob {
   readonly id: string;
   readonly tokens: number;
   readonly period: string;
@@ -51,12 +49,12 @@ const PERIOD_MS = { total: DAY_MS, day: DAY_MS, month: 28 * DAY_MS } as const;
 /** Runs a world to its end. Returns the charges of each period, and the highest price of a job. */
 export async function runWorld(
   options: WorldOptions,
-  happenings: readonly Happening[],
-): Promise<{ readonly charged: ReadonlyMap<string, number>; readonly dearest: number; readonly jobs: number }> {
+  events: readonly WorldEvent[],
+): Promise<{ readonly charged: ReadonlyMap<string, number>; readonly highestPrice: number; readonly jobs: number }> {
   const clock = virtualClock(options.startMs);
   const store = memoryStoreOn(clock);
-  const jobs = new Map<string, MadeJob>();
-  const refusedKeys = new Set<string>();
+  const jobs = new Map<string, CreatedJob>();
+  const rejectedKeys = new Set<string>();
   let latestMs = options.startMs;
   let jumpedMs = 0;
 
@@ -67,33 +65,33 @@ export async function runWorld(
     return per === 'total' ? per : new Date(latestMs).toISOString().slice(0, per === 'day' ? 10 : 7);
   }
 
-  function makeJob(key: string, tokens: number): MadeJob {
+  function createJob(key: string, tokens: number): CreatedJob {
     const job = jobs.get(key) ?? { id: `job-${key}`, tokens, period: periodNow() };
     jobs.set(key, job);
     return job;
   }
 
   const processes = Array.from({ length: PROCESSES }, () => openProcess(options, store, clock));
-  for (const happening of happenings) {
+  for (const event of events) {
     periodNow();
-    if (happening.type === 'advance') await clock.advance(happening.ms);
-    else if (happening.type === 'jump') {
-      // A create in flight may count as lost, and is given up when the next period has passed.
-      const ms = happening.share * PERIOD_MS[options.per];
+    if (event.type === 'advance') await clock.advance(event.ms);
+    else if (event.type === 'jump') {
+      // A create in flight may count as lost and is discarded after the next period.
+      const ms = event.share * PERIOD_MS[options.per];
       if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
       jumpedMs += Math.max(0, ms);
       clock.step(ms);
     } else {
-      const process = processes[happening.process % PROCESSES];
+      const process = processes[event.process % PROCESSES];
       if (!process) continue;
-      if (happening.type === 'outage') process.fault = happening.fault;
-      else if (happening.type === 'kill') {
+      if (event.type === 'outage') process.fault = event.fault;
+      else if (event.type === 'kill') {
         process.fault = 'dead';
-        processes[happening.process % PROCESSES] = openProcess(options, store, clock);
-      } else if (happening.type === 'create') void create(process, happening);
+        processes[event.process % PROCESSES] = openProcess(options, store, clock);
+      } else if (event.type === 'create') void create(process, event);
       else {
-        const job = [...jobs.values()][happening.job % Math.max(1, jobs.size)];
-        if (job) void process.spender.charged(job.id, happening.isUncharged ? 0 : job.tokens).catch(() => {});
+        const job = [...jobs.values()][event.job % Math.max(1, jobs.size)];
+        if (job) void process.spender.charged(job.id, event.isUncharged ? 0 : job.tokens).catch(() => {});
       }
     }
     await turn();
@@ -103,10 +101,10 @@ export async function runWorld(
 
   const charged = new Map<string, number>();
   for (const { period, tokens } of jobs.values()) charged.set(period, (charged.get(period) ?? 0) + tokens);
-  const dearest = Math.max(0, ...[...jobs.values()].map(({ tokens }) => tokens));
-  return { charged, dearest, jobs: jobs.size };
+  const highestPrice = Math.max(0, ...[...jobs.values()].map(({ tokens }) => tokens));
+  return { charged, highestPrice, jobs: jobs.size };
 
-  async function create(process: Process, { kind, key: number, fault, ms }: Happening & { type: 'create' }) {
+  async function create(process: Process, { kind, key: number, fault, ms }: WorldEvent & { type: 'create' }) {
     const isEdit = kind === 2;
     const key = `${kind}-${number}`;
     const tokens = isEdit ? 1 + (ms % 60) : (options.prices[kind] ?? 1);
@@ -126,20 +124,20 @@ export async function runWorld(
       await pause(clock, ms);
       if (!isDead(process)) await reservation.failed({ error, wasSent }).catch(() => {});
     };
-    if (fault === 'unsent') return failed(new GenError('aborted in the lane'), false);
+    if (fault === 'unsent') return failed(new GenError('aborted in the queue'), false);
     if (fault === 'busy') return failed(new RateLimitError('busy', BUSY));
-    if (fault === 'refused' && !jobs.has(key)) refusedKeys.add(key);
-    if (refusedKeys.has(key)) return failed(new GenError('refused'), false);
-    if (fault === 'not made') return failed(new ConnectionError('reset', { attempts: 1 }));
+    if (fault === 'rejected' && !jobs.has(key)) rejectedKeys.add(key);
+    if (rejectedKeys.has(key)) return failed(new GenError('rejected'), false);
+    if (fault === 'not created') return failed(new ConnectionError('reset', { attempts: 1 }));
     if (fault === 'late') {
       const lost = failed(new ConnectionError('reset', { attempts: 1 }));
       const sentMs = clock.now();
       await pause(clock, ms * 20);
-      // A day later, no call waits for it.
-      if (Math.abs(clock.now() - sentMs) < DAY_MS) makeJob(key, tokens);
+      // After a day, no call waits for it.
+      if (Math.abs(clock.now() - sentMs) < DAY_MS) createJob(key, tokens);
       return lost;
     }
-    const job = makeJob(key, tokens);
+    const job = createJob(key, tokens);
     if (fault === 'lost') return failed(new ConnectionError('reset', { attempts: 1 }));
     await pause(clock, ms);
     if (isDead(process)) return;

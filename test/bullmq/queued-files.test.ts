@@ -87,9 +87,9 @@ describe.skipIf(noRedis)('files in queued calls', () => {
     ['a missing path', () => fromPath(join(directory, 'no.png')), 'no.png'],
   ])('%s is rejected when it is queued', async (_, source, says) => {
     const { queue } = queues.open();
-    const refused = queue.videos.create({ prompt, first_frame_upload_id: source() });
-    await expect(refused).rejects.toThrow(/^first_frame_upload_id: /);
-    await expect(refused).rejects.toThrow(says);
+    const rejected = queue.videos.create({ prompt, first_frame_upload_id: source() });
+    await expect(rejected).rejects.toThrow(/^first_frame_upload_id: /);
+    await expect(rejected).rejects.toThrow(says);
     expect(await queue.queue.count()).toBe(0);
   });
 });

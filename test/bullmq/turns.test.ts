@@ -88,10 +88,10 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
   it('stop soon when the worker closes, whatever it is doing', async () => {
     const { sandbox, queue, work, keys } = open({
       wrap: (fetch) => async (input, init) => {
-        const answer = await fetch(input, init);
+        const response = await fetch(input, init);
         // The service is slow to respond to the first create.
         if (isCreate(input, init) && sandbox.jobs.length <= 1) await new Promise(() => {});
-        return answer;
+        return response;
       },
     });
     const worker = work();

@@ -49,9 +49,9 @@ describe('a created job', () => {
 
   it('passes on unknown fields and an unknown status unchanged', async () => {
     const strange = { ...job, status: 'dreaming', shiny: { new: [1] } };
-    const answer = await create({ success: true, data: { job: strange, eta_seconds: 40 } });
-    expect(answer.job).toEqual(strange);
-    expect(extra(answer).eta_seconds).toBe(40);
+    const response = await create({ success: true, data: { job: strange, eta_seconds: 40 } });
+    expect(response.job).toEqual(strange);
+    expect(extra(response).eta_seconds).toBe(40);
   });
 
   const NAME = 'video_reference_fallback_omitted_clips';
@@ -135,8 +135,8 @@ it("a response about another job is a ResponseError, and never another customer'
 
 describe('a character', () => {
   it('has its ID in the documented place', async () => {
-    const answer = await answering(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
-    expect(answer).toEqual({ character_id: 'char_123' });
+    const response = await answering(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
+    expect(response).toEqual({ character_id: 'char_123' });
   });
 
   it.each(envelopes('character', { character_id: 'c', slug: 'ann', status: 'pending' }))(
@@ -196,8 +196,8 @@ describe('a list without a documented format', () => {
   });
 
   it('accepts bare strings as IDs, and passes on the other fields', async () => {
-    const answer = await answering({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
-    expect(answer).toEqual({ models: [{ id: 'svc-video-fast' }], next: 'page2' });
+    const response = await answering({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
+    expect(response).toEqual({ models: [{ id: 'svc-video-fast' }], next: 'page2' });
   });
 
   it('is empty if there is none', async () => {

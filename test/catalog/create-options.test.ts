@@ -10,7 +10,7 @@ const DONE = {
   providerOutputUrl: 'https://service.test/prefix/v1/jobs/job_1/output',
   providerOutputExpiresAt: '2026-03-02T10:00:00.000Z',
 };
-const answer = () => json({ data: { job: DONE, quoted_token_cost: 7, balance_tokens: 93 } });
+const response = () => json({ data: { job: DONE, quoted_token_cost: 7, balance_tokens: 93 } });
 
 type Call = (client: GenClient, params: object | undefined, options?: CreateOptions | null) => PromiseLike<unknown>;
 const CALLS: readonly (readonly [string, Call])[] = [
@@ -20,7 +20,7 @@ const CALLS: readonly (readonly [string, Call])[] = [
 
 describe.each(CALLS)('videos.%s', (_, call) => {
   it('sends the headers of its options, and its params under the key', async () => {
-    const { client, seen } = stubbed(answer);
+    const { client, seen } = stubbed(response);
     await call(client, { prompt: 'x' }, { headers: { 'x-tenant': 'ann' }, idempotencyKey: 'order-1' });
     expect(seen).toMatchObject([
       { method: 'POST', headers: { 'x-tenant': 'ann', 'idempotency-key': 'order-1' }, body: '{"prompt":"x"}' },
@@ -28,7 +28,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
   });
 
   it('sends invalid params if its options disable the checks', async () => {
-    const { client, seen } = stubbed(answer);
+    const { client, seen } = stubbed(response);
     const params = { prompt: 'x', duration: 3_600 };
     expect(await rejection(Promise.resolve(call(client, params)))).toMatchObject({ name: 'PreflightError' });
     await call(client, params, { preflight: false });
@@ -37,7 +37,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
 
   it("has its label in the job's events, but not in the request", async () => {
     const events: JobEvent[] = [];
-    const { client, seen } = stubbed(answer, { hooks: { onJob: (event) => void events.push(event) } });
+    const { client, seen } = stubbed(response, { hooks: { onJob: (event) => void events.push(event) } });
     await call(client, { prompt: 'x' }, { label: 'ann' });
     expect(events[0]).toMatchObject({
       call: 'videos',
@@ -54,14 +54,14 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     [{ label: '' }, /^label must be a non-empty string, not ""\.$/],
     [{ onUploadProgress: 5 as never }, /^onUploadProgress must be a function, not 5\.$/],
   ])('rejects the options %j before it sends anything', async (options, message) => {
-    const { client, seen } = stubbed(answer);
+    const { client, seen } = stubbed(response);
     const error = await rejection(Promise.resolve(call(client, { prompt: 'x' }, options)));
     expect(error).toMatchObject({ name: 'GenError', message: expect.stringMatching(message) });
     expect(seen).toEqual([]);
   });
 
   it.each([[undefined], ['a fox'], [[]]])('rejects %j as its params before it sends anything', async (params) => {
-    const { client, seen } = stubbed(answer);
+    const { client, seen } = stubbed(response);
     const error = await rejection(Promise.resolve(call(client, params as never)));
     expect(error).toMatchObject({ name: 'PreflightError' });
     expect(seen).toEqual([]);

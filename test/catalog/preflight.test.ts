@@ -18,8 +18,8 @@ function create(client: GenClient, call: Call, params: unknown, options?: object
 it("a rejection has the service's own code and the field, and nothing is sent", async () => {
   const { client, seen } = stubbed(() => json(created()));
   const params = { model: 'svc-video-pro', prompt: 'x', video: '' };
-  const refused = { code: 'video_edit_source_required', param: 'source_video_upload_id' };
-  expect(await rejection(create(client, 'videoEdits', params))).toMatchObject({ name: 'PreflightError', ...refused });
+  const rejected = { code: 'video_edit_source_required', param: 'source_video_upload_id' };
+  expect(await rejection(create(client, 'videoEdits', params))).toMatchObject({ name: 'PreflightError', ...rejected });
   expect(seen).toEqual([]);
 });
 

@@ -5,10 +5,10 @@ import type { RequestEvent } from '../../src/index.js';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
 /** A client that notes against which limit each of its calls counts. */
-function counting(answer: unknown = {}) {
+function counting(response: unknown = {}) {
   const limits: string[] = [];
   const onRequest = ({ limit }: RequestEvent) => void (limit !== undefined && limits.push(limit));
-  const { client, seen } = stubbed(() => json(JSON.stringify(answer)), { hooks: { onRequest } });
+  const { client, seen } = stubbed(() => json(JSON.stringify(response)), { hooks: { onRequest } });
   return { client, seen, limits };
 }
 
@@ -48,8 +48,8 @@ describe('a raw request', () => {
   it('appends its query without undefined values, and sends its body as JSON', async () => {
     const { client, seen } = counting({ data: { url: 'https://a.test/speech.mp3' } });
     const query = { voice: 'ann b', speed: 2, draft: true, seed: undefined };
-    const answer = await client.request({ method: 'POST', path: '/v1/speech', query, body: { text: 'x' } });
-    expect(answer).toEqual({ url: 'https://a.test/speech.mp3' });
+    const response = await client.request({ method: 'POST', path: '/v1/speech', query, body: { text: 'x' } });
+    expect(response).toEqual({ url: 'https://a.test/speech.mp3' });
     expect(seen).toMatchObject([
       { method: 'POST', url: `${BASE_URL}/v1/speech?voice=ann+b&speed=2&draft=true`, body: '{"text":"x"}' },
     ]);

@@ -222,8 +222,8 @@ describe('every entry point rejects such a field', () => {
 
   it('the proxy, in the result of its create function', async () => {
     const app = openApp({ create: { images: () => slip } });
-    const answer = await app.post('images', { key: KEY, ask: { prompt: 'a fox' } });
-    expect(answer.status).toBe(400);
+    const response = await app.post('images', { key: KEY, ask: { prompt: 'a fox' } });
+    expect(response.status).toBe(400);
     expect(app.sandbox.requests).toEqual([]);
   });
 

@@ -19,7 +19,7 @@ const read = (text: string | Uint8Array, name = 'rows.jsonl') =>
   );
 const readAll = (...rows: readonly object[]) => read(rows.map((row) => JSON.stringify(row)).join('\n'));
 /** Returns the error of a file, without the file's path. */
-const refusal = async (text: string | Uint8Array, name?: string) => {
+const rejection = async (text: string | Uint8Array, name?: string) => {
   const error: Error = await read(text, name).then(
     () => expect.fail('was read'),
     (reason) => reason,
@@ -64,7 +64,7 @@ describe('an invalid row', () => {
     [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field. Pass it'],
     [{ prompt: 'a', extraBody: 4 }, 'extraBody must be an object.'],
   ])('that is %j: %s', async (row, message) => {
-    const told = await refusal(`\n${JSON.stringify(row)}\n`);
+    const told = await rejection(`\n${JSON.stringify(row)}\n`);
     expect(told).toContain('rows.jsonl: line 2: ');
     expect(told).toContain(message);
   });
@@ -74,13 +74,13 @@ describe('an invalid row', () => {
     const rows = [{ id: 'fox', ...key }, { id: 'owl' }, { id: 'FOX' }, { id: 'fox' }, {}, key].map((row) =>
       JSON.stringify({ ...row, prompt: 'a' }),
     );
-    expect(await refusal([...rows, 'null'].join('\n'))).toBe(
+    expect(await rejection([...rows, 'null'].join('\n'))).toBe(
       'rows.jsonl: line 7: not a JSON object; line 3: id "fox" is already on line 1; line 4: id "fox" is already on line 1; line 6: idempotency_key "order-1" is already on line 1',
     );
   });
 
   it('is listed with at most twenty others, and the rest is counted', async () => {
-    const told = await refusal('7\n'.repeat(23));
+    const told = await rejection('7\n'.repeat(23));
     expect(told.split('; ')).toHaveLength(21);
     expect(told).toMatch(/line 20: not a JSON object; and 3 more$/);
   });
@@ -108,7 +108,7 @@ describe('an invalid prompts file', () => {
     ],
     ['with a name of two words', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
   ])('%s: %j in %s', async (_, text, name, message) => {
-    expect(await refusal(text, name)).toContain(message);
+    expect(await rejection(text, name)).toContain(message);
   });
 });
 
@@ -189,7 +189,7 @@ describe('a CSV cell', () => {
     ['references', 'https://x.test/a', 'not JSON: '],
     ['references', '"[1"', 'not JSON: '],
   ])('%s with "%s" is rejected with its line and column', async (name, cell, problem) => {
-    const told = await refusal(`prompt,${name}\na,\nb,${cell}\n`, 'rows.csv');
+    const told = await rejection(`prompt,${name}\na,\nb,${cell}\n`, 'rows.csv');
     expect(told).toContain(`rows.csv: line 3: ${name}: `);
     expect(told).toContain(problem);
   });

@@ -76,12 +76,15 @@ describe('durableObjectStore', () => {
   /** A binding whose object fails with these errors first, and a count of the calls. */
   const binding = (...failures: unknown[]) => {
     const asked: unknown[][] = [];
-    const answer = async (...call: unknown[]) => {
+    const response = async (...call: unknown[]) => {
       asked.push(call);
       if (failures.length > 0) throw failures.shift();
       return call[0] === 'read' ? { version: '1', nowMs: 1, values: {} } : true;
     };
-    const stub: Stub = { read: (...given) => answer('read', ...given), write: (...given) => answer('write', ...given) };
+    const stub: Stub = {
+      read: (...given) => response('read', ...given),
+      write: (...given) => response('write', ...given),
+    };
     const namespace = {
       idFromName: (name: string) => `id of ${name}`,
       get(id: unknown) {

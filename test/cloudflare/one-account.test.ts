@@ -49,7 +49,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates under one account', () => 
       Array(ISOLATES).fill(EACH),
     );
     const tookMs = performance.now() - began;
-    expect(service.refused()).toBe(0);
+    expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(ISOLATES * EACH);
     expect(await all(async (at) => (await ask(at, '/errors')).json())).toEqual(Array(ISOLATES).fill([]));
     // The first window's calls go out at once, each further window's a window later.

@@ -83,7 +83,7 @@ async function crowd(count: number, processes: number) {
     steps: Math.max(...steps),
     loss: Math.max(...order.map((at, place) => place - at)),
     minutes,
-    refused: sandbox.requests.filter(({ status }) => status === 429).length,
+    rejected: sandbox.requests.filter(({ status }) => status === 429).length,
   };
 }
 
@@ -96,7 +96,7 @@ test.each([
     const seen = await crowd(count, processes);
     expect(seen.steps).toBeLessThanOrEqual(5);
     expect(seen.loss).toBeLessThanOrEqual(PER_MINUTE);
-    expect(seen.refused).toBe(0);
+    expect(seen.rejected).toBe(0);
     expect(seen.minutes).toBeLessThan((count / PER_MINUTE) * 1.1);
   },
   60_000,

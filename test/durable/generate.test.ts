@@ -50,8 +50,8 @@ function trouble(sandbox: Sandbox, chance: () => number): void {
   if (luck(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: some() });
   if (luck(0.2)) sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: some() });
   if (luck(0.2)) {
-    const refusal = { status: 409, code: 'character_pending', retryAfterS: Math.ceil(chance() * 90) };
-    sandbox.faults.add({ match: { method: 'POST' }, ...refusal, times: 1 });
+    const rejection = { status: 409, code: 'character_pending', retryAfterS: Math.ceil(chance() * 90) };
+    sandbox.faults.add({ match: { method: 'POST' }, ...rejection, times: 1 });
   }
   if (luck(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: some() });
   if (luck(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: some() });
@@ -205,10 +205,10 @@ describe('a durable run', () => {
   it('fails before any request for invalid params, and at its timeout', async () => {
     const first = onSandbox();
     const wrong = { prompt, duration: 7 };
-    const refused = await plain(first.sandbox, first.activities).run((port) =>
+    const rejected = await plain(first.sandbox, first.activities).run((port) =>
       generate(port, { call: 'videos', params: wrong, key: 'k' }),
     );
-    expect(refused).toMatchObject({ json: { name: 'PreflightError', code: 'duration_not_supported' } });
+    expect(rejected).toMatchObject({ json: { name: 'PreflightError', code: 'duration_not_supported' } });
     expect(first.sandbox.requests).toEqual([]);
     const { sandbox, activities } = onSandbox({ jobDurationMs: 60 * MINUTE_MS });
     const late = await plain(sandbox, activities, true).run((port) =>

@@ -7,7 +7,7 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const refused = (status: number, code: string, headers?: Record<string, string>) => () =>
+const rejected = (status: number, code: string, headers?: Record<string, string>) => () =>
   json({ error: { code, message: 'no' } }, { status, ...(headers && { headers }) });
 const job = (fields: object) => json({ success: true, data: { job: { id: 'job_1', mediaType: 'video', ...fields } } });
 const running = () => job({ status: 'processing' });
@@ -37,10 +37,10 @@ const failures: Record<
     options: { apiKey: () => Promise.reject(new Error('vault')), maxRetries: 0 },
   },
   'a refused file': { steps: running, params: { ...PROMPT, first_frame_upload_id: new Blob(['text']) } },
-  'a rate limit': { steps: refused(429, 'rate_limited', { 'retry-after': '3600' }) },
-  'a refused key': { steps: refused(401, 'invalid_api_key') },
-  'a refused body': { steps: refused(400, 'prompt_required') },
-  'a service that is away': { steps: refused(503, 'unavailable') },
+  'a rate limit': { steps: rejected(429, 'rate_limited', { 'retry-after': '3600' }) },
+  'a refused key': { steps: rejected(401, 'invalid_api_key') },
+  'a refused body': { steps: rejected(400, 'prompt_required') },
+  'a service that is away': { steps: rejected(503, 'unavailable') },
   'no connection': { steps: broken },
   'no answer in time': { steps: () => new Promise<Response>(() => {}), options: { maxRetries: 0 } },
   'an answer that is not JSON': { steps: () => new Response('<html>') },
@@ -69,8 +69,8 @@ describe.each(Object.entries(failures))('after %s', (_, { steps, options, params
 
 describe('during the wait', () => {
   const waits: Record<string, readonly (() => Response)[]> = {
-    'a key that was revoked': [running, running, refused(401, 'invalid_api_key')],
-    'a job that is gone': [running, refused(404, 'job_not_found')],
+    'a key that was revoked': [running, running, rejected(401, 'invalid_api_key')],
+    'a job that is gone': [running, rejected(404, 'job_not_found')],
     'a failed job': [running, () => job({ status: 'failed', errorCode: 'generation_rejected' })],
     'a job that never ends': [running],
   };
@@ -84,7 +84,7 @@ describe('during the wait', () => {
   });
 
   it("a poll that isn't part of a create has no key", async () => {
-    const { client, errorOf } = setUp(refused(401, 'invalid_api_key'));
+    const { client, errorOf } = setUp(rejected(401, 'invalid_api_key'));
     expect(await errorOf(client.waitForJob('job_1'))).not.toHaveProperty('idempotencyKey', expect.any(String));
   });
 });

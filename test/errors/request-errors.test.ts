@@ -45,7 +45,7 @@ const ENVELOPES: readonly (readonly [string, (code: string, message: string) => 
 ];
 
 /** Returns the error of a rejected call without retries. */
-async function refused(body: string, init: ResponseInit): Promise<APIError> {
+async function rejected(body: string, init: ResponseInit): Promise<APIError> {
   const { client } = stubbed(() => new Response(init.status === 204 ? null : body, init), { rateLimit: 'throw' });
   const error = await rejection(client.videos.create({ prompt: 'x' }, { maxRetries: 0, idempotencyKey: 'order-1' }));
   if (!(error instanceof APIError)) throw error;
@@ -54,21 +54,21 @@ async function refused(body: string, init: ResponseInit): Promise<APIError> {
 
 describe.each(requestErrors)('$code', ({ code, status, recovery, condition }) => {
   it.each(ENVELOPES)('is found at %s', async (_where, envelope) => {
-    const error = await refused(JSON.stringify(envelope(code, condition)), { status });
+    const error = await rejected(JSON.stringify(envelope(code, condition)), { status });
     expect(error).toMatchObject({ name: classOf(status).name, code, status, recovery, message: condition });
     expect(error).toBeInstanceOf(classOf(status));
   });
 
   it('is found with status 200 and `success: false`, and has its documented class', async () => {
     const body = JSON.stringify({ success: false, error: { code, message: condition } });
-    expect(await refused(body, { status: 200 })).toMatchObject({ name: classOf(status).name, code, recovery });
+    expect(await rejected(body, { status: 200 })).toMatchObject({ name: classOf(status).name, code, recovery });
   });
 });
 
 describe('details of a rejection', () => {
   it('are on the error: call, key, attempts, request ID, headers', async () => {
     const body = JSON.stringify({ error: { code: 'prompt_too_long', message: 'Shorten it.' } });
-    const error = await refused(body, { status: 400, headers: { 'x-request-id': 'req_7', 'x-more': 'y' } });
+    const error = await rejected(body, { status: 400, headers: { 'x-request-id': 'req_7', 'x-more': 'y' } });
     expect(error).toMatchObject({
       method: 'POST',
       url: `${BASE_URL}/v1/videos`,
@@ -85,7 +85,7 @@ describe('details of a rejection', () => {
       insufficientBalance,
       { data: { top_up_url: '/development?section=billing', error: 'insufficient_balance' } },
     ]) {
-      const error = await refused(JSON.stringify(body), { status: 402 });
+      const error = await rejected(JSON.stringify(body), { status: 402 });
       expect(error).toMatchObject({
         name: 'InsufficientBalanceError',
         code: 'insufficient_balance',
@@ -116,12 +116,12 @@ describe('details of a rejection', () => {
     ['nothing where it is nonsense', { retry_after: 'soon' }, { 'retry-after': 'soon' }, undefined],
   ])('include the wait from %s', async (_where, body, headers, retryAfterMs) => {
     const full = { error: { code: 'character_pending' }, ...body };
-    const error = await refused(JSON.stringify(full), { status: 409, headers: headers as Record<string, string> });
+    const error = await rejected(JSON.stringify(full), { status: 409, headers: headers as Record<string, string> });
     expect([error.retryAfterMs, error.code]).toEqual([retryAfterMs, 'character_pending']);
   });
 
   it('match the fixture of a pending character', async () => {
-    expect(await refused(JSON.stringify(characterPending), { status: 409 })).toMatchObject({
+    expect(await rejected(JSON.stringify(characterPending), { status: 409 })).toMatchObject({
       retryAfterMs: 20_000,
       recovery: 'wait_and_retry',
     });
@@ -146,7 +146,7 @@ describe("a rejection without the service's envelope", () => {
 
   it.each(BODIES)('falls back to the status: %s', async (_what, body) => {
     for (const status of STATUSES) {
-      const error = await refused(body ?? '', { status });
+      const error = await rejected(body ?? '', { status });
       expect(error.status).toBe(status);
       expect(error.code).toBe(`http_${status}`);
       expect(error.name).toBe(classOf(status).name);
@@ -159,8 +159,8 @@ describe("a rejection without the service's envelope", () => {
     `POST ${BASE_URL}/v1/videos: received a web page instead of the service's response (${what}). A proxy may have sent it. Try again later, and check baseUrl.`;
 
   it('shows plain text, but no HTML', async () => {
-    expect((await refused('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
-    expect((await refused('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
+    expect((await rejected('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
+    expect((await rejected('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
   });
 
   it.each<[string, string]>([
@@ -180,7 +180,7 @@ describe("a rejection without the service's envelope", () => {
     ['<Error><Code>AccessDenied</Code><Message>Expired</Message></Error>', page('409 Conflict, "Expired"')],
     ['busy', page('409 Conflict, "busy"')],
   ])('%s has its message', async (body, message) => {
-    expect((await refused(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
+    expect((await rejected(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
   });
 
   it.each<[unknown, string, string]>([
@@ -203,12 +203,12 @@ describe("a rejection without the service's envelope", () => {
     [{ code: 'a_code', msg: 'word' }, 'a_code', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
     [{ code: 'toString', message: 'Of no object.' }, 'toString', 'Of no object.'],
   ])('%j has the code %s and the message %s', async (body, code, message) => {
-    const error = await refused(JSON.stringify(body), { status: 409, statusText: 'Conflict' });
+    const error = await rejected(JSON.stringify(body), { status: 409, statusText: 'Conflict' });
     expect([error.code, error.message]).toEqual([code, message]);
   });
 
   it('retains an unknown code', async () => {
-    const error = await refused(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
+    const error = await rejected(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
       status: 400,
     });
     expect(error).toMatchObject({
@@ -220,7 +220,7 @@ describe("a rejection without the service's envelope", () => {
   });
 
   it('treats `success: false` with status 200 and no code as an error', async () => {
-    const error = await refused(JSON.stringify({ success: false, message: 'No.' }), { status: 200 });
+    const error = await rejected(JSON.stringify({ success: false, message: 'No.' }), { status: 200 });
     expect(error).toMatchObject({ name: 'APIError', message: 'No.' });
   });
 });

@@ -32,15 +32,15 @@ async function refusal(code: string, status: number, message = `refused with ${c
 }
 
 describe('every documented rejection', () => {
-  const answers: Readonly<Record<number, number>> = { 401: 502, 403: 502, 500: 502, 503: 502 };
-  test.each(requestErrors.map(({ code, status }) => [code, status, answers[status] ?? status] as const))(
+  const responses: Readonly<Record<number, number>> = { 401: 502, 403: 502, 500: 502, 503: 502 };
+  test.each(requestErrors.map(({ code, status }) => [code, status, responses[status] ?? status] as const))(
     '%s (%i) becomes %i',
     async (code, status, expected) => {
-      const { status: answered, message, ...answer } = toHttp(await refusal(code, status));
+      const { status: answered, message, ...response } = toHttp(await refusal(code, status));
       const own = { 401: 'app', 402: 'app', 403: 'app', 429: 'service', 500: 'service', 503: 'service' };
-      expect(answer.fault).toBe(Reflect.get(own, status) ?? 'caller');
+      expect(response.fault).toBe(Reflect.get(own, status) ?? 'caller');
       expect(answered).toBe(expected);
-      expect(answer.code).toBe(status === 401 || status === 403 ? 'service_error' : code);
+      expect(response.code).toBe(status === 401 || status === 403 ? 'service_error' : code);
       expect(message).not.toBe('');
     },
   );
@@ -93,7 +93,7 @@ const broken = new gen.ConnectionError(`POST ${INTERNAL} failed`);
 const download = (code: string) => new DownloadError('x', { jobId: 'job_1', code });
 const webhook = (reason: gen.WebhookVerificationError['reason']) => new WebhookVerificationError('x', { reason });
 
-test.each<[string, unknown, answer: string]>([
+test.each<[string, unknown, response: string]>([
   ['bad input', new PreflightError('No such length.', { code: 'x', param: 'duration' }), '400 x caller'],
   ['a connection that broke', broken, '502 service_error service'],
   ['an answer of another shape', new gen.ResponseError(`GET ${INTERNAL} failed`), '502 service_error service'],
@@ -135,8 +135,8 @@ describe('in a framework', () => {
     const app = fastify();
     app.get('/key', ownKey);
     app.get('/input', theirInput);
-    const answers = await Promise.all(['/key', '/input'].map((url) => app.inject(url)));
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual([502, 400]);
+    const responses = await Promise.all(['/key', '/input'].map((url) => app.inject(url)));
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual([502, 400]);
     await app.close();
   });
 

@@ -125,11 +125,11 @@ describe('hooks.onJob', () => {
       debug: silent,
       warn: (message: string) => void warnings.push(message),
     };
-    const answer = () => json({ success: true, data: { job: { id: 'j', status: 'completed' } } });
+    const response = () => json({ success: true, data: { job: { id: 'j', status: 'completed' } } });
     const onJob = async () => {
       throw new Error('the journal is full');
     };
-    const { client } = stubbed(answer, { hooks: { onJob }, logger, logLevel: 'warn' });
+    const { client } = stubbed(response, { hooks: { onJob }, logger, logLevel: 'warn' });
     await expect(client.images.create({ prompt: 'a fox' })).resolves.toMatchObject({ job: { id: 'j' } });
     await vi.waitFor(() => expect(warnings).toHaveLength(2), PATIENCE_MS);
     expect(warnings[0]).toBe('gen-client: hooks.onJob failed: the journal is full');
@@ -152,15 +152,15 @@ test.each<[string, object, number]>([
 
 describe('client.estimate', () => {
   test('learns the price from a quote, of the response or of the job, and nothing without one', async () => {
-    const answer =
+    const response =
       (job: object, more = {}) =>
       () =>
         json({ data: { job: { id: 'job_1', status: 'processing', ...job }, ...more } });
     const { client } = stubbed([
-      answer({}),
-      answer({ quotedTokenCost: 9 }),
-      answer({}),
-      answer({ quotedTokenCost: 9 }, { quoted_token_cost: 7 }),
+      response({}),
+      response({ quotedTokenCost: 9 }),
+      response({}),
+      response({ quotedTokenCost: 9 }, { quoted_token_cost: 7 }),
     ]);
     const learned: unknown[] = [];
     for (let call = 0; call < 4; call++) {

@@ -50,8 +50,8 @@ function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
 describe('a trace of a job', () => {
   test("of a create whose key returns a known job ends the first one's trace", async () => {
     const { ended } = listen();
-    const answers = ['processing', 'processing', 'completed'];
-    const fetch = async () => json({ data: { job: { id: 'same_1', status: answers.shift() ?? 'completed' } } });
+    const responses = ['processing', 'processing', 'completed'];
+    const fetch = async () => json({ data: { job: { id: 'same_1', status: responses.shift() ?? 'completed' } } });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch });
     await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'k' });
     expect(ended).toEqual([]);

@@ -126,7 +126,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
 });
 
 describe('everything is validated before any bytes are sent', () => {
-  const refused: [string, () => object, string, string?][] = [
+  const rejected: [string, () => object, string, string?][] = [
     ['the prompt', () => ({ first_frame_upload_id: png() }), 'prompt', 'prompt_required'],
     [
       'a combination that the service rejects',
@@ -157,7 +157,7 @@ describe('everything is validated before any bytes are sent', () => {
       'uploads.upload(file, { sizeBytes })',
     ],
   ];
-  it.each(refused)('%s', async (_, params, says, code = 'upload_invalid') => {
+  it.each(rejected)('%s', async (_, params, says, code = 'upload_invalid') => {
     const { client, log } = start();
     for (const call of calls(client)) {
       const error = await caught(call(params()));

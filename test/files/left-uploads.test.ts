@@ -60,10 +60,10 @@ describe('the uploads of a create without a job are deleted', () => {
       expect(error.uploadIds?.toSorted()).toEqual([...uploadIds].sort());
       expect(error.uploadIds).toHaveLength(2);
     }
-    const refused = await caught(
+    const rejected = await caught(
       client.videos.create({ prompt: '[refuse]', model: 'svc-none', first_frame_upload_id: png() } as never),
     );
-    expect(refused).not.toHaveProperty('uploadIds');
+    expect(rejected).not.toHaveProperty('uploadIds');
   });
 
   it('after a rejected register', async () => {

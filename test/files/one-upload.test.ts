@@ -120,8 +120,8 @@ describe('an upload that the service has deleted', () => {
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 1 });
     const { idempotencyKey } = await client.videos.create({ prompt, first_frame_upload_id: file });
     expect(uploads()).toBe(2);
-    const [first, refused, again] = frames();
-    expect(refused).toBe(first);
+    const [first, rejected, again] = frames();
+    expect(rejected).toBe(first);
     expect(again).not.toBe(first);
     const keys = sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
     expect(keys.slice(1)).toEqual([idempotencyKey, idempotencyKey]);

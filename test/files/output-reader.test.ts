@@ -41,17 +41,17 @@ function endless(chunks: readonly string[], headers: object = {}, status = 200) 
 }
 
 /** Reads these responses to the end. Pauses end immediately, and are recorded. */
-function reading(answers: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
+function reading(responses: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
   const asked: unknown[] = [];
   const pauses: number[] = [];
-  const left = [...answers];
+  const left = [...responses];
   const reader = new OutputReader({
     jobId: 'job_1',
     open: async (_, rest) => {
       asked.push(rest && [rest.range.start, rest.range.end, rest.ifRange]);
-      const answer = left.shift();
-      if (answer instanceof Response) return answer;
-      throw answer ?? new Error('asked too often');
+      const response = left.shift();
+      if (response instanceof Response) return response;
+      throw response ?? new Error('asked too often');
     },
     info: async () => ({ sizeBytes: undefined }),
     clock: {
@@ -198,8 +198,8 @@ describe('a download fails', () => {
     );
     expect(gone.pauses).toEqual([250, 500, 1_000, 2_000, 4_000]);
     const cause = away();
-    const answers = [whole('0123'), ...Array.from({ length: 5 }, () => cause)];
-    expect(await errorOf(reading(answers).all())).toEqual(
+    const responses = [whole('0123'), ...Array.from({ length: 5 }, () => cause)];
+    expect(await errorOf(reading(responses).all())).toEqual(
       interrupted('was interrupted 6 times in a row, last after 4 of 10 bytes', cause),
     );
     expect(await errorOf(reading([part('x', 'bytes 7-9/10')]).all())).toEqual(
@@ -259,9 +259,9 @@ describe("a response's connection", () => {
   });
 
   it('leaves no listener on the signal when the file has ended, or has failed', async () => {
-    for (const answers of [[whole('0123456789')], [refusal(403)]]) {
+    for (const responses of [[whole('0123456789')], [refusal(403)]]) {
       const { signal, listeners } = countedSignal();
-      const { all } = reading(answers, { signal });
+      const { all } = reading(responses, { signal });
       const ended = all().catch(() => {});
       expect(listeners()).toBe(1);
       await ended;

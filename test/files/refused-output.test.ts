@@ -23,8 +23,8 @@ describe("a response isn't a file", () => {
   it.each([
     ['no body', new Response(null, { status: 204 })],
     ['no byte', new Response('', { headers: { 'content-length': '0' } })],
-  ])('with %s', (_, answer) => {
-    expect(() => readOutputAnswer('job_1', answer)).toThrow(expect.objectContaining({ code: 'not_media' }));
+  ])('with %s', (_, response) => {
+    expect(() => readOutputAnswer('job_1', response)).toThrow(expect.objectContaining({ code: 'not_media' }));
   });
 });
 

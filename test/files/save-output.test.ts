@@ -395,9 +395,9 @@ describe('two calls that save the same job to the same path', () => {
     service.addOutput('job_2', { body: OTHER });
     const jobs = ['job_1', 'job_2', 'job_1', 'job_2'];
     const all = await Promise.allSettled(jobs.map((job) => saveOutput(makeClient(service), job, target)));
-    const refused = all.filter(({ status }) => status === 'rejected');
-    expect(refused).toHaveLength(2);
-    for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'file_exists' });
+    const rejected = all.filter(({ status }) => status === 'rejected');
+    expect(rejected).toHaveLength(2);
+    for (const { reason } of rejected as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'file_exists' });
     expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 

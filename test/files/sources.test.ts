@@ -27,8 +27,8 @@ async function* pieces<T>(...all: T[]) {
   yield* all;
 }
 const response = (headers: Record<string, string> = {}, url?: string) => {
-  const answer = new Response(BYTES, { headers });
-  return url === undefined ? answer : Object.defineProperty(answer, 'url', { value: url });
+  const response = new Response(BYTES, { headers });
+  return url === undefined ? response : Object.defineProperty(response, 'url', { value: url });
 };
 
 describe("a stream that isn't sent is canceled:", () => {

@@ -389,11 +389,11 @@ describe('the separate steps', () => {
     const created = await uploads.create(A_MOVIE);
     expect(created.headers).toEqual({ 'Content-Type': 'video/mp4', 'x-storage-meta-owner': 'workspace-1' });
     const told: number[] = [];
-    const answer = await uploads.put(created, stream(), {
+    const response = await uploads.put(created, stream(), {
       sizeBytes: MP4.length,
       onProgress: ({ sentBytes }) => told.push(sentBytes),
     });
-    expect(answer.headers.get('etag')).toBe(`"${hash(MP4)}"`);
+    expect(response.headers.get('etag')).toBe(`"${hash(MP4)}"`);
     expect(told.at(-1)).toBe(MP4.length);
     expect((await uploads.complete(created.upload_id)).upload_id).toBe('up_1');
     expect(await uploads.delete(created.upload_id)).toEqual({ deleted: true });

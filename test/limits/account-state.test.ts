@@ -15,8 +15,8 @@ const crowd = (of: string, accounts = 1_600) => {
 
 const warn = () => {};
 
-/** Accounts and a store on a manual clock. */
-function shared() {
+/** Opens accounts and a store on a manual clock. */
+function openAccounts() {
   const clock = virtualClock();
   const memory = memoryStoreOn(clock);
   const groups = new Set<string>();
@@ -36,7 +36,7 @@ it('is the same for all clients with one base URL and key, and different for oth
   expect(accountFor('https://a.example', 'key-1')).toBe(account);
   expect(accountFor('https://a.example', 'key-2')).not.toBe(account);
   expect(accountFor('https://b.example', 'key-1')).not.toBe(account);
-  // Where URL and key meet must not matter.
+  // The boundary between URL and key must be unambiguous.
   expect(accountFor('https://a.example/k', 'ey-1')).not.toBe(accountFor('https://a.example/', 'key-1'));
 });
 
@@ -66,8 +66,8 @@ it('contains no key', () => {
   expect(shown).not.toContain('very-secret');
 });
 
-it('retains the five hundred accounts that were used last, and looks for idle ones at every thousand', () => {
-  // Those of other tests may still be in use.
+it('retains the 500 most recently used accounts, and evicts idle ones at every thousandth', () => {
+  // Other tests' accounts may still be in use.
   registry().accounts.clear();
   crowd('before');
   const often = accountFor('https://often.example', 'key');
@@ -83,7 +83,7 @@ it('retains the five hundred accounts that were used last, and looks for idle on
   expect([...registry().held.values()].map((ref) => ref.deref())).not.toContain(before);
 });
 
-it('evicts everything that no client uses anymore', () => {
+it('evicts everything that no client uses', () => {
   crowd('known');
   const known = registry().held.size;
   vi.stubGlobal(
@@ -99,7 +99,7 @@ it('evicts everything that no client uses anymore', () => {
   expect(registry().held.size).toBeLessThanOrEqual(known + 500);
 });
 
-it("has the same name in a store for every process and version, which doesn't reveal the key", () => {
+it("has one stable name in a store, which doesn't reveal the key", () => {
   const ofKey = '6af97bc0c42fc6eedbd66a6fa12baf5f';
   const ofName = 'cd8460ab319d6ea63bf6979a586c99f9';
   expect(accountFor('https://named.example', 'sk-key').id).toBe(ofKey);
@@ -119,15 +119,15 @@ it('has the same rate limits for all clients with the same settings', () => {
   expect(account.limitsFor({ limits: unlimited })).not.toBe(account.limitsFor({ limits }));
 });
 
-it('counts calls together whose clients have different settings but the same number', async () => {
+it('counts clients together if their settings differ but their limits are equal', async () => {
   const account = accountFor('https://together.example', 'key');
   const other = account.limitsFor({ limits: { 'jobs.get': { limit: 5, windowMs: 1_000 } } });
   (await account.limitsFor({}).acquire('videos.create', { warn }))();
   expect(other.snapshot()['videos.create']).toMatchObject({ free: DOCUMENTED_LIMITS['videos.create'].limit - 1 });
 });
 
-it('has one queue for all clients in the process that share their limits over the same store', async () => {
-  const { accountIn, store, clock } = shared();
+it('has one queue for all clients in a process that share limits over the same store', async () => {
+  const { accountIn, store, clock } = openAccounts();
   const account = accountIn();
   const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
   const [one, other] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
@@ -139,8 +139,8 @@ it('has one queue for all clients in the process that share their limits over th
   (await clock.until(waiting))();
 });
 
-it('shares its limits with other processes under its own name, and nothing else', async () => {
-  const { accountIn, store, clock, groups } = shared();
+it('shares only its own limits with other processes', async () => {
+  const { accountIn, store, clock, groups } = openAccounts();
   const account = accountIn();
   const id = account.id;
   const limits = account.limitsFor({ store });

@@ -1,4 +1,4 @@
-// Clients against a service that counts the creates of the last window, on a manual clock.
+// Clients of a service that counts the creates of the last window, on a manual clock.
 import { describe, expect, it } from 'vitest';
 import type { ClientOptions, Limits } from '../../src/index.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';
@@ -7,12 +7,12 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 interface Counting {
   readonly limit: number;
   readonly windowMs: number;
-  /** The service counts a request so long after it was sent, also one that was aborted. */
+  /** Delay after which the service counts a request, even an aborted one. */
   readonly countsAfterMs?: () => number;
   readonly retryAfter?: string | undefined;
 }
 
-/** A service that accepts `limit` creates in each sliding window. Its clients are one account. */
+/** Opens a service that accepts `limit` creates per sliding window. Its clients share one account. */
 function countingService({ limit, windowMs, countsAfterMs = () => 5, retryAfter }: Counting) {
   const clock = Object.assign(virtualClock(), { random: { next: () => 0.5, uuid: () => crypto.randomUUID() } });
   const accepted: number[] = [];
@@ -39,32 +39,29 @@ const PROMPT = { prompt: 'a fox at dawn' };
 const twenty = (windowMs: number): Limits => ({ 'videos.create': { limit: 20, windowMs } });
 
 describe('an attempt without a response', () => {
-  it.each(['aborted', 'timed out'])(
-    'retains its slot until the service has counted it for a window: %s',
-    async (how) => {
-      let countsAfterMs = 400;
-      const { clock, client, accepted, rejected } = countingService({
-        limit: 20,
-        windowMs: 2_000,
-        countsAfterMs: () => countsAfterMs,
-      });
-      const abort = new AbortController();
-      const options = how === 'aborted' ? {} : { timeoutMs: 50 };
-      const left = client({ limits: twenty(2_000), maxRetries: 0, ...options });
-      clock.after(50, () => how === 'aborted' && abort.abort());
-      const create = () => left.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
-      await clock.until(Promise.all(Array.from({ length: 20 }, create)));
-      await clock.advance(500);
-      expect(accepted).toHaveLength(20);
-      countsAfterMs = 5;
-      const patient = left.withOptions({ timeoutMs: 60_000 });
-      await clock.until(Promise.all(Array.from({ length: 20 }, () => patient.videos.create(PROMPT))));
-      expect(accepted).toHaveLength(40);
-      expect(rejected).toEqual([]);
-      // A window and the grace after the abort, and no later.
-      expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(7_000);
-    },
-  );
+  it.each(['aborted', 'timed out'])("retains its slot until it leaves the service's window: %s", async (how) => {
+    let countsAfterMs = 400;
+    const { clock, client, accepted, rejected } = countingService({
+      limit: 20,
+      windowMs: 2_000,
+      countsAfterMs: () => countsAfterMs,
+    });
+    const abort = new AbortController();
+    const options = how === 'aborted' ? {} : { timeoutMs: 50 };
+    const left = client({ limits: twenty(2_000), maxRetries: 0, ...options });
+    clock.after(50, () => how === 'aborted' && abort.abort());
+    const create = () => left.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
+    await clock.until(Promise.all(Array.from({ length: 20 }, create)));
+    await clock.advance(500);
+    expect(accepted).toHaveLength(20);
+    countsAfterMs = 5;
+    const patient = left.withOptions({ timeoutMs: 60_000 });
+    await clock.until(Promise.all(Array.from({ length: 20 }, () => patient.videos.create(PROMPT))));
+    expect(accepted).toHaveLength(40);
+    expect(rejected).toEqual([]);
+    // One window plus the grace period after the abort.
+    expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(7_000);
+  });
 });
 
 describe('clients of one account with different limits', () => {
@@ -94,7 +91,7 @@ describe('an undocumented limit', () => {
     const afterBurst = rejected.filter((atMs) => atMs > firstMs);
     expect(rejected.length - afterBurst.length).toBe(80);
     expect(afterBurst.length).toBeLessThanOrEqual(60);
-    // Four more windows are needed at least.
+    // The rest needs at least four more windows.
     expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(30_000);
   });
 });

@@ -1,4 +1,4 @@
-// Runs and queued calls that wait outside any process: each wakes once, in order.
+// Runs and queued calls that wait outside any process.
 import { describe, expect, it } from 'vitest';
 import { fullest } from '../support/fullest.js';
 import { world } from './world.js';
@@ -6,17 +6,17 @@ import { world } from './world.js';
 describe('detached runs', () => {
   it.each([
     [1, 8],
-    // Both ask at once, and a swap that is lost costs some of the order.
+    // Both processes write at once, and a lost compare-and-swap shifts some positions.
     [2, 50],
-  ])('wake once each, in order, with 300 queued over %i processes', async (processes, places) => {
+  ])('wake once each, in order, with 300 queued over %i processes', async (processes, maxShift) => {
     const { clock, process, pauseMs } = world({ limit: 20, windowMs: 6_000 }, { delayMs: 4 });
     const workers = Array.from({ length: processes }, () => process());
     const sent: number[] = [];
     const at: number[] = [];
-    let asks = 0;
+    let requests = 0;
     const call = async (number: number) => {
       for (;;) {
-        asks++;
+        requests++;
         const slot = await workers[number % processes]?.tryAcquire(`run-${String(number).padStart(3, '0')}`);
         if (typeof slot === 'function') {
           sent.push(number);
@@ -24,7 +24,7 @@ describe('detached runs', () => {
           await pauseMs(50);
           return slot('accepted');
         }
-        // An engine wakes it up to 60 ms late.
+        // The engine wakes it up to 60 ms late.
         await pauseMs((slot ?? 0) + (number % 7) * 10);
       }
     };
@@ -36,9 +36,9 @@ describe('detached runs', () => {
     await clock.until(Promise.all(all));
     expect(sent).toHaveLength(300);
     expect(fullest(at, 6_000)).toBeLessThanOrEqual(20);
-    // 280 calls wait once and ask twice.
-    expect(asks).toBeLessThanOrEqual(300 + 280 + 10);
+    // 280 calls wait once and so request a slot twice.
+    expect(requests).toBeLessThanOrEqual(300 + 280 + 10);
     const late = sent.map((number, place) => Math.abs(place - number));
-    expect(Math.max(...late)).toBeLessThanOrEqual(places);
+    expect(Math.max(...late)).toBeLessThanOrEqual(maxShift);
   });
 });

@@ -1,4 +1,4 @@
-// The rate limits of one process: waits, order, and cleanup.
+// A single process's rate limits: waits, order, and cleanup.
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ interface Run {
   readonly gapMs?: () => number;
 }
 
-/** Sends calls to a server that counts each on arrival. Returns the times. */
+/** Sends calls to a server that counts each on arrival. Returns their times. */
 async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run) {
   const { clock, acquire } = inMemory({ limit, windowMs });
   const counted: number[] = [];
@@ -60,25 +60,25 @@ describe('a limit against a server that counts requests', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  it('allows 200 creates at 0.95 of the allowed rate or more, with responses that take a second', async () => {
+  it('allows 200 creates at 95 % of the allowed rate or more, with one-second responses', async () => {
     const random = seeded(1);
     const delay = () => ({ thereMs: 50 + random() * 100, backMs: 500 + random() * 500 });
     const { counted } = await campaign({ calls: 200, limit: 20, windowMs: 60_000, delay });
-    const took = Math.max(...counted) - Math.min(...counted);
+    const tookMs = Math.max(...counted) - Math.min(...counted);
     // 200 calls fill ten windows. The last starts nine windows after the first.
-    expect((9 * 60_000) / took).toBeGreaterThan(0.95);
+    expect((9 * 60_000) / tookMs).toBeGreaterThan(0.95);
     expect(fullest(counted, 60_000)).toBe(20);
   });
 });
 
 const setup = (limit = 2, perRequest = false) => inMemory({ limit, windowMs: 1000 }, perRequest);
 
-/** On Workers, a promise ends with its request, so no call can wait for another one's. */
+/** On Workers, promises end with their request, so calls can't wait for each other's. */
 describe.each([
   ['a full limit', false],
-  ['a full limit whose calls wait each by itself', true],
+  ['a full limit whose calls wait separately', true],
 ])('%s', (_, perRequest) => {
-  it('allows calls first come, first served', async () => {
+  it('serves calls in order of arrival', async () => {
     const { clock, acquire } = setup(1, perRequest);
     const order: number[] = [];
     const all = Array.from({ length: 50 }, async (_, at) => {
@@ -118,7 +118,7 @@ describe.each([
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 0, queued: 0 });
   });
 
-  it("rejects an aborted call immediately with the signal's reason and leaves no listener and no timer", async () => {
+  it("rejects an aborted call immediately with the signal's reason, and leaves no listener or timer", async () => {
     const { clock, acquire, limits } = setup(1, perRequest);
     (await acquire())();
     const abort = new AbortController();
@@ -134,7 +134,7 @@ describe.each([
     await expect(acquire(AbortSignal.abort('before'))).rejects.toBe('before');
   });
 
-  it('reports once to each call why it waits', async () => {
+  it('reports the reason for a wait once per call', async () => {
     const { clock, acquire } = setup(1, perRequest);
     const seen: RateLimitWait[] = [];
     const tell = (wait: RateLimitWait) => void seen.push(wait);
@@ -151,7 +151,7 @@ describe.each([
     expect(seen).toHaveLength(2);
   });
 
-  it("reports the next free slot to a call that doesn't queue, which never overtakes others", async () => {
+  it("reports the next free slot to a call that doesn't queue, and never lets it overtake others", async () => {
     const { clock, acquire, tryAcquire: tryNow } = setup(1, perRequest);
     (await acquire())();
     expect(await tryNow()).toBeCloseTo(1001.5);
@@ -178,7 +178,7 @@ describe.each([
     expect(shown()).toMatchObject({ pausedMs: 0 });
   });
 
-  it('treats a double release as one, and counts the call once', async () => {
+  it('treats a double release as one', async () => {
     const { clock, acquire, limits } = setup(2, perRequest);
     const release = await acquire();
     release();
@@ -191,7 +191,7 @@ describe.each([
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 2 });
   });
 
-  it('continues if the wall clock is set back or forward by an hour', async () => {
+  it('continues if the wall clock moves by an hour in either direction', async () => {
     for (const step of [-3_600_000, 3_600_000]) {
       const { clock, acquire, limits } = setup(1, perRequest);
       (await acquire())();
@@ -217,7 +217,7 @@ it('fills and empties a queue of 20,000 calls without scanning it', async () => 
     return performance.now() - started;
   };
   const few = Math.max(await timed(1_000), await timed(1_000), await timed(1_000));
-  // Twenty times as many acquire about twenty times as long; with a scan for each it would be four hundred.
+  // Linear time takes about 20 times as long for 20 times the calls. A scan per call would take 400 times.
   expect((await timed(20_000)) / few).toBeLessThan(150);
   hold();
   await settle();
@@ -226,7 +226,7 @@ it('fills and empties a queue of 20,000 calls without scanning it', async () => 
 });
 
 describe('a paused limit', () => {
-  it('allows no call until the pause has passed, with at most a tenth added', async () => {
+  it('allows no call until the pause has ended, plus at most 10 %', async () => {
     const { clock, acquire, limits } = inMemory();
     limits.pause(LIMIT_NAME, 5000);
     let through = 0;
@@ -238,7 +238,7 @@ describe('a paused limit', () => {
     await Promise.all(all);
   });
 
-  it('is never shortened by a shorter pause, and an invalid one is ignored', () => {
+  it("isn't shortened by a shorter pause, and ignores an invalid one", () => {
     const { limits } = inMemory();
     limits.pause(LIMIT_NAME, 60_000);
     for (const ms of [10, 0, -5, Number.NaN, Number.POSITIVE_INFINITY]) limits.pause(LIMIT_NAME, ms);
@@ -250,7 +250,7 @@ describe('an unknown limit', () => {
   const unlimited = (perRequest: boolean) => inMemory({ limit: Number.POSITIVE_INFINITY, windowMs: 0 }, perRequest);
 
   it.each([false, true])(
-    'allows all calls until a pause, and then 1, 2, 4, … calls as each round is accepted (%s)',
+    'allows all calls until a pause, then 1, 2, 4, … as the service accepts each round (%s)',
     async (perRequest) => {
       const { clock, acquire, limits } = unlimited(perRequest);
       const before = await Promise.all(Array.from({ length: 100 }, () => acquire()));
@@ -265,11 +265,11 @@ describe('an unknown limit', () => {
       expect(going).toHaveLength(0);
       await clock.advance(500);
       expect(going).toHaveLength(1);
-      // What went before the pause says nothing about the time after it.
+      // Calls from before the pause don't count for the rounds after it.
       for (const release of before) release('accepted');
       await clock.advance(5_000);
       expect(going).toHaveLength(1);
-      // Neither does a failure: another call takes its part.
+      // Neither do failures: another call replaces them.
       going.pop()?.('answered');
       await clock.advance(1_000);
       expect(going).toHaveLength(1);
@@ -302,7 +302,7 @@ describe('an unknown limit', () => {
     expect(going).toHaveLength(1);
   });
 
-  it('allows all calls again after 512 in one round were accepted', async () => {
+  it('allows all calls again once a round of 512 was accepted', async () => {
     const { clock, acquire, limits } = unlimited(false);
     limits.pause(LIMIT_NAME, 1_000);
     await clock.advance(1_500);
@@ -325,7 +325,7 @@ describe('clients with different limits', () => {
   };
   const warn = () => {};
 
-  it('wake each other when an unused slot is released', async () => {
+  it('wake each other when one releases an unused slot', async () => {
     const { clock, of } = pair();
     const [one, other] = [of(1), of(2)];
     const slots = [await one.acquire(LIMIT_NAME, { warn }), await other.acquire(LIMIT_NAME, { warn })];
@@ -345,7 +345,7 @@ describe('clients with different limits', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('never exceed the larger number in any window, and leave nobody waiting', async () => {
+  it('never exceed the larger limit in any window, and leave no call waiting', async () => {
     const { clock, of } = pair();
     const clients = [of(3), of(5)];
     const sent: number[] = [];
@@ -362,14 +362,14 @@ describe('clients with different limits', () => {
 });
 
 describe('a run that waits outside the process', () => {
-  it('retains its position for as long as it was told to wait, which is long enough', async () => {
+  it('retains its position for as long as it was asked to wait', async () => {
     const { clock, tryAcquire: tryNow, acquire } = inMemory({ limit: 2, windowMs: 60_000 });
     for (let call = 0; call < 2; call++) (await acquire())();
     const told = await Promise.all(['a', 'b', 'c'].map((run) => tryNow(run)));
     expect(told).toEqual([62_031 + 0, 62_031, 124_062].map((ms) => expect.closeTo(ms, -1)));
     const asked = await tryNow('c');
     expect(asked).toBeCloseTo(124_062, -1);
-    // A call that comes later waits behind them.
+    // A later call waits behind them.
     let isThrough = false;
     void acquire().then(() => {
       isThrough = true;
@@ -387,7 +387,7 @@ describe('a run that waits outside the process', () => {
     expect(isThrough).toBe(true);
   });
 
-  it('goes before queued calls if it is urgent, in the order of the urgent ones', async () => {
+  it('precedes queued calls if it is urgent, in order among the urgent ones', async () => {
     const { clock, acquire, tryAcquire: tryNow } = inMemory({ limit: 2, windowMs: 60_000 });
     for (let call = 0; call < 2; call++) (await acquire())();
     const backlog = ['a', 'b', 'c', 'd'];

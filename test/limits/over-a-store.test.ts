@@ -1,4 +1,4 @@
-// The rate limits of an account over a store, on a manual clock. The store counts its requests.
+// An account's rate limits over a store that counts its requests, on a manual clock.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Rate } from '../../src/rules/limits.js';
@@ -14,13 +14,13 @@ interface Campaign {
   readonly limit: Rate;
   readonly answerMs: number;
   readonly delayMs?: number;
-  /** Between two calls. */
+  /** Pause between two calls. */
   readonly gapMs?: number;
 }
 
-/** Calls of many processes: the service's times, and the store's requests. */
+/** Runs calls in many processes. Returns the service's times and the number of store requests. */
 async function campaign({ processes, calls, limit, answerMs, delayMs = 2, gapMs = 200 }: Campaign) {
-  const { clock, process, asks, pauseMs } = world(limit, { delayMs });
+  const { clock, process, requestCount, pauseMs } = world(limit, { delayMs });
   const next = seeded(1);
   const all = Array.from({ length: processes }, () => process());
   const counted: number[] = [];
@@ -39,7 +39,7 @@ async function campaign({ processes, calls, limit, answerMs, delayMs = 2, gapMs 
     await clock.advance(gapMs);
   }
   await clock.until(Promise.all(done));
-  return { counted, tookMs: Math.max(...counted) - began, asks: asks() };
+  return { counted, tookMs: Math.max(...counted) - began, requestCount: requestCount() };
 }
 
 describe('limits over a store', () => {
@@ -49,18 +49,18 @@ describe('limits over a store', () => {
     [50, 0.9],
   ])('are enforced across %i processes, which use all slots', async (processes, share) => {
     const calls = 200;
-    const { counted, tookMs, asks } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800 });
+    const { counted, tookMs, requestCount } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800 });
     expect(counted).toHaveLength(calls);
     expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
     const allowedMs = (calls / MINUTE.limit - 1) * (MINUTE.windowMs + 800);
     expect(allowedMs / tookMs).toBeGreaterThan(share);
-    expect(asks / (tookMs / 1_000)).toBeLessThan(100);
+    expect(requestCount / (tookMs / 1_000)).toBeLessThan(100);
   });
 
   it.each([
-    ['late, but within its time limit', 8, 950],
-    ['so late that it counts as unavailable, for a process that counts by itself', 1, 20_000],
-    ['now in time and now too late, for a process that counts by itself', 1, 2_200],
+    ['late, but within its timeout', 8, 950],
+    ['too late, so that the process counts locally', 1, 20_000],
+    ['sometimes too late, so that the process sometimes counts locally', 1, 2_200],
   ])('are enforced if the store responds %s', async (_, processes, delayMs) => {
     const calls = 70;
     const { counted } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800, delayMs });
@@ -68,16 +68,23 @@ describe('limits over a store', () => {
     expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
   });
 
-  it.each([1, 8, 50])('cost %i processes with concurrent calls what the guide says', async (processes) => {
+  it.each([1, 8, 50])('cost %i processes with concurrent calls what the guide states', async (processes) => {
     const over = async (windowMs: number) => {
       const limit = { limit: 20, windowMs };
-      const { tookMs, asks } = await campaign({ processes, calls: 100, limit, answerMs: 10, delayMs: 1, gapMs: 0 });
-      return { used: Math.floor((100 * 4 * windowMs) / tookMs), asks: Math.ceil(asks / (tookMs / 1_000)) };
+      const { tookMs, requestCount } = await campaign({
+        processes,
+        calls: 100,
+        limit,
+        answerMs: 10,
+        delayMs: 1,
+        gapMs: 0,
+      });
+      return { used: Math.floor((100 * 4 * windowMs) / tookMs), requests: Math.ceil(requestCount / (tookMs / 1_000)) };
     };
     const short = await over(6_000);
     const long = await over(60_000);
     const guide = readFileSync('docs/many-processes.md', 'utf8');
-    expect(guide).toContain(`| ${processes} | ${short.used} % | ${short.asks} | ${long.asks} |`);
+    expect(guide).toContain(`| ${processes} | ${short.used} % | ${short.requests} | ${long.requests} |`);
   });
 
   it('serve every process, whether it has few calls or many', async () => {
@@ -105,48 +112,48 @@ describe('limits over a store', () => {
   });
 
   it('cost a process with consecutive creates at most two requests per slot', async () => {
-    const { clock, process, asks } = world();
+    const { clock, process, requestCount } = world();
     const one = process();
     for (let call = 0; call < 20; call++) (await clock.until(one.acquire()))();
-    expect(asks()).toBeLessThanOrEqual(2 * 20);
+    expect(requestCount()).toBeLessThanOrEqual(2 * 20);
   });
 
   it('need one request for concurrent calls', async () => {
-    const { clock, process, asks } = world();
+    const { clock, process, requestCount } = world();
     const one = process();
     await clock.until(Promise.all([one.acquire(), one.acquire(), one.tryAcquire(), one.tryAcquire('run')]));
-    expect(asks()).toBe(2);
+    expect(requestCount()).toBe(2);
   });
 
   it('need at most two requests a second per process, however many of its calls wait', async () => {
-    const { clock, process, asks } = world({ limit: 1, windowMs: 3_600_000 });
+    const { clock, process, requestCount } = world({ limit: 1, windowMs: 3_600_000 });
     const one = process();
     (await clock.until(one.acquire()))();
     await clock.advance(1_000);
-    const before = asks();
+    const before = requestCount();
     const abort = new AbortController();
     const calls: Promise<unknown>[] = [];
     for (let call = 0; call < 600; call++) {
       calls.push(one.acquire(abort.signal).catch(() => {}));
       await clock.advance(100);
     }
-    expect(asks() - before).toBeLessThanOrEqual(2 * 60 + 4);
+    expect(requestCount() - before).toBeLessThanOrEqual(2 * 60 + 4);
     abort.abort();
     await Promise.all(calls);
   });
 
-  it('free a slot one window after the response, even if it arrived during a read of the store', async () => {
+  it('free a slot one window after the response, even if it arrived during a store read', async () => {
     const { clock, process } = world({ limit: 1, windowMs: 10_000 });
-    const late: { answer?: () => unknown } = {};
+    const late: { response?: () => unknown } = {};
     const [one, other] = [process({ faults: late }), process()];
     const release = await clock.until(one.acquire());
-    late.answer = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
-    const refused = one.tryAcquire();
+    late.response = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
+    const rejected = one.tryAcquire();
     await clock.advance(1_400);
     release();
     const answeredMs = clock.now();
-    expect(await clock.until(refused)).toBeGreaterThan(0);
-    delete late.answer;
+    expect(await clock.until(rejected)).toBeGreaterThan(0);
+    delete late.response;
     (await clock.until(other.acquire()))();
     expect(clock.now() - answeredMs).toBeGreaterThan(10_000);
     expect(clock.now() - answeredMs).toBeLessThan(12_000);
@@ -173,7 +180,7 @@ describe('limits over a store', () => {
     await next;
   });
 
-  it('without a number allow 1, 2, 4, … calls of all processes after a pause, as each round is accepted', async () => {
+  it('without a number allow 1, 2, 4, … calls in total after a pause, as the service accepts each round', async () => {
     const { clock, process } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 0 });
     const all = [process(), process(), process()];
     for (const one of all) (await clock.until(one.acquire()))('accepted');
@@ -193,11 +200,11 @@ describe('limits over a store', () => {
     expect(rounds).toEqual([1, 2, 4, 8]);
   });
 
-  it('pass a slot granted to a call that has just been aborted to another process', async () => {
+  it('pass the slot of a just aborted call to another process', async () => {
     const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
     const [one, other] = [process(), process()];
     const aborted = new AbortController();
-    // While the turn that grants the slot is being written.
+    // While the write that grants the slot is in flight.
     faults.write = () => aborted.abort();
     await expect(clock.until(one.acquire(aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
     delete faults.write;
@@ -221,7 +228,7 @@ describe('limits over a store', () => {
     expect(clock.now() - began).toBeLessThan(80_000);
   });
 
-  it('leave nothing behind when the account is idle, and no timer', async () => {
+  it('leave no data and no timer behind once the account is idle', async () => {
     const { clock, process, store } = world();
     (await clock.until(process().acquire()))();
     await clock.advance(200_000);
@@ -229,7 +236,7 @@ describe('limits over a store', () => {
     expect((await store.read(`account/limits/${LIMIT_NAME}`, ['limit'])).values).toEqual({});
   });
 
-  it('are enforced on Workers, where each call makes its own request', async () => {
+  it('are enforced on Workers, where each call sends its own store requests', async () => {
     const { clock, process, pauseMs } = world({ limit: 3, windowMs: 2_000 });
     const { acquire, limits } = process({ clock: { ...clock, timers: 0, perRequest: true } });
     const counted: number[] = [];
@@ -248,8 +255,8 @@ describe('limits over a store', () => {
   });
 });
 
-/** Calls that are answered, rejected, aborted, or lost with their process, on a store with varying delays. */
-async function life(seed: number) {
+/** Runs calls that succeed, fail, abort, or crash with their process, on a store with varying delays. */
+async function runRandomCalls(seed: number) {
   const next = seeded(seed);
   const limit = { limit: 1 + Math.floor(next() * 8), windowMs: 500 + next() * 5_000 };
   const { clock, process, pauseMs } = world(limit, { delayMs: next() ** 3 * 300, next });
@@ -278,9 +285,9 @@ async function life(seed: number) {
   return { limit, counted, open, timers: clock.timers };
 }
 
-it('limits over a store are enforced, and leave nobody waiting, whatever their calls do', async () => {
+it('limits over a store are enforced, and leave no call waiting, whatever the calls do', async () => {
   for (let seed = 1; seed <= 20; seed++) {
-    const { limit, counted, open, timers } = await life(seed);
+    const { limit, counted, open, timers } = await runRandomCalls(seed);
     expect([seed, fullest(counted, limit.windowMs) <= limit.limit, open, timers]).toEqual([seed, true, 0, 0]);
   }
 });

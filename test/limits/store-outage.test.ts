@@ -1,18 +1,18 @@
-// Rate limits while the store is unavailable: the process continues with its local state, and updates the store afterward.
+// Rate limits during a store outage: the process uses its local state, and updates the store afterward.
 import { describe, expect, it, vi } from 'vitest';
 import { setupError } from '../../src/store/store.js';
 import type { VirtualClock } from '../waiting/virtual-clock.js';
 import { LIMIT_NAME, world } from './world.js';
 
-const away = () => Promise.reject(new Error('the store is gone'));
+const unavailable = () => Promise.reject(new Error('connection lost'));
 const ONE = { limit: 1, windowMs: 10_000 };
 
-describe('a store that is unavailable', () => {
+describe('an unavailable store', () => {
   it('is replaced by local state, with one warning per outage', async () => {
     const { clock, process, faults, warnings } = world({ limit: 2, windowMs: 60_000 });
     const one = process();
     (await clock.until(one.acquire()))();
-    faults.read = away;
+    faults.read = unavailable;
     const times: number[] = [];
     const calls = [1, 2, 3].map(() =>
       one.acquire().then((slot) => {
@@ -24,23 +24,23 @@ describe('a store that is unavailable', () => {
     times.sort((a, b) => a - b);
     expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(58_000);
     expect(warnings).toEqual([
-      'The store is unavailable (the store is gone). Until it recovers, this process enforces its rate limits locally.',
+      'The store is unavailable (connection lost). Until it recovers, this process enforces its rate limits locally.',
     ]);
     delete faults.read;
     await clock.advance(200_000);
     (await clock.until(one.acquire()))();
-    faults.read = away;
+    faults.read = unavailable;
     await clock.advance(200_000);
     (await clock.until(one.acquire()))();
     expect(warnings).toHaveLength(2);
   });
 
-  it('receives what was sent without it when it recovers, and serves the calls that still wait', async () => {
+  it('receives the slots used without it when it recovers, and serves the waiting calls', async () => {
     const limit = { limit: 4, windowMs: 60_000 };
     const { clock, process, faults, pauseMs } = world(limit);
     const all = [process(), process(), process()];
     const sent: number[] = [];
-    faults.read = away;
+    faults.read = unavailable;
     const calls = Array.from({ length: 30 }, async (_, call) => {
       await pauseMs(1_000 * call);
       const release = await all[call % 3]?.acquire();
@@ -49,10 +49,10 @@ describe('a store that is unavailable', () => {
       release?.();
     });
     await clock.advance(40_000);
-    // Each process has sent as many calls as it may on its own.
+    // Each process has sent as many calls as its local limit allows.
     expect(sent).toHaveLength(12);
     delete faults.read;
-    // All of them have called the store again.
+    // All of them have reached the store again.
     const knownMs = clock.now() + 6_000;
     await clock.until(Promise.all(calls));
     expect(sent).toHaveLength(30);
@@ -62,9 +62,9 @@ describe('a store that is unavailable', () => {
     }
   });
 
-  it("receives another process's calls from the outage, even though none of them waits", async () => {
+  it('receives calls that another process sent during the outage, even if none of them waits', async () => {
     const { clock, process } = world({ limit: 4, windowMs: 60_000 });
-    const lost: { read?: () => unknown } = { read: away };
+    const lost: { read?: () => unknown } = { read: unavailable };
     const [one, other] = [process({ faults: lost }), process()];
     for (let call = 0; call < 4; call++) (await clock.until(one.acquire()))();
     await clock.advance(40_000);
@@ -72,7 +72,7 @@ describe('a store that is unavailable', () => {
     delete lost.read;
     await clock.advance(6_000);
     (await clock.until(other.acquire()))();
-    // One window after the calls, not one window after the store has recovered.
+    // One window after the calls, not after the recovery.
     expect(clock.now() - before).toBeGreaterThan(19_000);
     expect(clock.now() - before).toBeLessThan(23_000);
     await clock.advance(120_000);
@@ -81,7 +81,7 @@ describe('a store that is unavailable', () => {
 
   it.each([
     ['two seconds', undefined, 2_000],
-    ['its own time limit', 300, 300],
+    ['its own timeoutMs', 300, 300],
   ])("counts as unavailable after %s, and the next calls don't wait for it", async (_, timeoutMs, ms) => {
     const { clock, process, faults } = world();
     faults.read = () => new Promise(() => {});
@@ -100,7 +100,7 @@ describe('a store that is unavailable', () => {
       if (!options?.isIdle) holding.push(ms);
       return clock.after(ms, fire);
     };
-    faults.read = away;
+    faults.read = unavailable;
     const release = await clock.until(process({ clock: { ...clock, timers: 0, after } }).acquire());
     holding.length = 0;
     release();
@@ -111,21 +111,21 @@ describe('a store that is unavailable', () => {
   });
 
   it("rejects calls that don't queue by local state", async () => {
-    const { clock, process, faults, asks } = world(ONE);
+    const { clock, process, faults, requestCount } = world(ONE);
     const [one, other] = [process(), process()];
-    faults.read = away;
-    const [taken, refused] = await clock.until(Promise.all([one.tryAcquire(), one.tryAcquire()]));
-    expect([typeof taken, refused]).toEqual(['function', expect.closeTo(10_006, -1)]);
+    faults.read = unavailable;
+    const [taken, rejected] = await clock.until(Promise.all([one.tryAcquire(), one.tryAcquire()]));
+    expect([typeof taken, rejected]).toEqual(['function', expect.closeTo(10_006, -1)]);
     if (typeof taken === 'function') taken();
     await clock.advance(100);
     expect(await clock.until(one.tryAcquire())).toBeGreaterThan(9_000);
-    expect(asks()).toBe(1);
+    expect(requestCount()).toBe(1);
     delete faults.read;
     await clock.advance(6_000);
     expect(await clock.until(other.tryAcquire())).toBeGreaterThan(3_000);
   });
 
-  it("isn't an outage if its setup is wrong: each call rejects with the fix", async () => {
+  it("isn't treated as an outage if it's misconfigured: each call rejects with the fix", async () => {
     const { clock, process, faults, warnings } = world();
     const one = process();
     faults.read = () => Promise.reject(setupError('NOPERM. Give its user the command eval.'));
@@ -141,11 +141,11 @@ describe('a store that is unavailable', () => {
     const [one, other] = [process(), process()];
     faults.written = () => {
       delete faults.written;
-      throw new Error('the answer was lost');
+      throw new Error('response lost');
     };
     const slots = [await clock.until(one.acquire()), await clock.until(one.acquire())];
     await clock.advance(6_000);
-    // The store has the first call once, and the second since it recovered.
+    // The store contains the first call once, and the second since its recovery.
     expect(await clock.until(other.tryAcquire())).toBeGreaterThan(5_000);
     for (const release of slots) release();
     const seen = vi.fn();
@@ -155,7 +155,7 @@ describe('a store that is unavailable', () => {
     await clock.until(third);
   });
 
-  it('that contains other data causes an error that says so', async () => {
+  it('that contains foreign data causes an error that says so', async () => {
     const { clock, process, store } = world();
     const group = `account/limits/${LIMIT_NAME}`;
     await store.write(group, '0', { limit: { value: 'not ours', ttlMs: 60_000 } });

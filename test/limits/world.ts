@@ -11,11 +11,11 @@ import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 export const LIMIT_NAME = 'videos.create';
 export const MINUTE: Rate = { limit: 20, windowMs: 60_000 };
 
-/** Events of the store. */
+/** Hooks for store events. They can throw to simulate failures. */
 export interface Faults {
   read?: () => unknown;
   /** Before the response to a read arrives. */
-  answer?: () => unknown;
+  response?: () => unknown;
   write?: () => unknown;
   /** Before the response to a write arrives. */
   written?: () => unknown;
@@ -44,7 +44,7 @@ function processOn(limits: RateLimits, warn: (message: string) => void): Limited
   };
 }
 
-/** The rate limits of one process, in its memory. */
+/** Opens a single process's in-memory rate limits. */
 export function inMemory(limit: Rate = MINUTE, perRequest = false) {
   const clock = Object.assign(virtualClock(), { perRequest });
   let ids = 0;
@@ -59,30 +59,30 @@ export function inMemory(limit: Rate = MINUTE, perRequest = false) {
   return { clock, ...processOn(limits, () => {}) };
 }
 
-/** A store that responds after a delay, and counts its requests. */
+/** Opens a store that responds after a delay and counts its requests. */
 export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = {}) {
   const clock = virtualClock();
   const store = memoryStoreOn(clock);
   let ids = 0;
   const random: Random = { next, uuid: () => `process-${++ids}` };
   const startMs = clock.now();
-  const asked: { readonly what: 'read' | 'write'; readonly atMs: number }[] = [];
+  const requests: { readonly what: 'read' | 'write'; readonly atMs: number }[] = [];
   const pause = () => new Promise<void>((resolve) => void clock.after(next() * delayMs, resolve));
   const faults: Faults = {};
   const storeOf = (own: Faults): Store & { readonly [CLOCK]: Clock } => ({
     [CLOCK]: clock,
     async read(group, keys) {
-      asked.push({ what: 'read', atMs: clock.now() - startMs });
+      requests.push({ what: 'read', atMs: clock.now() - startMs });
       await pause();
       await faults.read?.();
       await own.read?.();
       const seen = await store.read(group, keys);
       await pause();
-      await own.answer?.();
+      await own.response?.();
       return seen;
     },
     async write(group, version, changes) {
-      asked.push({ what: 'write', atMs: clock.now() - startMs });
+      requests.push({ what: 'write', atMs: clock.now() - startMs });
       await pause();
       await faults.write?.();
       const isWritten = await store.write(group, version, changes);
@@ -94,18 +94,18 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   const warnings: string[] = [];
   const process = (options: ProcessOptions = {}): LimitedProcess => {
     const own = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
-    const processSingleton = steady(options.clock ?? clock);
+    const steadyClock = steady(options.clock ?? clock);
     const made = {
       limits: { [LIMIT_NAME]: limit },
-      shared: openSharedLimits({ ...own, clock: processSingleton, random }),
-      clock: processSingleton,
+      shared: openSharedLimits({ ...own, clock: steadyClock, random }),
+      clock: steadyClock,
       random,
       backends: new Map(),
     };
     return processOn(new RateLimits(made), (message) => void warnings.push(message));
   };
   const pauseMs = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
-  /** The milliseconds from the start. */
+  /** Milliseconds since the start. */
   const atMs = () => clock.now() - startMs;
-  return { clock, store, faults, process, warnings, asked, atMs, pauseMs, asks: () => asked.length };
+  return { clock, store, faults, process, warnings, requests, atMs, pauseMs, requestCount: () => requests.length };
 }

@@ -55,19 +55,19 @@ class Sending {
     browser.requests.push(this);
     const next = browser.answers[verb] ?? [];
     const given = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
-    const answer = await Promise.resolve(given).catch((error: Error) => error);
-    if (answer instanceof Error) this.onloadend?.();
-    else if (answer instanceof Response)
+    const response = await Promise.resolve(given).catch((error: Error) => error);
+    if (response instanceof Error) this.onloadend?.();
+    else if (response instanceof Response)
       this.#respond(
-        answer.status,
-        await answer
+        response.status,
+        await response
           .clone()
           .json()
           .catch(() => null),
       );
-    else if (verb !== 'watch') this.#respond(200, withPhase(answer));
+    else if (verb !== 'watch') this.#respond(200, withPhase(response));
     else {
-      const { againMs, ...job } = answer as { readonly againMs?: number };
+      const { againMs, ...job } = response as { readonly againMs?: number };
       this.#respond(200, {
         jobs: (body.jobs as unknown[]).map(() => withPhase(job)),
         againMs: againMs ?? ('url' in job || 'error' in job ? 0 : 1_000),
@@ -152,7 +152,7 @@ export const PROMPT = { prompt: 'a fox' };
 export const DONE = { ticket: 't1', status: 'completed', url: 'file?t=f1' };
 
 /** An error response: JSON, or plain text. */
-export const refusal = (status: number, body: object | string = { code: 'no_such', message: 'No.' }) =>
+export const errorResponse = (status: number, body: object | string = { code: 'no_such', message: 'No.' }) =>
   new Response(typeof body === 'string' ? body : JSON.stringify(body), { status });
 
 type AnyProxy = GenProxy<{

@@ -5,12 +5,12 @@ import {
   closeBrowser,
   DONE,
   endOf,
+  errorResponse,
   kept,
   open,
   openBrowser,
   PROMPT,
   paths,
-  refusal,
   settled,
   statesOf,
 } from './doubles.js';
@@ -63,9 +63,9 @@ describe('a repeated create', () => {
   it.each([
     ['created', () => ({ ticket: 't1', status: 'queued' })],
     ['done', () => DONE],
-    ['refused', () => refusal(402)],
-  ])('after its job was %s is a new run with a new key', async (_, answer) => {
-    browser.answers = { videos: [answer()] };
+    ['refused', () => errorResponse(402)],
+  ])('after its job was %s is a new run with a new key', async (_, response) => {
+    browser.answers = { videos: [response()] };
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -76,10 +76,10 @@ describe('a repeated create', () => {
 
   it.each([
     ['the network failed', () => new TypeError('fetch failed')],
-    ['a CDN gave up on it', () => refusal(504, '<html>')],
-    ['the session had ended', () => refusal(401, { code: 'unauthorized' })],
-  ])('after %s reuses its key, because the job may exist', async (_, answer) => {
-    browser.answers = { videos: [answer()] };
+    ['a CDN gave up on it', () => errorResponse(504, '<html>')],
+    ['the session had ended', () => errorResponse(401, { code: 'unauthorized' })],
+  ])('after %s reuses its key, because the job may exist', async (_, response) => {
+    browser.answers = { videos: [response()] };
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -102,7 +102,7 @@ describe('a repeated create', () => {
 
 describe('a run whose job may still be running', () => {
   it('after a create without a session is restarted by resume(), under its key and in its session', async () => {
-    browser.answers = { videos: [refusal(401)] };
+    browser.answers = { videos: [errorResponse(401)] };
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -117,7 +117,7 @@ describe('a run whose job may still be running', () => {
   });
 
   it('after a wait without a session is followed again by resume(), with its ticket', async () => {
-    browser.answers = { videos: [{ ticket: 't1', status: 'queued' }], watch: [refusal(401), DONE] };
+    browser.answers = { videos: [{ ticket: 't1', status: 'queued' }], watch: [errorResponse(401), DONE] };
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -129,7 +129,7 @@ describe('a run whose job may still be running', () => {
   });
 
   it('is removed as it was and as it is now', async () => {
-    browser.answers = { videos: [refusal(401)] };
+    browser.answers = { videos: [errorResponse(401)] };
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -140,7 +140,7 @@ describe('a run whose job may still be running', () => {
   });
 
   it('is restarted by watch()', async () => {
-    browser.answers = { watch: [refusal(401), DONE] };
+    browser.answers = { watch: [errorResponse(401), DONE] };
     const page = open();
     expect(await endOf(page.watch('t1'))).toMatchObject({ code: 'no_such' });
     expect(await endOf(page.watch('t1'))).toMatchObject({ phase: 'done' });
@@ -194,8 +194,8 @@ const OTHER_USER = { code: 'other_user', message: 'This was asked for in another
 const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
 
 /** A run whose create is in flight, or has a response, in a tab that is then reloaded. */
-async function leftRun(answers: (typeof browser)['answers']) {
-  browser.answers = answers;
+async function leftRun(responses: (typeof browser)['answers']) {
+  browser.answers = responses;
   const run = open().videos.create(PROMPT);
   await settled();
   browser.asked.length = 0;
@@ -207,8 +207,8 @@ describe('after a reload', () => {
     ['waiting', QUEUED],
     ['done', DONE],
     ['failed', { ticket: 't1', status: 'failed', error: { code: 'generation_rejected', message: 'No.' } }],
-  ])('a run that was %s is followed with its ticket: no create is sent, and no input is kept', async (_, answer) => {
-    const run = await leftRun({ videos: [answer], watch: [DONE] });
+  ])('a run that was %s is followed with its ticket: no create is sent, and no input is kept', async (_, response) => {
+    const run = await leftRun({ videos: [response], watch: [DONE] });
     expect(JSON.stringify(kept())).not.toContain(PROMPT.prompt);
     const [again] = open().resume();
     expect(again?.get()).toEqual({ phase: 'waiting', isCancelable: false, uploaded: 1 });
@@ -229,9 +229,9 @@ describe('after a reload', () => {
   });
 
   it.each([
-    ['whose create was not answered', {}, { videos: [refusal(403, OTHER_USER)] }, OTHER_USER],
-    ['that was waiting', { videos: [QUEUED] }, { watch: [refusal(404, NOT_FOUND)] }, NOT_FOUND],
-    ['that was done', { videos: [DONE] }, { watch: [refusal(404, NOT_FOUND)] }, NOT_FOUND],
+    ['whose create was not answered', {}, { videos: [errorResponse(403, OTHER_USER)] }, OTHER_USER],
+    ['that was waiting', { videos: [QUEUED] }, { watch: [errorResponse(404, NOT_FOUND)] }, NOT_FOUND],
+    ['that was done', { videos: [DONE] }, { watch: [errorResponse(404, NOT_FOUND)] }, NOT_FOUND],
   ])('a run %s is removed if another user has signed in, and shows nothing', async (_, before, after, error) => {
     await leftRun(before);
     browser.answers = after;
@@ -247,11 +247,11 @@ describe('after a reload', () => {
   });
 
   it.each([
-    ['401', refusal(401, { code: 'unauthorized', message: 'Sign in first.' })],
-    ['a 404 of another server', refusal(404, '<html>')],
-  ])('a run whose wait gets %s is kept', async (_, answer) => {
+    ['401', errorResponse(401, { code: 'unauthorized', message: 'Sign in first.' })],
+    ['a 404 of another server', errorResponse(404, '<html>')],
+  ])('a run whose wait gets %s is kept', async (_, response) => {
     const run = await leftRun({ videos: [QUEUED] });
-    browser.answers = { watch: [answer] };
+    browser.answers = { watch: [response] };
     const [again] = open().resume();
     await endOf(again);
     expect(again?.get().phase).toBe('failed');
@@ -276,31 +276,31 @@ describe('the session ticket', () => {
   });
 
   it('is retained after a rejection: no later click creates a job for the user who has signed in', async () => {
-    browser.answers = { videos: [refusal(403, OTHER_USER)] };
+    browser.answers = { videos: [errorResponse(403, OTHER_USER)] };
     const page = open();
     for (let click = 0; click < 2; click++) expect(await endOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
     expect(browser.asked.map(({ body }) => body.session)).toEqual(['s1', 's1']);
   });
 
   it.each([
-    ['a wait was refused', { videos: [QUEUED_NOW], watch: [refusal(404, NOT_FOUND)] }],
-    ['a create has failed for half a minute', { videos: [refusal(503)] }],
+    ['a wait was refused', { videos: [QUEUED_NOW], watch: [errorResponse(404, NOT_FOUND)] }],
+    ['a create has failed for half a minute', { videos: [errorResponse(503)] }],
   ])(
     'is retained if %s: a tab of the user who has signed out elsewhere creates nothing for the next one',
-    async (_, answers) => {
-      browser.answers = answers;
+    async (_, responses) => {
+      browser.answers = responses;
       const page = open();
       page.videos.create(PROMPT);
       await vi.advanceTimersByTimeAsync(31_000);
-      browser.answers = { videos: [refusal(403, OTHER_USER)] };
+      browser.answers = { videos: [errorResponse(403, OTHER_USER)] };
       expect(await endOf(page.videos.create({ prompt: 'a crow' }))).toEqual(OTHER_USER);
       expect([browser.sessions, browser.asked.at(-1)?.body.session]).toEqual([1, 's1']);
     },
   );
 
   it('is requested again if the network fails, and nothing is uploaded before it arrives', async () => {
-    const answers = [new TypeError('fetch'), refusal(200, '<html>'), { ticket: 'sA' }];
-    browser.answers = { session: answers, videos: [DONE] };
+    const responses = [new TypeError('fetch'), errorResponse(200, '<html>'), { ticket: 'sA' }];
+    browser.answers = { session: responses, videos: [DONE] };
     const run = open().videos.create({ first_frame_upload_id: new Blob([]) });
     browser.answers.upload = [{ put: 'p1' }];
     browser.answers.uploaded = [{ upload: 'u1' }];

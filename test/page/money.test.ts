@@ -5,12 +5,12 @@ import {
   closeBrowser,
   DONE,
   endOf,
+  errorResponse,
   kept,
   open,
   openBrowser,
   PROMPT,
   paths,
-  refusal,
   settled,
 } from './doubles.js';
 
@@ -51,7 +51,7 @@ describe('a rejected create', () => {
     [401, true],
     [429, true],
   ])('with %i is sent once; kept for resume(): %j', async (status, isKept) => {
-    browser.answers = { videos: [refusal(status, { code: 'no_such', message: 'No.', retry: false })] };
+    browser.answers = { videos: [errorResponse(status, { code: 'no_such', message: 'No.', retry: false })] };
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toEqual({ code: 'no_such', message: 'No.' });
     await vi.advanceTimersByTimeAsync(60_000);
@@ -59,7 +59,7 @@ describe('a rejected create', () => {
   });
 
   it("without a code, as from a reverse proxy, isn't a rejection if it is temporary", async () => {
-    browser.answers = { videos: [refusal(502, '<html>'), DONE] };
+    browser.answers = { videos: [errorResponse(502, '<html>'), DONE] };
     const run = open().videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(await endOf(run)).toMatchObject({ phase: 'done' });

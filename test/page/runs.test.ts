@@ -6,12 +6,12 @@ import {
   closeBrowser,
   DONE,
   endOf,
+  errorResponse,
   kept,
   open,
   openBrowser,
   PROMPT,
   paths,
-  refusal,
   settled,
   statesOf,
 } from './doubles.js';
@@ -126,7 +126,7 @@ describe('a failed request', () => {
     [403, 'null', { code: 'service_error', message: '/api/gen/videos returned 403.' }],
     [404, '<html>', { code: 'service_error', message: '/api/gen/videos returned 404.' }],
   ])('is a rejection with %i and %j: the run fails immediately', async (status, body, expected) => {
-    browser.answers = { videos: [refusal(status, body)] };
+    browser.answers = { videos: [errorResponse(status, body)] };
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toEqual(expected);
     expect(run.get()).toMatchObject({ phase: 'failed', error: expected });
@@ -136,14 +136,14 @@ describe('a failed request', () => {
   it.each([
     [
       'a rejection that passes',
-      () => refusal(429, { code: 'no_such', message: 'No.', retry: true }),
+      () => errorResponse(429, { code: 'no_such', message: 'No.', retry: true }),
       { code: 'no_such', message: 'No.' },
     ],
     ['no connection', () => new TypeError('fetch'), { code: 'network', message: 'The connection failed. Try again.' }],
   ])(
     'with %s repeats a create after 1, 2, 4, 8, and 16 s, and then fails; resume() uses the same key',
-    async (_, answer, expected) => {
-      browser.answers = { videos: [answer()] };
+    async (_, response, expected) => {
+      browser.answers = { videos: [response()] };
       const page = open();
       const run = page.videos.create(PROMPT);
       await settled();
@@ -164,7 +164,7 @@ describe('a failed request', () => {
   );
 
   it('repeats a wait indefinitely, at most half a minute apart', async () => {
-    browser.answers = { watch: [refusal(503, '<html>')] };
+    browser.answers = { watch: [errorResponse(503, '<html>')] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000 + 16_000);
     expect(browser.asked).toHaveLength(6);
@@ -202,7 +202,10 @@ describe('stop() and forget()', () => {
   });
 
   it('a run that is stopped between two requests sends nothing more', async () => {
-    browser.answers = { videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }], watch: [refusal(503, '<html>')] };
+    browser.answers = {
+      videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }],
+      watch: [errorResponse(503, '<html>')],
+    };
     const run = open().videos.create(PROMPT);
     await settled();
     run.stop();
@@ -218,8 +221,10 @@ describe('stop() and forget()', () => {
   });
 
   it('forget() removes the run after the response to its create, and until then its key finds the job', async () => {
-    let answer = (_: object) => {};
-    browser.answers = { videos: [new Promise<object>((resolve) => (answer = resolve)), new Promise<object>(() => {})] };
+    let response = (_: object) => {};
+    browser.answers = {
+      videos: [new Promise<object>((resolve) => (response = resolve)), new Promise<object>(() => {})],
+    };
     const page = open();
     const run = page.videos.create(PROMPT);
     const other = page.videos.create({ prompt: 'a crow' });
@@ -227,7 +232,7 @@ describe('stop() and forget()', () => {
     run.forget();
     expect(await endOf(run)).toMatchObject({ code: 'stopped' });
     expect(Object.keys(kept())).toEqual([run.id, other.id]);
-    answer({ ticket: 't1', status: 'queued' });
+    response({ ticket: 't1', status: 'queued' });
     await settled();
     expect(Object.keys(kept())).toEqual([other.id]);
     expect(page.resume()).toEqual([other]);
@@ -326,11 +331,11 @@ const cutOff = () =>
 describe('an invalid response', () => {
   it.each([
     ['is cut off after its 200', cutOff],
-    ['is the HTML of a login page', () => refusal(200, '<!doctype html><form>Sign in</form>')],
-    ['has no ticket', () => refusal(200, '{"status":"queued"}')],
+    ['is the HTML of a login page', () => errorResponse(200, '<!doctype html><form>Sign in</form>')],
+    ['has no ticket', () => errorResponse(200, '{"status":"queued"}')],
     ['is empty', () => new Response(null, { status: 204 })],
-  ])('and %s repeats a create under its key, which creates one job', async (_, answer) => {
-    browser.answers = { videos: [answer(), DONE] };
+  ])('and %s repeats a create under its key, which creates one job', async (_, response) => {
+    browser.answers = { videos: [response(), DONE] };
     const run = open().videos.create(PROMPT);
     await settled();
     expect(run.get().phase).toBe('creating');
@@ -342,7 +347,7 @@ describe('an invalid response', () => {
   });
 
   it('makes a wait pause longer and longer, until the proxy responds again', async () => {
-    browser.answers = { watch: [refusal(200, '{}')] };
+    browser.answers = { watch: [errorResponse(200, '{}')] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(31_000);
     expect(paths()).toHaveLength(6);
@@ -352,10 +357,10 @@ describe('an invalid response', () => {
   });
 
   it.each([
-    ['upload', { upload: [refusal(200, '<html>')] }],
-    ['uploaded', { upload: [{ put: 'p1' }], uploaded: [refusal(200, '{}')] }],
-  ])('ends an upload at %s, before anything is paid', async (path, answers) => {
-    browser.answers = answers;
+    ['upload', { upload: [errorResponse(200, '<html>')] }],
+    ['uploaded', { upload: [{ put: 'p1' }], uploaded: [errorResponse(200, '{}')] }],
+  ])('ends an upload at %s, before anything is paid', async (path, responses) => {
+    browser.answers = responses;
     const run = open().videos.create({ first_frame_upload_id: new Blob(['1']) });
     await vi.advanceTimersByTimeAsync(31_000);
     expect(await endOf(run)).toMatchObject({ code: 'network' });

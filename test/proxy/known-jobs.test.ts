@@ -22,8 +22,10 @@ describe('a key with a known job', () => {
 
   it('shares one create among concurrent requests', async () => {
     const app = openApp();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => app.post('videos', { key: KEY, input: INPUT })));
-    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, () => app.post('videos', { key: KEY, input: INPUT })),
+    );
+    expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expect(sent(app, 'POST')).toHaveLength(1);
   });
 
@@ -45,10 +47,10 @@ describe('a key with a known job', () => {
   ])('is rejected with %s, during its create and after it', async (_, verb, input) => {
     const app = openApp({ create: { videos: () => INPUT, images: () => INPUT } });
     const first = app.post('videos', { key: KEY, input: INPUT });
-    const refused = { status: 400, body: { code: 'idempotency_key_reused' } };
-    expect(await app.post(verb, { key: KEY, input })).toMatchObject(refused);
+    const rejected = { status: 400, body: { code: 'idempotency_key_reused' } };
+    expect(await app.post(verb, { key: KEY, input })).toMatchObject(rejected);
     expect((await first).status).toBe(200);
-    expect(await app.post(verb, { key: KEY, input })).toMatchObject(refused);
+    expect(await app.post(verb, { key: KEY, input })).toMatchObject(rejected);
     expect([app.sandbox.jobs.length, app.errors]).toEqual([1, []]);
   });
 

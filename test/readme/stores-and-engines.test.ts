@@ -31,9 +31,9 @@ interface Exported {
 }
 
 /** The JSON of an answer that has to be there. */
-async function jsonOf<T>(answer: Response | undefined): Promise<T> {
-  if (!answer) throw new Error('There is no answer');
-  return (await answer.json()) as T;
+async function jsonOf<T>(response: Response | undefined): Promise<T> {
+  if (!response) throw new Error('There is no answer');
+  return (await response.json()) as T;
 }
 
 const FOLDER = join(ROOT, '.guide-blocks');
@@ -134,11 +134,11 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     const { worker } = await block('docs/many-processes', 'durableObjectStore');
     const object = memoryStore();
     const ACCOUNT = { idFromName: (name: string) => name, get: () => object };
-    const answer = await worker?.fetch(new Request('https://app.test/', { method: 'POST', body: 'a fox' }), {
+    const response = await worker?.fetch(new Request('https://app.test/', { method: 'POST', body: 'a fox' }), {
       ACCOUNT,
     });
-    expect(answer?.status).toBe(202);
-    const { id }: { id: string } = await jsonOf(answer);
+    expect(response?.status).toBe(202);
+    const { id }: { id: string } = await jsonOf(response);
     const told = await worker?.fetch(await webhook(id, 'https://app.test/webhook'), { ACCOUNT });
     expect(told?.ok).toBe(true);
   });

@@ -7,21 +7,21 @@ export interface CountingService {
   /** When each create was counted, in milliseconds. */
   readonly countedAt: number[];
   /** How many creates came over the limit of the sliding window, and of fixed windows wherever they begin. */
-  refused(): number;
+  rejected(): number;
   close(): void;
 }
 
 /** Serves creates on loopback; takes up to 10 ms for one, so that the order of sending is not the order of counting. */
 export async function startCountingService(limit: number, windowMs: number): Promise<CountingService> {
   const countedAt: number[] = [];
-  let refused = 0;
+  let rejected = 0;
   const server = createServer(async (request, response) => {
     await text(request);
     await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
     const now = performance.now();
     const inWindow = countedAt.filter((at) => now - at < windowMs).length;
     const isFull = inWindow >= limit;
-    if (isFull) refused++;
+    if (isFull) rejected++;
     else countedAt.push(now);
     await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
     const body = isFull
@@ -33,5 +33,5 @@ export async function startCountingService(limit: number, windowMs: number): Pro
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
-  return { baseUrl: `http://127.0.0.1:${port}`, countedAt, refused: () => refused, close: () => server.close() };
+  return { baseUrl: `http://127.0.0.1:${port}`, countedAt, rejected: () => rejected, close: () => server.close() };
 }

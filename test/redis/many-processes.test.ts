@@ -43,7 +43,7 @@ describe.skipIf(whyNoRedis())('processes under one rate limit', () => {
     expect((((await commands(redis)) - before) * 1000) / tookMs).toBeLessThanOrEqual(100);
     for (const process of processes) process.send('end');
     service.close();
-    expect(service.refused()).toBe(0);
+    expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(count * each);
     await redis.close();
     // The first twenty go out at once, each twenty more a window later.

@@ -36,10 +36,10 @@ describe.skipIf(whyNoRedis())('an event whose receiver is killed while handling 
     const first = receiver(worker, redis.port, 'dies');
     const other = receiver(worker, redis.port, 'lives');
     try {
-      const answer = first.send();
+      const response = first.send();
       await vi.waitFor(() => expect(first.handled).toEqual([event.id]), PATIENCE_MS);
       first.process.kill('SIGKILL');
-      expect(await answer).toBe('no answer');
+      expect(await response).toBe('no answer');
 
       expect(await other.send()).toBe(503);
       expect(other.handled).toEqual([]);

@@ -213,11 +213,11 @@ test('any other failure is passed on, and an unexpected response is an error', a
 });
 
 test('a rejected subscription is retried with the next connection', async () => {
-  const refused = vi.fn(async (_channel: string) => {});
-  refused.mockRejectedValueOnce(new Error('no'));
+  const rejected = vi.fn(async (_channel: string) => {});
+  rejected.mockRejectedValueOnce(new Error('no'));
   const connection = Object.assign(new EventEmitter(), {
     connect: async () => {},
-    subscribe: refused,
+    subscribe: rejected,
     unsubscribe: async () => {},
     disconnect: async () => {},
   });
@@ -226,7 +226,7 @@ test('a rejected subscription is retried with the next connection', async () => 
   redisStore(client, { prefix: 'app:', onError }).subscribe?.('jobs', () => {});
   await vi.waitFor(() => expect(onError).toHaveBeenCalledWith(new Error('no')));
   connection.emit('ready');
-  expect(refused.mock.calls.map(([channel]) => channel)).toEqual(['app:jobs', 'app:jobs']);
+  expect(rejected.mock.calls.map(([channel]) => channel)).toEqual(['app:jobs', 'app:jobs']);
 });
 
 describe('a client', () => {

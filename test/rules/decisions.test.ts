@@ -58,12 +58,12 @@ describe('a response of an object store', () => {
         store.mayHaveStored,
       ),
     ).toEqual([true, true, true, false]);
-    const answers = [
+    const responses = [
       { status: 404, code: '' },
       { status: 404, code: 'NoSuchBucket' },
       { status: 403, code: '' },
     ];
-    expect(answers.map(store.isAbsent)).toEqual([true, false, false]);
+    expect(responses.map(store.isAbsent)).toEqual([true, false, false]);
     const refusals = ['AccessDenied', 'SignatureDoesNotMatch', 'InvalidAccessKeyId', 'xInvalidToken'];
     expect(refusals.map((code) => store.isUnknown({ status: 403, code }))).toEqual([true, false, false, true]);
     expect(store.isUnknown({ status: 404, code: '' })).toBe(false);

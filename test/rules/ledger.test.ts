@@ -80,8 +80,8 @@ describe('a budget of 100 tokens and a create', () => {
   ])('%s', (_, before, price, reserve, send) => {
     const state = before.reduce((made, change) => change(made), EMPTY_BUDGET);
     const snapshot = snapshotOf(state, TERMS, 1, (owner) => owner === 'living');
-    const answers = (['reserve', 'send'] as const).map((step) => admissionOf(snapshot, TERMS.maxTokens, price, step));
-    expect(answers).toEqual([reserve, send]);
+    const responses = (['reserve', 'send'] as const).map((step) => admissionOf(snapshot, TERMS.maxTokens, price, step));
+    expect(responses).toEqual([reserve, send]);
   });
 });
 

@@ -30,12 +30,12 @@ function keysOf(next: typeof nextStep, run: JobRunState, events: readonly RunEve
 }
 
 const review = (ms: number | null = 20_000) => failed('review', ms);
-const refusal = (code: string): RunEvent => ({
+const rejection = (code: string): RunEvent => ({
   type: 'failed',
   failure: { kind: 'refused', retryAfterMs: null, error: { name: 'APIError', message: 'no', code } },
 });
 const pending = (id = 'job_1') => failedJob('reference_asset_pending', null, id);
-const [lost, full, refused] = [failed('lost'), failed('throttled', 5_000), failed('refused')];
+const [lost, full, rejected] = [failed('lost'), failed('throttled', 5_000), failed('refused')];
 
 describe('the keys of a run', () => {
   it.each<[string, Partial<RunRules>, RunEvent[], string[]]>([
@@ -55,16 +55,16 @@ describe('the keys of a run', () => {
     [
       'a refused create that is started again sends its own key first',
       {},
-      [refused, refused, refused, refused, refused],
+      [rejected, rejected, rejected, rejected, rejected],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
     ],
     [
       'and no new one when the refusal is another',
       {},
-      [refusal('a'), refusal('b'), refusal('b')],
+      [rejection('a'), rejection('b'), rejection('b')],
       ['k', 'k', 'k', 'k:w1'],
     ],
-    ['its second key is settled before any other', {}, [refused, refused, full, lost], ['k', 'k', 'k:w1', 'k:w1']],
+    ['its second key is settled before any other', {}, [rejected, rejected, full, lost], ['k', 'k', 'k:w1', 'k:w1']],
     ['an unsent create keeps its key', {}, [failed('unsent'), lost], ['k', 'k']],
     ['a failed job that is started again has the next key', {}, [job('canceled'), lost], ['k', 'k:r2']],
   ])('are %s', (_, rules, events, keys) => {

@@ -95,15 +95,15 @@ describe('a failed create', () => {
 });
 
 it('waits while a budget is reserved only by unsettled creates, and fails if it is spent', () => {
-  const refused = (recovery: string): RunEvent => {
+  const rejected = (recovery: string): RunEvent => {
     const error = { name: 'BudgetExceededError', message: 'no', code: 'budget_exceeded', recovery };
     return { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
   };
-  const first = proceed(start({ retryMs: 60_000 }), refused('retry_later'));
+  const first = proceed(start({ retryMs: 60_000 }), rejected('retry_later'));
   expect(first.step).toMatchObject({ type: 'wait', ms: 1_000, next: create });
-  const many = Array.from({ length: 9 }, () => [passed, refused('retry_later')]).flat();
+  const many = Array.from({ length: 9 }, () => [passed, rejected('retry_later')]).flat();
   expect(proceed(first, ...many).step).toMatchObject({ type: 'wait', ms: 60_000, next: create });
-  expect(stepOf(start(), refused('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
+  expect(stepOf(start(), rejected('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
 });
 
 it('continues if another process owned the create briefly, because this one was frozen', () => {

@@ -20,7 +20,7 @@ import { expectedMs, pollPauseMs, progressOf, rhythmOf, withLength } from '../..
 import type { Job, JobCall } from '../../src/schemas/job.js';
 
 type Details = ConstructorParameters<typeof APIError>[1];
-const refused = (status: number, more: Partial<Details> = {}, Class = APIError) =>
+const rejected = (status: number, more: Partial<Details> = {}, Class = APIError) =>
   new Class('no', {
     status,
     code: `http_${status}`,
@@ -190,20 +190,20 @@ describe('the failure of a create', () => {
     ['a key function that failed after an attempt that may have arrived', arrived(away(0)), 'lost'],
     ['a late answer', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
     ['an unreadable answer', new ResponseError('what?', { attempts: 1 } as never), 'lost'],
-    ['a full rate limit', refused(429, { attempts: 0 }, RateLimitError), 'throttled'],
-    ['a 429', refused(429), 'throttled'],
-    ['a 429 after an attempt that may have arrived', arrived(refused(429)), 'lost'],
-    ['a pause of generation', refused(503, { code: 'dispatch_disabled' }), 'throttled'],
-    ['a character under review', refused(409, { code: 'character_pending' }), 'review'],
-    ['a wrong key after an attempt that may have arrived', arrived(refused(401)), 'lost'],
+    ['a full rate limit', rejected(429, { attempts: 0 }, RateLimitError), 'throttled'],
+    ['a 429', rejected(429), 'throttled'],
+    ['a 429 after an attempt that may have arrived', arrived(rejected(429)), 'lost'],
+    ['a pause of generation', rejected(503, { code: 'dispatch_disabled' }), 'throttled'],
+    ['a character under review', rejected(409, { code: 'character_pending' }), 'review'],
+    ['a wrong key after an attempt that may have arrived', arrived(rejected(401)), 'lost'],
     ...[400, 401, 402, 403, 404, 413, 422].map((status): [string, unknown, rules.FailureKind] => [
       `a ${status}`,
-      refused(status),
+      rejected(status),
       'refused',
     ]),
     ...[302, 408, 409, 425, 499, 500, 503].map((status): [string, unknown, rules.FailureKind] => [
       `a ${status}`,
-      refused(status),
+      rejected(status),
       'lost',
     ]),
   ])('%s', (_, error, expected) => {
@@ -218,15 +218,15 @@ describe('the failure of a create', () => {
     [400, undefined],
     [404, undefined],
   ])('%i: whether the key can be sent again', (status, isUnused) => {
-    expect(rules.callFailure(refused(status))?.keyIsUnused).toBe(isUnused);
+    expect(rules.callFailure(rejected(status))?.keyIsUnused).toBe(isUnused);
   });
 
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
     'a deleted upload: %s',
     (code) => {
-      expect(rules.isUnknownUpload(refused(404, { code }))).toBe(true);
-      expect(rules.isUnknownUpload(arrived(refused(404, { code })))).toBe(false);
-      expect([rules.isUnknownUpload(refused(404)), rules.isUnknownUpload({ code })]).toEqual([false, false]);
+      expect(rules.isUnknownUpload(rejected(404, { code }))).toBe(true);
+      expect(rules.isUnknownUpload(arrived(rejected(404, { code })))).toBe(false);
+      expect([rules.isUnknownUpload(rejected(404)), rules.isUnknownUpload({ code })]).toEqual([false, false]);
     },
   );
 });
@@ -237,17 +237,17 @@ describe('the failure of a poll', () => {
   it.each<[string, unknown, boolean, string | undefined]>([
     ...[400, 401, 403, 404].map((status): [string, unknown, boolean, string] => [
       `${status}`,
-      refused(status),
+      rejected(status),
       true,
       'refused',
     ]),
     ...[402, 409, 410, 500].map((status): [string, unknown, boolean, string] => [
       `${status}`,
-      refused(status),
+      rejected(status),
       false,
       'lost',
     ]),
-    ['429', refused(429), false, 'throttled'],
+    ['429', rejected(429), false, 'throttled'],
     ['a wrong id', new GenError('wrong'), true, 'unsent'],
     ['a key function that failed once', passing, false, 'lost'],
     ['no connection', away(0), false, 'lost'],
@@ -258,10 +258,10 @@ describe('the failure of a poll', () => {
   });
 
   it.each<[unknown, boolean]>([
-    ...[408, 500, 502, 503, 504, 520, 521, 522, 523, 524].map((status): [unknown, boolean] => [refused(status), true]),
-    ...[400, 404, 409, 425, 429, 501, 505, 525].map((status): [unknown, boolean] => [refused(status), false]),
-    [refused(503, { code: 'dispatch_disabled' }), false],
-    [refused(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
+    ...[408, 500, 502, 503, 504, 520, 521, 522, 523, 524].map((status): [unknown, boolean] => [rejected(status), true]),
+    ...[400, 404, 409, 425, 429, 501, 505, 525].map((status): [unknown, boolean] => [rejected(status), false]),
+    [rejected(503, { code: 'dispatch_disabled' }), false],
+    [rejected(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
     [away(1), true],
     [new GenError('wrong'), false],
   ])('%s: the attempt is retried: %s', (error, again) => {
@@ -271,21 +271,21 @@ describe('the failure of a poll', () => {
 
 describe('the file of a job', () => {
   it.each<[unknown, 'gone' | 'askJob' | undefined]>([
-    [refused(410), 'gone'],
-    ...[400, 401, 403, 404, 409].map((status): [unknown, 'askJob'] => [refused(status), 'askJob']),
-    [refused(402), undefined],
-    [refused(401, { code: 'invalid_api_key' }), undefined],
-    [refused(403, { code: 'scope_missing' }), undefined],
+    [rejected(410), 'gone'],
+    ...[400, 401, 403, 404, 409].map((status): [unknown, 'askJob'] => [rejected(status), 'askJob']),
+    [rejected(402), undefined],
+    [rejected(401, { code: 'invalid_api_key' }), undefined],
+    [rejected(403, { code: 'scope_missing' }), undefined],
     [away(1), undefined],
   ])('%s: %s', (error, expected) => {
     expect(files.fileRefusal(error)).toBe(expected);
   });
 
   it.each<[unknown, object]>([
-    ...[404, 409, 410].map((status): [unknown, object] => [refused(status), { status, isReported: false }]),
-    ...[401, 402, 403, 500].map((status): [unknown, object] => [refused(status), { status: 502, isReported: true }]),
-    [refused(429, { retryAfterMs: 7_000 }, RateLimitError), { status: 503, isReported: true, retryAfterMs: 7_000 }],
-    [refused(429, {}, RateLimitError), { status: 503, isReported: true, retryAfterMs: 1_000 }],
+    ...[404, 409, 410].map((status): [unknown, object] => [rejected(status), { status, isReported: false }]),
+    ...[401, 402, 403, 500].map((status): [unknown, object] => [rejected(status), { status: 502, isReported: true }]),
+    [rejected(429, { retryAfterMs: 7_000 }, RateLimitError), { status: 503, isReported: true, retryAfterMs: 7_000 }],
+    [rejected(429, {}, RateLimitError), { status: 503, isReported: true, retryAfterMs: 1_000 }],
     ...Object.entries({ job_without_output: 404, output_expired: 410, job_not_finished: 409, interrupted: 502 }).map(
       ([code, status]): [unknown, object] => [
         new DownloadError('x', { jobId: 'j', code: code as never }),
@@ -295,7 +295,7 @@ describe('the file of a job', () => {
     [new TimeoutError('late', { timeoutMs: 1 }), { status: 504, isReported: true }],
     [away(1), { status: 502, isReported: true }],
     [new TypeError('x'), { status: 500, isReported: true }],
-  ])('%s: a page gets %j', (error, answer) => {
-    expect(pageAnswer(error)).toEqual(answer);
+  ])('%s: a page gets %j', (error, response) => {
+    expect(pageAnswer(error)).toEqual(response);
   });
 });

@@ -39,8 +39,8 @@ async function overlapping(worker: Worker): Promise<void> {
   const post = async (body: object, signal?: AbortSignal) => {
     const began = performance.now();
     const init = { method: 'POST', body: JSON.stringify(body), signal };
-    const answer = await worker.dispatchFetch('http://worker.test/', init);
-    return { status: answer.status, ms: performance.now() - began, text: await answer.text() };
+    const response = await worker.dispatchFetch('http://worker.test/', init);
+    return { status: response.status, ms: performance.now() - began, text: await response.text() };
   };
   const eventOf = (id: string, more: object) => ({ ...completedEvent(id, 'https://gen.test'), ...more });
   const slow = eventOf('slow', { slow: true });

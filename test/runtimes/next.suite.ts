@@ -99,9 +99,9 @@ async function watchVideo(url: string): Promise<void> {
   equal('a create without a prompt', empty.status, 400);
   const headers = { cookie: created.headers.getSetCookie()[0]?.split(';')[0] ?? '' };
   for (let status = ''; status !== 'completed'; await new Promise((done) => setTimeout(done, 50))) {
-    const answer = await fetch(`${url}/api/videos/${id}`, { headers });
-    equal('the status', answer.status, 200);
-    status = ((await answer.json()) as { status: string }).status;
+    const response = await fetch(`${url}/api/videos/${id}`, { headers });
+    equal('the status', response.status, 200);
+    status = ((await response.json()) as { status: string }).status;
     if (!['processing', 'completed'].includes(status)) throw new Error(`the video is ${status}`);
   }
   const part = await fetch(`${url}/api/files/${id}`, { headers: { ...headers, range: 'bytes=4-7' } });

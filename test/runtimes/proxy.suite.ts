@@ -93,23 +93,23 @@ async function anHonestPage(page: Page): Promise<string> {
   const [created, again] = await Promise.all([page.post('images', ask), page.post('images', ask)]);
   equal('the create', created.status, 200);
   equal('the second click', again.status, 200);
-  const [answer, other] = await Promise.all([watched(page, created.body), watched(page, again.body)]);
-  equal('the job', answer.status, 'completed');
+  const [response, other] = await Promise.all([watched(page, created.body), watched(page, again.body)]);
+  equal('the job', response.status, 'completed');
   equal('the job in the other tab', other.status, 'completed');
-  const part = await page.ask(String(answer.url), { headers: { range: 'bytes=1-3' } });
+  const part = await page.ask(String(response.url), { headers: { range: 'bytes=1-3' } });
   equal('a part of the file', `${part.status} ${await part.text()}`, '206 PNG');
   return String(created.body.ticket);
 }
 
 /** Asks for progress until the job has ended, as the page does. */
 async function watched(page: Page, { ticket, ...first }: Answer['body']): Promise<Answer['body']> {
-  let answer: Answer['body'] = first;
-  while (answer.phase === 'waiting') {
-    const next = await page.post('watch', { jobs: [{ ticket, seen: answer.status }] });
+  let response: Answer['body'] = first;
+  while (response.phase === 'waiting') {
+    const next = await page.post('watch', { jobs: [{ ticket, seen: response.status }] });
     equal('the progress', next.status, 200);
-    answer = { ...answer, ...jobOf(next) };
+    response = { ...response, ...jobOf(next) };
   }
-  return answer;
+  return response;
 }
 
 /** What a watch says of its only job. */

@@ -78,9 +78,9 @@ describe('the control API', () => {
     ['advance', '[]', 'The body must be a JSON object.'],
     ['nothing', '{}', 'There is no POST /_sandbox/nothing.'],
   ])('rejects %s with %s and explains why', async (path, body, message) => {
-    const refused = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/${path}`, { method: 'POST', body });
-    expect(refused.status).toBe(path === 'nothing' ? 404 : 400);
-    expect((await refused.json()).error.message).toContain(message);
+    const rejected = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/${path}`, { method: 'POST', body });
+    expect(rejected.status).toBe(path === 'nothing' ? 404 : 400);
+    expect((await rejected.json()).error.message).toContain(message);
     expect((await control('state')).status).toBe(200);
   });
 
@@ -101,9 +101,9 @@ describe('strangers', () => {
         ['', 'GET'],
         ['_sandbox/reset', 'POST'],
       ] as const) {
-        const refused = await ask(`http://${host}:4010/${path}`, { method });
-        expect(refused.status, `${method} ${path}`).toBe(403);
-        expect(await refused.text()).not.toContain(sandbox.apiKey);
+        const rejected = await ask(`http://${host}:4010/${path}`, { method });
+        expect(rejected.status, `${method} ${path}`).toBe(403);
+        expect(await rejected.text()).not.toContain(sandbox.apiKey);
       }
     },
   );
@@ -132,10 +132,10 @@ describe('strangers', () => {
   });
 
   it('get no response that another origin can read', async () => {
-    const answer = await ask('http://127.0.0.1:4010/_sandbox/state', {
+    const response = await ask('http://127.0.0.1:4010/_sandbox/state', {
       headers: { origin: 'https://evil.example.com' },
     });
-    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+    expect(response.headers.get('access-control-allow-origin')).toBeNull();
   });
 });
 

@@ -21,9 +21,9 @@ afterEach(() => {
 
 it('handles every method below the base URL and leaves everything else to the other handlers', async () => {
   server.listen({ onUnhandledFrame: 'error' });
-  const answer = await fetch(`${service.baseUrl}/v1/videos?a=1`, { method: 'POST', body: 'hi' });
-  expect(answer.status).toBe(202);
-  expect(await answer.json()).toEqual({ url: `${service.baseUrl}/v1/videos?a=1`, method: 'POST', body: 'hi' });
+  const response = await fetch(`${service.baseUrl}/v1/videos?a=1`, { method: 'POST', body: 'hi' });
+  expect(response.status).toBe(202);
+  expect(await response.json()).toEqual({ url: `${service.baseUrl}/v1/videos?a=1`, method: 'POST', body: 'hi' });
   expect((await fetch(service.baseUrl, { method: 'DELETE' })).status).toBe(202);
   server.use(http.get('https://other.test/', () => new HttpResponse('other')));
   expect(await (await fetch('https://other.test/')).text()).toBe('other');
@@ -42,7 +42,7 @@ it('can be overridden for one call and reset again', async () => {
 it('reports a reset and a cut body as network errors', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   await expect(fetch(`${service.baseUrl}/reset`)).rejects.toThrow(TypeError);
-  await expect(fetch(`${service.baseUrl}/cut`).then((answer) => answer.text())).rejects.toThrow(TypeError);
+  await expect(fetch(`${service.baseUrl}/cut`).then((response) => response.text())).rejects.toThrow(TypeError);
 });
 
 it("serves a complete sandbox to a client that doesn't know it, including faults", async () => {

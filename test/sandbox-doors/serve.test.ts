@@ -19,7 +19,7 @@ it('responds, resets, survives an error, reports that a port is in use, and drai
   const ended = new Promise<void>((resolve) => {
     endSlow = resolve;
   });
-  const answer = async (request: Request) => {
+  const response = async (request: Request) => {
     const { pathname } = new URL(request.url);
     if (pathname === '/reset') throw new ConnectionDropped();
     if (pathname === '/bug') throw new TypeError('a mistake');
@@ -29,7 +29,7 @@ it('responds, resets, survives an error, reports that a port is in use, and drai
     }
     return new Response(await request.text(), { status: 201 });
   };
-  const { url, close } = await serve(answer, { port: 0 });
+  const { url, close } = await serve(response, { port: 0 });
   const echo = await fetch(`${url}/echo?a=1`, { method: 'POST', body: 'hi' });
   expect([echo.status, await echo.text()]).toEqual([201, 'hi']);
   await expect(fetch(`${url}/reset`)).rejects.toThrow(TypeError);
@@ -37,7 +37,7 @@ it('responds, resets, survives an error, reports that a port is in use, and drai
   expect(await (await fetch(`${url}/bug`)).json()).toEqual(bug);
   const { port } = new URL(url);
   const taken = new GenError(`Port ${port} on 127.0.0.1 is in use. Pass another port, or 0 for any free port.`);
-  await expect(serve(answer, { port: Number(port) })).rejects.toThrow(taken);
+  await expect(serve(response, { port: Number(port) })).rejects.toThrow(taken);
   const slow = fetch(`${url}/slow`, { method: 'POST', body: 'drained' });
   await began;
   const started = performance.now();

@@ -28,12 +28,12 @@ describe('registration', () => {
     const { character } = (await register(client)).data;
     expect(character).toMatchObject({ status: 'pending', retry_after: 20 });
     await client.sandbox.advance(5000);
-    const refused = await client.call('POST', '/v1/videos', { prompt, character_ids: [character.slug] });
-    expect(refused).toMatchObject({
+    const rejected = await client.call('POST', '/v1/videos', { prompt, character_ids: [character.slug] });
+    expect(rejected).toMatchObject({
       status: 409,
       body: { error: { code: 'character_pending' }, data: { retry_after: 15 } },
     });
-    expect(refused.headers.get('retry-after')).toBe('15');
+    expect(rejected.headers.get('retry-after')).toBe('15');
     expect(client.sandbox.ledger().entries).toHaveLength(1);
     await client.sandbox.advance(15_000);
     expect((await client.create('/v1/videos', { prompt, character_ids: [character.slug] })).status).toBe('processing');

@@ -37,9 +37,9 @@ test('a PUT, a rejection, and a fault have the header that makes them visible to
     [data.headers, 200],
     [{}, 403],
   ] as const) {
-    const answer = await put(headers);
-    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([status, '*']);
-    expect(answer.headers.get('access-control-expose-headers')).toContain('etag');
+    const response = await put(headers);
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([status, '*']);
+    expect(response.headers.get('access-control-expose-headers')).toContain('etag');
   }
   client.sandbox.faults.add({ match: { method: 'PUT' }, status: 503 });
   expect((await put(data.headers)).headers.get('access-control-allow-origin')).toBe('*');

@@ -72,11 +72,11 @@ describe('effects', () => {
   test('latency delays the response on the manual clock, and an abort ends the wait', async () => {
     const client = setUp();
     client.sandbox.faults.add({ latencyMs: 5000, times: 2 });
-    const answer = post(client);
+    const response = post(client);
     await client.sandbox.advance(4999);
     expect(client.sandbox.jobs).toEqual([]);
     await client.sandbox.advance(1);
-    expect((await answer).status).toBe(200);
+    expect((await response).status).toBe(200);
     const controller = new AbortController();
     const { fetch, baseUrl } = client.sandbox;
     const late = fetch(`${baseUrl}/v1/models`, { signal: controller.signal });

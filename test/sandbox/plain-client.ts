@@ -48,9 +48,9 @@ export function clientFor(sandbox: Sandbox, key = sandbox.apiKey): PlainClient {
     call,
     code: async (...request) => (await call(...request)).body.error?.code,
     create: async (path, body = { prompt: 'a fox at dawn' }, headers) => {
-      const answer = await call('POST', path, body, headers);
-      if (answer.status !== 200) throw new Error(JSON.stringify(answer.body));
-      return answer.body.data.job;
+      const response = await call('POST', path, body, headers);
+      if (response.status !== 200) throw new Error(JSON.stringify(response.body));
+      return response.body.data.job;
     },
     job: async (id) => (await call('GET', `/v1/jobs/${id}`)).body.data.job,
     async upload(type, name = `file.${type.toLowerCase()}`, bytes = type === 'IMAGE' ? png(640) : new Uint8Array(64)) {

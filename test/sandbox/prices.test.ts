@@ -32,8 +32,8 @@ test('a function receives everything that can affect a price, and the default ap
 
 test('a function that returns no tokens is reported, and nothing is charged', async () => {
   const client = setUp({ prices: () => Number.NaN });
-  const refused = await client.call('POST', '/v1/videos', { prompt });
-  expect([refused.status, refused.body.error.message]).toEqual([500, expect.stringContaining('prices must return')]);
+  const rejected = await client.call('POST', '/v1/videos', { prompt });
+  expect([rejected.status, rejected.body.error.message]).toEqual([500, expect.stringContaining('prices must return')]);
   expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, balanceTokens: 1000 });
 });
 

@@ -9,8 +9,8 @@ test.each(limited)('$method $path allows $limitPerMinute a minute', async ({ met
   const client = setUp({ limits: 'documented', balanceTokens: 1_000_000 });
   const send = () => client.call(method, path.replace(/\{\w+\}/, 'unknown'), method === 'POST' ? video : undefined);
   for (let at = 0; at < limitPerMinute; at++) expect((await send()).status).not.toBe(429);
-  const refused = await send();
-  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
+  const rejected = await send();
+  expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([429, '60']);
   await client.sandbox.advance(60_000);
   expect((await send()).status).not.toBe(429);
 });
@@ -32,8 +32,8 @@ test('Retry-After is exact: a second earlier is too early, and then a slot is fr
   await client.create('/v1/videos');
   await client.sandbox.advance(12_500);
   await client.create('/v1/videos');
-  const refused = await client.call('POST', '/v1/videos', video);
-  expect(refused.headers.get('retry-after')).toBe('48');
+  const rejected = await client.call('POST', '/v1/videos', video);
+  expect(rejected.headers.get('retry-after')).toBe('48');
   await client.sandbox.advance(47_499);
   expect(await client.code('POST', '/v1/videos', video)).toBe('rate_limited');
   await client.sandbox.advance(1);

@@ -234,9 +234,9 @@ test.each(Object.entries(REFUSED))('%s', async (code, requests) => {
   const status = requestErrors.find((row) => row.code === code)?.status ?? OWN[code];
   for (const request of requests) {
     const client = setUp();
-    const answer = await send(request, client);
+    const response = await send(request, client);
     const said = { success: false, error: { code, message: expect.any(String) } };
-    expect([answer.status, answer.body], JSON.stringify(request)).toMatchObject([status, said]);
+    expect([response.status, response.body], JSON.stringify(request)).toMatchObject([status, said]);
     if (typeof request !== 'function') expect(client.sandbox.ledger().entries).toHaveLength(1);
   }
 });
@@ -313,8 +313,8 @@ describe('accepts what is documented', () => {
 
   test('in references, edits, webhooks and wording', async () => {
     for (const request of TAKEN) {
-      const answer = await send(request, setUp());
-      expect(answer.status, JSON.stringify(request)).toBe(200);
+      const response = await send(request, setUp());
+      expect(response.status, JSON.stringify(request)).toBe(200);
     }
   });
 
@@ -328,8 +328,8 @@ describe('accepts what is documented', () => {
       for (const value of offered ? [...values, 'x', 99] : []) {
         const body = { prompt, model: row.alias, [param]: value };
         const code = await client.code('POST', row.kind === 'image' ? '/v1/images' : '/v1/videos', body);
-        const refusal = Reflect.get(codes, param) ?? 'resolution_not_supported';
-        expect([param, value, code]).toEqual([param, value, offered?.includes(value) ? undefined : refusal]);
+        const rejection = Reflect.get(codes, param) ?? 'resolution_not_supported';
+        expect([param, value, code]).toEqual([param, value, offered?.includes(value) ? undefined : rejection]);
       }
     }
   });
@@ -357,8 +357,8 @@ describe('accepts what is documented', () => {
       const body = Object.fromEntries(needed.map((other) => [other.name, sampleOf(other, known)]));
       const source = call === 'videoEdits.create' && !('oneOf' in row) ? { video: clip } : {};
       const intent = row.name === 'intent' ? { source_video_upload_id: ids.video } : {};
-      const answer = await client.call('POST', PATHS[call] ?? '', { ...source, ...intent, ...body });
-      expect([row.name, answer.status, answer.body.error]).toEqual([row.name, 200, undefined]);
+      const response = await client.call('POST', PATHS[call] ?? '', { ...source, ...intent, ...body });
+      expect([row.name, response.status, response.body.error]).toEqual([row.name, 200, undefined]);
     }
   });
 });

@@ -55,9 +55,9 @@ test.each([undefined, 600 * MB])("a body of %s bytes over a port isn't read to i
   let sent = 0;
   const status = await new Promise((resolve, reject) => {
     const { port } = new URL(server.url);
-    const call = request({ port, path: '/v1/videos', method: 'POST', headers }, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode);
+    const call = request({ port, path: '/v1/videos', method: 'POST', headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
       call.destroy();
     });
     call.on('error', (error) => (sent > 0 ? resolve(413) : reject(error)));

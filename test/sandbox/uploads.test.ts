@@ -64,8 +64,8 @@ describe('step 2', () => {
       [url, headers],
       [own, { authorization: `Bearer ${client.sandbox.apiKey}` }],
     ]) {
-      const refused = await put(client, to, { headers: allowed, body: new Uint8Array(9) });
-      expect([refused.status, (await refused.json()).error.code]).toEqual([409, 'upload_completed']);
+      const rejected = await put(client, to, { headers: allowed, body: new Uint8Array(9) });
+      expect([rejected.status, (await rejected.json()).error.code]).toEqual([409, 'upload_completed']);
     }
     expect((await complete()).status).toBe(200);
   });

@@ -7,8 +7,8 @@ import { errorOf } from '../support/rejection.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const random = { next: () => 0.5, uuid: () => 'id' };
-const answering = (answer: unknown, timeoutMs?: number) =>
-  ({ timeoutMs, read: async () => answer, write: async () => true }) as Store;
+const answering = (response: unknown, timeoutMs?: number) =>
+  ({ timeoutMs, read: async () => response, write: async () => true }) as Store;
 /** A store that works in the time of the clock. Other stores are persistent, and work in real time. */
 const onClock = (clock: Clock, store: Store): Store => ({ ...store, ...{ [CLOCK]: clock } });
 
@@ -21,8 +21,8 @@ describe('the response of a store', () => {
     { version: '1', nowMs: Number.NaN, values: {} },
     { version: '1', nowMs: 0, values: null },
     { version: '1', nowMs: 0, values: 'x' },
-  ])('that is %j is reported as a setup error', async (answer) => {
-    const error = await errorOf(boundedStore(answering(answer), virtualClock()).read('g', []));
+  ])('that is %j is reported as a setup error', async (response) => {
+    const error = await errorOf(boundedStore(answering(response), virtualClock()).read('g', []));
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({
       message: expect.stringContaining('The result of store.read'),

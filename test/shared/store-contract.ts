@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BudgetExceededError, createBudget, createStore, GenClient } from '../../src/index.js';
 import { checkStore, createSandbox } from '../../src/sandbox/index.js';
 import type { Store } from '../../src/store/store.js';
-import { inTurn, openService, quoted, spenderOn, VIDEO } from '../budget/service.js';
+import { clientWithBudget, openService, quoted, runInSequence, VIDEO } from '../budget/service.js';
 
 /** A busy machine takes its time. What an outage does, other tests show. */
 export const PATIENT = { timeoutMs: 60_000 };
@@ -90,10 +90,10 @@ function testStore(opened: () => OpenStore): void {
   it('reserves the price of a lost response until any process resends its key or releases it', async () => {
     const budgetOf = tenantIn(another(), 100);
     const isLost = (number: number) => number === 2 || number === 3;
-    const service = openService({ answer: (job) => (isLost(job.number) ? new TypeError('terminated') : quoted(job)) });
-    const one = spenderOn(service, { maxTokens: 1 }).client.withOptions({ budget: budgetOf() });
+    const service = openService({ respond: (job) => (isLost(job.number) ? new TypeError('terminated') : quoted(job)) });
+    const one = clientWithBudget(service, { maxTokens: 1 }).client.withOptions({ budget: budgetOf() });
     await one.videos.create(VIDEO);
-    await inTurn(2, (number) => one.videos.create(VIDEO, { idempotencyKey: `lost-${number}` }));
+    await runInSequence(2, (number) => one.videos.create(VIDEO, { idempotencyKey: `lost-${number}` }));
     const lost = { spentTokens: 12, reservedTokens: 24, unresolved: ['lost-0', 'lost-1'] };
     expect(await budgetOf().usage()).toMatchObject(lost);
     await budgetOf().release('lost-0');

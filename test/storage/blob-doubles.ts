@@ -80,15 +80,15 @@ export const vercelBlobDouble = () =>
 /** POST /storage/v1/object/<bucket>/<path>, GET /storage/v1/object/info/<bucket>/<path> */
 export const supabaseDouble = () =>
   start(async (request, url, { objects, puts }) => {
-    const refused = (status: number, error: string, message: string): Answer => [
+    const rejected = (status: number, error: string, message: string): Answer => [
       400,
       { statusCode: `${status}`, error, message },
     ];
-    if (request.headers.authorization !== 'Bearer service-key') return refused(403, 'Unauthorized', 'Invalid JWT');
+    if (request.headers.authorization !== 'Bearer service-key') return rejected(403, 'Unauthorized', 'Invalid JWT');
     const [, isInfo, name = ''] = /^\/storage\/v1\/object\/(info\/)?(.+)$/.exec(url.pathname) ?? [];
     if (isInfo) {
       const object = objects.get(name);
-      if (object === undefined) return refused(404, 'not_found', 'Object not found');
+      if (object === undefined) return rejected(404, 'not_found', 'Object not found');
       const metadata = JSON.parse(Buffer.from(String(object.headers['x-metadata'] ?? 'e30='), 'base64').toString());
       return [
         200,
@@ -98,7 +98,7 @@ export const supabaseDouble = () =>
     puts.push(name);
     const bytes = await read(request);
     if (objects.has(name) && request.headers['x-upsert'] !== 'true') {
-      return refused(409, 'Duplicate', 'The resource already exists');
+      return rejected(409, 'Duplicate', 'The resource already exists');
     }
     objects.set(name, { bytes, headers: request.headers });
     return [200, { Id: '1', Key: name }];

@@ -122,11 +122,11 @@ describe('a put', () => {
     [403, 1],
     [302, 1],
   ])('that resolves with a Response of status %i is an error unless the object exists', async (status, puts) => {
-    const answer = async (body: ReadableStream<Uint8Array>) => {
+    const response = async (body: ReadableStream<Uint8Array>) => {
       await new Response(body).arrayBuffer();
       return new Response(null, { status });
     };
-    for (let at = 0; at < 9; at++) store.failures.push(answer);
+    for (let at = 0; at < 9; at++) store.failures.push(response);
     expect(await failure(copy())).toMatchObject({ name: 'StorageError', code: `http_${status}`, status });
     expect(store.puts).toBe(puts);
     store.failures.splice(0, 9, async (body, options) => {

@@ -21,14 +21,14 @@ const serve = (options: Options = {}, path = '/files/job_1', init?: RequestInit)
     new Request(`https://app.test${path}`, init),
   );
 const range = (text: string, more: Record<string, string> = {}) => ({ headers: { range: text, ...more } });
-const bytes = async (answer: Response) => new Uint8Array(await answer.arrayBuffer());
+const bytes = async (response: Response) => new Uint8Array(await response.arrayBuffer());
 const reads = () => service.seen.filter(({ path }) => /output/.test(path));
 
 describe('the file', () => {
   it('is complete, inline, private, and has its length', async () => {
-    const answer = await serve();
-    expect(answer.status).toBe(200);
-    expect(Object.fromEntries(answer.headers)).toEqual({
+    const response = await serve();
+    expect(response.status).toBe(200);
+    expect(Object.fromEntries(response.headers)).toEqual({
       'accept-ranges': 'bytes',
       'cache-control': 'private, no-cache',
       'content-disposition': 'inline; filename="job_1.mp4"',
@@ -38,7 +38,7 @@ describe('the file', () => {
       etag: service.outputs.get('job_1')?.etag,
       'x-content-type-options': 'nosniff',
     });
-    expect(await bytes(answer)).toEqual(MOVIE);
+    expect(await bytes(response)).toEqual(MOVIE);
   });
 
   it.each([
@@ -48,15 +48,15 @@ describe('the file', () => {
     ['bytes=0-1,5-6', 200, null, 600_000],
     ['lines=1-2', 200, null, 600_000],
   ])('requested by %s is answered with %i', async (asked, status, contentRange, length) => {
-    const answer = await serve({}, undefined, range(asked));
-    expect([answer.status, answer.headers.get('content-range')]).toEqual([status, contentRange]);
-    expect(answer.headers.get('content-length')).toBe(`${length}`);
-    expect((await bytes(answer)).length).toBe(length);
+    const response = await serve({}, undefined, range(asked));
+    expect([response.status, response.headers.get('content-range')]).toEqual([status, contentRange]);
+    expect(response.headers.get('content-length')).toBe(`${length}`);
+    expect((await bytes(response)).length).toBe(length);
   });
 
   it('past its end is answered with 416 and its size', async () => {
-    const answer = await serve({}, undefined, range('bytes=600000-'));
-    expect([answer.status, answer.headers.get('content-range')]).toEqual([416, 'bytes */600000']);
+    const response = await serve({}, undefined, range('bytes=600000-'));
+    expect([response.status, response.headers.get('content-range')]).toEqual([416, 'bytes */600000']);
   });
 
   it('is complete if If-Range has another version', async () => {
@@ -66,9 +66,9 @@ describe('the file', () => {
   });
 
   it('is described by HEAD without its bytes', async () => {
-    const answer = await serve({}, undefined, { method: 'HEAD', ...range('bytes=0-9') });
-    expect([answer.status, answer.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
-    expect(answer.body).toBeNull();
+    const response = await serve({}, undefined, { method: 'HEAD', ...range('bytes=0-9') });
+    expect([response.status, response.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
+    expect(response.body).toBeNull();
     expect(reads().map(({ method }) => method)).toEqual(['HEAD']);
   });
 
@@ -164,20 +164,20 @@ describe('a response in another form than the file', () => {
     const source = () => ({
       get: async () => new Response(MOVIE, { headers: { ...ENCODED, 'accept-ranges': 'bytes' } }),
     });
-    const answer = await serve({ source }, undefined, { method });
-    expect(answer.status).toBe(200);
+    const response = await serve({ source }, undefined, { method });
+    expect(response.status).toBe(200);
     for (const name of ['content-length', 'accept-ranges', 'content-range', 'content-encoding']) {
-      expect(answer.headers.has(name)).toBe(false);
+      expect(response.headers.has(name)).toBe(false);
     }
-    if (method === 'GET') expect(await bytes(answer)).toEqual(MOVIE);
+    if (method === 'GET') expect(await bytes(response)).toEqual(MOVIE);
   });
 
   it('with an unrequested range is never served as the entire file', async () => {
     const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 0-9/600000', 'content-length': '10' };
     const part = () => new Response(MOVIE.slice(0, 10), { status: 206, headers });
     const onError = vi.fn();
-    const answer = await serve({ source: () => ({ get: async () => part() }), onError });
-    expect(await bytes(answer)).toEqual(MOVIE);
+    const response = await serve({ source: () => ({ get: async () => part() }), onError });
+    expect(await bytes(response)).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledOnce();
     const client = makeClient(service, { fetch: async () => part() });
     expect((await serve({ client })).status).toBe(502);
@@ -194,12 +194,12 @@ describe('authorization', () => {
     },
   );
 
-  it.each([false, undefined, { id: 'user' }, new Response('no')])('treats %s as false', async (answer) => {
-    const refused = await serve({ authorize: (() => answer) as never }, '/files/job_9');
+  it.each([false, undefined, { id: 'user' }, new Response('no')])('treats %s as false', async (response) => {
+    const rejected = await serve({ authorize: (() => response) as never }, '/files/job_9');
     const unknown = await serve({}, '/files/job_9');
-    expect([refused.status, unknown.status]).toEqual([404, 404]);
-    expect(await refused.text()).toBe(await unknown.text());
-    expect([...refused.headers]).toEqual([...unknown.headers]);
+    expect([rejected.status, unknown.status]).toEqual([404, 404]);
+    expect(await rejected.text()).toBe(await unknown.text());
+    expect([...rejected.headers]).toEqual([...unknown.headers]);
     expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_9/output']);
   });
 
@@ -238,7 +238,7 @@ describe('what is passed on', () => {
       'x-forwarded-for': '1.2.3.4',
       'if-none-match': '"x"',
     };
-    const answer = await serve({}, undefined, range('bytes=0-9', { 'if-range': '"x"', ...secret }));
+    const response = await serve({}, undefined, range('bytes=0-9', { 'if-range': '"x"', ...secret }));
     const [sent] = reads();
     expect(sent?.headers).toMatchObject({
       range: 'bytes=0-9',
@@ -246,7 +246,7 @@ describe('what is passed on', () => {
       authorization: 'Bearer key-for-tests',
     });
     for (const name of ['cookie', 'x-forwarded-for', 'if-none-match']) expect(sent?.headers).not.toHaveProperty(name);
-    expect(JSON.stringify([...answer.headers])).not.toContain('key-for-tests');
+    expect(JSON.stringify([...response.headers])).not.toContain('key-for-tests');
   });
 });
 
@@ -281,16 +281,16 @@ describe("a file that can't be served", () => {
   ])('because of our own failure, %i %s, is %i and reported to onError', async (status, code, expected) => {
     service.addOutput('job_1', refuse(status, code));
     const onError = vi.fn();
-    const answer = await serve({ client: makeClient(service, { maxRetries: 0 }), onError });
-    expect(answer.status).toBe(expected);
+    const response = await serve({ client: makeClient(service, { maxRetries: 0 }), onError });
+    expect(response.status).toBe(expected);
     expect(onError).toHaveBeenCalledOnce();
-    expect(await answer.text()).not.toContain('key');
+    expect(await response.text()).not.toContain('key');
   });
 
   it('of a busy service is a 503 with the time to retry', async () => {
     service.addOutput('job_1', refuse(429, 'rate_limited'));
-    const answer = await serve({ client: makeClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
-    expect([answer.status, answer.headers.has('retry-after')]).toEqual([503, true]);
+    const response = await serve({ client: makeClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
+    expect([response.status, response.headers.has('retry-after')]).toEqual([503, true]);
   });
 
   it('that is a web page is a 502', async () => {
@@ -306,13 +306,13 @@ describe("a file that can't be served", () => {
       throw new Error('aborted');
     };
     const handler = createOutputHandler({ client: makeClient(service), authorize, onError });
-    const answer = await handler(new Request('https://app.test/files/job_1', { signal: controller.signal }));
-    expect([answer.status, onError.mock.calls]).toEqual([499, []]);
+    const response = await handler(new Request('https://app.test/files/job_1', { signal: controller.signal }));
+    expect([response.status, onError.mock.calls]).toEqual([499, []]);
   });
 
   it('is a 405 for another method', async () => {
-    const answer = await serve({}, undefined, { method: 'POST', body: 'x' });
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    const response = await serve({}, undefined, { method: 'POST', body: 'x' });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
 });
 
@@ -373,11 +373,11 @@ describe('a copy as the source', () => {
     try {
       const stream = new TransformStream<Uint8Array, Uint8Array>();
       const get = async () => new Response(stream.readable, { headers: { 'content-type': 'video/mp4' } });
-      const answer = await serve({ source: () => ({ get }) });
+      const response = await serve({ source: () => ({ get }) });
       await vi.advanceTimersByTimeAsync(60_000);
       const writer = stream.writable.getWriter();
       void writer.write(new Uint8Array(5)).then(() => writer.close());
-      expect(await bytes(answer)).toHaveLength(5);
+      expect(await bytes(response)).toHaveLength(5);
     } finally {
       vi.useRealTimers();
     }

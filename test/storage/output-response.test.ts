@@ -13,8 +13,8 @@ const HEADERS = {
 };
 const found = (headers: Record<string, string> = {}, status = 200) =>
   new Response('12345', { status, headers: { ...HEADERS, ...headers } });
-const serve = (answer: Response, asked: RequestInit = {}) =>
-  fileResponse(new Request('https://app.test/file', asked), answer, {
+const serve = (response: Response, asked: RequestInit = {}) =>
+  fileResponse(new Request('https://app.test/file', asked), response, {
     jobId: 'job_1',
     contentType: 'video/mp4',
     isSaved: false,
@@ -30,9 +30,9 @@ describe('a file is served', () => {
     [{ 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' }, 304],
     [{ 'if-modified-since': 'Wed, 31 Dec 2025 00:00:00 GMT' }, 200],
   ])('to a page with %j as %i', async (headers, status) => {
-    const answer = await serve(found(), { headers });
-    expect([answer.status, answer.headers.has('content-length')]).toEqual([status, status === 200]);
-    expect(answer.headers.get('etag')).toBe('"v1"');
+    const response = await serve(found(), { headers });
+    expect([response.status, response.headers.has('content-length')]).toEqual([status, status === 200]);
+    expect(response.headers.get('etag')).toBe('"v1"');
   });
 });
 
@@ -78,10 +78,10 @@ it.each([
   vi.stubGlobal('Bun', {});
   const { 'content-length': _, ...unsized } = HEADERS;
   const headers = { ...unsized, ...(sizeBytes !== undefined && { 'content-length': `${sizeBytes}` }) };
-  const answer = new Response('12345', { headers });
-  const served = await serve(answer);
+  const response = new Response('12345', { headers });
+  const served = await serve(response);
   vi.unstubAllGlobals();
-  expect(answer.bodyUsed).toBe(isOnePiece);
+  expect(response.bodyUsed).toBe(isOnePiece);
   expect(await served.text()).toBe('12345');
 });
 

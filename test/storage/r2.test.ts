@@ -110,9 +110,9 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
 
   it('serves jobs.output with its length', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
-    const answer = await ask('/plain');
-    expect(answer.headers.get('content-length')).toBe(`${MOVIE.length}`);
-    expect(Buffer.from(await answer.arrayBuffer()).equals(MOVIE)).toBe(true);
+    const response = await ask('/plain');
+    expect(response.headers.get('content-length')).toBe(`${MOVIE.length}`);
+    expect(Buffer.from(await response.arrayBuffer()).equals(MOVIE)).toBe(true);
   });
 
   it.each([

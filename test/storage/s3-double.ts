@@ -21,7 +21,7 @@ export interface S3Fault {
   /** Only for a put with a condition. */
   readonly conditional?: boolean;
   /** Answers so after the body has come, and stores the object or not. */
-  readonly answer?: {
+  readonly response?: {
     readonly status: number;
     readonly body?: string;
     readonly headers?: Readonly<Record<string, string>>;
@@ -144,7 +144,7 @@ export class S3Double {
     fault?.before?.();
     // Between the first look and now another may have been faster.
     if (isTaken()) return this.#refuse(request, response, TAKEN);
-    if (fault?.answer && !fault.answer.isStored) return answerWith(response, fault.answer);
+    if (fault?.response && !fault.response.isStored) return answerWith(response, fault.response);
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
     const kept = Object.entries(headers).filter(
       ([name]) => name.startsWith('x-amz-meta-') || ['cache-control', 'content-disposition'].includes(name),
@@ -157,7 +157,7 @@ export class S3Double {
       headers: Object.fromEntries(kept.map(([name, value]) => [name, String(value)])),
     });
     if (fault?.commitThenDrop) return request.socket.destroy();
-    if (fault?.answer) return answerWith(response, fault.answer);
+    if (fault?.response) return answerWith(response, fault.response);
     response.writeHead(200, { etag }).end();
   }
 
@@ -230,6 +230,6 @@ export class S3Double {
   }
 }
 
-function answerWith(response: ServerResponse, { status, body, headers }: NonNullable<S3Fault['answer']>): void {
+function answerWith(response: ServerResponse, { status, body, headers }: NonNullable<S3Fault['response']>): void {
   response.writeHead(status, headers).end(body);
 }

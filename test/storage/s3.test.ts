@@ -140,8 +140,8 @@ describe("a put whose response doesn't prove that the object is stored", () => {
     ['a 404 without a body', { status: 404 }],
     ['a 200 with an error in its body', { status: 200, headers: { etag: '"1"' }, body: XML_ERROR }],
     ['a sign-in page', { status: 200, headers: { 'content-type': 'text/html' }, body: '<p>Sign in</p>' }],
-  ])('%s, every time, is an error: nothing is stored', async (_, answer) => {
-    store.faults.push({ method: 'PUT', always: true, answer });
+  ])('%s, every time, is an error: nothing is stored', async (_, response) => {
+    store.faults.push({ method: 'PUT', always: true, response });
     const error = await failure(copy({}, { retries: 1 }));
     expect(error).toMatchObject({ name: 'StorageError', store: 's3' });
     expect(store.objects.size).toBe(0);
@@ -152,8 +152,8 @@ describe("a put whose response doesn't prove that the object is stored", () => {
     ['a 404 without a body', { status: 404 }],
     ['a sign-in page', { status: 200, headers: { 'content-type': 'text/html' }, body: '<p>Sign in</p>' }],
     ['a 204 without an entity tag', { status: 204 }],
-  ])('%s is a success if a HEAD finds the object', async (_, answer) => {
-    store.faults.push({ method: 'PUT', answer: { ...answer, isStored: true } });
+  ])('%s is a success if a HEAD finds the object', async (_, response) => {
+    store.faults.push({ method: 'PUT', response: { ...response, isStored: true } });
     const etag = expect.stringMatching(/^"[0-9a-f]{32}"$/);
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256, etag });
     expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD']);
@@ -161,7 +161,7 @@ describe("a put whose response doesn't prove that the object is stored", () => {
 
   it("isn't a success because of another job's object with the same size", async () => {
     const before = () => store.objects.set(KEY, objectOf(MOVIE, 'job_2'));
-    store.faults.push({ method: 'PUT', before, answer: { status: 200 } });
+    store.faults.push({ method: 'PUT', before, response: { status: 200 } });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
   });
 });
@@ -185,7 +185,7 @@ describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () =
       method: 'PUT',
       conditional: true,
       before: () => store.objects.set(KEY, objectOf(MINE)),
-      answer: { status: 501, body: '<Error><Code>NotImplemented</Code></Error>' },
+      response: { status: 501, body: '<Error><Code>NotImplemented</Code></Error>' },
     });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
     expect(store.objects.get(KEY)?.bytes.toString()).toBe('mine');
@@ -419,11 +419,11 @@ it("serves the copy's ranges through a handler, without a call to the service", 
     authorize: () => true,
     source: () => s3(store.at(KEY)),
   });
-  const answer = await handler(new Request('https://app.test/files/job_1', { headers: { range: 'bytes=10-19' } }));
-  expect(answer.status).toBe(206);
-  expect(answer.headers.get('content-range')).toBe(`bytes 10-19/${MOVIE.length}`);
-  expect(new Uint8Array(await answer.arrayBuffer())).toEqual(MOVIE.slice(10, 20));
-  expect(JSON.stringify([...answer.headers])).not.toContain('x-amz');
+  const response = await handler(new Request('https://app.test/files/job_1', { headers: { range: 'bytes=10-19' } }));
+  expect(response.status).toBe(206);
+  expect(response.headers.get('content-range')).toBe(`bytes 10-19/${MOVIE.length}`);
+  expect(new Uint8Array(await response.arrayBuffer())).toEqual(MOVIE.slice(10, 20));
+  expect(JSON.stringify([...response.headers])).not.toContain('x-amz');
   const past = await handler(new Request('https://app.test/files/job_1', { headers: { range: 'bytes=9999999-' } }));
   expect([past.status, past.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
   expect(service.seen.length).toBe(before);

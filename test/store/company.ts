@@ -1,4 +1,4 @@
-// A service, a database on a manual clock, and processes that open it one after another.
+// A fake service and database on a manual clock, and processes that open it one after the other.
 import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { clientStore } from '../../src/ledger/client-ledger.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -7,7 +7,7 @@ import { BASE_URL, freshKey, json } from '../transport/support.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 export const VIDEO = { prompt: 'a fox at dawn' };
-/** Tokens that each job costs. */
+/** Price of each job. */
 export const PRICE = 10;
 
 interface ServiceJob {
@@ -17,8 +17,8 @@ interface ServiceJob {
   expiresAt?: string;
 }
 
-/** The service's handling of a create. `lost`: it creates the job, but the response never arrives. */
-export type Answer = 'made' | 'lost' | 'never' | Error | Response;
+/** How the service handles a create. `lost`: it creates the job, but the response never arrives. */
+export type ServiceReply = 'created' | 'lost' | 'never' | Error | Response;
 
 export function company({ perRequest = false } = {}) {
   const clock = Object.assign(virtualClock(), { perRequest });
@@ -27,11 +27,11 @@ export function company({ perRequest = false } = {}) {
   const posted: string[] = [];
   /** The last step of each upload: `created`, `PUT`, `completed`, or `DELETE`. */
   const uploads = new Map<string, string>();
-  const state: { answer: (key: string) => Answer; outcomes: Partial<ServiceJob>[] } = {
-    answer: () => 'made',
+  const state: { respond: (key: string) => ServiceReply; outcomes: Partial<ServiceJob>[] } = {
+    respond: () => 'created',
     outcomes: [],
   };
-  const shown = ({ id, status, errorCode, expiresAt }: ServiceJob) => {
+  const polledJob = ({ id, status, errorCode, expiresAt }: ServiceJob) => {
     const file = {
       providerOutputUrl: `${BASE_URL}/${id}/output`,
       finalTokenCost: PRICE,
@@ -57,17 +57,17 @@ export function company({ perRequest = false } = {}) {
     if (url.includes('/v1/uploads')) return serveUpload(url, init);
     if (init.method !== 'POST') {
       const job = [...jobs.values()].find(({ id }) => url.endsWith(id));
-      return job ? json({ success: true, data: { job: shown(job) } }) : refusal(404, 'job_not_found');
+      return job ? json({ success: true, data: { job: polledJob(job) } }) : errorResponse(404, 'job_not_found');
     }
     const key = new Headers(init.headers).get('idempotency-key') ?? '';
     posted.push(key);
-    const answer = state.answer(key);
-    if (answer instanceof Error) throw answer;
-    if (answer instanceof Response) return answer.clone();
-    if (answer === 'never') return new Promise(() => {});
+    const reply = state.respond(key);
+    if (reply instanceof Error) throw reply;
+    if (reply instanceof Response) return reply.clone();
+    if (reply === 'never') return new Promise(() => {});
     const job = jobs.get(key) ?? { id: `job_${jobs.size + 1}`, status: 'completed', ...state.outcomes.shift() };
     jobs.set(key, job);
-    if (answer === 'lost') return new Promise(() => {});
+    if (reply === 'lost') return new Promise(() => {});
     return json({ success: true, data: { job: { id: job.id, status: 'processing' }, quoted_token_cost: PRICE } });
   };
   const apiKey = freshKey();
@@ -78,12 +78,12 @@ export function company({ perRequest = false } = {}) {
     const life = {
       isDead: false,
       delayMs: 0,
-      isAway: false,
-      /** Passes each request, and each read and write of the store, on to `work`. */
+      isDisconnected: false,
+      /** Runs each request and store call. Replace it to intercept them. */
       pass: <T>(_what: string, work: () => Promise<T>): Promise<T> => work(),
     };
     const alive = async <T>(work: () => Promise<T>): Promise<T> => {
-      if (life.isAway) throw new Error('away');
+      if (life.isDisconnected) throw new Error('the store is unavailable');
       if (life.delayMs > 0) await new Promise<void>((resolve) => void clock.after(life.delayMs, resolve));
       return life.isDead ? new Promise<T>(() => {}) : work();
     };
@@ -95,8 +95,8 @@ export function company({ perRequest = false } = {}) {
     });
     const fetch = async (url: string, init: RequestInit) => {
       if (life.isDead) return new Promise<Response>(() => {});
-      const answer = await life.pass(`${init.method}`, () => serve(url, init));
-      return life.isDead ? new Promise<Response>(() => {}) : answer;
+      const response = await life.pass(`${init.method}`, () => serve(url, init));
+      return life.isDead ? new Promise<Response>(() => {}) : response;
     };
     const budget = createBudget({ scope: 'team', per: 'month', maxTokens: 100, store, ...terms });
     const base = { apiKey, baseUrl: BASE_URL, fetch, store, budget, maxRetries: 0, [CLOCK]: clock };
@@ -107,18 +107,18 @@ export function company({ perRequest = false } = {}) {
   return { clock, jobs, posted, uploads, state, open, charged };
 }
 
-/** A rejection that asks for an hour. */
-export function refusal(status: number, code: string): Response {
+/** Returns an error response whose Retry-After is an hour. */
+export function errorResponse(status: number, code: string): Response {
   return json({ success: false, error: { code, message: code } }, { status, headers: { 'retry-after': '3600' } });
 }
 
-/** The service cannot be reached. */
-export function refusedConnection(): Error {
+/** Returns the error of a connection that could not be opened. */
+export function connectionRefused(): Error {
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   return Object.assign(new TypeError('fetch failed'), { cause });
 }
 
-/** The results of resume, and the errors that it throws at the end. */
+/** Resumes all creates. Returns their keys and the errors thrown at the end. */
 export async function resumed(
   client: GenClient,
   options: Parameters<GenClient['resume']>[0] = {},
@@ -135,14 +135,14 @@ export async function resumed(
   }
 }
 
-/** The keys of the creates that are not done. */
+/** Returns the keys of unfinished creates. */
 export async function openKeys(client: GenClient): Promise<string[]> {
   const keys: string[] = [];
   for await (const { idempotencyKey } of client.unfinishedCreates()) keys.push(idempotencyKey);
   return keys;
 }
 
-/** Creates a video in one of two ways. */
+/** Creates a video with either method. */
 export function order(client: GenClient, method: 'create' | 'createAndWait', idempotencyKey: string): Promise<unknown> {
   if (method === 'create') return client.videos.create(VIDEO, { idempotencyKey });
   return client.videos.createAndWait(VIDEO, { idempotencyKey });

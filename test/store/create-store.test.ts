@@ -8,7 +8,7 @@ const BASE = { apiKey: 'k', baseUrl: 'https://service.example' };
 
 test('a raw store is rejected with a message that suggests createStore', () => {
   const { read, write } = memoryStore();
-  const refusal = expect.objectContaining({
+  const rejection = expect.objectContaining({
     name: 'GenError',
     message: expect.stringContaining('createStore({ read, write })'),
   });
@@ -18,7 +18,7 @@ test('a raw store is rejected with a message that suggests createStore', () => {
     () => createBudget({ maxTokens: 1, store: { read, write } }),
     () => createWebhookHandler({ store: { read, write } }),
   ]) {
-    expect(open).toThrow(refusal);
+    expect(open).toThrow(rejection);
   }
 });
 

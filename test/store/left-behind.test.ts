@@ -1,37 +1,50 @@
 // After a killed process, no paid job and no order is lost silently, whatever the service responds at the next start.
 import { describe, expect, it } from 'vitest';
-import { type Answer, company, openKeys, order, PRICE, refusal, refusedConnection, resumed, VIDEO } from './company.js';
+import {
+  company,
+  connectionRefused,
+  errorResponse,
+  openKeys,
+  order,
+  PRICE,
+  resumed,
+  type ServiceReply,
+  VIDEO,
+} from './company.js';
 
-const AWAY: readonly [string, () => Answer][] = [
-  ['refuses connections', refusedConnection],
-  ['answers 429', () => refusal(429, 'rate_limited')],
-  ['answers 503 dispatch_disabled', () => refusal(503, 'dispatch_disabled')],
-  ['answers 401', () => refusal(401, 'invalid_api_key')],
+const UNREACHABLE: readonly [string, () => ServiceReply][] = [
+  ['refuses connections', connectionRefused],
+  ['answers 429', () => errorResponse(429, 'rate_limited')],
+  ['answers 503 dispatch_disabled', () => errorResponse(503, 'dispatch_disabled')],
+  ['answers 401', () => errorResponse(401, 'invalid_api_key')],
 ];
 
 describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
-  it.each(AWAY)('that was sent stays open and counts while the service %s, and is resumed later', async (_, away) => {
-    const { clock, jobs, state, open } = company();
-    const one = open();
-    state.answer = () => 'lost';
-    order(one.client, method, 'order-1').catch(() => {});
-    await clock.advance(10);
-    one.life.isDead = true;
-    await clock.advance(31_000);
-    state.answer = away;
-    const two = open();
-    for (let start = 0; start < 2; start++) {
-      expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
-      expect(await openKeys(two.client)).toEqual(['order-1']);
-      expect((await two.budget.usage()).unresolved).toEqual(['order-1']);
-    }
-    state.answer = () => 'made';
-    expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
-    expect([jobs.size, await two.budget.usage()]).toMatchObject([1, { spentTokens: PRICE, reservedTokens: 0 }]);
-    expect(await openKeys(two.client)).toEqual([]);
-  });
+  it.each(UNREACHABLE)(
+    'that was sent stays open and counts while the service %s, and is resumed later',
+    async (_, away) => {
+      const { clock, jobs, state, open } = company();
+      const one = open();
+      state.respond = () => 'lost';
+      order(one.client, method, 'order-1').catch(() => {});
+      await clock.advance(10);
+      one.life.isDead = true;
+      await clock.advance(31_000);
+      state.respond = away;
+      const two = open();
+      for (let start = 0; start < 2; start++) {
+        expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
+        expect(await openKeys(two.client)).toEqual(['order-1']);
+        expect((await two.budget.usage()).unresolved).toEqual(['order-1']);
+      }
+      state.respond = () => 'created';
+      expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
+      expect([jobs.size, await two.budget.usage()]).toMatchObject([1, { spentTokens: PRICE, reservedTokens: 0 }]);
+      expect(await openKeys(two.client)).toEqual([]);
+    },
+  );
 
-  it.each(AWAY)("that wasn't sent stays open, and counts nothing, while the service %s", async (_, away) => {
+  it.each(UNREACHABLE)("that wasn't sent stays open, and counts nothing, while the service %s", async (_, away) => {
     const { clock, posted, state, open } = company();
     const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
     await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
@@ -39,14 +52,14 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
     await clock.advance(10);
     one.life.isDead = true;
     await clock.advance(31_000);
-    state.answer = away;
+    state.respond = away;
     const two = open();
     for (let start = 0; start < 2; start++) {
       expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
       expect(await openKeys(two.client)).toEqual(['order-1']);
       expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0 });
     }
-    state.answer = () => 'made';
+    state.respond = () => 'created';
     expect((await clock.until(resumed(two.client))).keys).toEqual(['order-1']);
     expect(posted.filter((key) => key === 'first')).toEqual(['first']);
   });
@@ -60,7 +73,7 @@ describe("a create that resume can't complete", () => {
       { code: 'insufficient_balance' },
       ({ state, jobs }: Company) => {
         jobs.delete('order-1');
-        state.answer = () => refusal(402, 'insufficient_balance');
+        state.respond = () => errorResponse(402, 'insufficient_balance');
       },
     ],
   ])(
@@ -69,7 +82,7 @@ describe("a create that resume can't complete", () => {
       const all = company();
       const { clock, state, open } = all;
       const one = open({ budget: { unknownPrice: () => PRICE } });
-      if (what === 'a refused create') state.answer = (key) => (key === 'order-1' ? 'lost' : 'made');
+      if (what === 'a refused create') state.respond = (key) => (key === 'order-1' ? 'lost' : 'created');
       await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
       one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
       await clock.advance(10);
@@ -111,12 +124,12 @@ it('a job that a live process waits for is resumed by nobody else, until the wai
 it("a create that is killed in the pause after a 429 wasn't sent, and blocks no budget", async () => {
   const { clock, state, open } = company();
   const one = open({ maxRetries: 3 });
-  state.answer = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
+  state.respond = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
   one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
   await clock.advance(10);
   one.life.isDead = true;
   await clock.advance(31_000);
-  state.answer = () => 'made';
+  state.respond = () => 'created';
   const two = open();
   expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   await clock.until(two.client.videos.create(VIDEO));
@@ -188,17 +201,17 @@ describe('on Workers, where a request can end silently', () => {
   it('its create counts as lost after 30 s, and another isolate resumes it', async () => {
     const { clock, state, open } = company({ perRequest: true });
     const [isolate, other] = [open(), open()];
-    state.answer = () => 'lost';
+    state.respond = () => 'lost';
     // The timers of a request that has ended do not fire.
     const { after } = clock;
     clock.after = () => () => {};
     isolate.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
     await clock.advance(10);
     clock.after = after;
-    state.answer = () => 'made';
+    state.respond = () => 'created';
     await clock.advance(31_000);
     const next = isolate.client.videos.create(VIDEO).then(
-      () => 'made',
+      () => 'created',
       (error) => error.reason,
     );
     expect(await clock.until(next)).toBe('unresolved');
@@ -210,16 +223,16 @@ describe('on Workers, where a request can end silently', () => {
     const { clock, state, open } = company({ perRequest: true });
     const { client, budget, life } = open();
     const { after } = clock;
-    state.answer = () => {
-      life.isAway = true;
-      return 'made';
+    state.respond = () => {
+      life.isDisconnected = true;
+      return 'created';
     };
     const call = client.videos.create(VIDEO);
     await clock.until(call);
     clock.after = () => () => {};
     await clock.advance(60_000);
     clock.after = after;
-    life.isAway = false;
+    life.isDisconnected = false;
     expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
   });
 });

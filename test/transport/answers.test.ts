@@ -6,37 +6,37 @@ import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support
 
 const PROMPT = { prompt: 'a fox at dawn' };
 
-async function refusedWith(body: unknown, init: ResponseInit = { status: 400 }): Promise<APIError> {
-  const answer = typeof body === 'string' ? () => new Response(body, init) : () => json(body, init);
-  return (await rejection(stubbed(answer, { maxRetries: 0 }).client.images.create(PROMPT))) as APIError;
+async function apiErrorFor(body: unknown, init: ResponseInit = { status: 400 }): Promise<APIError> {
+  const response = typeof body === 'string' ? () => new Response(body, init) : () => json(body, init);
+  return (await rejection(stubbed(response, { maxRetries: 0 }).client.images.create(PROMPT))) as APIError;
 }
 
-describe('details of a rejection', () => {
+describe('an API error', () => {
   it.each<[string, unknown, Record<string, string>]>([
     ['x-request-id', {}, { 'x-request-id': 'r1' }],
     ['x-service-request-id', {}, { 'x-service-request-id': 'r1' }],
     ['request-id', {}, { 'request-id': 'r1' }],
     ['cf-ray', {}, { 'cf-ray': 'r1' }],
     ['the body', { request_id: 'r1' }, {}],
-    ['data.error of the body', { data: { error: { requestId: 'r1' } } }, {}],
+    ["the body's data.error", { data: { error: { requestId: 'r1' } } }, {}],
     ['the header before the body', { request_id: 'r2' }, { 'x-request-id': 'r1' }],
-  ])('requestId is %s', async (_place, body, headers) => {
-    expect(await refusedWith(body, { status: 400, headers })).toMatchObject({ requestId: 'r1' });
+  ])('reads requestId from %s', async (_place, body, headers) => {
+    expect(await apiErrorFor(body, { status: 400, headers })).toMatchObject({ requestId: 'r1' });
   });
 
   it.each<[string, string, unknown]>([
-    ['its data', '{"code":"x","data":{"have":1}}', { have: 1 }],
-    ['itself where it has no data', '{"code":"x"}', { code: 'x' }],
-    ['its text where it is not JSON', 'upstream is away', 'upstream is away'],
-    ['nothing of markup', '<html>upstream</html>', undefined],
-    ['nothing where it is empty', '', undefined],
-  ])('the data of a body is %s', async (_, body, data) => {
-    expect(await refusedWith(body)).toMatchObject({ data });
+    ["the body's data field", '{"code":"x","data":{"have":1}}', { have: 1 }],
+    ['the body if it has no data field', '{"code":"x"}', { code: 'x' }],
+    ["the body's text if it isn't JSON", 'upstream is down', 'upstream is down'],
+    ['undefined for markup', '<html>upstream</html>', undefined],
+    ['undefined for an empty body', '', undefined],
+  ])('sets data to %s', async (_, body, data) => {
+    expect(await apiErrorFor(body)).toMatchObject({ data });
   });
 });
 
 describe('a response', () => {
-  it('is available with its Response, request ID, attempts, and key, and a readable body', async () => {
+  it('is available with its Response, request ID, attempts, key, and an unread body', async () => {
     const { client } = stubbed(() => json(created(), { headers: { 'x-request-id': 'r1' } }));
     const { data, response, ...meta } = await client.videos.create(PROMPT, { idempotencyKey: 'k' }).withResponse();
     expect(meta).toEqual({ requestId: 'r1', attempts: 1, idempotencyKey: 'k' });
@@ -54,7 +54,7 @@ describe('a response', () => {
     expect(error).toMatchObject({ idempotencyKey: 'k', attempts: 1, path: expect.stringMatching(/^data\.job/) });
   });
 
-  it('without a body is fine if nothing is needed from it', async () => {
+  it('may have no body if the method needs none', async () => {
     const { client } = stubbed([() => new Response(null, { status: 204 }), () => new Response('')]);
     expect(await client.request({ method: 'DELETE', path: '/v1/uploads/u1' })).toBeUndefined();
     expect(await client.request({ method: 'POST', path: '/v1/x' })).toBeUndefined();
@@ -62,7 +62,7 @@ describe('a response', () => {
 });
 
 describe('an unexpected response', () => {
-  it('is a ResponseError, however its data is accessed', async () => {
+  it('rejects with a ResponseError, however its data is accessed', async () => {
     const { client } = stubbed(() => json({ success: true, data: {} }));
     const made = () => client.jobs.get('job_1');
     const expected = { name: 'ResponseError', method: 'GET', url: `${BASE_URL}/v1/jobs/job_1`, attempts: 1 };
@@ -70,7 +70,7 @@ describe('an unexpected response', () => {
     expect(await rejection(made().withResponse())).toMatchObject(expected);
   });
 
-  it("of a stream is the reader's result, next to its Response", async () => {
+  it("resolves with the stream reader's result and the Response", async () => {
     const fetch = async () => new Response('file', { headers: { 'x-a': '1' } });
     const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
     const request = { name: 'open', method: 'GET', path: '/v1/x' } as const;
@@ -79,7 +79,7 @@ describe('an unexpected response', () => {
     const own = new Response('mine');
     const replaced = await transport.open({ ...request, read: () => own }).withResponse();
     expect([replaced.data, replaced.response]).toEqual([own, own]);
-    // @hono/node-server replaces the global class, and fetch still returns instances of the old one.
+    // @hono/node-server replaces the global class, but fetch still returns the original one.
     vi.stubGlobal('Response', class extends Response {});
     const after = await transport.open({ ...request, read: () => own }).withResponse();
     vi.unstubAllGlobals();
@@ -97,7 +97,7 @@ describe('unhandled rejections', () => {
     unhandled.mockReset();
   });
 
-  it.each(['withResponse', 'asResponse'] as const)('%s() on a failing call causes none of its own', async (way) => {
+  it.each(['withResponse', 'asResponse'] as const)('%s() on a failing call causes none', async (way) => {
     const { client } = stubbed(() => json({}, { status: 400 }));
     await rejection(client.images.create(PROMPT)[way]());
     await new Promise(setImmediate);
@@ -105,7 +105,7 @@ describe('unhandled rejections', () => {
     expect(unhandled).not.toHaveBeenCalled();
   });
 
-  it('a handled call causes none either', async () => {
+  it('a handled call causes none', async () => {
     const { client } = stubbed(() => Promise.reject(new Error('lost')), { maxRetries: 0 });
     await Promise.allSettled([client.images.create(PROMPT), client.jobs.output('job_1')]);
     await new Promise(setImmediate);

@@ -1,4 +1,4 @@
-// Reading response bodies: in full up to a limit, or as a stream with a deadline.
+// Response bodies: read in full up to a limit, or streamed with a deadline.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import type { ClientOptions } from '../../src/index.js';
@@ -9,8 +9,8 @@ import { BASE_URL, countedSignal, freshKey, json, rejection, stubbed } from './s
 const PROMPT = { prompt: 'a fox at dawn' };
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-/** A body without a known length, in pieces of `size` bytes. */
-function inPieces(text: string, size: number, cancel: () => void = () => {}): Response {
+/** Returns a response without a known length, in chunks of `size` bytes. */
+function chunkedResponse(text: string, size: number, cancel: () => void = () => {}): Response {
   const whole = bytes(text);
   let at = 0;
   const pull = (controller: ReadableStreamDefaultController) => {
@@ -30,15 +30,15 @@ afterEach(() => {
 });
 
 describe('a JSON response', () => {
-  it('in chunks is joined, even if a character is split in two', async () => {
-    const { client } = stubbed(() => inPieces('{"data":{"text":"ä – 狐 🦊"}}', 1));
+  it('in chunks is joined, even in the middle of a character', async () => {
+    const { client } = stubbed(() => chunkedResponse('{"data":{"text":"ä – 狐 🦊"}}', 1));
     expect(await client.request({ method: 'GET', path: '/v1/x' })).toEqual({ text: 'ä – 狐 🦊' });
   });
 
   it.each<[string, BodyInit, ResponseInit, string]>([
     ['HTML', '<p>hi</p>', { headers: { 'content-type': 'text/html' } }, 'text/html, 9 characters'],
-    ['a text without a type', bytes('hello'), {}, 'no content type, 5 characters'],
-  ])('that is %s is described as such, also for a poll', async (_, body, init, what) => {
+    ['text without a content type', bytes('hello'), {}, 'no content type, 5 characters'],
+  ])('that is %s is described as such in the error', async (_, body, init, what) => {
     const { client } = stubbed(() => new Response(body, init), { maxRetries: 0 });
     expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
       name: 'ResponseError',
@@ -50,16 +50,20 @@ describe('a JSON response', () => {
   });
 
   it.each<[string, () => Response, Partial<ResponseEvent>]>([
-    ['nothing', () => new Response(null, { status: 204 }), { receivedBytes: 0, quotedTokens: undefined }],
+    ['no body', () => new Response(null, { status: 204 }), { receivedBytes: 0, quotedTokens: undefined }],
     ['null', () => json('null'), { receivedBytes: 4, quotedTokens: undefined }],
-    ['a text', () => json('"ä"'), { receivedBytes: 4, quotedTokens: undefined }],
+    ['a string', () => json('"ä"'), { receivedBytes: 4, quotedTokens: undefined }],
     ['a quote', () => json({ data: { quoted_token_cost: 7 } }), { receivedBytes: 32, quotedTokens: 7 }],
-    ['no quote', () => json({ data: { quoted_token_cost: 'x' } }), { receivedBytes: 34, quotedTokens: undefined }],
-  ])('is reported to hooks.onResponse with its size in bytes and its quote: %s', async (_, answer, told) => {
+    [
+      'an invalid quote',
+      () => json({ data: { quoted_token_cost: 'x' } }),
+      { receivedBytes: 34, quotedTokens: undefined },
+    ],
+  ])('is reported to hooks.onResponse with its size and quote: %s', async (_, respond, expected) => {
     const events: ResponseEvent[] = [];
-    const { client } = stubbed(answer, { hooks: { onResponse: (event) => void events.push(event) } });
+    const { client } = stubbed(respond, { hooks: { onResponse: (event) => void events.push(event) } });
     await client.request({ method: 'DELETE', path: '/v1/x' });
-    expect(events).toMatchObject([{ ...told, status: events[0]?.status, error: undefined }]);
+    expect(events).toMatchObject([{ ...expected, status: events[0]?.status, error: undefined }]);
   });
 
   it.each([204, 205])('with status %i, which has no body, is available as a Response', async (status) => {
@@ -70,7 +74,7 @@ describe('a JSON response', () => {
 });
 
 describe('a rejection', () => {
-  it('whose body breaks off has its status', async () => {
+  it('whose body is cut off keeps its status', async () => {
     const broken = () => new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) });
     const { client } = stubbed(() => new Response(broken(), { status: 402, statusText: 'Payment Required' }));
     expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
@@ -79,7 +83,7 @@ describe('a rejection', () => {
     });
   });
 
-  it('whose body stalls is thrown after timeoutMs', async () => {
+  it('whose body stalls rejects after timeoutMs', async () => {
     const stalled = () => new Response(new ReadableStream(), { status: 400 });
     const { client, seen } = stubbed(stalled, { timeoutMs: 1_000 });
     const ended = rejection(client.videos.create(PROMPT));
@@ -90,9 +94,9 @@ describe('a rejection', () => {
   });
 });
 
-/** The file of a job as `body`, and who listens to the signal of the call. */
-async function opened(answer: () => Response, options: ClientOptions = {}) {
-  const { client } = stubbed(answer, options);
+/** Opens a job's output as a stream, and counts the listeners of its signal. */
+async function openOutput(respond: () => Response, options: ClientOptions = {}) {
+  const { client } = stubbed(respond, options);
   const { controller, signal, listeners } = countedSignal();
   const response = await client.jobs.output('job_1', { signal });
   return { response, controller, listeners };
@@ -100,7 +104,7 @@ async function opened(answer: () => Response, options: ClientOptions = {}) {
 
 describe('a stream', () => {
   it('can pause between two chunks for longer than timeoutMs', async () => {
-    const { response } = await opened(() => inPieces('hello', 3), { timeoutMs: 1_000 });
+    const { response } = await openOutput(() => chunkedResponse('hello', 3), { timeoutMs: 1_000 });
     const reader = response.body?.getReader();
     await reader?.read();
     await vi.advanceTimersByTimeAsync(600_000);
@@ -115,16 +119,16 @@ describe('a stream', () => {
     ['bytes', async (response) => (await response.bytes()).length, 7],
     ['clone', (response) => response.clone().text(), '{"a":1}'],
     ['body', (response) => new Response(response.body).text(), '{"a":1}'],
-  ])('is read by %s, with its status and its headers', async (_way, read, value) => {
-    const answer = () => new Response('{"a":1}', { status: 206, statusText: 'Part', headers: { 'x-a': '1' } });
-    const { response, listeners } = await opened(answer);
+  ])('can be read with %s, and has its status and headers', async (_way, read, value) => {
+    const respond = () => new Response('{"a":1}', { status: 206, statusText: 'Part', headers: { 'x-a': '1' } });
+    const { response, listeners } = await openOutput(respond);
     expect([response.status, response.statusText, response.headers.get('x-a')]).toEqual([206, 'Part', '1']);
     expect(await read(response)).toEqual(value);
     expect(listeners()).toBe(0);
   });
 });
 
-it('on Workers has a length that the runtime knows', async () => {
+it('has a fixed length on Workers', async () => {
   const lengths: number[] = [];
   class FixedLengthStream extends TransformStream {
     constructor(length: number) {
@@ -133,13 +137,13 @@ it('on Workers has a length that the runtime knows', async () => {
     }
   }
   vi.stubGlobal('FixedLengthStream', FixedLengthStream);
-  const { response } = await opened(() => new Response('hello', { headers: { 'content-length': '5' } }));
+  const { response } = await openOutput(() => new Response('hello', { headers: { 'content-length': '5' } }));
   expect(await response.text()).toBe('hello');
   expect(lengths).toEqual([5]);
 });
 
 describe('the response to an upload', () => {
-  it('is read in full, so that no timer and no listener is left, and can be read again', async () => {
+  it('is buffered, so that no timer or listener remains', async () => {
     const fetch = async () => new Response('stored', { status: 201, headers: { etag: '"1"' } });
     const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
     const { signal, listeners } = countedSignal();
@@ -150,7 +154,7 @@ describe('the response to an upload', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("that breaks off is a ConnectionError without the URL's signature", async () => {
+  it("rejects with a ConnectionError without the URL's signature if it is cut off", async () => {
     const pull = (controller: ReadableStreamDefaultController) => controller.error(new TypeError('terminated'));
     const fetch = async () => new Response(new ReadableStream({ pull }));
     const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, maxRetries: 0 }));

@@ -1,5 +1,5 @@
-// The service of the fault campaign, in a process of its own: two sandboxes that misbehave on purpose, one behind the
-// sandbox's own server and faults, one behind a TCP server that cuts, stalls and resets below the level of HTTP.
+// The fault campaign's service, in a separate process: one sandbox with its own server and faults, and one behind a TCP
+// server that cuts, stalls, and resets connections.
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createSandbox, type FaultRule, type Sandbox } from '../../src/sandbox/index.js';
 import { seeded } from '../support/seeded.js';
@@ -12,7 +12,7 @@ const raw = createSandbox({ ...shared, seed: seed + 1 });
 const random = seeded(seed + 2);
 const faults: Record<string, number> = {};
 
-/** Each strikes one request in seventeen. */
+/** Each rule affects one request in 17. */
 const RULES: readonly FaultRule[] = [
   { reset: true },
   { commitThenDrop: true },
@@ -28,12 +28,12 @@ for (const rule of RULES) served.faults.add({ probability: 0.06, ...rule });
 
 type Strike = (socket: Socket, seen: Seen) => Promise<void> | void;
 
-/** Handles the request, and then lets `end` spoil the answer. */
+/** Handles the request, then lets `end` damage the response. */
 const committed =
-  (end: (socket: Socket, answer: string) => unknown): Strike =>
+  (end: (socket: Socket, response: string) => unknown): Strike =>
   async (socket, seen) => {
-    const answer = await commit(raw, seen);
-    end(socket, answer);
+    const response = await commit(raw, seen);
+    end(socket, response);
   };
 
 const RAW: readonly (readonly [string, Strike])[] = [
@@ -48,9 +48,9 @@ const RAW: readonly (readonly [string, Strike])[] = [
   ],
   ['reset after the commit', committed((socket) => socket.resetAndDestroy())],
   ['silence after the commit', committed(() => {})],
-  ['cut head', committed((socket, answer) => socket.end(answer.slice(0, 20)))],
-  ['cut body', committed((socket, answer) => socket.end(answer.slice(0, -30)))],
-  ['stalled body', committed((socket, answer) => socket.write(answer.slice(0, -30)))],
+  ['cut head', committed((socket, response) => socket.end(response.slice(0, 20)))],
+  ['cut body', committed((socket, response) => socket.end(response.slice(0, -30)))],
+  ['stalled body', committed((socket, response) => socket.write(response.slice(0, -30)))],
   ['HTML after the commit', committed((socket) => socket.write(wire(200, '<html>')))],
   ['500 after the commit', committed((socket) => socket.write(wire(500, '')))],
   ['502', (socket) => void socket.write(wire(502, '<html>bad gateway</html>'))],
@@ -63,7 +63,7 @@ async function commit(sandbox: Sandbox, { method, url, headers, body }: Seen): P
   return wire(response.status, await response.text());
 }
 
-async function answer(socket: Socket, seen: Seen): Promise<void> {
+async function response(socket: Socket, seen: Seen): Promise<void> {
   const [name, strike] = random() < 0.5 ? (RAW[Math.floor(random() * RAW.length)] ?? []) : [];
   if (name && strike) {
     faults[name] = (faults[name] ?? 0) + 1;
@@ -80,7 +80,7 @@ const server = createServer((socket) => {
     text += chunk.toString('latin1');
     for (let parsed = parseRequest(text); parsed; parsed = parseRequest(text)) {
       text = parsed.rest;
-      void answer(socket, parsed.seen);
+      void response(socket, parsed.seen);
     }
   });
 });

@@ -1,5 +1,5 @@
-// Creates through thousands of seeded faults, and counts what is left: `npm run campaign -- creates --creates 5000 --seed 1`.
-// Time runs ten times as fast as on the wall, for backoffs, waits and deadlines alike; the network is a real one.
+// Sends creates through thousands of seeded faults: `npm run campaign -- creates --creates 5000 --seed 1`.
+// Backoffs, waits, and deadlines run ten times as fast as real time, on a real network.
 import { fork } from 'node:child_process';
 import { getEventListeners } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -57,8 +57,8 @@ const makers = doors.flatMap(({ url, apiKey }) => {
     },
   });
   const transport = createTransport({ ...config, clock: steady(fast) });
-  const nobodyWaits = () => Promise.reject(new Error('nobody waits'));
-  const jobWaits = createJobWaits({ config, transport, pollJob: nobodyWaits, scheduling: nobodyWaits });
+  const noWait = () => Promise.reject(new Error('no wait expected'));
+  const jobWaits = createJobWaits({ config, transport, pollJob: noWait, scheduling: noWait });
   const maker = { transport, jobWaits, uploads: uploadSteps(new Uploads(transport), transport) };
   const [videos, images] = [createNamespace(maker, 'videos'), createNamespace(maker, 'images')];
   return [
@@ -128,7 +128,7 @@ const clean =
 process.stdout.write(`${JSON.stringify(report, undefined, values.json ? 0 : 2)}\n`);
 if (!clean) {
   process.stderr.write(
-    `${errors.slice(0, 5).join('\n')}\nThe campaign found something left over, lost or charged twice.\n`,
+    `${errors.slice(0, 5).join('\n')}\nThe campaign left something behind, lost a job, or charged one twice.\n`,
   );
   process.exitCode = 1;
 }

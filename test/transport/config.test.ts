@@ -25,7 +25,7 @@ describe('baseUrl', () => {
   });
 
   it.each(['', 'host', '/v1', 'ftp://host', 'https://user:pass@host', 'https://host?x=1', 'https://host#x'])(
-    '%j is rejected with the option',
+    '%j is rejected with the name of the option',
     (baseUrl) => {
       expect(() => new GenClient({ apiKey: 'k', baseUrl })).toThrow(/^baseUrl .+https:\/\/host/);
     },
@@ -75,7 +75,7 @@ describe('an invalid option', () => {
     expect(() => new GenClient({ limits })).toThrow(new GenError(message));
   });
 
-  it('of limits is an unknown limit', () => {
+  it('can be an unknown limit', () => {
     const limits = { 'video.create': { limit: 5, windowMs: 5 } } as ClientOptions['limits'];
     expect(() => new GenClient({ limits })).toThrow(
       `GenClient has no option "limits['video.create']". Did you mean "limits['videos.create']"?`,
@@ -86,7 +86,7 @@ describe('an invalid option', () => {
     ['timeoutMs', { timeoutMs: -1 }],
     ['maxRetries', { maxRetries: Number.NaN }],
     ['headers', { headers: { authorization: 'x' } }],
-  ])('%s of one call rejects the call, before it is sent: %j', async (name, options) => {
+  ])('of a call, %s, rejects the call before it is sent: %j', async (name, options) => {
     const { client, seen } = stubbed(() => json(created()));
     await expect(client.videos.create({ prompt: 'x' }, options)).rejects.toThrow(new RegExp(`^${name}\\b`));
     expect(seen).toHaveLength(0);
@@ -94,21 +94,21 @@ describe('an invalid option', () => {
 });
 
 describe('the environment', () => {
-  it('GEN_LOG enables the console, and an invalid level is reported', async () => {
+  it('enables console logging with GEN_LOG, and reports an invalid level', async () => {
     vi.useFakeTimers();
     const info = vi.spyOn(globalThis.console, 'info').mockImplementation(() => {});
-    const answers = [() => json({}, { status: 500 }), () => json(created())];
-    await pass(stubbed(answers).client.images.create({ prompt: 'x' }));
+    const responses = [() => json({}, { status: 500 }), () => json(created())];
+    await pass(stubbed(responses).client.images.create({ prompt: 'x' }));
     expect(info).not.toHaveBeenCalled();
     vi.stubEnv('GEN_LOG', 'info');
-    await pass(stubbed(answers).client.images.create({ prompt: 'x' }));
+    await pass(stubbed(responses).client.images.create({ prompt: 'x' }));
     expect(info).toHaveBeenCalledTimes(1);
     vi.stubEnv('GEN_LOG', 'everything');
-    const wrong = stubbed(answers).client.images.create({ prompt: 'x' });
+    const wrong = stubbed(responses).client.images.create({ prompt: 'x' });
     await expect(wrong).rejects.toThrow(/^GEN_LOG must be one of "off", "error"/);
   });
 
-  it("isn't required: a runtime without process, or one that denies access, works", () => {
+  it("isn't required: clients work without process, or if the runtime denies access", () => {
     vi.stubGlobal('process', undefined);
     expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
     const forbidden = Object.defineProperty({}, 'env', {
@@ -121,8 +121,8 @@ describe('the environment', () => {
   });
 });
 
-describe('a page in a browser', () => {
-  it('is rejected unless allowed, and sends no User-Agent of its own', async () => {
+describe('a client in a browser page', () => {
+  it('throws unless allowed, and never sets User-Agent', async () => {
     vi.stubGlobal('window', {});
     vi.stubGlobal('document', {});
     expect(() => new GenClient({ apiKey: 'k', baseUrl: BASE_URL })).toThrow(/dangerouslyAllowBrowser: true/);

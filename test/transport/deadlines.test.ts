@@ -19,7 +19,7 @@ describe('one deadline per attempt', () => {
   });
 
   const stalls: readonly [string, () => Response | Promise<Response>, ClientOptions][] = [
-    ['a fetch that never answers and ignores its signal', never, {}],
+    ['a fetch that never responds and ignores its signal', never, {}],
     ['a body that never ends', stalledBody, {}],
     ['a key function that never resolves', () => json(created()), { apiKey: () => new Promise(() => {}) }],
   ];
@@ -59,7 +59,7 @@ describe('one deadline per attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("an abort acts immediately during a 429's wait", async () => {
+  it('an abort acts immediately during the wait after a 429', async () => {
     const { client } = stubbed(() => json({}, { status: 429, headers: { 'retry-after': '60' } }));
     for (const path of ['/v1/videos', '/v1/images']) {
       const { controller, signal, listeners } = countedSignal();
@@ -72,7 +72,7 @@ describe('one deadline per attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('an aborted signal sends nothing', async () => {
+  it('a call with an aborted signal sends nothing', async () => {
     const { client, seen } = stubbed(() => json(created()));
     expect(await rejection(client.videos.create(PROMPT, { signal: AbortSignal.abort('no') }))).toBe('no');
     expect(seen).toHaveLength(0);
@@ -110,7 +110,7 @@ describe('one deadline per attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('each attempt has the full timeout', async () => {
+  it('each attempt gets the full timeout', async () => {
     const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(json({}, { status: 500 })), 900));
     const { client, seen } = stubbed([slow, slow, slow, () => json(created())], { timeoutMs: 1_000 });
     const made = client.images.create(PROMPT);
@@ -123,9 +123,9 @@ describe('one deadline per attempt', () => {
 describe('on a real connection', () => {
   it('a stalled body times out, its connection is closed, and the retry succeeds', async () => {
     const server = await rawServer((socket, _seen, number) => {
-      const answer = wire(200, created());
-      if (number === 1) socket.write(answer.slice(0, -10));
-      else socket.write(answer);
+      const response = wire(200, created());
+      if (number === 1) socket.write(response.slice(0, -10));
+      else socket.write(response);
     });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url, timeoutMs: 500 });
     const { signal } = new AbortController();

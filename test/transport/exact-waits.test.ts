@@ -11,8 +11,8 @@ const done = () => json(created());
 const failed = (headers: Record<string, string> = {}) => json({}, { status: 503, headers });
 const limited = (headers: Record<string, string> = {}) => json({ error: 'rate_limited' }, { status: 429, headers });
 
-/** A client on a manual clock, and the times of its requests in milliseconds after the start. */
-function heldClient(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
+/** Creates a client on a manual clock that records when it sends requests. */
+function timedClient(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
   let ids = 0;
   const random = { next: () => chance, uuid: () => `id-${++ids}` };
   const clock = { ...virtualClock(), random };
@@ -26,8 +26,8 @@ function heldClient(steps: readonly (() => Response)[], options: ClientOptions =
   return { client, seen, sentAt, clock };
 }
 
-async function sentBy(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
-  const { client, sentAt, clock } = heldClient(steps, options, chance);
+async function requestTimes(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
+  const { client, sentAt, clock } = timedClient(steps, options, chance);
   const error = await clock.until(errorOf(client.videos.create(PROMPT)));
   return { sentAt, error };
 }
@@ -36,60 +36,57 @@ describe('after a failure', () => {
   it.each<[number, number[]]>([
     [0, [0, 250, 750, 1_750, 3_750, 7_750, 11_750]],
     [0.5, [0, 375, 1_125, 2_625, 5_625, 11_625, 17_625]],
-  ])(
-    'the pauses double from half a second to eight seconds, of which up to half is random: %d',
-    async (chance, times) => {
-      expect(await sentBy([failed], { maxRetries: 6 }, chance)).toMatchObject({
-        sentAt: times,
-        error: { attempts: 7 },
-      });
-    },
-  );
+  ])('the pauses double from 0.5 to 8 seconds, half of which is random: %d', async (chance, times) => {
+    expect(await requestTimes([failed], { maxRetries: 6 }, chance)).toMatchObject({
+      sentAt: times,
+      error: { attempts: 7 },
+    });
+  });
 
   it.each<[string, number]>([
     ['2', 2_000],
     ['0.1', 375],
     ['0', 375],
-  ])('Retry-After: %s is respected, and the pause is never shorter than without it', async (seconds, waitMs) => {
-    const { sentAt } = await sentBy([() => failed({ 'retry-after': seconds }), done]);
+  ])('Retry-After: %s is respected, but never shortens the pause', async (seconds, waitMs) => {
+    const { sentAt } = await requestTimes([() => failed({ 'retry-after': seconds }), done]);
     expect(sentAt).toEqual([0, waitMs]);
   });
 
-  it('a Retry-After beyond maxRetryAfterMs throws immediately, and one of exactly that much is waited for', async () => {
+  it('a Retry-After above maxRetryAfterMs throws immediately, and one equal to it is respected', async () => {
     const steps = [() => failed({ 'retry-after': '5' }), done];
-    expect(await sentBy(steps, { maxRetryAfterMs: 4_999 })).toMatchObject({
+    expect(await requestTimes(steps, { maxRetryAfterMs: 4_999 })).toMatchObject({
       sentAt: [0],
       error: { name: 'ServerError', retryAfterMs: 5_000, attempts: 1 },
     });
-    expect((await sentBy(steps, { maxRetryAfterMs: 5_000 })).sentAt).toEqual([0, 5_000]);
+    expect((await requestTimes(steps, { maxRetryAfterMs: 5_000 })).sentAt).toEqual([0, 5_000]);
   });
 });
 
 describe('after a 429', () => {
   const rateLimit = 'off';
 
-  it('without Retry-After, the pauses double, and at most a tenth is added to each', async () => {
-    const { sentAt } = await sentBy([limited, limited, limited, done], { rateLimit });
-    // 375, 750 and 1,500 ms, and half of a tenth of each.
+  it('without Retry-After, the pauses double, each with up to 10 % added', async () => {
+    const { sentAt } = await requestTimes([limited, limited, limited, done], { rateLimit });
+    // 375, 750, and 1,500 ms, plus 5 % each.
     expect(sentAt).toEqual([0, 394, 394 + 788, 394 + 788 + 1_575]);
   });
 
-  it('without Retry-After, the call gives up before it has waited longer than maxRetryAfterMs in total', async () => {
+  it('without Retry-After, the call gives up before its waits exceed maxRetryAfterMs in total', async () => {
     // 375 + 750 + 1,500 = 2,625 ms, and the next pause would be 3,000.
-    const { sentAt, error } = await sentBy([limited], { rateLimit, maxRetryAfterMs: 5_624 });
+    const { sentAt, error } = await requestTimes([limited], { rateLimit, maxRetryAfterMs: 5_624 });
     expect(sentAt).toHaveLength(4);
     expect(error).toBeInstanceOf(RateLimitError);
-    expect((await sentBy([limited], { rateLimit, maxRetryAfterMs: 5_625 })).sentAt).toHaveLength(5);
+    expect((await requestTimes([limited], { rateLimit, maxRetryAfterMs: 5_625 })).sentAt).toHaveLength(5);
   });
 
-  it('hooks.onWait receives the pause, and the next attempt how long its call has waited', async () => {
+  it("hooks.onWait receives the pause, and the next attempt's event the time its call has waited", async () => {
     const waits: WaitEvent[] = [];
     const waited: number[] = [];
     const hooks: ClientOptions['hooks'] = {
       onWait: (event) => void waits.push(event),
       onRequest: ({ limitWaitMs }) => void waited.push(limitWaitMs),
     };
-    await sentBy([limited, done], { rateLimit, hooks });
+    await requestTimes([limited, done], { rateLimit, hooks });
     expect(waits).toEqual([
       { callId: expect.any(String), limit: 'videos.create', waitMs: 393.75, queued: 0, reason: 'pause' },
     ]);
@@ -98,8 +95,8 @@ describe('after a 429', () => {
 });
 
 describe("rateLimit: 'throw'", () => {
-  it("reports everything known about a call that wasn't sent", async () => {
-    const { client, seen } = heldClient([done], {
+  it("reports why a call wasn't sent and when to retry", async () => {
+    const { client, seen } = timedClient([done], {
       rateLimit: 'throw',
       limits: { 'videos.create': { limit: 1, windowMs: 60_000 } },
     });
@@ -114,12 +111,12 @@ describe("rateLimit: 'throw'", () => {
   });
 
   it('uses one slot for a create with a file', async () => {
-    const answers: Record<string, unknown> = {
+    const responses: Record<string, unknown> = {
       '/v1/uploads': { success: true, data: { upload_id: 'upl_1', direct_upload_url: 'https://storage.test/file' } },
       '/v1/videos': JSON.parse(created()),
     };
     const { client, seen } = stubbed(
-      ({ url }) => json(answers[new URL(url).pathname.replace('/prefix', '')] ?? { success: true, data: {} }),
+      ({ url }) => json(responses[new URL(url).pathname.replace('/prefix', '')] ?? { success: true, data: {} }),
       { rateLimit: 'throw', limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } },
     );
     const png = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10])], { type: 'image/png' });
@@ -127,7 +124,7 @@ describe("rateLimit: 'throw'", () => {
     expect(job.id).toBe('job_1');
     const error = await rejection(client.videos.create({ ...PROMPT, first_frame_upload_id: png }));
     expect(error).toMatchObject({ name: 'RateLimitError', attempts: 0 });
-    // Nothing is uploaded for a call that cannot be sent.
+    // A call that can't be sent uploads nothing.
     expect(seen.filter(({ method }) => method === 'PUT')).toHaveLength(1);
   });
 });

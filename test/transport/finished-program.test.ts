@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { bundleProgram, heard } from '../support/program.js';
 
-/** A store is retried for a minute. The rest is for a loaded machine. */
+/** Generous for a busy machine. */
 const EXIT_MS = 15_000;
 
 let program: Awaited<ReturnType<typeof bundleProgram>>;
@@ -14,8 +14,8 @@ afterAll(() => program.remove());
 it.each([
   ['without a store', 'none'],
   ['with an open store', 'open'],
-  ['with a store that it has closed', 'closed'],
-  ['with a store that no longer responds', 'hangs'],
+  ['with a closed store', 'closed'],
+  ['with a hanging store', 'hangs'],
 ])(
   'a finished program exits %s (real process)',
   async (_, storeAtEnd) => {
@@ -24,7 +24,7 @@ it.each([
     try {
       expect(await heard(child)).toBe('JobFailedError');
       const sinceMs = performance.now();
-      // A store that does not respond has its timeoutMs.
+      // A hanging store may take its timeoutMs.
       const { timers } = await heard<{ timers: number }>(child, (message) => typeof message === 'object');
       if (storeAtEnd !== 'hangs') expect(timers).toBe(0);
       expect(await exit).toEqual([0, null]);

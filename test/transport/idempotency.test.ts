@@ -31,7 +31,7 @@ describe('idempotencyKeyFrom', () => {
     expect(idempotencyKeyFrom(...one)).not.toBe(idempotencyKeyFrom(...other));
   });
 
-  it('returns different keys for different parts, each valid in a header', () => {
+  it('returns a distinct key for each set of parts, valid in a header', () => {
     fc.assert(
       fc.property(fc.array(part, { minLength: 1 }), fc.array(part, { minLength: 1 }), (one, other) => {
         const [first, second] = [idempotencyKeyFrom(...one), idempotencyKeyFrom(...other)];
@@ -59,7 +59,7 @@ describe('idempotencyKeyFrom', () => {
       [{}],
       'idempotencyKeyFrom: each part must be a non-empty string or a finite number, not an object. Pass your own IDs.',
     ],
-  ])("rejects %j, which isn't a stable key", (parts, message) => {
+  ])('rejects %j as unstable', (parts, message) => {
     expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(new GenError(message));
   });
 });
@@ -75,7 +75,7 @@ describe('an idempotency key', () => {
     [7, '7'],
     [null, 'null'],
     [{}, 'an object'],
-  ])("%j in the params is rejected under the body's name", async (key, shown) => {
+  ])('%j in the params is rejected with the name of the field', async (key, shown) => {
     const { client, seen } = stubbed(() => json(created()));
     const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. idempotencyKeyFrom() creates one from your own IDs.`;
     expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({

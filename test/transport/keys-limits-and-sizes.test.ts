@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 describe('a rate limit', () => {
-  it('ends a call that is aborted in the very tick in which its slot is granted', async () => {
+  it('ends a call that aborts in the same tick in which it gets its slot', async () => {
     const limits = { 'videos.create': { limit: 2, windowMs: 1_000 } };
     const controller = new AbortController();
     const enough = new Error('one is enough');
@@ -38,12 +38,12 @@ describe('a rate limit', () => {
     expect(await second).toBe(enough);
   });
 
-  it("recovers the slots of calls that weren't sent, because their key function threw", async () => {
+  it('recovers the slots of calls whose key function threw', async () => {
     const { limit } = DOCUMENTED_LIMITS['videos.create'];
     let isAway = true;
     const key = freshKey();
     const apiKey = () => {
-      if (isAway) throw new Error('the vault is away');
+      if (isAway) throw new Error('the vault is unavailable');
       return key;
     };
     const { client } = stubbed(() => json(created()), { apiKey, maxRetries: 0 });
@@ -71,11 +71,11 @@ describe('a rate limit', () => {
     );
     while (left > 0) await vi.advanceTimersByTimeAsync(500);
     await Promise.all(all);
-    // 18 creates at 5 in 4 s take 12 s at best. It once took 69.5 s.
+    // 18 creates at 5 per 4 s take at least 12 s. A defect once made it 69.5 s.
     expect(Date.now() - start).toBeLessThan(30_000);
   });
 
-  it('serves 10,000 calls that queue under one signal without a search for each', async () => {
+  it('serves 10,000 queued calls with one signal without a search per call', async () => {
     vi.useRealTimers();
     const limits = { 'videos.create': { limit: 1, windowMs: 1 } };
     const { signal } = new AbortController();
@@ -85,19 +85,19 @@ describe('a rate limit', () => {
     await new Promise(setImmediate);
     const listeners = added.mock.calls.length;
     await Promise.all(calls);
-    // One for the queue, and those of the requests under way.
+    // One for the queue, plus those of the requests in flight.
     expect(listeners).toBeLessThan(5);
   });
 });
 
-describe('an unlimited response', () => {
-  it('is canceled at its limit, and not retried', async () => {
+describe('a response that never ends', () => {
+  it('is canceled at the size limit, and not retried', async () => {
     vi.useRealTimers();
-    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
+    const endlessResponse = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
     let asked = 0;
     const server = await httpServer((_request, response) => {
       asked += 1;
-      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(bomb);
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(endlessResponse);
     });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
     const error = await rejection(client.jobs.get('job_1'));
@@ -107,7 +107,7 @@ describe('an unlimited response', () => {
     await server.close();
   });
 
-  it('to an error is read as far as its message needs', async () => {
+  it('with an error status is read only as far as its message needs', async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -132,7 +132,7 @@ describe('a deletion whose response was lost', () => {
     await expect(pass(other.client.characters.delete('ann'))).resolves.toEqual({});
   });
 
-  it('is still NotFoundError at the first attempt, and after a 429, which deletes nothing', async () => {
+  it('rejects with NotFoundError on the first attempt and after a 429', async () => {
     const gone = () => json({ error: 'upload_not_found' }, { status: 404 });
     expect(await rejection(stubbed(gone).client.uploads.delete('upl_1'))).toBeInstanceOf(NotFoundError);
     const waited = stubbed([limited('1'), gone]).client.uploads.delete('upl_1');
@@ -140,7 +140,7 @@ describe('a deletion whose response was lost', () => {
   });
 });
 
-it('an abort whose reason has a field "details" rejects an upload with that reason', async () => {
+it('an abort whose reason has a details field rejects an upload with that reason', async () => {
   const reason = { details: 'client went away' };
   const { client } = stubbed(() => new Promise<Response>(() => {}));
   const controller = new AbortController();

@@ -1,4 +1,4 @@
-// The API key of a call: where it comes from, the errors without one, and where it must not appear.
+// A call's API key: its source, errors without it, and where it must not appear.
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
@@ -24,14 +24,14 @@ describe('a key function', () => {
     ['rejects', (error) => () => Promise.reject(error)],
   ];
 
-  it.each(FAILING)('that %s with an error of this package fails the call with that error', async (_, make) => {
+  it.each(FAILING)('that %s with a GenError fails the call with that error', async (_, make) => {
     const own = new GenError('the vault is sealed');
     const { client } = stubbed(() => json(created()), { apiKey: make(own) });
     expect(await rejection(client.videos.create(PROMPT))).toBe(own);
   });
 
   it.each(FAILING)(
-    "that %s is a ConnectionError of a call that wasn't sent, and is called again for each retry",
+    'that %s rejects the call, unsent, with a ConnectionError, and is called again for each retry',
     async (_, make) => {
       const cause = new Error('the vault is sealed');
       const clock = virtualClock();
@@ -66,15 +66,15 @@ describe('a key function', () => {
 
 describe('the key in errors', () => {
   const apiKey = 'sk-"quoted"-key';
-  /** Everything that a log or a debugger shows of an error. */
-  const shown = (error: unknown) => inspect(error, { depth: 20, showHidden: true, getters: true });
-  const refused = async (body: unknown, init: ResponseInit = {}, options: ClientOptions = {}) => {
+  /** Formats an error as fully as a log or debugger could. */
+  const inspectFully = (error: unknown) => inspect(error, { depth: 20, showHidden: true, getters: true });
+  const rejected = async (body: unknown, init: ResponseInit = {}, options: ClientOptions = {}) => {
     const { client } = stubbed(() => json(body, { status: 400, ...init }), { apiKey, maxRetries: 0, ...options });
     return rejection(client.videos.create(PROMPT));
   };
 
-  it('is removed from every string and name of the body, of the headers, and of the message', async () => {
-    const error = await refused(
+  it('is removed from the message and from every string and name in the body and headers', async () => {
+    const error = await rejected(
       {
         error: { code: 'bad_ratio', message: `${apiKey} may not.` },
         data: {
@@ -98,34 +98,34 @@ describe('the key in errors', () => {
     });
     expect((error as { headers: Headers }).headers.get('x-echo')).toBe('Bearer [redacted]');
     expect((error as { headers: Headers }).headers.get('x-more')).toBe('y');
-    expect(shown(error)).not.toContain(apiKey);
+    expect(inspectFully(error)).not.toContain(apiKey);
   });
 
   it("is removed from text that isn't JSON, and in its JSON form", async () => {
-    const error = await refused(`upstream got ${JSON.stringify({ key: apiKey })} and ${apiKey}`);
+    const error = await rejected(`upstream got ${JSON.stringify({ key: apiKey })} and ${apiKey}`);
     expect(error).toMatchObject({ data: 'upstream got {"key":"[redacted]"} and [redacted]' });
     expect((error as Error).message).not.toContain('quoted');
   });
 
   it("isn't treated as a code if it is echoed as one", async () => {
     const key = 'sk-looks-like-a-code';
-    expect(await refused({ error: key }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
-    expect(await refused({ code: `of-${key}` }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
-    // A documented code stays one, also where the key is a part of it.
-    expect(await refused({ code: 'prompt_too_long' }, {}, { apiKey: 'prompt_too' })).toMatchObject({
+    expect(await rejected({ error: key }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    expect(await rejected({ code: `of-${key}` }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    // A documented code stays intact even if it contains the key.
+    expect(await rejected({ code: 'prompt_too_long' }, {}, { apiKey: 'prompt_too' })).toMatchObject({
       code: 'prompt_too_long',
     });
   });
 
-  it("isn't removed if it is too short to be one, because such words occur in other text", async () => {
-    const told = (key: string) => refused({ message: `The ${key} is odd.` }, {}, { apiKey: key });
-    expect(await told('quality')).toMatchObject({ message: 'The quality is odd.' });
-    expect(await told('qualitys')).toMatchObject({ message: 'The [redacted] is odd.' });
+  it("isn't removed if it is too short to be a key, because such words occur in other text", async () => {
+    const errorWith = (key: string) => rejected({ message: `The ${key} is odd.` }, {}, { apiKey: key });
+    expect(await errorWith('quality')).toMatchObject({ message: 'The quality is odd.' });
+    expect(await errorWith('qualitys')).toMatchObject({ message: 'The [redacted] is odd.' });
   });
 });
 
 describe('a runtime without diagnostics channels', () => {
-  it('creates, waits, and stores like any other, and calls the hooks', async () => {
+  it('supports creates, waits, stores, and hooks', async () => {
     vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
     const phases: string[] = [];
     const sandbox = createSandbox();

@@ -1,4 +1,4 @@
-// Creates that are aborted in a pause between two attempts. The result depends on what was sent.
+// Creates aborted in a pause between two attempts. The result depends on what was sent.
 import { type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openService, VIDEO } from '../budget/service.js';
@@ -14,22 +14,22 @@ const lostAnswer = () => {
   throw new TypeError('terminated');
 };
 
-/** A client with a budget and a store, on a service with these first responses. */
+/** Creates a client with a budget and a store. The service starts with these responses. */
 function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
-  const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
+  const service = openService({ polledFields: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
   const store = outlivingStore();
   const budget = createBudget({ maxTokens: 1_000, store, unknownPrice: () => 12 });
-  const answers = [...first];
+  const responses = [...first];
   const posts: (string | null)[] = [];
   const fetch = async (url: string, init: RequestInit) => {
     if (init.method === 'POST') posts.push(new Headers(init.headers).get('idempotency-key'));
-    return answers.shift()?.() ?? service.fetch(url, init);
+    return responses.shift()?.() ?? service.fetch(url, init);
   };
   const base = { apiKey: freshKey(), baseUrl: BASE_URL, budget, store, fetch };
   return { client: new GenClient({ ...base, ...options }), budget, posts, service };
 }
 
-/** Aborts in the first pause or later, and then continues with the store. */
+/** Aborts in the first pause or later, then resumes from the store. */
 async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, afterMs = 100) {
   const abort = new AbortController();
   const reason = new Error('the user left');
@@ -53,18 +53,18 @@ describe('a create whose caller aborts in a pause', () => {
   afterEach(() => void vi.useRealTimers());
 
   it.each([
-    ['of a full limit', full(30), 'wait'],
-    ['of a full limit that the client does not queue for', full(30), 'off'],
-    ['after a connection that was refused', refusedConnection, 'wait'],
-  ] as const)('%s has created no job: nothing is reserved, and nothing is resumed', async (_, answer, rateLimit) => {
-    const on = spender([answer, answer], { rateLimit });
+    ['after a 429 with a rate limit', full(30), 'wait'],
+    ["after a 429 with rateLimit: 'off'", full(30), 'off'],
+    ['after a refused connection', refusedConnection, 'wait'],
+  ] as const)('%s created no job: nothing is reserved or resumed', async (_, response, rateLimit) => {
+    const on = spender([response, response], { rateLimit });
     const { usage, resumed } = await leaveAndResume(on);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 0, unresolved: [] });
     expect(resumed).toEqual([]);
     expect(on.service.jobs.size).toBe(0);
   });
 
-  it('after a lost response may have created one: its tokens stay reserved, and it is resumed under its key', async () => {
+  it('after a lost response may have created one: its tokens stay reserved, and resume uses its key', async () => {
     const on = spender([lostAnswer, full(30)]);
     const { usage, resumed } = await leaveAndResume(on, 1_000);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 12, unresolved: ['order-1'] });
@@ -73,12 +73,12 @@ describe('a create whose caller aborts in a pause', () => {
   });
 });
 
-describe('a run whose caller aborts in the pause before its second job', () => {
+describe('a run aborted in the pause before its second job', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("isn't over: `resume` creates the second job under the run's key", async () => {
-    const service = openService({ final: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
+  it("can be resumed: `resume` creates the second job with the run's key", async () => {
+    const service = openService({ polledFields: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
     const failed = { id: 'job_1', status: 'failed', errorCode: 'generation_timeout' };
     const full429 = full(30);
     let isFull = true;
@@ -106,11 +106,11 @@ describe('a run whose caller aborts in the pause before its second job', () => {
   });
 });
 
-describe('creates that wait in a budget behind one that waits for a 429', () => {
+describe('creates queued in a budget behind one that waits for a 429', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('wait as long as it does, and are sent', async () => {
+  it('wait as long as it does, and are then sent', async () => {
     const { client, service } = spender([full(90)], { store: undefined });
     const made = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));
     await vi.advanceTimersByTimeAsync(120_000);

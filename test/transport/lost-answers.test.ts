@@ -1,4 +1,4 @@
-// A create whose first response was lost, and whose retry is rejected, so a job may exist.
+// A create whose first response was lost and whose retry is rejected, so a job may exist.
 import { describe, expect, it } from 'vitest';
 import { createBudget } from '../../src/index.js';
 import { outlivingStore } from '../support/outliving-store.js';
@@ -16,7 +16,7 @@ const refusedKey = () => json({ error: { code: 'invalid_api_key' } }, { status: 
 const paused = () => json({ error: { code: 'dispatch_disabled' } }, { status: 503 });
 const full = () => json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': '3600' } });
 
-/** Creates a video, and returns the state of its store and its budget. */
+/** Creates a video, and returns the state of the store and the budget. */
 async function create(...steps: readonly (() => Response)[]) {
   const clock = virtualClock();
   const store = outlivingStore();
@@ -34,13 +34,13 @@ describe('after a lost response, a rejection before the key is checked', () => {
     ['for its API key', refusedKey],
     ['because generation is paused', paused],
     ['for the rate limit', full],
-  ])('%s leaves the create lost in the store, and its tokens reserved', async (_, refusal) => {
-    const { sent, phases, reservedTokens, unresolved } = await create(lost, refusal);
+  ])('%s leaves the create lost in the store, and its tokens reserved', async (_, rejection) => {
+    const { sent, phases, reservedTokens, unresolved } = await create(lost, rejection);
     expect([sent, phases]).toEqual([2, ['lost']]);
     expect([reservedTokens, unresolved]).toEqual([10, 1]);
   });
 
-  it('does the same as a retry without a connection', async () => {
+  it('has the same effect as a retry without a connection', async () => {
     const { phases, unresolved } = await create(lost, notConnected);
     expect([phases, unresolved]).toEqual([['lost'], 1]);
   });
@@ -49,8 +49,8 @@ describe('after a lost response, a rejection before the key is checked', () => {
     ['for its API key', refusedKey],
     ['because generation is paused', paused],
     ['for the rate limit', full],
-  ])('closes the create if the attempt before never connected: %s', async (_, refusal) => {
-    const { sent, phases, reservedTokens, unresolved } = await create(notConnected, refusal);
+  ])('closes the create if the earlier attempt never connected: %s', async (_, rejection) => {
+    const { sent, phases, reservedTokens, unresolved } = await create(notConnected, rejection);
     expect([sent, phases]).toEqual([2, []]);
     expect([reservedTokens, unresolved]).toEqual([0, 0]);
   });
@@ -59,8 +59,8 @@ describe('after a lost response, a rejection before the key is checked', () => {
 describe("after a lost response, the service doesn't know an upload", () => {
   const notFound = () => json({ error: { code: 'upload_not_found' } }, { status: 404 });
 
-  /** Makes two videos of one file. The second create meets `answers` before the upload is found missing. */
-  async function uploadsOf(...answers: readonly (() => Response)[]): Promise<number> {
+  /** Creates two videos from one file. The second create gets `responses` before the service reports a missing upload. */
+  async function countUploads(...responses: readonly (() => Response)[]): Promise<number> {
     const clock = virtualClock();
     let uploads = 0;
     let creates = 0;
@@ -73,7 +73,7 @@ describe("after a lost response, the service doesn't know an upload", () => {
         }
         if (!url.endsWith('/v1/videos')) return json({ success: true, data: {} });
         creates += 1;
-        return creates === 1 ? json(created()) : (answers[creates - 2] ?? (() => json(created())))();
+        return creates === 1 ? json(created()) : (responses[creates - 2] ?? (() => json(created())))();
       },
       { [Symbol.for('gen-client.clock')]: clock },
     );
@@ -85,10 +85,10 @@ describe("after a lost response, the service doesn't know an upload", () => {
   }
 
   it('uploads the file again if the rejection is the only response', async () => {
-    expect(await uploadsOf(notFound)).toBe(2);
+    expect(await countUploads(notFound)).toBe(2);
   });
 
-  it('uploads nothing and creates no second job if an earlier attempt may have created one', async () => {
-    expect(await uploadsOf(lost, notFound)).toBe(1);
+  it('neither uploads nor creates again if an earlier attempt may have created a job', async () => {
+    expect(await countUploads(lost, notFound)).toBe(1);
   });
 });

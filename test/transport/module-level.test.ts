@@ -1,4 +1,4 @@
-// Creating clients at module level never fails: in a build, in CI, on a machine without the variables.
+// Creating clients at module level never fails, even in builds and CI without the variables.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { type ClientOptions, GenClient } from '../../src/index.js';
@@ -14,7 +14,7 @@ afterEach(() => {
 });
 
 describe('without an environment', () => {
-  it('clients, handlers, and providers can be created, and the first call names the variable', async () => {
+  it('creates clients, handlers, and providers, and the first call names the missing variable', async () => {
     for (const name of ['GEN_API_KEY', 'GEN_BASE_URL', 'GEN_WEBHOOK_SECRET', 'GEN_LOG']) vi.stubEnv(name, undefined);
     const client = new GenClient({ fetch });
     expect(() => createWebhookHandler({ client, on: {} })).not.toThrow();
@@ -23,12 +23,12 @@ describe('without an environment', () => {
     vi.stubEnv('GEN_BASE_URL', BASE_URL);
     expect(String(await rejection(client.videos.create({ prompt })))).toMatch(/API key is missing.*GEN_API_KEY/);
     expect(String(await rejection(client.verifyWebhook({ body: '', headers: {} })))).toContain('GEN_WEBHOOK_SECRET');
-    // Set later, as by a loader of secrets: the same client finds it.
+    // Set later, as a secrets loader does: the same client reads it.
     vi.stubEnv('GEN_API_KEY', freshKey());
     expect((await client.videos.create({ prompt })).job.id).toBe('job_1');
   });
 
-  it('a runtime that denies access is reported as such', async () => {
+  it('reports a runtime that denies access as such', async () => {
     const env = new Proxy(
       {},
       {
@@ -49,7 +49,7 @@ describe('without an environment', () => {
   });
 });
 
-describe('invalid (not missing) values throw immediately', () => {
+describe('throws immediately for', () => {
   it.each(['https://host/v1', 'https://host/prefix/v1/', new URL('https://host/v1')])(
     'a base URL that ends in /v1: %s',
     (baseUrl) => {
@@ -57,19 +57,19 @@ describe('invalid (not missing) values throw immediately', () => {
     },
   );
 
-  it('a base URL of the environment that ends in /v1, with its variable', async () => {
+  it('a base URL from the environment that ends in /v1, naming the variable', async () => {
     vi.stubEnv('GEN_BASE_URL', 'https://host/v1');
     expect(String(await rejection(new GenClient({ fetch }).models.list()))).toMatch(
       /^GenError: GEN_BASE_URL must not end in \/v1/,
     );
   });
 
-  it('/v10 and /v1/prefix are valid prefixes', () => {
+  it('neither /v10 nor /v1/prefix, which are valid', () => {
     for (const baseUrl of ['https://host/v10', 'https://host/v1/prefix'])
       expect(() => new GenClient({ baseUrl })).not.toThrow();
   });
 
-  it.each(['20.19.0', '21.7.3', '22.12.0', '18.0.0'])('Node %s, with its version', (node) => {
+  it.each(['20.19.0', '21.7.3', '22.12.0', '18.0.0'])('Node %s, naming its version', (node) => {
     vi.stubGlobal('process', { ...process, versions: { ...process.versions, node } });
     expect(() => new GenClient({ baseUrl: BASE_URL })).toThrow(`needs Node.js 22.13 or later, and this is ${node}`);
   });
@@ -77,15 +77,15 @@ describe('invalid (not missing) values throw immediately', () => {
   it.each<[string, object]>([
     ['Node 22.13', { versions: { node: '22.13.0' } }],
     ['Node 24.0', { versions: { node: '24.0.0' } }],
-    ['Bun, which names an old Node', { versions: { node: '20.0.0', bun: '1.4.5' } }],
-    ['a runtime that names no Node', { versions: {} }],
-  ])('%s is accepted', (_, process) => {
+    ['Bun, which reports an old Node', { versions: { node: '20.0.0', bun: '1.4.5' } }],
+    ['a runtime that reports no Node', { versions: {} }],
+  ])('not for %s', (_, process) => {
     vi.stubGlobal('process', process);
     expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
   });
 });
 
-describe('a key that is sent without encryption', () => {
+describe('an API key sent without encryption', () => {
   const warned = async (baseUrl: string, options: ClientOptions = {}, calls = 1) => {
     const warn = vi.fn<(message: string) => void>();
     const logger = { debug() {}, info() {}, warn, error() {} };
@@ -98,7 +98,7 @@ describe('a key that is sent without encryption', () => {
     return warn.mock.calls.map(([message]) => message);
   };
 
-  it('is logged as a warning, once, with the origin and never the key', async () => {
+  it('logs one warning with the origin and without the key', async () => {
     const apiKey = freshKey();
     const warnings = await warned('http://gen.internal:8080/prefix', { apiKey }, 3);
     expect(warnings).toEqual([
@@ -115,10 +115,10 @@ describe('a key that is sent without encryption', () => {
     'http://127.1.2.3',
     'http://[::1]:4010',
     'https://127.0.0.1.evil.test',
-  ])('%s logs none', async (baseUrl) => expect(await warned(baseUrl)).toEqual([]));
+  ])('logs none for %s', async (baseUrl) => expect(await warned(baseUrl)).toEqual([]));
 
   it.each(['http://10.127.0.1', 'http://notlocalhost', 'http://localhost.evil.test', 'http://[::2]'])(
-    '%s logs one',
+    'logs one for %s',
     async (baseUrl) => expect(await warned(baseUrl)).toHaveLength(1),
   );
 });

@@ -58,7 +58,7 @@ describe('hooks', () => {
         },
       ],
     ]);
-    // The service asked for 3 s, and the limit was really held up for as long.
+    // The service requested 3 s, and the limit was paused for that long.
     const waits = seen.map(([, event]) => Number(Reflect.get(Object(event), 'limitWaitMs') ?? 0));
     expect(waits.at(-1)).toBeGreaterThanOrEqual(3_000);
     expect(waits.at(-1)).toBeLessThan(4_000);
@@ -77,17 +77,17 @@ describe('the logger', () => {
     ['info', 2],
     ['warn', 0],
     ['off', 0],
-  ] as const)('at %s receives %i messages of a create with one failure and one wait', async (logLevel, told) => {
+  ] as const)('at %s receives %i messages for a create with one failure and one wait', async (logLevel, count) => {
     const { logger, lines } = recorder();
     const { client } = stubbed(failThenLimitThenWork, { logger, logLevel });
     const made = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(10_000);
     await made;
-    expect(lines).toHaveLength(told);
-    if (told > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
+    expect(lines).toHaveLength(count);
+    if (count > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
   });
 
-  it('receives each step in one line, and errors as text', async () => {
+  it('receives one line per step, and errors as text', async () => {
     const { logger, lines } = recorder();
     const fields: unknown[] = [];
     const debug = (message: string, more?: object) => {
@@ -112,7 +112,7 @@ describe('the logger', () => {
     expect(fields[3]).toMatchObject({ attempt: 2, status: 200, error: undefined });
   });
 
-  it('receives the name of a failed hook', async () => {
+  it("receives a failed hook's name", async () => {
     const { logger, lines } = recorder();
     const bad = () => {
       throw new Error('no disk');

@@ -8,7 +8,7 @@ import { created, freshKey, rejection } from './support.js';
 
 type CustomFetch = NonNullable<ClientOptions['fetch']>;
 
-/** What the service received: a request as `METHOD path body`. */
+/** The requests that the service received, as `METHOD path body`. */
 const received: string[] = [];
 let length: string | undefined;
 const service = createServer(async (request, response) => {
@@ -20,7 +20,7 @@ const service = createServer(async (request, response) => {
   response.setHeader('content-type', 'application/json');
   response.end(request.method === 'POST' ? created() : '{"data":{"voices":["ann"]}}');
 });
-/** Tunnels, and counts what went through it. */
+/** A proxy that tunnels connections and counts them. */
 const proxy = createServer();
 let tunnels = 0;
 proxy.on('connect', (request: IncomingMessage, socket) => {
@@ -47,7 +47,7 @@ afterAll(() => {
   for (const server of [service, proxy]) server.close().closeAllConnections();
 });
 
-/** A fetch of another library, whose types are its own. */
+/** Another library's fetch has its own types. */
 const asFetch = (fetch: unknown) => fetch as CustomFetch;
 const fetches: readonly (readonly [string, () => CustomFetch])[] = [
   ["undici's own fetch", () => asFetch(undici.fetch)],
@@ -97,7 +97,7 @@ describe.each(fetches)('%s', (name, make) => {
     expect(await rejection(client.voices.list({ signal: AbortSignal.abort(reason) }))).toBe(reason);
   });
 
-  it('rejects a redirect of a create, which a retry would encounter again', async () => {
+  it('rejects a redirected create without a retry', async () => {
     received.length = 0;
     const error = await rejection(open().request({ method: 'POST', path: '/moved', body: { text: 'x' } }));
     expect(error).toMatchObject({ name: 'APIError', status: 307, recovery: 'change_request', attempts: 1 });

@@ -21,7 +21,7 @@ describe('Retry-After', () => {
     );
   });
 
-  it('as a date is the time until then, never early and never negative', () => {
+  it('as a date is the time until then, never too short and never negative', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: -100_000, max: 100_000 }),
@@ -36,7 +36,7 @@ describe('Retry-After', () => {
     );
   });
 
-  it('that is neither counts as missing', () => {
+  it('in any other form counts as missing', () => {
     for (const value of ['', 'soon', '-5', '+5', '1e3', '0x10', 'NaN', 'Infinity', '5s', '5,6', '2030-01-01', '1 2']) {
       expect(waitOf(value), value).toBeUndefined();
     }
@@ -49,7 +49,7 @@ describe('Retry-After', () => {
   });
 });
 
-describe('decoding a rejection', () => {
+describe('decoding an error response', () => {
   const call = {
     method: 'POST',
     url: `${BASE_URL}/v1/x`,
@@ -88,7 +88,7 @@ describe('decoding a rejection', () => {
     ),
   }));
 
-  it('returns a complete error for any JSON, without the key', () => {
+  it('returns a complete error without the key for any JSON', () => {
     fc.assert(
       fc.property(body, fc.integer({ min: 200, max: 599 }), (value, status) => {
         const text = JSON.stringify(value);
@@ -107,7 +107,7 @@ describe('decoding a rejection', () => {
 });
 
 describe('an ID in a path', () => {
-  it('stays a single segment and is returned unchanged', () => {
+  it('stays a single segment and decodes to itself', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), (id) => {
         fc.pre(id !== '.' && id !== '..');
@@ -124,7 +124,7 @@ describe('an ID in a path', () => {
     expect(path`/v1/jobs/${id as string}`).toThrow(/\bID\b/);
   });
 
-  it('makes the call reject, not throw, if it is invalid', async () => {
+  it('rejects the call instead of throwing if it is invalid', async () => {
     const { client, seen } = stubbed(() => json(created()));
     const nothing = undefined as unknown;
     const calls = [

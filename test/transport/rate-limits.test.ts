@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 describe("the service's 429", () => {
-  it('makes a call wait even without retries, and never too short', async () => {
+  it('makes a call wait long enough, even with no retries left', async () => {
     const { client, seen } = stubbed([limited('20'), limited('20'), () => json(created())], { maxRetries: 0 });
     const made = client.videos.create(PROMPT).withResponse();
     await vi.advanceTimersByTimeAsync(19_999);
@@ -33,7 +33,7 @@ describe("the service's 429", () => {
     expect(await made).toMatchObject({ attempts: 3, data: { job: { id: 'job_1' } } });
   });
 
-  it("can have a date, which is compared with the service's clock", async () => {
+  it("may contain a date, which is compared with the service's clock", async () => {
     const date = 'Tue, 01 Jan 2030 05:00:00 GMT';
     const { client, seen } = stubbed([limited('Tue, 01 Jan 2030 05:00:40 GMT', { date }), () => json(created())]);
     const made = client.images.create(PROMPT);
@@ -43,7 +43,7 @@ describe("the service's 429", () => {
     expect(await made).toMatchObject({ job: { id: 'job_1' } });
   });
 
-  it('beyond maxRetryAfterMs throws immediately, with the time, and delays nobody else', async () => {
+  it('beyond maxRetryAfterMs throws immediately with retryAfterMs, and delays no other call', async () => {
     const { client, seen } = stubbed(limited('3600'));
     const error = await rejection(client.videos.create(PROMPT));
     expect(error).toBeInstanceOf(RateLimitError);
@@ -57,7 +57,7 @@ describe("the service's 429", () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('with Retry-After: 0 forever neither spins nor lasts forever', async () => {
+  it('repeated with Retry-After: 0 causes neither a busy loop nor an endless call', async () => {
     const { client, seen } = stubbed(limited('0'), { maxRetryAfterMs: 5_000 });
     const outcome = rejection(client.images.create(PROMPT));
     await vi.advanceTimersByTimeAsync(200_000);
@@ -89,7 +89,7 @@ describe("rateLimit: 'throw'", () => {
 });
 
 describe("rateLimit: 'off'", () => {
-  it('has no limits, but still waits after a 429', async () => {
+  it('disables the limits, but still waits after a 429', async () => {
     const { client, seen } = stubbed([limited('5'), () => json(created())], { rateLimit: 'off' });
     const first = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(100);
@@ -101,8 +101,8 @@ describe("rateLimit: 'off'", () => {
   });
 });
 
-describe('limits', () => {
-  it('a full limit queues, calls onWait, shows in limits(), and its calls all succeed', async () => {
+describe('rate limits', () => {
+  it('queue calls when full, call onWait, and appear in limits()', async () => {
     const waits: WaitEvent[] = [];
     const { client, seen } = stubbed(() => json(created()), { hooks: { onWait: (event) => waits.push(event) } });
     const all = Promise.all(Array.from({ length: LIMIT + 5 }, () => client.videos.create(PROMPT)));
@@ -115,7 +115,7 @@ describe('limits', () => {
     expect(await all).toHaveLength(LIMIT + 5);
   });
 
-  it('an abort in the queue acts immediately and leaves no listener', async () => {
+  it('end an aborted queued call immediately, and leave no listener', async () => {
     const { client, seen } = stubbed(() => json(created()));
     await Promise.all(Array.from({ length: LIMIT }, () => client.videos.create(PROMPT)));
     const { controller, signal, listeners } = countedSignal();

@@ -1,4 +1,4 @@
-// "Was it sent?", with errors of real sockets: the reservation of a budget after such a failure.
+// Real socket errors: a budget keeps its reservation only if the create may have been sent.
 import { spawn } from 'node:child_process';
 import dns from 'node:dns';
 import { once } from 'node:events';
@@ -15,8 +15,8 @@ afterEach(() => {
   for (const close of opened.splice(0)) close();
 });
 
-/** The port of a server on loopback that lives as long as the test. */
-async function listening(server: Server): Promise<number> {
+/** Listens on loopback until the test ends, and returns the port. */
+async function listen(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   opened.push(() => server.close());
@@ -24,14 +24,14 @@ async function listening(server: Server): Promise<number> {
 }
 
 const tcp = (onSocket: (socket: Socket) => void) =>
-  listening(
+  listen(
     createTcpServer((socket) => {
       socket.on('error', () => {});
       onSocket(socket);
     }),
   );
 
-/** A create that fails: its error, and the tokens that stay reserved for it. */
+/** Runs a failing create. Returns its error and the tokens still reserved. */
 async function failedCreate(baseUrl: string, options: ClientOptions = {}) {
   const budget = createBudget({ maxTokens: 100, scope: freshKey(), unknownPrice: () => 10 });
   const client = new GenClient({ apiKey: freshKey(), baseUrl, maxRetries: 0, timeoutMs: 20_000, ...options });
@@ -42,20 +42,20 @@ async function failedCreate(baseUrl: string, options: ClientOptions = {}) {
 }
 
 describe('a create that was never sent reserves nothing', () => {
-  it('if the TLS handshake breaks off', async () => {
+  it('if the TLS handshake fails', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.destroy()));
     expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
-  it('if the port behind https: speaks plain HTTP', async () => {
-    const port = await listening(createServer((_request, response) => response.end()));
+  it('if the https: port serves plain HTTP', async () => {
+    const port = await listen(createServer((_request, response) => response.end()));
     expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
   it.each([407, 403])('if a proxy answers CONNECT with %i', async (status) => {
     const proxy = createServer();
     proxy.on('connect', (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
-    const dispatcher = new ProxyAgent({ uri: `http://127.0.0.1:${await listening(proxy)}`, proxyTunnel: true });
+    const dispatcher = new ProxyAgent({ uri: `http://127.0.0.1:${await listen(proxy)}`, proxyTunnel: true });
     opened.push(() => void dispatcher.close());
     const fetch = (url: string, init: RequestInit) =>
       undiciFetch(url, { ...init, dispatcher } as never) as Promise<never>;
@@ -65,18 +65,18 @@ describe('a create that was never sent reserves nothing', () => {
 
   it('if nothing listens', async () => {
     const server = createTcpServer();
-    const port = await listening(server);
+    const port = await listen(server);
     server.close();
     expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
-  it("if the name doesn't resolve", async () => {
+  it("if the host doesn't resolve", async () => {
     expect(await failedCreate('http://gen-client.invalid')).toMatchObject({ reservedTokens: 0 });
   });
 
-  it('if no address of the name responds, and its message has the reason of each', async () => {
+  it("if no address of the host responds, and the message lists each one's reason", async () => {
     const server = createTcpServer();
-    const port = await listening(server);
+    const port = await listen(server);
     server.close();
     const addresses = [
       { address: '127.0.0.1', family: 4 },
@@ -94,13 +94,13 @@ describe('a create that was never sent reserves nothing', () => {
   });
 });
 
-describe('a create that may have arrived keeps its reservation', () => {
+describe('a create that may have arrived retains its reservation', () => {
   it('if the connection is reset after the request', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
     expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
   });
 
-  it('if it is reset in the handshake, which looks the same', async () => {
+  it('if the connection is reset in the handshake, which looks the same', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
     expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
   });
@@ -114,7 +114,7 @@ describe('a create that may have arrived keeps its reservation', () => {
     expect(await failedCreate(`http://127.0.0.1:${Number(port)}`)).toMatchObject({ reservedTokens: 10 });
   });
 
-  it('if the route fails under a live connection', async () => {
+  it('if the network route fails during a live connection', async () => {
     const reset = Object.assign(new Error('read EHOSTUNREACH'), { code: 'EHOSTUNREACH', syscall: 'read', errno: -113 });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: reset }));
     expect(await failedCreate('https://api.example.test', { fetch })).toMatchObject({ reservedTokens: 10 });

@@ -29,7 +29,7 @@ describe('a redirect', () => {
     expect(seen[1]?.headers.authorization).toBe(seen[0]?.headers.authorization);
   });
 
-  it('of a JSON GET to another origin is rejected with the origin, but without its query', async () => {
+  it('of a JSON GET to another origin is rejected, showing the origin without the query', async () => {
     const { client, seen } = stubbed(to('https://elsewhere.test/x?signature=secret'));
     const error = (await rejection(client.jobs.get('job_1'))) as APIError;
     expect(error).toBeInstanceOf(APIError);
@@ -65,7 +65,7 @@ describe('a redirect', () => {
     },
   );
 
-  it('that a browser hides is rejected with an explanation', async () => {
+  it('hidden by a browser is rejected with an explanation', async () => {
     const hidden = () => Object.defineProperty(new Response(null), 'type', { value: 'opaqueredirect' });
     const { client } = stubbed(hidden);
     await expect(client.jobs.get('job_1')).rejects.toThrow(/browser does not say where/);
@@ -77,7 +77,7 @@ describe('a redirect', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('in a loop ends after five', async () => {
+  it('loop ends after five requests', async () => {
     const { client, seen } = stubbed(to('/prefix/v1/jobs/job_1'));
     await expect(client.jobs.get('job_1')).rejects.toThrow(/6th in a row/);
     expect(seen).toHaveLength(6);
@@ -105,7 +105,7 @@ describe('a redirect', () => {
   });
 
   it.each(['https://user:pw@storage.test/a.mp4', 'https://user@storage.test/a.mp4'])(
-    "to an address with a user name is rejected, and the address isn't shown: %s",
+    'to a URL with credentials is rejected without showing the URL: %s',
     async (location) => {
       const { client, seen } = stubbed([to(location), () => new Response('bytes')]);
       const error = (await rejection(client.jobs.output('job_1'))) as APIError;
@@ -130,7 +130,7 @@ describe('a redirect', () => {
 describe('bytes sent to an absolute URL', () => {
   const target = { name: 'put', headers: { 'content-type': 'image/png' }, repeatable: true } as const;
 
-  it("include the key on the service's own origin, and not on another", async () => {
+  it("include the key only for the service's own origin", async () => {
     const { seen, client: _ } = stubbed(() => new Response(''));
     const transport = createTransport(
       readConfig({
@@ -149,7 +149,7 @@ describe('bytes sent to an absolute URL', () => {
     expect(seen[1]?.headers).toEqual({ 'content-type': 'image/png' });
   });
 
-  it('are never redirected, and sent once, on a real server', async () => {
+  it('are sent once to a real server, and never redirected', async () => {
     let requests = 0;
     const url = await serving((_request, response) => {
       requests += 1;

@@ -13,18 +13,18 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A transport whose fetch records its calls. */
-function noting(options: ClientOptions = {}, answer: () => Response = () => new Response('')) {
+/** Creates a transport whose fetch records its calls. */
+function recordingTransport(options: ClientOptions = {}, response: () => Response = () => new Response('')) {
   const seen: Seen[] = [];
   const inits: RequestInit[] = [];
   const fetch = async (input: string, init: RequestInit) => {
     inits.push(init);
     const [headers, body] = [new Headers(init.headers), init.body];
-    // A stream of Node's is not a body of a Request.
+    // A Node stream can't be a Request's body.
     if (body === null || body === undefined || typeof body === 'string' || body instanceof Blob)
       seen.push(await seenOf(new Request(input, init)));
     else seen.push({ method: String(init.method), url: input, headers: Object.fromEntries(headers), body: '' });
-    return answer();
+    return response();
   };
   const apiKey = freshKey();
   const transport = createTransport(readConfig({ apiKey, baseUrl: BASE_URL, fetch, maxRetries: 0, ...options }));
@@ -32,7 +32,7 @@ function noting(options: ClientOptions = {}, answer: () => Response = () => new 
 }
 
 describe('a call to the service', () => {
-  it('has only these headers', async () => {
+  it('sends only these headers', async () => {
     const apiKey = freshKey();
     const { client, seen } = stubbed(() => json(created()), { apiKey, headers: { 'X-Tenant': 'acme' } });
     await client.videos.create(PROMPT, { idempotencyKey: 'order-1', headers: { 'X-Trace': 't1' } });
@@ -65,13 +65,13 @@ describe('a call to the service', () => {
     ['PUT', false],
     ['POST', true],
     ['PATCH', true],
-  ])('by %s has its own idempotency key: %s', async (method, hasKey) => {
+  ])('with %s has its own idempotency key: %s', async (method, hasKey) => {
     const { client, seen } = stubbed(() => json({}));
     await client.request({ method, path: '/v1/x' }, { idempotencyKey: 'order-1' });
     expect(seen[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
   });
 
-  it('is sent with its original params, even if they are changed while it waits', async () => {
+  it('sends its original params even if they change while it waits', async () => {
     const { client, seen } = stubbed([
       () => json({}, { status: 429, headers: { 'retry-after': '0' } }),
       () => json(created()),
@@ -83,7 +83,7 @@ describe('a call to the service', () => {
     expect(seen.map(({ body }) => body)).toEqual(['{"prompt":"before"}', '{"prompt":"before"}']);
   });
 
-  it('uses the current global fetch, so that later patches apply', async () => {
+  it('uses the current global fetch, including later patches', async () => {
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL });
     const patched = vi.fn(async (_url: string, _init: RequestInit) => json({ data: 7 }));
     vi.stubGlobal('fetch', patched);
@@ -95,12 +95,12 @@ describe('a call to the service', () => {
     expect(patched.mock.calls[1]?.[1]).not.toHaveProperty('cache');
   });
 
-  it('is reported to the hooks by its path below the base URL, without its query', async () => {
+  it('is reported to the hooks with its path below the base URL, without its query', async () => {
     const events: RequestEvent[] = [];
     const hooks: ClientOptions['hooks'] = { onRequest: (event) => void events.push(event) };
     const { client } = stubbed(() => json({}), { hooks });
     await client.request({ method: 'GET', path: '/v1/x', query: { token: 'hidden' } });
-    const { transport } = noting({ hooks });
+    const { transport } = recordingTransport({ hooks });
     const target = { name: 'put', headers: {}, repeatable: true, body: () => 'x' };
     await transport.transfer({ ...target, url: `${BASE_URL}/v1/uploads?upload_id=1` });
     await transport.transfer({ ...target, url: 'https://storage.test/put?signature=hidden' });
@@ -120,16 +120,16 @@ describe('bytes sent to storage', () => {
 
   it.each<[string, () => BodyInit]>([
     ['a Blob', () => new Blob(['abc'])],
-    ['a view', () => new DataView(new ArrayBuffer(3))],
-    ['a buffer', () => new ArrayBuffer(3)],
+    ['a DataView', () => new DataView(new ArrayBuffer(3))],
+    ['an ArrayBuffer', () => new ArrayBuffer(3)],
   ])('have no length header if the runtime sets it: %s', async (_, body) => {
-    const { transport, inits } = noting();
+    const { transport, inits } = recordingTransport();
     await transport.transfer({ ...target, headers: { 'content-length': '3', 'x-a': '1' }, body });
     expect(Object.fromEntries(new Headers(inits[0]?.headers))).toEqual({ 'x-a': '1' });
   });
 
-  it("have the caller's length if they are a stream, and are sent once", async () => {
-    const { transport, inits } = noting();
+  it("have the caller's length if they are a stream, and are sent only once", async () => {
+    const { transport, inits } = recordingTransport();
     const body = () => new Blob(['abc']).stream();
     await transport.transfer({ ...target, repeatable: false, headers: { 'content-length': '3', 'x-a': '1' }, body });
     await transport.transfer({ ...target, repeatable: false, headers: { 'x-a': '1' }, body });
@@ -141,13 +141,13 @@ describe('bytes sent to storage', () => {
       { method: 'PUT', duplex: 'half', redirect: 'error' },
       { method: 'PUT', duplex: 'half', redirect: 'error' },
     ]);
-    // A stream of Node's, which the fetch of every library for Node can send.
+    // A Node stream, which every library's fetch on Node can send.
     expect(inits[0]?.body).toHaveProperty('pipe');
   });
 
   it('are a web stream if the runtime has no Node streams', async () => {
     vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
-    const { transport, inits } = noting();
+    const { transport, inits } = recordingTransport();
     const stream = new Blob(['abc']).stream();
     await transport.transfer({ ...target, repeatable: false, headers: {}, body: () => stream });
     expect(inits[0]?.body).toBe(stream);

@@ -19,7 +19,7 @@ describe('retries', () => {
   }
 
   it.each([408, 500, 502, 503, 504, 520, 521, 522, 523, 524])(
-    'a create that failed with %i is sent again under the same key',
+    'a create that failed with %i is retried with the same key',
     async (status) => {
       const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
       const made = await settle(client.videos.create(PROMPT).withResponse());
@@ -39,7 +39,7 @@ describe('retries', () => {
     },
   );
 
-  it("503 dispatch_disabled isn't retried, because generation is paused until somebody acts", async () => {
+  it("503 dispatch_disabled isn't retried, because generation is paused indefinitely", async () => {
     const { client, seen } = stubbed(() => json({ error: { code: 'dispatch_disabled' } }, { status: 503 }));
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({
       thrown: { code: 'dispatch_disabled', recovery: 'retry_later' },
@@ -47,9 +47,9 @@ describe('retries', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('503 dispatch_disabled with Retry-After is retried when that has passed, and not before', async () => {
-    const refusal = () => json({ code: 'dispatch_disabled' }, { status: 503, headers: { 'retry-after': '30' } });
-    const { client, seen } = stubbed([refusal, () => json(created())]);
+  it('503 dispatch_disabled with Retry-After is retried after that time', async () => {
+    const rejection = () => json({ code: 'dispatch_disabled' }, { status: 503, headers: { 'retry-after': '30' } });
+    const { client, seen } = stubbed([rejection, () => json(created())]);
     const made = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(29_999);
     expect(seen).toHaveLength(1);
@@ -69,13 +69,13 @@ describe('retries', () => {
     ['Safari', new TypeError('Load failed')],
   ];
 
-  it.each(wordings)('a broken connection is retried as described by %s', async (_runtime, error) => {
+  it.each(wordings)('a broken connection is retried with the error of %s', async (_runtime, error) => {
     const { client, seen } = stubbed([() => Promise.reject(error), () => json(created())]);
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({ job: { id: 'job_1' } });
     expect(new Set(seen.map((request) => request.headers['idempotency-key'])).size).toBe(1);
   });
 
-  it('a connection that stays broken is a ConnectionError with the key, the attempts, and the cause', async () => {
+  it('a connection that stays broken rejects with a ConnectionError: key, attempts, and cause', async () => {
     const cause = new TypeError('Failed to fetch');
     const { client, seen } = stubbed(() => Promise.reject(cause));
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ConnectionError };
@@ -85,7 +85,7 @@ describe('retries', () => {
     expect(seen).toHaveLength(4);
   });
 
-  it("a 429 after another failure doesn't wait as if it were one more in a row", async () => {
+  it("a 429 after another failure doesn't count as a second failure in a row", async () => {
     const busy = () => json({ error: 'rate_limited' }, { status: 429 });
     const waits: number[] = [];
     const hooks = { onWait: ({ waitMs }: { readonly waitMs: number }) => void waits.push(waitMs) };
@@ -97,7 +97,7 @@ describe('retries', () => {
     expect(waits[4]).toBeLessThan(1_000);
   });
 
-  it('an attempt that times out is retried, and the last one is a TimeoutError with the key', async () => {
+  it('an attempt that times out is retried, and the last one rejects with a TimeoutError with the key', async () => {
     const { client, seen } = stubbed(never, { timeoutMs: 1_000, maxRetries: 1 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: TimeoutError };
     expect(thrown).toBeInstanceOf(TimeoutError);
@@ -105,7 +105,7 @@ describe('retries', () => {
     expect(thrown.idempotencyKey).toBe(seen[1]?.headers['idempotency-key']);
   });
 
-  it("a create whose response isn't JSON is retried under the same key, and then is a ResponseError with that key", async () => {
+  it("a create whose response isn't JSON is retried, and finally rejects with a ResponseError with the key", async () => {
     const html = () => new Response('<html>busy</html>', { headers: { 'content-type': 'text/html' } });
     const { client, seen } = stubbed(html, { maxRetries: 2 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ResponseError };
@@ -123,18 +123,18 @@ describe('retries', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it("a body that can't be serialized as JSON is a GenError, not a broken connection", async () => {
+  it("a body that can't be serialized rejects with a GenError, not a ConnectionError", async () => {
     const circular: Record<string, unknown> = {};
     circular.self = circular;
     const { client, seen } = stubbed(() => json(created()));
-    const refused = client.request({ method: 'POST', path: '/v1/speech', body: circular });
-    await expect(refused).rejects.toMatchObject({ name: 'GenError', cause: expect.any(TypeError) });
+    const rejected = client.request({ method: 'POST', path: '/v1/speech', body: circular });
+    await expect(rejected).rejects.toMatchObject({ name: 'GenError', cause: expect.any(TypeError) });
     expect(seen).toHaveLength(0);
   });
 });
 
 describe('on a real connection', () => {
-  it('a reset, and a body cut halfway, are retried under one key', async () => {
+  it('a reset and a truncated body are retried with one key', async () => {
     const seen: (string | undefined)[] = [];
     const server = await rawServer((socket, request, number) => {
       seen.push(request.headers['idempotency-key']);
@@ -151,8 +151,8 @@ describe('on a real connection', () => {
   });
 });
 
-describe('the key', () => {
-  it('of the caller is on the request, the result, and the error, however it was passed', async () => {
+describe("the caller's key", () => {
+  it('is on the request, the result, and the error, however it was passed', async () => {
     const { client, seen } = stubbed([() => json(created()), () => json(created()), () => json({}, { status: 400 })]);
     expect((await client.videos.create(PROMPT, { idempotencyKey: 'order-1' })).idempotencyKey).toBe('order-1');
     expect((await client.videos.create({ ...PROMPT, idempotency_key: 'order-2' })).idempotencyKey).toBe('order-2');

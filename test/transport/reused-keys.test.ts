@@ -14,7 +14,7 @@ beforeEach(() => {
 const warningsOf = async (params: Parameters<typeof client.videos.create>[0], idempotencyKey?: string) =>
   (await client.videos.create(params, { idempotencyKey })).warnings;
 
-test('a key that was used with different params is rejected with its job, each time, and nothing is sent', async () => {
+test('a key reused with different params is rejected each time with its job, without a request', async () => {
   const { job } = await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const sent = sandbox.requests.length;
   const again = client.videos.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
@@ -24,30 +24,30 @@ test('a key that was used with different params is rejected with its job, each t
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
 });
 
-test('a store contains the keys of other processes', async () => {
+test("other processes' keys are found in the store", async () => {
   const store = outlivingStore();
   const { job } = await sandbox.client({ store }).images.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const { apiKey, baseUrl, fetch } = sandbox;
-  // Another clock, and with it another memory of keys, as another process has.
+  // Another clock has its own memory of keys, like another process.
   const other = new GenClient({ apiKey, baseUrl, fetch, store });
   const reused = other.images.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
   await expect(reused).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(job.id) });
 });
 
-test("the same params aren't rejected, in any order of their fields and in another client of the account", async () => {
+test("the same params aren't rejected, whatever their field order and in any client of the account", async () => {
   expect(await warningsOf({ prompt: 'a fox', duration: 5 }, 'order-1')).toEqual([]);
   client = sandbox.client();
   expect(await warningsOf({ duration: 5, prompt: 'a fox' }, 'order-1')).toEqual([]);
   await expect(warningsOf({ duration: 10, prompt: 'a fox' }, 'order-1')).rejects.toMatchObject(REUSED);
 });
 
-test('a key whose first call was rejected can be used with different params', async () => {
+test('a key whose first call was rejected can be reused with different params', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, status: 422, code: 'invalid_prompt' });
   await expect(warningsOf({ prompt: 'no' }, 'order-1')).rejects.toMatchObject({ status: 422 });
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
 });
 
-test('createAndWait counts as a first call, and another account does not', async () => {
+test("a key is also used by createAndWait, but not by another account's calls", async () => {
   await client.videos.createAndWait({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   client = sandbox.client({ apiKey: sandbox.createKey({ account: 'other' }) });
@@ -69,14 +69,14 @@ test.each([
   expect(await budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
 });
 
-test('a key of a call in flight is rejected for different params, but not for the same', async () => {
+test('a key in flight is rejected with different params, but not with the same', async () => {
   const first = client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
   await first;
 });
 
-test("webhook URLs aren't part of what a key identifies", async () => {
+test("a key doesn't identify webhook URLs", async () => {
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://a.example/hook' }, 'order-1')).toEqual([]);
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://b.example/hook' }, 'order-1')).toEqual([]);
 });
@@ -94,14 +94,14 @@ describe('a reused key', () => {
 
   it.each<[string, object, object, boolean]>([
     ['another value', { seed: 1 }, { seed: 2 }, true],
-    ['a field more', {}, { seed: 1 }, true],
+    ['an additional field', {}, { seed: 1 }, true],
     ['a nested value', { a: { b: [1] } }, { a: { b: [2] } }, true],
-    ['a list in another order', { a: [1, 2] }, { a: [2, 1] }, true],
+    ['an array in another order', { a: [1, 2] }, { a: [2, 1] }, true],
     ['fields in another order', { a: 1, b: 2, c: 3 }, { c: 3, b: 2, a: 1 }, false],
     ['nested fields in another order', { a: { b: 1, c: 2 } }, { a: { c: 2, b: 1 } }, false],
     ['another upload', { first_frame_upload_id: 'upl_1' }, { first_frame_upload_id: 'upl_2' }, false],
     ['a key in the body', {}, { idempotency_key: 'k' }, false],
-    ['a field that ends as the key does', { my_idempotency_key: 'a' }, { my_idempotency_key: 'b' }, true],
+    ['a field whose name ends like the key', { my_idempotency_key: 'a' }, { my_idempotency_key: 'b' }, true],
   ])('for %s: %j and %j, is rejected: %s', async (_, first, second, expected) => {
     expect(await isRefused(first, second)).toBe(expected);
   });

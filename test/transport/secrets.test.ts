@@ -10,8 +10,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Everything that a log, a debugger or an error page may show of a value. */
-function shown(value: unknown): string {
+/** Formats a value in every way that a log, debugger, or error page could. */
+function formatFully(value: unknown): string {
   const texts = [inspect(value, { depth: 20, showHidden: true, getters: true }), String(value), JSON.stringify(value)];
   for (let error = value; error instanceof Error; error = error.cause) texts.push(error.stack ?? '', error.message);
   if (value !== null && typeof value === 'object' && 'headers' in value && value.headers instanceof Headers) {
@@ -26,14 +26,14 @@ describe('the API key', () => {
     const secret = 'whsec_do_not_show';
     const client = new GenClient({ apiKey, baseUrl: BASE_URL, webhookSecret: secret });
     for (const value of [client, client.videos, client.jobs, client.uploads, { ...client }]) {
-      expect(shown(value)).not.toContain(apiKey);
-      expect(shown(value)).not.toContain(secret);
+      expect(formatFully(value)).not.toContain(apiKey);
+      expect(formatFully(value)).not.toContain(secret);
     }
     expect(inspect(client)).toBe(`GenClient { baseUrl: '${BASE_URL}', apiKey: '[redacted]' }`);
     expect(JSON.stringify(client)).toBe(JSON.stringify({ baseUrl: BASE_URL, apiKey: '[redacted]' }));
   });
 
-  describe("is removed from a fetch's error, which is otherwise unchanged:", () => {
+  describe('is removed from a fetch error that is otherwise unchanged:', () => {
     const circular = (apiKey: string) => {
       const lost = Object.assign(new Error('lost'), { request: { self: {}, token: apiKey } });
       lost.request.self = lost;
@@ -44,17 +44,20 @@ describe('the API key', () => {
         'headers of an error',
         (key) => Object.assign(new Error('lost'), { headers: { authorization: `Bearer ${key}` } }),
       ],
-      ['a request deep inside', (key) => Object.assign(new Error('lost'), { config: { request: { auth: [[key]] } } })],
+      [
+        'a deeply nested request',
+        (key) => Object.assign(new Error('lost'), { config: { request: { auth: [[key]] } } }),
+      ],
       ['a Headers object', (key) => Object.assign(new Error('lost'), { headers: new Headers({ authorization: key }) })],
       ['a Request', (key) => ({ request: new Request(BASE_URL, { headers: { authorization: key } }), why: 'lost' })],
-      ['a name of a field', (key) => Object.assign(new Error('lost'), { sent: { [key]: 1 } })],
+      ['a field name', (key) => Object.assign(new Error('lost'), { sent: { [key]: 1 } })],
       ['a symbol', (key) => Object.assign(new Error('lost'), { [Symbol('kept')]: { key } })],
       ['an AggregateError', (key) => new AggregateError([new Error(`lost ${key}`), new Error('other')], 'all lost')],
       ['a plain object', (key) => ({ message: 'lost', authorization: `Bearer ${key}` })],
       ['the cause of a cause', (key) => new Error('lost', { cause: new Error('b', { cause: { key } }) })],
-      ['a circle', circular],
+      ['a circular reference', circular],
       [
-        'more than is searched',
+        'more values than are searched',
         (key) => Object.assign(new Error('lost'), { all: [...Array(20_000).keys()], sent: { key } }),
       ],
     ])('%s', async (_where, make) => {
@@ -62,18 +65,18 @@ describe('the API key', () => {
       const { client } = stubbed(() => Promise.reject(make(apiKey)), { apiKey, maxRetries: 0 });
       const error = await rejection(client.videos.create(PROMPT));
       expect(error).toBeInstanceOf(ConnectionError);
-      expect(shown(error)).not.toContain(apiKey);
-      expect(shown(error)).toContain('lost');
+      expect(formatFully(error)).not.toContain(apiKey);
+      expect(formatFully(error)).toContain('lost');
     });
 
-    it("an error's code says that no connection was made", async () => {
+    it("an error's code states that no connection was made", async () => {
       const apiKey = freshKey();
       const cause = Object.assign(new Error('lost'), { code: 'ECONNREFUSED', headers: { authorization: apiKey } });
       const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
       expect(await rejection(client.videos.create(PROMPT))).toMatchObject({ cause: { code: 'ECONNREFUSED' } });
     });
 
-    it('an error without the key is the cause itself, with all of its fields', async () => {
+    it('an error without the key is the cause itself, with all its fields', async () => {
       const cause = Object.assign(new AggregateError([new Error('lost')]), {
         request: { self: {} },
         bytes: Buffer.alloc(9),
@@ -83,14 +86,14 @@ describe('the API key', () => {
       expect(await rejection(client.videos.create(PROMPT))).toHaveProperty('cause', cause);
     });
 
-    it('also if it has no text form', async () => {
+    it("an error that can't be converted to a string", async () => {
       const { client } = stubbed(() => Promise.reject(Object.create(null)), { maxRetries: 0 });
       const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-1' }));
       expect(error).toMatchObject({ name: 'ConnectionError', idempotencyKey: 'order-1' });
     });
   });
 
-  it('is in no log line, at any level', async () => {
+  it("isn't in any log line, at any level", async () => {
     vi.useFakeTimers();
     const apiKey = freshKey();
     const write = vi.fn();
@@ -102,10 +105,10 @@ describe('the API key', () => {
     });
     await pass(client.images.create(PROMPT));
     expect(write.mock.calls.length).toBeGreaterThan(3);
-    expect(shown(write.mock.calls)).not.toContain(apiKey);
+    expect(formatFully(write.mock.calls)).not.toContain(apiKey);
   });
 
-  it('is requested for each attempt, so that a rotated one is used', async () => {
+  it('is requested for each attempt, so a rotated key is used', async () => {
     vi.useFakeTimers();
     const keys = [freshKey(), freshKey()];
     let asked = 0;
@@ -116,7 +119,7 @@ describe('the API key', () => {
     expect(asked).toBe(2);
   });
 
-  it('can end in a line break, like keys that are read from a file', async () => {
+  it('can end in a line break, like a key read from a file', async () => {
     const key = freshKey();
     for (const apiKey of [`${key}\n`, () => ` ${key}\r\n`]) {
       const { client, seen } = stubbed(() => json(created()), { apiKey });
@@ -125,14 +128,14 @@ describe('the API key', () => {
     }
   });
 
-  it('that is invalid is rejected without being shown', async () => {
+  it('is rejected without being shown if it is invalid', async () => {
     expect(() => new GenClient({ apiKey: 'sk-\nhidden', baseUrl: BASE_URL })).toThrow(
       /^apiKey contains whitespace or non-ASCII characters\. If it starts with "Bearer "/,
     );
     const { client, seen } = stubbed(() => json(created()), { apiKey: () => 'sk-\u0000hidden' });
     const error = await rejection(client.images.create(PROMPT));
     expect((error as Error).message).toMatch(/^apiKey/);
-    expect(shown(error)).not.toContain('hidden');
+    expect(formatFully(error)).not.toContain('hidden');
     expect(seen).toHaveLength(0);
   });
 });
@@ -147,11 +150,11 @@ describe('URLs in errors', () => {
     });
     const error = await rejection(call);
     expect(error).toMatchObject({ url: `${BASE_URL}/v1/search` });
-    expect(shown(error)).not.toContain('hidden');
+    expect(formatFully(error)).not.toContain('hidden');
   });
 
   const SIGNED = 'https://storage.test/put?X-Amz-Signature=hidden&n=1';
-  /** Returns fetch's errors for `url`, as in several runtimes. */
+  /** Fetch errors that contain the URL, by runtime. */
   describe.each<[string, (url: string) => unknown]>([
     [
       'Deno',
@@ -160,11 +163,11 @@ describe('URLs in errors', () => {
     ],
     ['node-fetch', (url) => Object.assign(new Error(`request to ${url} failed, reason: reset`), { type: 'system' })],
     [
-      'a client of its own',
+      'a custom client',
       (url) => Object.assign(new Error('reset'), { config: { url }, path: `/put${new URL(url).search}` }),
     ],
     ['a Request', (url) => Object.assign(new Error('reset'), { request: new Request(url) })],
-  ])("have no query if the runtime's message contains it: %s", (_runtime, thrown) => {
+  ])("have no query even if the runtime's message contains it: %s", (_runtime, thrown) => {
     it.each<[string, (client: GenClient) => Promise<unknown>]>([
       [
         'an upload',
@@ -191,17 +194,17 @@ describe('URLs in errors', () => {
       const error = await pass(rejection(run(client)));
       expect((error as Error).message).toContain('the connection failed');
       expect(events.length).toBeGreaterThan(1);
-      for (const value of [error, events, write.mock.calls]) expect(shown(value)).not.toContain('hidden');
+      for (const value of [error, events, write.mock.calls]) expect(formatFully(value)).not.toContain('hidden');
     });
   });
 });
 
-describe('a key that the service echoes in a request ID', () => {
+describe('a key echoed by the service in a request ID', () => {
   it('reaches no hook, no log line, and no result', async () => {
     const apiKey = freshKey();
     const write = vi.fn();
-    const answer = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
-    const { client } = stubbed(answer, {
+    const response = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
+    const { client } = stubbed(response, {
       apiKey,
       hooks: { onResponse: write },
       logger: { error: write, warn: write, info: write, debug: write },
@@ -209,8 +212,8 @@ describe('a key that the service echoes in a request ID', () => {
     });
     const { requestId } = await client.images.create(PROMPT).withResponse();
     expect(requestId).toBe('req-[redacted]');
-    expect(shown(write.mock.calls)).toContain('req-[redacted]');
-    expect(shown(write.mock.calls)).not.toContain(apiKey);
+    expect(formatFully(write.mock.calls)).toContain('req-[redacted]');
+    expect(formatFully(write.mock.calls)).not.toContain(apiKey);
   });
 });
 
@@ -225,5 +228,5 @@ it("isn't in the error of a key function", async () => {
   await client.images.create(PROMPT);
   const error = await rejection(client.images.create(PROMPT));
   expect((error as Error).message).toBe('apiKey failed: [redacted] could not be renewed');
-  expect(shown(error)).not.toContain(key);
+  expect(formatFully(error)).not.toContain(key);
 });

@@ -24,8 +24,8 @@ describe('a stream', () => {
     vi.useRealTimers();
   });
 
-  /** A body that yields a chunk every `ms`, and stalls after `chunks`. */
-  function dripping(ms: number, chunks: number, ends = true) {
+  /** Returns a body that yields a chunk every `ms`, and stalls after `chunks`. */
+  function slowBody(ms: number, chunks: number, ends = true) {
     let given = 0;
     return new ReadableStream<Uint8Array>(
       {
@@ -42,15 +42,15 @@ describe('a stream', () => {
   }
 
   it('can last longer than timeoutMs as long as bytes arrive', async () => {
-    const { client } = stubbed(() => new Response(dripping(800, 10)), { timeoutMs: 1_000 });
+    const { client } = stubbed(() => new Response(slowBody(800, 10)), { timeoutMs: 1_000 });
     const text = client.jobs.output('job_1').then((response) => response.text());
     await vi.advanceTimersByTimeAsync(20_000);
     expect(await text).toBe('x'.repeat(10));
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('that stalls fails with a TimeoutError after timeoutMs', async () => {
-    const { client } = stubbed(() => new Response(dripping(10, 2, false)), { timeoutMs: 1_000 });
+  it('rejects with a TimeoutError after timeoutMs if it stalls', async () => {
+    const { client } = stubbed(() => new Response(slowBody(10, 2, false)), { timeoutMs: 1_000 });
     const { signal, listeners } = countedSignal();
     const outcome = rejection(client.jobs.output('job_1', { signal }).then((response) => response.text()));
     await vi.advanceTimersByTimeAsync(1_100);
@@ -59,7 +59,7 @@ describe('a stream', () => {
   });
 
   it.each(['reading', 'between two reads'])(
-    'ends immediately with an abort %s, with its reason, and is canceled below',
+    "ends immediately on an abort %s, with the signal's reason, and cancels its source",
     async (when) => {
       const cancelled = vi.fn();
       const body = new ReadableStream({ pull: () => new Promise(() => {}), cancel: cancelled }, { highWaterMark: 0 });
@@ -78,7 +78,7 @@ describe('a stream', () => {
     },
   );
 
-  it('that its reader cancels leaves no listener', async () => {
+  it('leaves no listener if its reader cancels it', async () => {
     const cancelled = vi.fn();
     const { client } = stubbed(() => new Response(new ReadableStream({ cancel: cancelled })));
     const { signal, listeners } = countedSignal();
@@ -91,7 +91,7 @@ describe('a stream', () => {
 });
 
 describe('on a real connection', () => {
-  it('a cut stream is a ConnectionError in the reader, after the bytes that arrived', async () => {
+  it('a cut stream rejects with a ConnectionError after the bytes that arrived', async () => {
     let cut = () => {};
     const server = await rawServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello');
@@ -113,7 +113,7 @@ describe('uploaded bytes', () => {
   const transportTo = (url: string, options = {}) =>
     createTransport(readConfig({ apiKey: freshKey(), baseUrl: url, ...options }));
 
-  it('are sent again in full if possible, and otherwise once', async () => {
+  it('are retried in full if possible, and otherwise sent once', async () => {
     const bodies: string[] = [];
     const server = await httpServer((_request, response, body) => {
       bodies.push(body);
@@ -131,7 +131,7 @@ describe('uploaded bytes', () => {
     await server.close();
   });
 
-  it('extend their deadline as they move, and time out when they stop', async () => {
+  it('extend their deadline while bytes move, and time out when they stop', async () => {
     vi.useFakeTimers();
     const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
     const moves: (() => void)[] = [];
@@ -155,7 +155,7 @@ describe('uploaded bytes', () => {
     vi.useRealTimers();
   });
 
-  it('get more time if there are many, at the pace of a slow connection', async () => {
+  it('get more time for larger files, enough for a slow connection', async () => {
     vi.useFakeTimers();
     const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
     const body = () => new Uint8Array(1_000_000);

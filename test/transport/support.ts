@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { type ClientOptions, GenClient } from '../../src/index.js';
 
-/** One request as a stub fetch or a raw server sees it. */
+/** A request as a stub fetch or a raw server receives it. */
 export interface Seen {
   readonly method: string;
   readonly url: string;
@@ -13,7 +13,7 @@ export interface Seen {
 
 export const BASE_URL = 'https://service.test/prefix';
 
-/** Test files that share a process each have this module, but its accounts are one. */
+/** Test files in one process have separate copies of this module, but share accounts. */
 const perProcess = globalThis as { testKeys?: number };
 
 /** Returns a new key for each client, so that tests don't share an account's limits. */
@@ -22,7 +22,7 @@ export function freshKey(): string {
   return `sk-test-${perProcess.testKeys}-${'q'.repeat(12)}`;
 }
 
-/** The body of an accepted create. */
+/** Returns the body of an accepted create. */
 export function created(id = 'job_1'): string {
   const job = { id, status: 'processing', mediaType: 'video' };
   return JSON.stringify({ success: true, data: { job, quoted_token_cost: 4, balance_tokens: 96 } });
@@ -52,7 +52,7 @@ export function stubbed(steps: Step | readonly Step[], options: ClientOptions = 
   return { client, seen };
 }
 
-/** A request as a test looks at it. */
+/** Reads a request for assertions. */
 export async function seenOf(request: Request): Promise<Seen> {
   const { method, url, headers } = request;
   return { method, url, headers: Object.fromEntries(headers), body: await request.clone().text() };
@@ -63,7 +63,7 @@ export function never(): Promise<Response> {
   return new Promise(() => {});
 }
 
-/** A signal, and how many listen to it. */
+/** Creates a signal that counts its listeners. */
 export function countedSignal() {
   const controller = new AbortController();
   const { signal } = controller;
@@ -74,7 +74,7 @@ export function countedSignal() {
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => {
-      throw new Error('it was not rejected');
+      throw new Error('the promise was not rejected');
     },
     (error: unknown) => error,
   );
@@ -85,7 +85,7 @@ interface Running {
   close(): Promise<void>;
 }
 
-/** A server of node:http on loopback. */
+/** Starts an HTTP server on loopback. */
 export async function httpServer(
   answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
 ): Promise<Running> {
@@ -106,7 +106,7 @@ export async function httpServer(
   };
 }
 
-/** A TCP server with as much HTTP as the test needs. */
+/** Starts a TCP server with as much HTTP as the test needs. */
 export async function rawServer(
   onRequest: (socket: Socket, seen: Seen, number: number) => void,
 ): Promise<Running & { open(): number }> {
@@ -139,7 +139,7 @@ export async function rawServer(
   };
 }
 
-/** Returns the first complete request in a text, and the rest. */
+/** Parses the first complete request of a text, and returns the rest. */
 export function parseRequest(text: string): { seen: Seen; rest: string } | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
@@ -154,7 +154,7 @@ export function parseRequest(text: string): { seen: Seen; rest: string } | undef
   return { seen: { method, url, headers, body }, rest: text.slice(end + 4 + length) };
 }
 
-/** Formats an HTTP/1.1 response as sent. */
+/** Formats an HTTP/1.1 response. */
 export function wire(status: number, body: string, headers: Readonly<Record<string, string>> = {}): string {
   const all = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)), ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);

@@ -1,4 +1,4 @@
-// The table of the wire, on this Node. `npm run test:runtimes` runs the same rows on every other runtime.
+// The wire table on this Node. `npm run test:runtimes` runs the same rows on every other runtime.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 

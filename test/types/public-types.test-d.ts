@@ -98,8 +98,8 @@ export function resumedLabel({ label, idempotencyKey }: ResumedJob): string {
 }
 
 export function answerOf(error: unknown): [HttpAnswer['status'], string] {
-  const answer: HttpAnswer = toHttp(error);
-  return [answer.status, answer.message];
+  const response: HttpAnswer = toHttp(error);
+  return [response.status, response.message];
 }
 
 export function sandboxRecords(): (string | number | undefined)[] {

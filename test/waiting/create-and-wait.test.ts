@@ -37,8 +37,8 @@ function setup(ends: Partial<Job>[]) {
       const key = String(headers['idempotency-key']);
       sent.push({ key, atMs: clock.now() - start });
       models.push(JSON.parse(body).model);
-      const refusal = refusals.shift();
-      if (refusal) return refusal();
+      const rejection = refusals.shift();
+      if (rejection) return rejection();
       const id = `job_${key}`;
       const end = (ends.length > 1 && !jobs.has(id) ? ends.shift() : ends[0]) ?? {};
       if (!jobs.has(id)) jobs.set(id, { job: { ...running(id) }, readyAt: clock.now() + 500, end });
@@ -154,9 +154,9 @@ describe('createAndWait', () => {
       [0, 20, 20, 40, 40],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
     ],
-  ])('waits for a character under review, under %s', async (_, refused, seconds, sentKeys) => {
+  ])('waits for a character under review, under %s', async (_, rejected, seconds, sentKeys) => {
     const { run, sent, keys, refusals, jobs } = setup([DONE]);
-    refusals.push(...refused.map(underReview));
+    refusals.push(...rejected.map(underReview));
     await run();
     expect(keys()).toEqual(sentKeys);
     expect(sent.map(({ atMs }) => atMs / 1_000)).toEqual(seconds);

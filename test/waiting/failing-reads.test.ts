@@ -13,21 +13,21 @@ const DONE = {
   providerOutputUrl: 'https://service.test/prefix/v1/jobs/job_1/output',
 };
 const done = () => json({ data: { job: DONE } });
-const answers = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
+const responses = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
 const QUICK = { pollIntervalMs: 5 };
 
 describe('a poll that is answered', () => {
   it.each([408, 409, 410, 418, 423, 425, 429, 499, 500, 502, 503, 504, 520, 599])(
     "with %i doesn't end a wait",
     async (status) => {
-      const { client, seen } = stubbed([answers(status), done]);
+      const { client, seen } = stubbed([responses(status), done]);
       await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
       expect(seen.length).toBeGreaterThan(1);
     },
   );
 
   it.each([400, 401, 403, 404])('with %i ends the wait immediately', async (status) => {
-    const { client, seen } = stubbed([answers(status), done]);
+    const { client, seen } = stubbed([responses(status), done]);
     await expect(client.waitForJob('job_1', QUICK)).rejects.toMatchObject({ status });
     expect(seen).toHaveLength(1);
   });
@@ -86,7 +86,7 @@ describe('the polls of an account', () => {
     await clock.advance(60_000);
   });
 
-  const refusal = (retryAfterMs: number) =>
+  const rejection = (retryAfterMs: number) =>
     new RateLimitError('full', {
       code: 'rate_limited',
       recovery: 'retry',
@@ -103,7 +103,7 @@ describe('the polls of an account', () => {
     const rest = [...asked];
     const { clock, jobWaits, reads, at } = startProcess((id) => {
       const retryAfterMs = rest.shift();
-      if (retryAfterMs !== undefined) throw refusal(retryAfterMs);
+      if (retryAfterMs !== undefined) throw rejection(retryAfterMs);
       return running(id);
     });
     const wait = (id: string) => jobWaits.waitForJob(id, { timeoutMs: 200_000 }).catch(() => {});

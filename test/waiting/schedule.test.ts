@@ -50,11 +50,11 @@ describe('a failed poll', () => {
   });
 
   it('is followed by short pauses again after one with a response', async () => {
-    const answers = [new ConnectionError('x'), new ConnectionError('x'), null, new ConnectionError('x'), null];
+    const responses = [new ConnectionError('x'), new ConnectionError('x'), null, new ConnectionError('x'), null];
     const read = (id: string): Job => {
-      const answer = answers.shift();
-      if (answer) throw answer;
-      return answer === null ? running(id) : done(id);
+      const response = responses.shift();
+      if (response) throw response;
+      return response === null ? running(id) : done(id);
     };
     const { jobWaits, clock, at } = startProcess(read);
     await clock.until(jobWaits.waitForJob('a'));

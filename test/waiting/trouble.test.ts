@@ -11,7 +11,8 @@ afterEach(() => {
 });
 
 const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
-const answer = (fields: Partial<Job> = {}) => json({ data: { job: { id: 'job_1', status: 'processing', ...fields } } });
+const response = (fields: Partial<Job> = {}) =>
+  json({ data: { job: { id: 'job_1', status: 'processing', ...fields } } });
 const notice: JobNotice = { data: { job: { id: 'job_1' } } };
 
 /** Advances the manual clock until the promise settles. */
@@ -29,30 +30,30 @@ describe('one poll', () => {
   it("of 200 with success: false doesn't end the wait for a running, paid job", async () => {
     const failed = () => json({ success: false, error: { code: 'internal_error' } });
     const odd = () => json({ success: false, error: { code: 'who_knows' } });
-    const { client } = stubbed([failed, odd, () => answer(DONE)]);
+    const { client } = stubbed([failed, odd, () => response(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
   });
 
   it("of another job doesn't resolve the wait", async () => {
-    const { client, seen } = stubbed([() => answer({ id: 'job_2', ...DONE }), () => answer(DONE)]);
+    const { client, seen } = stubbed([() => response({ id: 'job_2', ...DONE }), () => response(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject({ id: 'job_1' });
     expect(seen).toHaveLength(2);
-    const wrong = stubbed(() => answer({ id: 'job_2', ...DONE }));
+    const wrong = stubbed(() => response({ id: 'job_2', ...DONE }));
     await expect(wrong.client.jobs.get('job_1')).rejects.toThrow('the response is about another job');
   });
 
   it("of a completed job without a link doesn't resolve as a CompletedJob", async () => {
-    const { client, seen } = stubbed([() => answer({ status: 'completed' }), () => answer(DONE)]);
+    const { client, seen } = stubbed([() => response({ status: 'completed' }), () => response(DONE)]);
     await expect(settled(client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
     expect(seen).toHaveLength(2);
-    const never = stubbed(() => answer({ status: 'completed', providerOutputUrl: null }));
+    const never = stubbed(() => response({ status: 'completed', providerOutputUrl: null }));
     const error = await rejection(settled(never.client.waitForJob('job_1', { timeoutMs: 60_000 })));
     expect(error).toBeInstanceOf(WaitTimeoutError);
     expect(String(error)).toContain('It is completed, but its file is not available yet');
   });
 
   it("that hangs doesn't delay the webhook", async () => {
-    const { client } = stubbed([() => new Promise<Response>(() => {}), () => answer(DONE)], { timeoutMs: 20_000 });
+    const { client } = stubbed([() => new Promise<Response>(() => {}), () => response(DONE)], { timeoutMs: 20_000 });
     const start = Date.now();
     const wait = client.waitForJob('job_1');
     await vi.advanceTimersByTimeAsync(1_000);
@@ -84,7 +85,7 @@ describe('onUpdate', () => {
       }),
     ],
   ])('B3: that threw %s stopped the scheduler, and another wait on the same job', async (_what, thrown) => {
-    const { client } = stubbed([() => answer(), () => answer(DONE)]);
+    const { client } = stubbed([() => response(), () => response(DONE)]);
     const onUpdate = () => {
       throw thrown;
     };
@@ -97,7 +98,7 @@ describe('a broken client', () => {
   it("doesn't starve a healthy client's wait on the same job", async () => {
     const apiKey = freshKey();
     const dead = stubbed(() => Promise.reject(new Error('proxy is down')), { apiKey });
-    const healthy = stubbed(() => answer(DONE), { apiKey });
+    const healthy = stubbed(() => response(DONE), { apiKey });
     const lost = dead.client.waitForJob('job_1', { timeoutMs: 60_000 });
     const found = healthy.client.waitForJob('job_1');
     const start = Date.now();
@@ -109,10 +110,10 @@ describe('a broken client', () => {
   it("doesn't end a healthy client's wait on the same job", async () => {
     const apiKey = freshKey();
     const revoked = stubbed(() => json({ error: 'invalid_api_key' }, { status: 401 }), { apiKey });
-    const healthy = stubbed(() => answer(DONE), { apiKey });
-    const refused = rejection(settled(revoked.client.waitForJob('job_1')));
+    const healthy = stubbed(() => response(DONE), { apiKey });
+    const rejected = rejection(settled(revoked.client.waitForJob('job_1')));
     await expect(settled(healthy.client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
-    expect(await refused).toMatchObject({ code: 'invalid_api_key' });
+    expect(await rejected).toMatchObject({ code: 'invalid_api_key' });
   });
 });
 
@@ -123,7 +124,7 @@ describe('the current limit', () => {
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
       const id = new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '';
       reads.set(id, (reads.get(id) ?? 0) + 1);
-      return answer({ id, ...((reads.get(id) ?? 0) > 1 && DONE) });
+      return response({ id, ...((reads.get(id) ?? 0) > 1 && DONE) });
     };
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, ...options });
     const start = Date.now();
@@ -142,7 +143,7 @@ describe('the current limit', () => {
   it("leaves capacity for the caller's own poll", async () => {
     const limits = { 'jobs.get': { limit: 30, windowMs: 60_000 } };
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) =>
-      answer({ id: new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '' });
+      response({ id: new URL(new Request(input, init).url).pathname.split('/').at(-1) ?? '' });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, limits });
     const end = new AbortController();
     for (let at = 0; at < 100; at++) client.waitForJob(`job_${at}`, { signal: end.signal }).catch(() => {});

@@ -16,12 +16,12 @@ type Answer = Partial<Job> | Error | 'hangs';
 /** A jobWaits with scripted responses. A job's last one repeats. */
 function setup(script: Record<string, Answer[]>, warn?: (message: string) => void) {
   const read = async (id: string, _atMs: number, signal: AbortSignal): Promise<Job> => {
-    const answers = script[id] ?? [];
-    const answer = answers.length > 1 ? answers.shift() : answers[0];
-    if (answer === 'hangs')
+    const responses = script[id] ?? [];
+    const response = responses.length > 1 ? responses.shift() : responses[0];
+    if (response === 'hangs')
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    if (answer instanceof Error) throw answer;
-    return { id, status: 'processing', mediaType: 'video', ...(answer as Partial<Job>) };
+    if (response instanceof Error) throw response;
+    return { id, status: 'processing', mediaType: 'video', ...(response as Partial<Job>) };
   };
   return startProcess(read, { warn });
 }

@@ -10,7 +10,7 @@ import { BASE_URL, done, readLimits, running, type Setting, startProcess, verifi
 import { virtualClock } from './virtual-clock.js';
 
 /** Waits whose polls take `readMs`. */
-function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, setting: Setting = {}) {
+function setUp(response: (id: string, atMs: number) => Job, readMs = 0, setting: Setting = {}) {
   const clock = virtualClock();
   const startMs = clock.now();
   const learned: [string, number][] = [];
@@ -18,7 +18,7 @@ function setUp(answer: (id: string, atMs: number) => Job, readMs = 0, setting: S
   lengths.learn = (key, ms) => void learned.push([key, ms]);
   const read = async (id: string) => {
     if (readMs > 0) await new Promise<void>((resolve) => void clock.after(readMs, resolve));
-    return answer(id, clock.now() - startMs);
+    return response(id, clock.now() - startMs);
   };
   return { ...startProcess(read, { lengths, ...setting }, clock), learned };
 }

@@ -237,12 +237,12 @@ describe('500 waits with webhooks', () => {
   const kinds = [{ modelId: 'svc-video-pro', mediaType: 'video', share: 1, fromMs: 60_000, toMs: 240_000 }];
 
   it('end 0.1 s late on average and 2.5 s at worst, with at most 450 polls', async () => {
-    const { meanLateMs, worstLateMs, polls, refused, failed } = await measure(500, {
+    const { meanLateMs, worstLateMs, polls, rejected, failed } = await measure(500, {
       kinds,
       webhooks: 1,
       deliveryMs: 0,
     });
-    expect({ refused, failed }).toEqual({ refused: 0, failed: 0 });
+    expect({ rejected, failed }).toEqual({ rejected: 0, failed: 0 });
     expect(meanLateMs).toBeLessThan(100);
     expect(worstLateMs).toBeLessThan(2_500);
     expect(polls).toBeLessThanOrEqual(450);

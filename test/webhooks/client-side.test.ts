@@ -29,8 +29,8 @@ test("the client verifies with its own secret, or the environment's, or the call
 
 test('a client without a secret throws with the option and the variable', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', undefined);
-  const refused = clientWith().verifyWebhook(await requestFor('whsec_a'));
-  await expect(refused).rejects.toMatchObject({
+  const rejected = clientWith().verifyWebhook(await requestFor('whsec_a'));
+  await expect(rejected).rejects.toMatchObject({
     reason: 'secret_missing',
     message: 'webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.',
   });

@@ -11,10 +11,10 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
     const work = heldWork();
     const handler = handlerOf({ ack, on: { '*': work.run } });
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
-    const answers = requests.map((request) => handler(request));
+    const responses = requests.map((request) => handler(request));
     await vi.waitFor(() => expect(work.run).toHaveBeenCalled(), PATIENCE_MS);
     work.succeed();
-    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(Array(50).fill(200));
+    expect((await Promise.all(responses)).map(({ status }) => status)).toEqual(Array(50).fill(200));
     expect(work.run).toHaveBeenCalledOnce();
   });
 
@@ -23,10 +23,10 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
     const shared = memoryStore();
     const handlers = Array.from({ length: 5 }, () => handlerOf({ ack, store: shared, on: { '*': work.run } }));
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
-    const answers = requests.map((request, at) => handlers[at % 5]?.(request));
+    const responses = requests.map((request, at) => handlers[at % 5]?.(request));
     await vi.waitFor(() => expect(work.run).toHaveBeenCalled(), PATIENCE_MS);
     work.succeed();
-    const statuses = (await Promise.all(answers)).map((response) => response?.status);
+    const statuses = (await Promise.all(responses)).map((response) => response?.status);
     expect(statuses.every((status) => status === 200 || (ack === 'after' && status === 503))).toBe(true);
     expect(work.run).toHaveBeenCalledOnce();
   });
@@ -82,9 +82,9 @@ function receiver(options: WebhookHandlerOptions) {
   const handler = handlerOf({ ack: 'after', leaseMs: LEASE_MS, onError, ...options });
   const send = async () => handler(await delivery());
   const statusAfter = async (ms: number) => {
-    const answer = send();
+    const response = send();
     await pass(ms);
-    return settledStatus(answer);
+    return settledStatus(response);
   };
   const reports = () => onError.mock.calls.map(([error]) => (error instanceof Error ? error.message : error));
   return { handler, send, statusAfter, onError, reports };
@@ -98,9 +98,9 @@ async function pass(ms: number): Promise<void> {
 }
 
 /** The status of a response that has arrived by now. */
-async function settledStatus(answer: Promise<Response>): Promise<number | 'no answer'> {
+async function settledStatus(response: Promise<Response>): Promise<number | 'no answer'> {
   const none = new Promise<'no answer'>((resolve) => setImmediate(() => resolve('no answer')));
-  return Promise.race([answer.then(({ status }) => status), none]);
+  return Promise.race([response.then(({ status }) => status), none]);
 }
 
 const forEver = () => new Promise<never>(() => {});

@@ -27,8 +27,8 @@ describe('the request', () => {
       ['x-list', 'one'],
       ['x-list', 'two'],
     ]);
-    const answer = await fetch(`${served.url}/a%20b/c?d=1&d=2`, { method: 'PUT', body: 'Füchse 🦊', headers });
-    expect(await answer.json()).toEqual({
+    const response = await fetch(`${served.url}/a%20b/c?d=1&d=2`, { method: 'PUT', body: 'Füchse 🦊', headers });
+    expect(await response.json()).toEqual({
       method: 'PUT',
       url: `${served.url}/a%20b/c?d=1&d=2`,
       header: 'one, two',
@@ -116,18 +116,18 @@ describe('the response', () => {
       headers.append('set-cookie', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT');
       return new Response('made', { status: 201, statusText: 'Made', headers });
     });
-    const answer = await fetch(served.url);
-    expect([answer.status, answer.statusText, answer.headers.get('x-own')]).toEqual([201, 'Made', 'yes']);
-    expect(answer.headers.getSetCookie()).toEqual(['a=1', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT']);
-    expect(await answer.text()).toBe('made');
+    const response = await fetch(served.url);
+    expect([response.status, response.statusText, response.headers.get('x-own')]).toEqual([201, 'Made', 'yes']);
+    expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT']);
+    expect(await response.text()).toBe('made');
   });
 
   test("to HEAD has GET's headers and no body, which is canceled", async () => {
     const cancel = vi.fn();
     const body = () => new ReadableStream({ cancel }, { highWaterMark: 0 });
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '5000' } }));
-    const answer = await fetch(served.url, { method: 'HEAD' });
-    expect([answer.status, answer.headers.get('content-length'), await answer.text()]).toEqual([200, '5000', '']);
+    const response = await fetch(served.url, { method: 'HEAD' });
+    expect([response.status, response.headers.get('content-length'), await response.text()]).toEqual([200, '5000', '']);
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
@@ -175,9 +175,9 @@ describe('the response', () => {
       },
     });
     await using served = await serveWeb(() => new Response(body));
-    const answer = await fetch(served.url);
+    const response = await fetch(served.url);
     start();
-    expect(await answer.text()).toBe('data');
+    expect(await response.text()).toBe('data');
   });
 
   test('that breaks off after its headers destroys the socket', async () => {
@@ -189,7 +189,7 @@ describe('the response', () => {
         },
       });
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '1000' } }));
-    await expect(fetch(served.url).then((answer) => answer.arrayBuffer())).rejects.toThrow();
+    await expect(fetch(served.url).then((response) => response.arrayBuffer())).rejects.toThrow();
   });
 
   test.each([
@@ -198,7 +198,7 @@ describe('the response', () => {
   ])("that is %s than its Content-Length doesn't leave the client waiting", async (_, size) => {
     const body = () => new Response(new Uint8Array(size)).body;
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '10' } }));
-    await expect(fetch(served.url).then((answer) => answer.arrayBuffer())).rejects.toThrow();
+    await expect(fetch(served.url).then((response) => response.arrayBuffer())).rejects.toThrow();
   });
 });
 
@@ -216,8 +216,8 @@ describe('a client that disconnects', () => {
           leaving.abort();
         }),
     );
-    const answer = fetch(served.url, { signal: leaving.signal });
-    await expect(answer).rejects.toThrow();
+    const response = fetch(served.url, { signal: leaving.signal });
+    await expect(response).rejects.toThrow();
     await vi.waitFor(() => expect(aborted).toHaveBeenCalledOnce(), PATIENCE_MS);
     expect(aborted.mock.calls[0]?.[0]).toMatchObject({ message: 'The client closed the connection.' });
   });
@@ -228,8 +228,8 @@ describe('a client that disconnects', () => {
       new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536)), cancel });
     await using served = await serveWeb(() => new Response(endless()));
     const leaving = new AbortController();
-    const answer = await fetch(served.url, { signal: leaving.signal });
-    await answer.body?.getReader().read();
+    const response = await fetch(served.url, { signal: leaving.signal });
+    await response.body?.getReader().read();
     leaving.abort();
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });

@@ -25,12 +25,12 @@ export async function listen(listener: RequestListener): Promise<Served> {
     server,
     raw(text) {
       return new Promise((resolve, reject) => {
-        let answer = '';
+        let response = '';
         const socket = connect(port, '127.0.0.1', () => socket.write(text));
         socket.on('data', (bytes) => {
-          answer += bytes;
+          response += bytes;
         });
-        socket.on('close', () => resolve(answer)).on('error', reject);
+        socket.on('close', () => resolve(response)).on('error', reject);
       });
     },
     async [Symbol.asyncDispose]() {

@@ -167,11 +167,11 @@ test("is rejected if the body doesn't end within ten seconds, and its connection
   vi.useFakeTimers();
   const cancel = vi.fn();
   const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)), cancel });
-  const refused = refusalOf(verifyWebhook(streaming(body, signed.headers), { secret, now }));
+  const rejected = refusalOf(verifyWebhook(streaming(body, signed.headers), { secret, now }));
   await vi.advanceTimersByTimeAsync(9_900);
   expect(cancel).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(200);
-  expect(await refused).toMatchObject({
+  expect(await rejected).toMatchObject({
     reason: 'body_unavailable',
     message: 'The body took over ten seconds.',
   });
@@ -226,8 +226,8 @@ describe('the size of a body', () => {
     ['with a stale one', { 'X-Service-Signature': signature.replace(String(at), String(at - 300)) }],
   ])("is irrelevant %s: a stranger's body is never read", async (_, headers) => {
     const flood = Array.from({ length: 500 }, endless);
-    const refused = flood.map(({ body }) => refusalOf(verifyWebhook(streaming(body, headers), { secret, now })));
-    await Promise.all(refused);
+    const rejected = flood.map(({ body }) => refusalOf(verifyWebhook(streaming(body, headers), { secret, now })));
+    await Promise.all(rejected);
     expect(flood.map(({ told }) => told.pulls)).toEqual(Array(500).fill(0));
   });
 });

@@ -209,10 +209,10 @@ describe('acknowledged after the work', () => {
   test("waitUntil is called, so that a sender who disconnects doesn't stop the work", async () => {
     const work = heldWork();
     const waitUntil = vi.fn();
-    const answer = handlerOf({ ack: 'after', on: { '*': work.run } })(await delivery(), { waitUntil });
+    const response = handlerOf({ ack: 'after', on: { '*': work.run } })(await delivery(), { waitUntil });
     await vi.waitFor(() => expect(waitUntil).toHaveBeenCalledOnce(), PATIENCE_MS);
     work.succeed();
-    expect((await answer).status).toBe(200);
+    expect((await response).status).toBe(200);
   });
 });
 
@@ -301,8 +301,8 @@ describe('signWebhook', () => {
 
   test.each([undefined, null, 7])('rejects %j as an event', async (none) => {
     // @ts-expect-error JavaScript callers forget it.
-    const refused = signWebhook(none, { secret: SECRET });
-    await expect(refused).rejects.toThrow('event must be an object or a string');
+    const rejected = signWebhook(none, { secret: SECRET });
+    await expect(rejected).rejects.toThrow('event must be an object or a string');
   });
 });
 

@@ -89,22 +89,24 @@ export async function startExecutor() {
         };
         const body = JSON.stringify({ version: 2, ctx, event, events: [event], steps, use_api: false });
         const headers = { 'content-type': 'application/json', 'x-inngest-server-kind': 'dev' };
-        const answer = await fetch(`${handler}?fnId=videos-video&stepId=step`, { method: 'POST', headers, body }).catch(
-          () => undefined,
-        );
-        if (answer === undefined) {
+        const response = await fetch(`${handler}?fnId=videos-video&stepId=step`, {
+          method: 'POST',
+          headers,
+          body,
+        }).catch(() => undefined);
+        if (response === undefined) {
           // The process has crashed, so its step is called again.
           await pause(500);
           continue;
         }
-        const text: unknown = await answer.json();
-        if (answer.status === 206) {
+        const text: unknown = await response.json();
+        if (response.status === 206) {
           for (const op of text as Op[]) steps[op.id] = { type: 'data', data: await doOp(op) };
           attempt = 0;
           continue;
         }
-        const isFinal = answer.ok || answer.headers.get('x-inngest-no-retry') === 'true';
-        if (isFinal || ++attempt > 3) return { status: answer.status, body: text, steps: Object.keys(steps) };
+        const isFinal = response.ok || response.headers.get('x-inngest-no-retry') === 'true';
+        if (isFinal || ++attempt > 3) return { status: response.status, body: text, steps: Object.keys(steps) };
       }
     },
   };

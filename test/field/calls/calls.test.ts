@@ -125,9 +125,9 @@ describe('the idempotency key', () => {
     const job = await client.videos.createAndWait(PROMPT, { idempotencyKey: call.idempotencyKey });
     expect(job.id).toBe('job_1');
     expect(keys).toEqual([call.idempotencyKey, call.idempotencyKey]);
-    const refused = client.videos.createAndWait(PROMPT, { idempotencyKey: '' });
-    expect(refused.idempotencyKey).toBeUndefined();
-    expect(await rejection(refused)).toMatchObject({ message: expect.stringMatching(/^idempotencyKey must be /) });
+    const rejected = client.videos.createAndWait(PROMPT, { idempotencyKey: '' });
+    expect(rejected.idempotencyKey).toBeUndefined();
+    expect(await rejection(rejected)).toMatchObject({ message: expect.stringMatching(/^idempotencyKey must be /) });
   });
 
   it('of another call is undefined', async () => {

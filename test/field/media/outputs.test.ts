@@ -24,23 +24,23 @@ interface Answer {
   readonly body: Uint8Array<ArrayBuffer> | string;
 }
 
-const refused = (status: number, code: string): Answer => ({ status, body: JSON.stringify({ error: { code } }) });
+const rejected = (status: number, code: string): Answer => ({ status, body: JSON.stringify({ error: { code } }) });
 const file = (body: Uint8Array<ArrayBuffer>, headers: Record<string, string>): Answer => ({
   body,
   headers: { 'content-length': `${body.length}`, etag: '"a"', ...headers },
 });
 
 /** A client whose service sends these responses to requests for the file, the last one again and again. */
-function clientOf(answers: readonly Answer[], job: object = {}) {
+function clientOf(responses: readonly Answer[], job: object = {}) {
   const requests: string[] = [];
-  const left = [...answers];
+  const left = [...responses];
   const fetch = async (url: string, init: RequestInit = {}) => {
     if (!url.endsWith('/output')) {
       const found = { id: 'job_1', status: 'completed', completedAt: new Date().toISOString(), ...job };
       return Response.json({ success: true, data: { job: found } });
     }
     requests.push(init.method ?? 'GET');
-    const { status = 200, headers = {}, body } = (left.length > 1 ? left.shift() : left[0]) ?? refused(500, 'none');
+    const { status = 200, headers = {}, body } = (left.length > 1 ? left.shift() : left[0]) ?? rejected(500, 'none');
     const range = new Headers(init.headers).get('range');
     const [, start = '', end = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
     if (start !== '' && status === 200) {
@@ -170,18 +170,18 @@ describe.each<[string, Answer]>([
   ['an error under 200', file(latin1('{"success":false}'), { 'content-type': 'application/octet-stream' })],
   ['XML of a storage', file(latin1('<?xml version="1.0"?><Error/>'), { 'content-type': 'binary/octet-stream' })],
   ['bytes that say nothing as a page', file(RAW, { 'content-type': 'text/html' })],
-])('%s', (_, answer) => {
+])('%s', (_, response) => {
   it("isn't a file: nothing is saved or copied, and the file can be saved later", async () => {
-    const { client } = clientOf([answer]);
+    const { client } = clientOf([response]);
     expect(await saved(client)).toEqual(NOT_MEDIA);
     expect(await copied(client)).toEqual(NOT_MEDIA);
-    const right = clientOf([answer, file(MP4, {})]);
+    const right = clientOf([response, file(MP4, {})]);
     expect(await saved(right.client)).toEqual(NOT_MEDIA);
     expect(await saved(right.client)).toMatchObject({ name: 'job_1.mp4' });
   });
 
   it('is a 502 for a page', async () => {
-    const handler = createOutputHandler({ client: clientOf([answer]).client, authorize: () => true });
+    const handler = createOutputHandler({ client: clientOf([response]).client, authorize: () => true });
     expect((await handler(new Request('https://app.test/job_1'))).status).toBe(502);
   });
 });
@@ -209,45 +209,45 @@ it('unifi-protect#515: after a page, the create stays unfinished until its file 
 
 describe('a file that the service is still publishing', () => {
   const early = [
-    ['ArcReel#241: 400', refused(400, 'video_not_ready')],
-    ['409', refused(409, 'output_not_ready')],
-    ['404', refused(404, 'output_not_found')],
-    ['425', refused(425, 'too_early')],
+    ['ArcReel#241: 400', rejected(400, 'video_not_ready')],
+    ['409', rejected(409, 'output_not_ready')],
+    ['404', rejected(404, 'output_not_found')],
+    ['425', rejected(425, 'too_early')],
   ] as const;
 
-  it.each(early)('%s twice, then the file', async (_, refusal) => {
-    const { client, requests } = clientOf([refusal, refusal, file(MP4, {})]);
+  it.each(early)('%s twice, then the file', async (_, rejection) => {
+    const { client, requests } = clientOf([rejection, rejection, file(MP4, {})]);
     expect(await saved(client)).toMatchObject({ name: 'job_1.mp4' });
     expect(requests).toEqual(['GET', 'GET', 'GET']);
   });
 
-  it.each(early)('%s for 30 seconds: a retry may help, but another job would cost again', async (_, refusal) => {
-    const { client, requests } = clientOf([refusal]);
+  it.each(early)('%s for 30 seconds: a retry may help, but another job would cost again', async (_, rejection) => {
+    const { client, requests } = clientOf([rejection]);
     expect(await saved(client)).toMatchObject({ recovery: 'retry_later' });
     expect(requests.length).toBeGreaterThan(6);
     expect(requests.length).toBeLessThan(12);
   });
 
-  it.each(early)('%s later: one request, and the same advice', async (_, refusal) => {
-    const { client, requests } = clientOf([refusal], { completedAt: '2020-01-01T00:00:00.000Z' });
+  it.each(early)('%s later: one request, and the same advice', async (_, rejection) => {
+    const { client, requests } = clientOf([rejection], { completedAt: '2020-01-01T00:00:00.000Z' });
     expect(await saved(client)).toMatchObject({ recovery: 'retry_later' });
     expect(requests).toEqual(['GET']);
   });
 
   it('is recognized by the job that was passed', async () => {
-    const { client } = clientOf([refused(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
+    const { client } = clientOf([rejected(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
     const job = { id: 'job_1', completedAt: new Date().toISOString() };
     expect((await client.jobs.output(job)).status).toBe(200);
   });
 
   it('is recognized by the job that saveOutput was passed', async () => {
-    const { client } = clientOf([refused(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
+    const { client } = clientOf([rejected(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
     const job = { id: 'job_1', completedAt: new Date().toISOString() };
     expect(await saved(client, job)).toMatchObject({ name: 'job_1.mp4' });
   });
 
   it('makes a handler wait, too', async () => {
-    const { client } = clientOf([refused(404, 'output_not_found'), file(MP4, {})]);
+    const { client } = clientOf([rejected(404, 'output_not_found'), file(MP4, {})]);
     const response = await createOutputHandler({ client, authorize: () => true })(
       new Request('https://app.test/job_1'),
     );
@@ -256,7 +256,7 @@ describe('a file that the service is still publishing', () => {
 
   it("doesn't delay a failed job or an expired link", async () => {
     for (const job of [{ status: 'failed' }, { providerOutputExpiresAt: '2020-01-01T00:00:00.000Z' }]) {
-      const { client, requests } = clientOf([refused(404, 'output_not_found')], job);
+      const { client, requests } = clientOf([rejected(404, 'output_not_found')], job);
       expect(await saved(client)).toMatchObject({ name: 'DownloadError', recovery: 'none' });
       expect(requests).toEqual(['GET']);
     }
