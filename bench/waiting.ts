@@ -87,7 +87,7 @@ async function loadRow({ name, count, runs, load = {} }: Row): Promise<Cells> {
   const plain = await average(runs, (seed) => roundRobin(count, { ...load, seed }));
   const best = Object.keys(load).length === 0 ? seconds(optimum(count)) : '–';
   const late = [ours, plain].flatMap((of) => [of.meanLateMs, of.p95LateMs, of.worstLateMs].map(seconds));
-  return [name, ours.refused, Math.round(ours.polls), ...late, best];
+  return [name, ours.rejected, Math.round(ours.polls), ...late, best];
 }
 
 async function hooksRow({ name, count, runs }: Row): Promise<Cells> {
@@ -115,16 +115,16 @@ async function peerRow({
   readonly policy: Parameters<typeof peer>[1];
   readonly count: number;
 }): Promise<Cells> {
-  const { failed, refused, polls, meanLateMs } = await peer(count, policy);
-  return [policy.name, count, count - failed, failed, polls, refused, failed === count ? '–' : seconds(meanLateMs)];
+  const { failed, rejected, polls, meanLateMs } = await peer(count, policy);
+  return [policy.name, count, count - failed, failed, polls, rejected, failed === count ? '–' : seconds(meanLateMs)];
 }
 
 /** Averages over the seeds. Rejections are summed, and the worst is the maximum. */
 async function average(runs: number, once: (seed: number) => Promise<Figures>) {
-  const mean = { refused: 0, polls: 0, meanLateMs: 0, p95LateMs: 0, worstLateMs: 0 };
+  const mean = { rejected: 0, polls: 0, meanLateMs: 0, p95LateMs: 0, worstLateMs: 0 };
   for (let run = 1; run <= runs; run++) {
     const figures = await once(7919 * run);
-    mean.rejected += figures.refused;
+    mean.rejected += figures.rejected;
     mean.polls += figures.polls / runs;
     mean.meanLateMs += figures.meanLateMs / runs;
     mean.p95LateMs += figures.p95LateMs / runs;
