@@ -89,12 +89,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'eighth of them, 15 a minute, for your own `jobs.get`',
       'test/waiting/naive-code.test.ts',
-      "leaves capacity for the caller's own polls while 200 waits poll at full pace",
+      "leaves capacity for the caller's own polls while 200 waits poll at full rate",
     ],
     [
       'polls once more, for five seconds at most, unless its last poll is younger',
       'test/waiting/last-poll.test.ts',
-      'polls once more if its process slept meanwhile (%s)',
+      'polls once more if its process was suspended (%s)',
     ],
     [
       'five in a row end the wait',
@@ -109,7 +109,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Waits poll a video every 10 to 12 seconds',
       'test/waiting/wait-for-job.test.ts',
-      'polls a job first when it could be done, then about every eleven seconds',
+      'first polls a job when it could be finished, then about every eleven seconds',
     ],
     [
       '500 waits end with their webhooks',
@@ -189,7 +189,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'or has not responded after ten seconds',
       'test/storage/output-handler.test.ts',
-      "that doesn't respond for ten seconds is canceled, and the service is read",
+      "that doesn't respond for ten seconds is canceled and falls back to the service's file",
     ],
   ],
   'docs/webhooks.md': [
@@ -203,7 +203,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '`kill -9` at any moment, then start again: every create has one job',
       'test/store/crashes.test.ts',
-      '%s creates one job when it starts again',
+      '%s creates one job when it restarts',
     ],
   ],
   'docs/queues-and-durable-runs.md': [

@@ -1,4 +1,4 @@
-// Azure Blob Storage, by Microsoft's own emulator and SDK, through the recipe examples/storage/azure-blob.ts.
+// The recipe examples/storage/azure-blob.ts on Azure's own emulator and SDK.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -66,7 +66,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
   });
   const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', azureBlob(blob), options);
 
-  it('stores the complete file over a connection that is cut', async () => {
+  it('stores the complete file over an interrupted connection', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, 10] });
     const stored = await copy();
     expect(stored).toMatchObject({ sizeBytes: MOVIE.length, sha256: SHA256, existed: false, etag: expect.any(String) });
@@ -82,12 +82,12 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     await expect(other).rejects.toMatchObject({ name: 'StorageError', code: 'object_exists', store: 'azure' });
   });
 
-  it('of three concurrent copies one stores, and all resolve', async () => {
+  it('stores one object for three concurrent copies, and all resolve', async () => {
     const all = await Promise.all([copy(), copy(), copy()]);
     expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
   });
 
-  it('leaves nothing of a file that breaks off', async () => {
+  it('leaves nothing behind if the file is cut off', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, ...Array(20).fill(0)] });
     const abort = new AbortController();
     const copying = copy({ signal: abort.signal });

@@ -1,18 +1,16 @@
-// The HTTP APIs of Vercel Blob and Supabase Storage, as far as their SDKs use them here. No more is claimed than that the
-// recipes say to the SDKs what has to be said.
+// Fakes of the HTTP APIs of Vercel Blob and Supabase Storage, limited to the calls that the recipes make through the SDKs.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** An object, and the headers that it came with. */
-export interface Kept {
+/** An object and its request headers. */
+export interface StoredBlob {
   readonly bytes: Buffer;
   readonly headers: IncomingMessage['headers'];
 }
 
-/** A double with what it holds. */
 export interface BlobDouble {
   readonly url: string;
-  readonly objects: Map<string, Kept>;
+  readonly objects: Map<string, StoredBlob>;
   readonly puts: string[];
   close(): Promise<unknown>;
 }

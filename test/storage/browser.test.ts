@@ -9,7 +9,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { type Browser, hasChromium, launch } from '../sandbox-doors/browser.js';
 import { miniflare, startWorker, type TestWorker } from './worker.js';
 
-/** Plays a little, then jumps: what the element tells of it. */
+/** Plays briefly, then seeks. Returns the element's state. */
 const PLAY = (url: string) => `(async () => {
   const video = document.createElement('video');
   video.muted = true;
@@ -29,7 +29,6 @@ const PLAY = (url: string) => `(async () => {
   return { duration: video.duration, at: video.currentTime, width: video.videoWidth, seekable: video.seekable.end(0) };
 })()`;
 
-/** A page of the app. */
 const APP = '<!doctype html><title>App</title>';
 
 describe.skipIf(!hasChromium)('a video in Chromium', () => {
@@ -60,7 +59,7 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
   const play = async (url: string) => {
     const context = await browser.newContext({});
     const page = await context.newPage();
-    // Not an answer of the handler: those are sandboxed, and a sandboxed page plays nothing by itself.
+    // The handler's own responses are sandboxed, so a video opened directly doesn't autoplay.
     await page.goto(new URL('/app', url).href);
     const told = await page.evaluate<{ duration: number; at: number; width: number; seekable: number }>(PLAY(url));
     await context.close();
@@ -68,7 +67,7 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
   };
   const ranges = () => sandbox.requests.filter(({ path, method }) => /output/.test(path) && method === 'GET');
 
-  it('plays and seeks through node:http, over a connection that is cut', async () => {
+  it('plays and seeks through node:http, over an interrupted connection', async () => {
     const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl });
     const serve = createOutputHandler({ client, authorize: (_, id) => id === jobId });
     const html = { headers: { 'content-type': 'text/html' } };

@@ -1,4 +1,4 @@
-// A small campaign in every run of the tests; `npm run campaign -- storage` makes the large one. And a copy that is killed.
+// A small version of `npm run campaign -- storage`, and copies that are killed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { ROOT } from '../support/build.js';
 import { runCampaign } from './campaign.js';
 import { S3Double } from './s3-double.js';
 
-it('60 copies through faults on both sides store 60 complete objects, and transfer nothing the second time', async () => {
+it('60 copies through faults on both sides store 60 complete objects, and repeating them transfers nothing', async () => {
   const report = await runCampaign({ copies: 60, seed: 3 });
   expect(report.faults.service).toBeGreaterThan(30);
   expect(report.faults.store).toBeGreaterThan(10);

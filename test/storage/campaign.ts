@@ -1,4 +1,4 @@
-// `npm run campaign -- storage [copies] [seed]`: copies through seeded faults of the service and of the store, counted afterwards.
+// `npm run campaign -- storage [copies] [seed]`: copies files through seeded faults of the service and the store.
 import { createHash } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
@@ -10,26 +10,25 @@ import { S3Double, type S3Fault } from './s3-double.js';
 const API_KEY = 'sk-campaign-0123456789';
 const AT_ONCE = 25;
 
-/** The result of a campaign. */
 export interface CampaignReport {
   readonly copies: number;
-  /** Objects that hold one whole version of their job's file, and whose SHA-256 is the one that the copy told. */
+  /** Objects that contain one complete version of their file, with the SHA-256 that the copy returned. */
   readonly whole: number;
-  /** Objects that a reader saw while copies were under way, and that were not whole. */
+  /** Incomplete objects that a reader found while copies were in flight. */
   readonly torn: number;
-  /** How often the reader looked. */
+  /** Number of the reader's checks. */
   readonly looks: number;
   readonly faults: { readonly service: number; readonly store: number };
   readonly puts: number;
-  /** What the same copies did when they were all repeated. */
+  /** Requests when all copies were repeated. */
   readonly repeated: { readonly existed: number; readonly puts: number; readonly reads: number };
-  /** Requests to the store that showed the API key. */
+  /** Requests to the store that contained the API key. */
   readonly keyShown: number;
 }
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
-/** Makes `copies` copies, `AT_ONCE` at a time, twice. */
+/** Runs `copies` copies twice, `AT_ONCE` at a time. */
 export async function runCampaign({
   copies,
   seed,
@@ -107,7 +106,7 @@ export async function runCampaign({
   }).length;
   const puts = store.sent('PUT').length;
 
-  // A file that has changed since is another file to the store: it is put back, to count what a repetition moves.
+  // Restore changed files, which the store would treat as different, to count what a repetition transfers.
   for (const id of ids) {
     const object = store.objects.get(`out/${id}.mp4`);
     service.addOutput(id, { body: object?.bytes ?? new Uint8Array() });
@@ -134,7 +133,7 @@ export async function runCampaign({
   };
 }
 
-/** Looks at every object as soon as it is visible, again and again, as another client of the store would. */
+/** Reads every visible object repeatedly, like another client of the store. */
 function startReader(store: S3Double, versions: ReadonlyMap<string, ReadonlySet<string>>) {
   let [torn, looks, isOver] = [0, 0, false];
   const look = async () => {

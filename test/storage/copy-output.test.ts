@@ -27,7 +27,7 @@ const stored = () => store.objects.get('fox.mp4');
 const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
 
 describe('the source', () => {
-  it('recovers with ranges while the put continues', async () => {
+  it('is resumed with range requests while the put continues', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [400_000, 200_000, 1] });
     expect(await copy()).toMatchObject({ sha256: sha256(MOVIE), existed: false });
     expect(store.puts).toBe(1);
@@ -39,7 +39,7 @@ describe('the source', () => {
     for (const { headers } of gets().slice(1)) expect(headers['if-range']).toBe(output.etag);
   });
 
-  it('is put again if it has changed, so that two files are never mixed', async () => {
+  it('is copied again if it changes, so that two files are never mixed', async () => {
     const output = service.addOutput('job_1', { body: OTHER, cuts: [400_000] });
     output.onGet = () => {
       if (gets().length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
@@ -49,7 +49,7 @@ describe('the source', () => {
     expect(stored()?.bytes.equals(MOVIE)).toBe(true);
   });
 
-  it('that sends nothing more is a DownloadError, and nothing is stored', async () => {
+  it('rejects with a DownloadError if it stalls, and nothing is stored', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [400_000, ...Array(20).fill(0)] });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'interrupted', jobId: 'job_1' });
     expect(store.puts).toBe(1);
@@ -64,13 +64,13 @@ describe('the source', () => {
     expect(output.cuts).toEqual([]);
   });
 
-  it("that isn't media is rejected before the store is called", async () => {
+  it("is rejected before the store is called if it isn't media", async () => {
     service.addOutput('job_1', { body: Buffer.from('{"success":false}'), contentType: 'application/json' });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
     expect(store.puts).toBe(0);
   });
 
-  it('of a running job is reported as such', async () => {
+  it('is rejected if its job is still running', async () => {
     service.jobs.set('job_1', { id: 'job_1', status: 'processing' });
     expect(await failure(copy())).toMatchObject({ code: 'job_not_finished' });
   });
@@ -88,7 +88,7 @@ describe('the source', () => {
 describe('a put', () => {
   beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
-  it('receives size, type, metadata, and whether it can replace', async () => {
+  it('receives the size, type, metadata, and overwrite option', async () => {
     await copy();
     expect(stored()?.options).toEqual({
       contentType: 'video/mp4',
@@ -109,7 +109,7 @@ describe('a put', () => {
     expect(stored()?.options.contentType).toBe(kept);
   });
 
-  it('that resolves without reading the entire body is an error', async () => {
+  it('is an error if it resolves without reading the entire body', async () => {
     store.failures.push(async (body) => {
       await body.getReader().read();
     });
@@ -121,7 +121,7 @@ describe('a put', () => {
     [500, 6],
     [403, 1],
     [302, 1],
-  ])('that resolves with a Response of status %i is an error unless the object exists', async (status, puts) => {
+  ])('is an error if it resolves with status %i, unless the object exists', async (status, puts) => {
     const response = async (body: ReadableStream<Uint8Array>) => {
       await new Response(body).arrayBuffer();
       return new Response(null, { status });
@@ -136,13 +136,13 @@ describe('a put', () => {
     expect(await copy()).toMatchObject({ existed: false, sha256: sha256(MOVIE) });
   });
 
-  it('counts by itself if HEAD is denied', async () => {
+  it('is sufficient if HEAD is denied', async () => {
     const { put } = store.at('fox.mp4');
     const head = () => Promise.reject(Object.assign(new Error('denied'), { status: 403 }));
     expect(await copyOutput(makeClient(service), 'job_1', { head, put })).toMatchObject({ existed: false });
   });
 
-  it('that throws is retried with a new body', async () => {
+  it('is retried with a new body if it throws', async () => {
     store.failures.push(
       () => Promise.reject(new TypeError('fetch failed')),
       async (body) => {
@@ -159,14 +159,14 @@ describe('a put', () => {
     ['statusCode', { statusCode: 404 }],
     ['$metadata', { $metadata: { httpStatusCode: 400 } }],
     ['response', { response: { status: 401 } }],
-  ])("that is rejected by its %s isn't retried", async (_, details) => {
+  ])("isn't retried after a permanent error in %s", async (_, details) => {
     const cause = Object.assign(new Error('No.'), details, { code: 'Denied' });
     store.failures.push(() => Promise.reject(cause));
     expect(await failure(copy())).toMatchObject({ name: 'StorageError', code: 'Denied', cause });
     expect(store.puts).toBe(1);
   });
 
-  it('that keeps failing ends after `retries`', async () => {
+  it('fails after `retries` attempts', async () => {
     for (let at = 0; at < 9; at++) store.failures.push(() => Promise.reject(new Error('away')));
     const error = await failure(copy({ retries: 3 }));
     expect(error).toMatchObject({ code: 'put_failed', status: undefined, store: 'custom' });
@@ -175,7 +175,7 @@ describe('a put', () => {
     expect(StorageError.isInstance(error)).toBe(true);
   });
 
-  it('that reports an existing object, without a head method, is reported as such', async () => {
+  it('reports an existing object even without a head method', async () => {
     const { put } = store.at('fox.mp4');
     await copyOutput(makeClient(service), 'job_1', { put });
     expect(await failure(copyOutput(makeClient(service), 'job_1', { put }))).toMatchObject({ code: 'object_exists' });
@@ -188,7 +188,7 @@ describe('a put', () => {
 describe('callbacks and options', () => {
   beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
-  it('progress is reported after each chunk, in the context of the call', async () => {
+  it("report progress after each chunk, in the call's async context", async () => {
     const tenants = new AsyncLocalStorage<string>();
     const told: number[] = [];
     await tenants.run('a', () =>
@@ -203,7 +203,7 @@ describe('callbacks and options', () => {
     expect(told).toEqual([...told].sort((a, b) => a - b));
   });
 
-  it('an abort ends everything immediately with its reason', async () => {
+  it('include a signal whose abort ends the copy immediately with its reason', async () => {
     service.addOutput('job_1', { body: MOVIE, stallAfter: 100_000 });
     const abort = new AbortController();
     let signal: AbortSignal | undefined;
@@ -218,12 +218,12 @@ describe('callbacks and options', () => {
     expect(stored()).toBeUndefined();
   });
 
-  it('a client with the same shape works', async () => {
+  it('accept a client with the same shape', async () => {
     const client: OutputClient = {
       jobs: {
         get: async (id) => ({ id, status: 'completed' }),
         output: async () => new Response(MOVIE, { headers: { 'content-length': `${MOVIE.length}` } }),
-        outputInfo: async () => expect.fail('the answer tells all'),
+        outputInfo: async () => expect.fail('the response is sufficient'),
       },
     };
     expect(await copyOutput(client, { id: 'job_1' }, store.at('x'))).toMatchObject({
@@ -234,22 +234,26 @@ describe('callbacks and options', () => {
   });
 
   it.each<[string, () => Promise<unknown>, string]>([
-    ['an option that does not exist', () => copy({ retrys: 1 }), 'Did you mean "retries"?'],
-    ['a value that cannot be', () => copy({ retries: -1 }), 'retries must be'],
-    ['no client', () => copyOutput('job_1' as never, store.at('x') as never, {} as never), 'must be a GenClient'],
+    ['an unknown option', () => copy({ retrys: 1 }), 'Did you mean "retries"?'],
+    ['an invalid value', () => copy({ retries: -1 }), 'retries must be'],
+    [
+      'a missing client',
+      () => copyOutput('job_1' as never, store.at('x') as never, {} as never),
+      'must be a GenClient',
+    ],
     [
       'a created job',
       () => copyOutput(makeClient(service), { job: { id: 'job_1' } } as never, store.at('x')),
       'created.job',
     ],
-    ['no job', () => copyOutput(makeClient(service), undefined as never, store.at('x')), 'Pass a job or its ID'],
+    ['a missing job', () => copyOutput(makeClient(service), undefined as never, store.at('x')), 'Pass a job or its ID'],
     [
-      'no destination',
+      'a missing destination',
       () => copyOutput(makeClient(service), 'job_1', undefined as never),
       'destination must be an object with the method put, not undefined',
     ],
     [
-      'no put',
+      'a destination without put',
       () => copyOutput(makeClient(service), 'job_1', {} as never),
       'destination must be an object with the method put',
     ],
@@ -260,7 +264,7 @@ describe('callbacks and options', () => {
   });
 });
 
-it("a copy's pauses follow a sandbox's clock", async () => {
+it("a copy's pauses use the sandbox's clock", async () => {
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 0 });
   const client = sandbox.client();
   const { job } = await client.images.create({ prompt: 'a fox' });

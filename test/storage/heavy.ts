@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 
 const here = createRequire(import.meta.url);
 
-/** Why the stores' own packages cannot be used, with a printed reason; in CI they must be there. */
+/** Returns and prints why the stores' packages are unavailable. Throws in CI. */
 export function whyNoStores(): string | undefined {
   if (existsSync(new URL('./node_modules/.package-lock.json', import.meta.url))) return undefined;
   const reason = 'the SDKs of the stores are not installed (npm ci --prefix test/storage)';
@@ -13,12 +13,12 @@ export function whyNoStores(): string | undefined {
   return reason;
 }
 
-/** A package of test/storage. The caller says which part of its shape it uses, so that types need no install. */
+/** Imports a package of test/storage. The caller declares the types, so type checks need no installation. */
 export async function heavy<T>(name: string): Promise<T> {
   return (await import(pathToFileURL(here.resolve(name)).href)) as T;
 }
 
-/** The path of a program in a package of test/storage. */
+/** Returns the path of a program in a package of test/storage. */
 export function heavyProgram(path: string): string {
   return here.resolve(path);
 }

@@ -1,4 +1,4 @@
-// The cost of a copy: time of a hanging store, and memory.
+// Timeouts of a hanging store, and memory use of a copy.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
@@ -25,7 +25,7 @@ describe('a hanging store', () => {
     await store.close();
   });
 
-  it('in the middle of the body, or before its response, times out after timeoutMs and is retried', async () => {
+  it('times out after timeoutMs and is retried, in mid-body and before the response', async () => {
     store.faults.push({ method: 'PUT', stallAfter: 100_000 }, { method: 'PUT', stallAfter: MOVIE.length });
     const start = performance.now();
     const stored = await copyOutput(makeClient(service), 'job_1', s3(store.at('x')), { timeoutMs: 300 });
@@ -34,7 +34,7 @@ describe('a hanging store', () => {
     expect(store.sent('PUT')).toHaveLength(3);
   });
 
-  it('that never recovers is a StorageError that identifies the option', async () => {
+  it('fails with a StorageError that identifies the option if it never recovers', async () => {
     const put = () => new Promise<never>(() => {});
     const copying = copyOutput(makeClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
     await expect(copying).rejects.toMatchObject({
@@ -79,7 +79,7 @@ describe("a copy's memory", () => {
     return url.toString().trim();
   };
 
-  it("doesn't grow with the file: 200 MB pass through a process with a fraction of the memory", async () => {
+  it("doesn't grow with the file: 200 MB need a fraction of that", async () => {
     const service = await serve('files/server.mjs', '200000000');
     const store = await serve('storage/sink.mjs');
     const { stdout } = await run(process.execPath, [
@@ -90,7 +90,7 @@ describe("a copy's memory", () => {
     ]);
     const { grownBytes, puts } = JSON.parse(stdout) as { grownBytes: number; puts: number };
     expect(puts).toBe(1);
-    // Node lets about 64 MB of used buffers lie before it collects them; a copy in memory of the body would be 200 MB more.
+    // Node collects buffers only after about 64 MB. Buffering the body would take 200 MB more.
     expect(grownBytes / 1e6).toBeLessThan(150);
   });
 });

@@ -5,7 +5,7 @@ import type { OutputDestination } from '../../src/adapters/storage/index.js';
 /** A custom store with the simplest `put` and `head`. */
 export class MemoryStore {
   readonly objects = new Map<string, { readonly bytes: Buffer; readonly options: PutObjectOptions }>();
-  /** Replacements of the next puts. Each receives the body. */
+  /** Overrides of the next puts. Each receives the body. */
   readonly failures: ((body: ReadableStream<Uint8Array>, options: PutObjectOptions) => Promise<unknown>)[] = [];
   puts = 0;
 
@@ -18,7 +18,7 @@ export class MemoryStore {
         if (failing) return (await failing(body, options)) as undefined;
         const bytes = Buffer.from(await new Response(body).arrayBuffer());
         if (!options.overwrite && this.objects.has(key))
-          throw Object.assign(new Error('It is there.'), { status: 412 });
+          throw Object.assign(new Error('It already exists.'), { status: 412 });
         this.objects.set(key, { bytes, options });
         return { etag: etagOf(bytes) };
       },

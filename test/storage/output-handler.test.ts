@@ -25,7 +25,7 @@ const bytes = async (response: Response) => new Uint8Array(await response.arrayB
 const reads = () => service.seen.filter(({ path }) => /output/.test(path));
 
 describe('the file', () => {
-  it('is complete, inline, private, and has its length', async () => {
+  it('is complete, inline, and private, and has its length', async () => {
     const response = await serve();
     expect(response.status).toBe(200);
     expect(Object.fromEntries(response.headers)).toEqual({
@@ -47,14 +47,14 @@ describe('the file', () => {
     ['bytes=9-3', 200, null, 600_000],
     ['bytes=0-1,5-6', 200, null, 600_000],
     ['lines=1-2', 200, null, 600_000],
-  ])('requested by %s is answered with %i', async (asked, status, contentRange, length) => {
-    const response = await serve({}, undefined, range(asked));
+  ])('requested with %s gets a %i', async (requested, status, contentRange, length) => {
+    const response = await serve({}, undefined, range(requested));
     expect([response.status, response.headers.get('content-range')]).toEqual([status, contentRange]);
     expect(response.headers.get('content-length')).toBe(`${length}`);
     expect((await bytes(response)).length).toBe(length);
   });
 
-  it('past its end is answered with 416 and its size', async () => {
+  it('requested past its end gets a 416 with its size', async () => {
     const response = await serve({}, undefined, range('bytes=600000-'));
     expect([response.status, response.headers.get('content-range')]).toEqual([416, 'bytes */600000']);
   });
@@ -80,7 +80,7 @@ describe('the file', () => {
   });
 });
 
-it("?download saves the file under its job's sanitized ID", async () => {
+it("is saved under its job's sanitized ID with ?download", async () => {
   const source = () => ({ get: async () => new Response('x', { headers: { 'content-type': 'video/mp4' } }) });
   const disposition = async (path: string) => (await serve({ source }, path)).headers.get('content-disposition');
   expect(await disposition('/files/job_1?download')).toBe('attachment; filename="job_1.mp4"');
@@ -113,8 +113,8 @@ describe('the content type', () => {
   });
 });
 
-describe('the job of a request', () => {
-  const asked = async (path: string, options: Options = {}) => {
+describe("a request's job", () => {
+  const requested = async (path: string, options: Options = {}) => {
     const ids: string[] = [];
     await serve({ authorize: (_, jobId) => ids.push(jobId) < 0, ...options }, path);
     return ids;
@@ -127,11 +127,11 @@ describe('the job of a request', () => {
     ['/files/abc.mp4', 'abc.mp4'],
     ['/job_1/file?job=job_2', 'job_2'],
     ['/files/job_%E0%A4%A/x', 'x'],
-  ])('of %s is %s', async (path, id) => {
-    expect(await asked(path)).toEqual([id]);
+  ])('is taken from the path: for %s it is %s', async (path, id) => {
+    expect(await requested(path)).toEqual([id]);
   });
 
-  it('is the result of jobId, and that job is authorized and served', async () => {
+  it('is the result of jobId, for authorization and the response', async () => {
     const authorized: string[] = [];
     const jobId = (request: Request) => new URL(request.url).searchParams.get('v') ?? '';
     const authorize = (_: Request, id: string) => authorized.push(id) > 0;
@@ -140,11 +140,11 @@ describe('the job of a request', () => {
     expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_1/output']);
   });
 
-  it.each(['', '..', 'a\0b', undefined])("isn't an ambiguous ID that jobId returns: %j", async (id) => {
-    expect(await asked('/files/job_1', { jobId: (() => id) as never })).toEqual([]);
+  it.each(['', '..', 'a\0b', undefined])('is never an invalid ID from jobId: %j', async (id) => {
+    expect(await requested('/files/job_1', { jobId: (() => id) as never })).toEqual([]);
   });
 
-  it('is in the 404 during development, and never in production', async () => {
+  it('appears in the 404 during development, never in production', async () => {
     const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
     vi.stubEnv('NODE_ENV', 'development');
     expect(await text()).toBe('Not found. The requested ID is "file". Pass jobId to createOutputHandler to change it.');
@@ -157,10 +157,10 @@ describe('the job of a request', () => {
   });
 });
 
-describe('a response in another form than the file', () => {
+describe('a response other than the complete file', () => {
   const ENCODED = { 'content-encoding': 'gzip', 'content-type': 'video/mp4', 'content-length': '41', etag: '"1"' };
 
-  it.each(['GET', 'HEAD'])('that is encoded has no length and no ranges: %s', async (method) => {
+  it.each(['GET', 'HEAD'])('has no length and no ranges if it is encoded: %s', async (method) => {
     const source = () => ({
       get: async () => new Response(MOVIE, { headers: { ...ENCODED, 'accept-ranges': 'bytes' } }),
     });
@@ -172,7 +172,7 @@ describe('a response in another form than the file', () => {
     if (method === 'GET') expect(await bytes(response)).toEqual(MOVIE);
   });
 
-  it('with an unrequested range is never served as the entire file', async () => {
+  it('is never served as the entire file if it has an unrequested range', async () => {
     const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 0-9/600000', 'content-length': '10' };
     const part = () => new Response(MOVIE.slice(0, 10), { status: 206, headers });
     const onError = vi.fn();
@@ -203,9 +203,9 @@ describe('authorization', () => {
     expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_9/output']);
   });
 
-  it('that throws is a 500, and reported to onError', async () => {
+  it('that throws gets a 500, reported to onError', async () => {
     const onError = vi.fn();
-    const thrown = Object.assign(new Error('db away'), { status: 404 });
+    const thrown = Object.assign(new Error('db down'), { status: 404 });
     const authorize = () => Promise.reject(thrown);
     expect((await serve({ authorize, onError })).status).toBe(500);
     expect(onError).toHaveBeenCalledExactlyOnceWith(thrown, expect.any(Request));
@@ -230,8 +230,8 @@ describe('authorization', () => {
   });
 });
 
-describe('what is passed on', () => {
-  it("is only the page's range, and nothing of the client's to the service", async () => {
+describe('a forwarded request', () => {
+  it("contains only the page's range and the client's own headers", async () => {
     const secret = {
       cookie: 'session=1',
       authorization: 'Bearer page',
@@ -256,17 +256,17 @@ describe("a file that can't be served", () => {
     refuse: { status, body: { error: { code, message: 'No.' } } },
   });
 
-  it("of a job that isn't finished is a 409", async () => {
+  it('of an unfinished job gets a 409', async () => {
     service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
     service.addOutput('job_3', refuse(409, 'output_not_ready'));
-    expect((await serve({}, '/files/job_2')).status).toBe(404); // The service says that it knows no such job.
+    expect((await serve({}, '/files/job_2')).status).toBe(404); // The service doesn't know the job.
     expect((await serve({}, '/files/job_3')).status).toBe(409);
     service.addOutput('job_2', refuse(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
     expect((await serve({}, '/files/job_2')).status).toBe(409);
   });
 
-  it("of a job that failed doesn't exist, and one whose link has expired no longer does", async () => {
+  it('gets a 404 if its job failed, and a 410 if its link expired', async () => {
     service.addOutput('job_2', refuse(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'failed' });
     expect((await serve({}, '/files/job_2')).status).toBe(404);
@@ -278,7 +278,7 @@ describe("a file that can't be served", () => {
     [401, 'invalid_api_key', 502],
     [403, 'scope_missing', 502],
     [500, 'internal_error', 502],
-  ])('because of our own failure, %i %s, is %i and reported to onError', async (status, code, expected) => {
+  ])('because of a %i %s from the service gets a %i, reported to onError', async (status, code, expected) => {
     service.addOutput('job_1', refuse(status, code));
     const onError = vi.fn();
     const response = await serve({ client: makeClient(service, { maxRetries: 0 }), onError });
@@ -287,18 +287,18 @@ describe("a file that can't be served", () => {
     expect(await response.text()).not.toContain('key');
   });
 
-  it('of a busy service is a 503 with the time to retry', async () => {
+  it('because the service is busy gets a 503 with Retry-After', async () => {
     service.addOutput('job_1', refuse(429, 'rate_limited'));
     const response = await serve({ client: makeClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
     expect([response.status, response.headers.has('retry-after')]).toEqual([503, true]);
   });
 
-  it('that is a web page is a 502', async () => {
+  it('because it is an HTML page gets a 502', async () => {
     service.addOutput('job_1', { body: Buffer.from('<html>sign in</html>'), contentType: 'text/html' });
     expect((await serve()).status).toBe(502);
   });
 
-  it('is neither served nor reported if the page has disconnected', async () => {
+  it('is neither served nor reported after the page disconnects', async () => {
     const controller = new AbortController();
     const onError = vi.fn();
     const authorize = () => {
@@ -310,7 +310,7 @@ describe("a file that can't be served", () => {
     expect([response.status, onError.mock.calls]).toEqual([499, []]);
   });
 
-  it('is a 405 for another method', async () => {
+  it('gets a 405 for another method', async () => {
     const response = await serve({}, undefined, { method: 'POST', body: 'x' });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
@@ -318,35 +318,35 @@ describe("a file that can't be served", () => {
 
 describe('a copy as the source', () => {
   it("is served instead of the service's file", async () => {
-    const asked: object[] = [];
+    const requested: object[] = [];
     const source = (jobId: string) => ({
       get: async (options: object) => {
-        asked.push({ jobId, ...options });
+        requested.push({ jobId, ...options });
         return new Response('copy', { headers: { 'content-type': 'video/mp4' } });
       },
     });
     expect(await (await serve({ source }, undefined, range('bytes=0-9', { 'if-range': '"1"' }))).text()).toBe('copy');
-    expect(asked).toEqual([
+    expect(requested).toEqual([
       { jobId: 'job_1', method: 'GET', range: 'bytes=0-9', ifRange: '"1"', signal: expect.any(AbortSignal) },
     ]);
     await serve({ source }, undefined, { method: 'HEAD', headers: { range: 'bytes=0-9', 'if-range': '"1"' } });
-    expect(asked[1]).toMatchObject({ method: 'HEAD', range: undefined, ifRange: undefined });
+    expect(requested[1]).toMatchObject({ method: 'HEAD', range: undefined, ifRange: undefined });
     expect(service.seen).toEqual([]);
   });
 
   it.each<[string, OutputHandlerOptions['source'], number]>([
-    ['that is not there yet', () => undefined, 0],
-    ['that a store does not have', () => ({ get: async () => undefined }), 0],
-    ['that is answered with 404', () => ({ get: async () => new Response(null, { status: 404 }) }), 0],
-    ['whose store fails', () => ({ get: () => Promise.reject(new Error('away')) }), 1],
-    ['whose store refuses', () => ({ get: async () => new Response('no', { status: 403 }) }), 1],
-  ])('%s is read from the service', async (_, source, told) => {
+    ["that doesn't exist yet", () => undefined, 0],
+    ["that the store doesn't contain", () => ({ get: async () => undefined }), 0],
+    ['whose store responds with 404', () => ({ get: async () => new Response(null, { status: 404 }) }), 0],
+    ['whose store fails', () => ({ get: () => Promise.reject(new Error('connection lost')) }), 1],
+    ['whose store responds with 403', () => ({ get: async () => new Response('no', { status: 403 }) }), 1],
+  ])("%s falls back to the service's file", async (_, source, told) => {
     const onError = vi.fn();
     expect(await bytes(await serve({ source, onError }))).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledTimes(told);
   });
 
-  it("that doesn't respond for ten seconds is canceled, and the service is read", async () => {
+  it("that doesn't respond for ten seconds is canceled and falls back to the service's file", async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const onError = vi.fn();

@@ -1,4 +1,4 @@
-// Complete responses to a page: headers, messages, content types, and file names.
+// Responses to a page: headers, messages, content types, and file names.
 import { describe, expect, it, vi } from 'vitest';
 import { fileResponse, rangeIn } from '../../src/adapters/storage/output-response.js';
 import { outputHeaders, outputInfoOf } from '../../src/downloading/output.js';
@@ -20,7 +20,7 @@ const serve = (response: Response, asked: RequestInit = {}) =>
     isSaved: false,
   });
 
-describe('a file is served', () => {
+describe('a page', () => {
   it.each<[Record<string, string>, number]>([
     [{ 'if-none-match': '"v1"' }, 304],
     [{ 'if-none-match': '"v0", W/"v1"' }, 304],
@@ -29,14 +29,14 @@ describe('a file is served', () => {
     [{ 'if-none-match': '"v2"', 'if-modified-since': 'Fri, 02 Jan 2026 00:00:00 GMT' }, 200],
     [{ 'if-modified-since': 'Thu, 01 Jan 2026 00:00:00 GMT' }, 304],
     [{ 'if-modified-since': 'Wed, 31 Dec 2025 00:00:00 GMT' }, 200],
-  ])('to a page with %j as %i', async (headers, status) => {
+  ])('that sends %j gets the file with status %i', async (headers, status) => {
     const response = await serve(found(), { headers });
     expect([response.status, response.headers.has('content-length')]).toEqual([status, status === 200]);
     expect(response.headers.get('etag')).toBe('"v1"');
   });
 });
 
-describe("a call on a job's file", () => {
+describe("a request for a job's file", () => {
   it.each<[Parameters<typeof outputHeaders>, object]>([
     [[undefined], {}],
     [[undefined, '"v1"'], {}],
@@ -44,7 +44,7 @@ describe("a call on a job's file", () => {
     [[{ start: 5 }, '"v1"'], { range: 'bytes=5-', 'if-range': '"v1"' }],
     [[{ end: 0 }], { range: 'bytes=0-0' }],
     [[{ start: 5, end: 9 }], { range: 'bytes=5-9' }],
-  ])('with %j requests the file unencoded with %j', (asked, headers) => {
+  ])('with the arguments %j has the headers %j', (asked, headers) => {
     expect(outputHeaders(...asked)).toStrictEqual({ 'accept-encoding': 'identity', ...headers });
   });
 
@@ -65,7 +65,7 @@ describe("a call on a job's file", () => {
       200,
       { expiresAt: undefined, etag: '"v1"', contentType: 'video/mp4', lastModified: 'a' },
     ],
-  ])('%j of %i is reported as %j', (headers, status, info) => {
+  ])('with response headers %j and status %i returns %j', (headers, status, info) => {
     expect(outputInfoOf(new Response(null, { status, headers }))).toMatchObject(info);
   });
 });
@@ -74,7 +74,7 @@ it.each([
   [16 * 1024 * 1024, true],
   [16 * 1024 * 1024 + 1, false],
   [undefined, false],
-])('on Bun, a file of %s bytes is sent as one chunk: %s', async (sizeBytes, isOnePiece) => {
+])('of %s bytes is sent as one chunk on Bun: %s', async (sizeBytes, isOnePiece) => {
   vi.stubGlobal('Bun', {});
   const { 'content-length': _, ...unsized } = HEADERS;
   const headers = { ...unsized, ...(sizeBytes !== undefined && { 'content-length': `${sizeBytes}` }) };
@@ -99,6 +99,6 @@ it.each<[string | undefined, ReturnType<typeof rangeIn>]>([
   ['bytes=-', undefined],
   ['bytes=0-1,3-4', undefined],
   [undefined, undefined],
-])('of 100 bytes, %s means %j', (header, range) => {
+])('for 100 bytes with %s returns the range %j', (header, range) => {
   expect(rangeIn(header, 100)).toEqual(range);
 });

@@ -7,7 +7,7 @@ it.each([
   [undefined, 'fox.mp4', 'bucket is undefined. Bind it in wrangler.jsonc'],
   [{}, 'fox.mp4', 'bucket must be an object with the methods head, get, put'],
   [bucket, '', 'key must be a non-empty string'],
-])('r2(%o, %o) is rejected when it is called', (given, key, message) => {
+])('r2(%o, %o) throws immediately', (given, key, message) => {
   expect(() => r2(given as never, key)).toThrow(message);
 });
 
@@ -24,7 +24,7 @@ describe('an object in a bucket', () => {
     r2({ ...bucket, head: async () => found, get: async () => ({ ...object, body: 'no stream' }) } as never, 'fox.mp4');
   const signal = new AbortController().signal;
 
-  it("doesn't exist if the bucket has none, or if it was replaced in the meantime", async () => {
+  it("doesn't exist if the bucket has none, or if it was replaced meanwhile", async () => {
     for (const found of [null, object]) {
       expect(await open(found).get({ method: 'GET', signal })).toBeUndefined();
     }

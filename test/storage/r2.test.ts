@@ -1,4 +1,4 @@
-// A Worker in workerd with a bucket of R2: nothing of Node is there.
+// A Worker in workerd with an R2 bucket and without Node APIs.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LoopbackService } from '../files/loopback-service.js';
@@ -23,7 +23,7 @@ export default {
           return Response.json(await copyOutput(client, 'job_1', r2(env.BUCKET, name), { overwrite }));
         }
         case '/put': {
-          // As Cloudflare's documentation has it: the bucket wants a stream of known length.
+          // As in Cloudflare's documentation: R2 requires a stream of known length.
           const { body } = await client.jobs.output('job_1', { resume: true });
           const { size } = await env.BUCKET.put(name, body);
           return Response.json({ size });
@@ -91,18 +91,18 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     expect(await json('/copy?overwrite')).toMatchObject({ existed: false, sha256: SHA256 });
   });
 
-  it('receives the complete file over a connection that is cut three times', async () => {
+  it('stores the complete file over a connection interrupted three times', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [300_000, 5, 400_000] });
     expect(await json('/copy')).toMatchObject({ sha256: SHA256 });
     expect((await bytes()).equals(MOVIE)).toBe(true);
   });
 
-  it('of ten concurrent copies, one stores, and nine find the object', async () => {
+  it('stores one object for ten concurrent copies, and the other nine find it', async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => json('/copy')));
     expect(all.map(({ existed }) => existed).sort()).toEqual([...Array(1).fill(false), ...Array(9).fill(true)]);
   });
 
-  it('accepts the body of jobs.output unchanged, because its length is known', async () => {
+  it("accepts jobs.output's body unchanged, because its length is known", async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
     expect(await json('/put')).toEqual({ size: MOVIE.length });
     expect((await bytes()).equals(MOVIE)).toBe(true);
@@ -117,8 +117,8 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
 
   it.each([
     ['the service', '/files/job_1'],
-    ['the copy in R2', '/files/job_1?copy'],
-  ])('serves ranges, HEAD, 304 and 416 from %s', async (_, path) => {
+    ['the R2 copy', '/files/job_1?copy'],
+  ])('serves ranges, HEAD, 304, and 416 from %s', async (_, path) => {
     await json('/copy');
     service.seen.length = 0;
     const whole = await ask(path);

@@ -1,4 +1,4 @@
-// Every recipe of examples/storage runs, against the store's own SDK where there is one. Azure's is in azurite.test.ts.
+// Runs every recipe of examples/storage, with the store's own SDK if there is one. For Azure, see azurite.test.ts.
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
@@ -85,7 +85,7 @@ it.skipIf(!miniflare)(
     const { video } = (await created.json()) as { video: string };
     const id = video.replace('/videos/', '');
     expect(sandbox.jobs).toHaveLength(1);
-    // The service's own delivery goes to a name that is nowhere: the same event is sent by hand.
+    // The webhook URL doesn't resolve, so send the event manually.
     const { body, headers } = await signWebhook(completedEvent(id, baseUrl), { secret: sandbox.webhookSecret });
     const webhook = await worker.dispatchFetch('https://app.test/webhook', { method: 'POST', body, headers });
     expect(webhook.status).toBe(200);
@@ -151,7 +151,7 @@ async function supabase(url: string): Promise<Copy> {
   return (await import('../../examples/storage/supabase.js')).copyToSupabase;
 }
 
-it("a test runs every recipe, and the Worker's entire app has at most 40 lines of its own", () => {
+it('a test runs every recipe, and the complete Worker has at most 40 lines', () => {
   const lines = (name: string) =>
     readFileSync(`${ROOT}examples/storage/${name}`, 'utf8')
       .split('\n')

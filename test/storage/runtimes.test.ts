@@ -1,4 +1,4 @@
-// The same copy in Bun and Deno, and the types of Cloudflare's own bucket.
+// Copies in Bun and Deno, and the types of Cloudflare's bucket.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ describe('a copy to S3', () => {
   it.each([
     ['bun', []],
     ['deno', ['run', '--no-config', '--no-lock', '--node-modules-dir=manual', '--allow-all']],
-  ] as const)('in %s is one put of known length, even if the download is cut', async (name, flags) => {
+  ] as const)('in %s is one put of known length, even if the download is interrupted', async (name, flags) => {
     const runtime = realTool(name);
     if (runtime === undefined) return;
     service.addOutput('job_1', { body: MOVIE, cuts: [700_000] });
@@ -55,7 +55,7 @@ describe('a copy to S3', () => {
   });
 });
 
-it('in Bun, a file of the handler has its length', async () => {
+it('in Bun, the handler sends a file with its length', async () => {
   const runtime = realTool('bun');
   if (runtime === undefined) return;
   await ensureBuilt();
@@ -99,7 +99,7 @@ it.skipIf(whyNoStores() !== undefined)(
      const object = r2(bucket, 'x');
      export const stored: Promise<StoredOutput> = copyOutput(new GenClient(), { id: 'job_1' }, object);
      export const GET = createOutputHandler({ client: new GenClient(), authorize: () => true, source: () => object });
-     // @ts-expect-error: a handler without authorize does not compile.
+     // @ts-expect-error: authorize is required.
      createOutputHandler({ client: new GenClient() });`,
     );
     const tsc = `${ROOT}node_modules/@typescript/native/bin/tsc`;

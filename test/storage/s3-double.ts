@@ -1,10 +1,9 @@
-// A strict S3 over node:http. It stores complete objects only, and checks every signature.
+// A strict S3 fake over node:http. It stores only complete objects, and checks every signature.
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { type Account, refusalOf, type S3Refusal } from './sigv4.js';
+import { type Account, type S3Error, verifySignature } from './sigv4.js';
 
-/** An object that is visible. */
 export interface S3Object {
   readonly bytes: Buffer;
   readonly etag: string;
@@ -13,32 +12,32 @@ export interface S3Object {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What the next request of a method gets instead of an answer. */
+/** A fault of the next request with a method. */
 export interface S3Fault {
   readonly method: 'PUT' | 'HEAD' | 'GET';
-  /** Stays for every request of the method. */
+  /** If true, applies to every request with the method. */
   readonly always?: boolean;
-  /** Only for a put with a condition. */
+  /** If true, applies only to conditional puts. */
   readonly conditional?: boolean;
-  /** Answers so after the body has come, and stores the object or not. */
+  /** Responds with this after receiving the body. Stores the object if `isStored`. */
   readonly response?: {
     readonly status: number;
     readonly body?: string;
     readonly headers?: Readonly<Record<string, string>>;
     readonly isStored?: boolean;
   };
-  /** Refuses. */
+  /** Rejects the request with this status. */
   readonly status?: number;
   readonly code?: string;
-  /** Cuts the connection after so many bytes of the body have come. */
+  /** Closes the connection after this many bytes of the body. */
   readonly resetAfter?: number;
-  /** Stores the object, then cuts the connection instead of answering. */
+  /** Stores the object, then closes the connection without a response. */
   readonly commitThenDrop?: boolean;
-  /** Reads nothing more after so many bytes, and never answers. */
+  /** Stops reading after this many bytes, and never responds. */
   readonly stallAfter?: number;
-  /** Sends the client elsewhere. */
+  /** Responds with a redirect. */
   readonly redirect?: { readonly status: number; readonly location: string };
-  /** Called when the whole body is there, before the object is stored. */
+  /** Called after the entire body has arrived, before the object is stored. */
   readonly before?: () => void;
 }
 
@@ -50,13 +49,13 @@ export interface S3Seen {
   bytes: number;
 }
 
-const TAKEN: S3Refusal = { status: 412, code: 'PreconditionFailed' };
+const TAKEN: S3Error = { status: 412, code: 'PreconditionFailed' };
 
 export class S3Double {
   account: Account = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
   region = 'eu-central-1';
   bucket = 'media';
-  /** Whether it closes the connection of a request that it refuses while the body is still on its way. */
+  /** If true, closes the connection of a rejected request before its body has arrived. */
   isAbrupt = false;
   readonly objects = new Map<string, S3Object>();
   readonly seen: S3Seen[] = [];
@@ -86,12 +85,12 @@ export class S3Double {
     await new Promise((done) => this.#server?.close(done));
   }
 
-  /** Options for `s3()` to reach an object here. */
+  /** Returns the options with which `s3()` reaches an object. */
   at(key: string) {
     return { endpoint: this.endpoint, region: this.region, bucket: this.bucket, key, credentials: this.account };
   }
 
-  /** The requests of one method. */
+  /** Returns the requests with a method. */
   sent(method: string): S3Seen[] {
     return this.seen.filter((one) => one.method === method);
   }
@@ -110,7 +109,7 @@ export class S3Double {
       const { status, location } = fault.redirect;
       return this.#refuse(request, response, { status, code: 'TemporaryRedirect' }, { location });
     }
-    const bad = refusalOf(request, { account: this.account, region: this.region });
+    const bad = verifySignature(request, { account: this.account, region: this.region });
     if (bad) return this.#refuse(request, response, bad);
     const [, bucket, ...rest] = path.split('/');
     const key = rest.map(decodeURIComponent).join('/');
@@ -142,9 +141,9 @@ export class S3Double {
       return this.#refuse(request, response, { status: 400, code: 'XAmzContentSHA256Mismatch' });
     }
     fault?.before?.();
-    // Between the first look and now another may have been faster.
+    // Another request may have stored it meanwhile.
     if (isTaken()) return this.#refuse(request, response, TAKEN);
-    if (fault?.response && !fault.response.isStored) return answerWith(response, fault.response);
+    if (fault?.response && !fault.response.isStored) return sendResponse(response, fault.response);
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
     const kept = Object.entries(headers).filter(
       ([name]) => name.startsWith('x-amz-meta-') || ['cache-control', 'content-disposition'].includes(name),
@@ -157,7 +156,7 @@ export class S3Double {
       headers: Object.fromEntries(kept.map(([name, value]) => [name, String(value)])),
     });
     if (fault?.commitThenDrop) return request.socket.destroy();
-    if (fault?.response) return answerWith(response, fault.response);
+    if (fault?.response) return sendResponse(response, fault.response);
     response.writeHead(200, { etag }).end();
   }
 
@@ -216,13 +215,13 @@ export class S3Double {
   #refuse(
     request: IncomingMessage,
     response: ServerResponse,
-    { status, code, message = 'No.', region }: S3Refusal,
+    { status, code, message = 'No.', region }: S3Error,
     headers: Record<string, string> = {},
   ): void {
     const place = region === undefined ? '' : `<Region>${region}</Region>`;
     const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message>${place}<RequestId>4442587FB7D0A2F9</RequestId></Error>`;
     response.writeHead(status, { 'content-type': 'application/xml', ...headers });
-    // A HEAD has no body, so that its status is all it tells.
+    // A HEAD response has no body.
     response.end(request.method === 'HEAD' ? undefined : body, () => {
       if (this.isAbrupt) request.socket.destroy();
       else request.resume();
@@ -230,6 +229,6 @@ export class S3Double {
   }
 }
 
-function answerWith(response: ServerResponse, { status, body, headers }: NonNullable<S3Fault['response']>): void {
+function sendResponse(response: ServerResponse, { status, body, headers }: NonNullable<S3Fault['response']>): void {
   response.writeHead(status, headers).end(body);
 }

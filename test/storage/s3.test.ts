@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const copy = (options: Partial<S3Options> = {}, more = {}) =>
   copyOutput(makeClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
-/** Stores an object of another program, with or without a job. */
+/** Creates an object of another program, with or without a job. */
 const objectOf = (bytes: Uint8Array, job?: string): S3Object => ({
   ...{ bytes: Buffer.from(bytes), etag: '"1"', contentType: 'video/mp4', modified: new Date() },
   headers: job === undefined ? {} : { 'x-amz-meta-gen-job': job },
@@ -59,7 +59,7 @@ it('puts the file in one signed request of known length, with the job in its met
   });
 });
 
-it("sends the given headers, and no cache option with Next.js's fetch", async () => {
+it("sends custom headers, and no cache option with Next.js's fetch", async () => {
   await copy({ headers: { 'Cache-Control': 'max-age=60' } });
   expect(store.objects.get(KEY)?.headers).toMatchObject({ 'cache-control': 'max-age=60' });
   const fetch = vi.fn(async (_url: string, _init: RequestInit) => new Response(null, { status: 404 }));
@@ -111,10 +111,10 @@ describe('a repeated copy', () => {
 
 const DENIED = { status: 403, code: 'AccessDenied', always: true } as const;
 
-describe('credentials that can only put, with every HEAD and GET denied,', () => {
+describe('credentials that can only put', () => {
   const deny = () => store.faults.push({ method: 'HEAD', ...DENIED }, { method: 'GET', ...DENIED });
 
-  it('store the file, and the put decides', async () => {
+  it('store the file with a conditional put', async () => {
     deny();
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
@@ -140,7 +140,7 @@ describe("a put whose response doesn't prove that the object is stored", () => {
     ['a 404 without a body', { status: 404 }],
     ['a 200 with an error in its body', { status: 200, headers: { etag: '"1"' }, body: XML_ERROR }],
     ['a sign-in page', { status: 200, headers: { 'content-type': 'text/html' }, body: '<p>Sign in</p>' }],
-  ])('%s, every time, is an error: nothing is stored', async (_, response) => {
+  ])('%s each time is an error, and nothing is stored', async (_, response) => {
     store.faults.push({ method: 'PUT', always: true, response });
     const error = await failure(copy({}, { retries: 1 }));
     expect(error).toMatchObject({ name: 'StorageError', store: 's3' });
@@ -178,7 +178,7 @@ describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () =
     expect(await copy()).toMatchObject({ existed: true });
   });
 
-  it('retains an object that appeared in between', async () => {
+  it('retains an object that appeared between the two requests', async () => {
     lacksConditions();
     const at = store.faults.findIndex(({ conditional }) => conditional);
     store.faults.splice(at, 1, {
@@ -191,7 +191,7 @@ describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () =
     expect(store.objects.get(KEY)?.bytes.toString()).toBe('mine');
   });
 
-  it("is an error if the credentials can't read either, with the alternatives", async () => {
+  it("causes an error that lists the alternatives if the credentials can't read", async () => {
     lacksConditions();
     store.faults.push({ method: 'HEAD', ...DENIED }, { method: 'GET', ...DENIED });
     const error = await failure(copy({}, { retries: 0 }));
@@ -201,19 +201,19 @@ describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () =
   });
 });
 
-describe('a race', () => {
-  it('that is lost to the same file resolves as existed', async () => {
+describe('a lost race', () => {
+  it('to the same file resolves as existed', async () => {
     store.faults.push({ method: 'PUT', before: () => store.objects.set(KEY, objectOf(MOVIE, 'job_1')) });
     expect(await copy()).toMatchObject({ existed: true, etag: '"1"' });
   });
 
-  it('that is lost to another file is reported as such, and nothing is replaced', async () => {
+  it('to another file is reported as such, and nothing is replaced', async () => {
     store.faults.push({ method: 'PUT', before: () => store.objects.set(KEY, objectOf(MINE)) });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
     expect(store.objects.get(KEY)?.bytes.equals(MINE)).toBe(true);
   });
 
-  it('of ten copies ends with one object and ten equal results', async () => {
+  it('among ten copies ends with one object and ten equal results', async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => copy()));
     expect(store.objects.size).toBe(1);
     expect(new Set(all.map(({ sizeBytes }) => sizeBytes))).toEqual(new Set([MOVIE.length]));
@@ -223,12 +223,12 @@ describe('a race', () => {
 
 describe('a failing put', () => {
   it.each([
-    ['asks to slow down', { status: 503, code: 'SlowDown' }],
-    ['has an error of its own', { status: 500, code: 'InternalError' }],
-    ['waited too long', { status: 400, code: 'RequestTimeout' }],
+    ['is overloaded', { status: 503, code: 'SlowDown' }],
+    ['has an internal error', { status: 500, code: 'InternalError' }],
+    ['timed out', { status: 400, code: 'RequestTimeout' }],
     ['has a conflict', { status: 409, code: 'ConditionalRequestConflict' }],
-    ['cuts at the first byte', { resetAfter: 0 }],
-    ['cuts in the middle', { resetAfter: 700_000 }],
+    ['cuts the connection at the first byte', { resetAfter: 0 }],
+    ['cuts the connection in mid-body', { resetAfter: 700_000 }],
   ])('because the store %s is retried', async (_, fault) => {
     store.faults.push({ method: 'PUT', ...fault }, { method: 'PUT', ...fault });
     expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
@@ -236,7 +236,7 @@ describe('a failing put', () => {
     expect(store.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
   });
 
-  it('after the object was stored is recognized, with its sha256 and without a second put', async () => {
+  it('is recognized if the object was stored, with its sha256 and without a second put', async () => {
     store.faults.push({ method: 'PUT', commitThenDrop: true });
     expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.sent('PUT')).toHaveLength(1);
@@ -250,7 +250,7 @@ describe('a failing put', () => {
     expect(store.objects.size).toBe(0);
   });
 
-  it('a failing HEAD is retried, too', async () => {
+  it('is retried like a failing HEAD', async () => {
     store.faults.push({ method: 'HEAD', status: 503 }, { method: 'HEAD', resetAfter: 0 });
     expect(await copy()).toMatchObject({ existed: false });
   });
@@ -284,14 +284,14 @@ describe("the store's rejections", () => {
     expect(store.sent('PUT')).toHaveLength(expected === NO_BUCKET ? 1 : 0);
   });
 
-  it('a wrong clock is reported before the file is opened', async () => {
+  it('a wrong clock is reported before the download starts', async () => {
     for (const method of ['HEAD', 'GET'] as const)
       store.faults.push({ method, status: 403, code: 'RequestTimeTooSkewed', always: true });
     expect((await failure(copy())).message).toContain('RequestTimeTooSkewed');
     expect(reads()).toBe(0);
   });
 
-  it("a web page instead of a store isn't an object: the endpoint is wrong", async () => {
+  it('an HTML page instead of a store is reported as a wrong endpoint', async () => {
     const fetch = async () => new Response('<p>Sign in</p>', { headers: { 'content-type': 'text/html' } });
     const error = await failure(copy({ fetch }));
     expect(error).toMatchObject({ code: 'not_s3', status: 200 });
@@ -299,7 +299,7 @@ describe("the store's rejections", () => {
     expect(reads()).toBe(0);
   });
 
-  it('a store that is unreachable', async () => {
+  it('an unreachable store is reported as such', async () => {
     await store.close();
     const error = await failure(copy({}, { retries: 1 }));
     expect(error).toMatchObject({ code: 'unreachable' });
@@ -308,14 +308,14 @@ describe("the store's rejections", () => {
   });
 });
 
-it('a wrong secret is reported even if the store closes the connection before it has responded to a put', async () => {
+it('a wrong secret is reported even if the store closes the connection during a put', async () => {
   store.isAbrupt = true;
   const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' };
   expect(await failure(copy({ credentials }))).toMatchObject({ code: 'SignatureDoesNotMatch', status: 403 });
 });
 
 describe('credentials', () => {
-  it('of a function are requested for each request, and expired ones are reported once', async () => {
+  it('are requested for each request if they are a function, and reported once if expired', async () => {
     store.account = { ...store.account, sessionToken: 'second' };
     const given = ['second', 'second', 'first'];
     const asked = vi.fn(async () => ({ ...store.account, sessionToken: given.shift() ?? 'first' }));
@@ -334,14 +334,14 @@ describe('a store that redirects', () => {
   afterEach(() => other.close());
   const away = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
 
-  it('a HEAD is followed once, and then the put goes there directly', async () => {
+  it('is followed once for a HEAD, and then receives the put directly', async () => {
     store.faults.push({ method: 'HEAD', ...away() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.sent('PUT')).toHaveLength(0);
   });
 
-  it('a put is sent there with a new signature', async () => {
+  it('receives a put with a new signature', async () => {
     store.faults.push({ method: 'PUT', ...away() }, { method: 'PUT', ...away() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
@@ -349,7 +349,7 @@ describe('a store that redirects', () => {
   });
 
   it.each(['http://store.test/media/a.mp4', 'ftp://store.test/a.mp4', ''])(
-    'from https to "%s" is rejected, and nothing is sent there',
+    'is rejected from https to "%s", and nothing is sent there',
     async (location) => {
       const fetch = vi.fn(async (_url: string, _init: RequestInit) => {
         return new Response(null, { status: 307, headers: { location } });
@@ -360,7 +360,7 @@ describe('a store that redirects', () => {
     },
   );
 
-  it('twice is rejected', async () => {
+  it('is rejected if it redirects twice', async () => {
     store.faults.push({ method: 'HEAD', ...away() });
     const back = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
     other.faults.push({ method: 'PUT', ...back }, { method: 'PUT', ...back });
@@ -394,7 +394,7 @@ it.each(['https://media.store.test', 'https://account.supabase.co/storage/v1/med
   },
 );
 
-it("reaches AWS by the bucket's host name, and a bucket with a dot by path", async () => {
+it("reaches AWS at the bucket's host name, and a bucket with a dot by path", async () => {
   const asked: string[] = [];
   const fetch = async (url: string) => {
     asked.push(url);

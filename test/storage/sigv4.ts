@@ -1,22 +1,20 @@
-// Verifies AWS Signature Version 4 from its documentation, without code of src.
+// Verifies AWS Signature Version 4 according to its documentation, independently of src.
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** An account of the double. */
 export interface Account {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
 }
 
-/** The expected values of a request. */
 export interface Expected {
   readonly account: Account;
   readonly region: string;
 }
 
-/** The reason for a rejection, as S3 reports it. */
-export interface S3Refusal {
+/** An error as S3 reports it. */
+export interface S3Error {
   readonly status: number;
   readonly code: string;
   readonly message?: string;
@@ -26,8 +24,8 @@ export interface S3Refusal {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
 
-/** Undefined for a request that is signed as it must be. */
-export function refusalOf(request: IncomingMessage, { account, region }: Expected): S3Refusal | undefined {
+/** Returns the error of a request, or undefined if its signature is valid. */
+export function verifySignature(request: IncomingMessage, { account, region }: Expected): S3Error | undefined {
   const { headers } = request;
   const authorization = headers.authorization ?? '';
   const [, credential = '', signedHeaders = '', signature = ''] =
@@ -50,7 +48,7 @@ export function refusalOf(request: IncomingMessage, { account, region }: Expecte
       : { status: 400, code: 'ExpiredToken' };
   }
   const names = signedHeaders.split(';');
-  // The store insists that what it acts upon is signed.
+  // S3 requires signatures for these headers.
   const mustBeSigned = Object.keys(headers).filter((name) => name === 'host' || name.startsWith('x-amz-'));
   if (mustBeSigned.some((name) => !names.includes(name)))
     return {
@@ -101,7 +99,7 @@ function signatureOf(request: IncomingMessage, { names, account, region, stamp, 
   return hmac(key, `AWS4-HMAC-SHA256\n${stamp}\n${scope}\n${sha256(canonical)}`).toString('hex');
 }
 
-/** Percent-encodes as RFC 3986 has it: everything but letters, digits and -._~ */
+/** Percent-encodes everything except letters, digits, and -._~ (RFC 3986). */
 function encode(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
 }

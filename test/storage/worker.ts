@@ -4,7 +4,7 @@ import { realTool } from '../sandbox-doors/real-tools.js';
 
 const source = (path: string) => fileURLToPath(new URL(`../../src/${path}`, import.meta.url));
 
-/** The part of a bucket, as Miniflare hands it to Node, that tests look at. */
+/** The parts of Miniflare's bucket that tests use. */
 export interface TestBucket {
   head(key: string): Promise<{ size: number; customMetadata?: Record<string, string>; httpMetadata?: object } | null>;
   get(key: string): Promise<{ arrayBuffer(): Promise<ArrayBuffer> } | null>;
@@ -12,7 +12,6 @@ export interface TestBucket {
   delete(key: string): Promise<void>;
 }
 
-/** A Worker in workerd. */
 export interface TestWorker {
   dispatchFetch(url: string, init?: RequestInit): Promise<Response>;
   getR2Bucket(name: string): Promise<TestBucket>;
@@ -20,10 +19,10 @@ export interface TestWorker {
   dispose(): Promise<void>;
 }
 
-/** Where workerd is, or undefined with a printed reason; in CI it must be there. */
+/** The path of Miniflare, or undefined with a printed reason. Throws in CI. */
 export const miniflare = realTool('miniflare');
 
-/** Runs a program as a Worker with one R2 bucket. `gen-client` in it is this source; Node's modules are not there. */
+/** Runs a program as a Worker with one R2 bucket and without Node modules. `gen-client` resolves to this source. */
 export async function startWorker(
   program: string,
   bindings: Record<string, string>,

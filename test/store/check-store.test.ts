@@ -9,14 +9,14 @@ interface Rows {
   readonly values: Map<string, { value: string; untilMs: number }>;
 }
 
-/** A store as a user may write it, with one flaw. */
-function flawed(flaw: string, now: () => number): Store {
+/** Creates a store with one flaw that a user's code might have. */
+function flawedStore(flaw: string, now: () => number): Store {
   const groups = new Map<string, Rows>();
   const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
   const rowsOf = (group: string) => {
     const rows = groups.get(group) ?? { version: 0, values: new Map() };
     for (const [key, { untilMs }] of rows.values) if (untilMs <= now()) rows.values.delete(key);
-    if (flaw === 'starts again' && rows.values.size === 0) rows.version = 0;
+    if (flaw === 'restarted versions' && rows.values.size === 0) rows.version = 0;
     groups.set(group, rows);
     return rows;
   };
@@ -45,7 +45,7 @@ function flawed(flaw: string, now: () => number): Store {
       for (const [key, change] of Object.entries(changes)) {
         const before = rows.values.get(key);
         const ttlMs = flaw === 'whole seconds' ? Math.ceil((change?.ttlMs ?? 0) / 1000) * 1000 : (change?.ttlMs ?? 0);
-        const untilMs = flaw === 'old time' && before ? before.untilMs : now() + ttlMs;
+        const untilMs = flaw === 'outdated TTL' && before ? before.untilMs : now() + ttlMs;
         if (change === null) rows.values.delete(key);
         else rows.values.set(key, { value: change.value, untilMs });
       }
@@ -55,8 +55,8 @@ function flawed(flaw: string, now: () => number): Store {
 }
 
 const FLAWS = [
-  ['starts again', 'a version is never reused'],
-  ['old time', 'a new value has its own TTL'],
+  ['restarted versions', 'a version is never reused'],
+  ['outdated TTL', 'a new value has its own TTL'],
   ['silent deletion', 'a deletion removes the value and changes the version'],
   ['whole seconds', "isn't rounded to seconds"],
   ['torn read', 'a read returns all of a write or none of it'],
@@ -66,37 +66,37 @@ const FLAWS = [
 ] as const;
 
 describe('a broken store', () => {
-  it.each(FLAWS)('with the flaw "%s" is detected on a clock that the test advances', async (flaw, sentence) => {
+  it.each(FLAWS)('with the flaw "%s" is detected on a manual clock', async (flaw, sentence) => {
     let nowMs = 1.8e12;
     const advance = (ms: number) => {
       nowMs += ms;
     };
-    await expect(checkStore(() => flawed(flaw, () => nowMs), { advance })).rejects.toThrow(sentence);
+    await expect(checkStore(() => flawedStore(flaw, () => nowMs), { advance })).rejects.toThrow(sentence);
   });
 
   it.concurrent.each(FLAWS)(
     'with the flaw "%s" is detected in real time',
     async (flaw, sentence) => {
-      await expect(checkStore(() => flawed(flaw, Date.now))).rejects.toThrow(sentence);
+      await expect(checkStore(() => flawedStore(flaw, Date.now))).rejects.toThrow(sentence);
     },
     60_000,
   );
 
-  it('without a flaw is accepted, on a clock that the test advances', async () => {
+  it('without a flaw is accepted on a manual clock', async () => {
     const clock = virtualClock();
     await checkStore(async () => memoryStoreOn(clock), { advance: (ms) => clock.advance(ms) });
     let nowMs = 1.8e12;
     const advance = (ms: number) => {
       nowMs += ms;
     };
-    await checkStore(() => flawed('none', () => nowMs), { advance });
+    await checkStore(() => flawedStore('none', () => nowMs), { advance });
   });
 
   it.each([
     ['a time in seconds', { read: inSeconds(memoryStore()) }, 'the time in milliseconds'],
-    ['publish alone', { publish: async () => {} }, 'publish and subscribe are both present'],
-    ['values that were cut', { read: cutting(memoryStore()) }, 'read returns a value unchanged'],
-    ['a read that fails', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
+    ['publish without subscribe', { publish: async () => {} }, 'publish and subscribe are both present'],
+    ['truncated values', { read: cutting(memoryStore()) }, 'read returns a value unchanged'],
+    ['a failing read', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
   ])(
     'with %s is reported as such',
     async (_, flaw, message) => {

@@ -1,4 +1,4 @@
-// The first program of docs/jobs-that-survive.md, killed at a moment of its create and started again.
+// Kills and restarts the first program of docs/jobs-that-survive.md.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { ensureBuilt, ROOT } from '../support/build.js';
 
 const FOLDER = join(ROOT, '.guide-crashes');
 const PROGRAM = join(FOLDER, 'program.mjs');
-/** The same, which kills itself in `onCreated`. */
+/** The same program, which kills itself in `onCreated`. */
 const KILLED = join(FOLDER, 'killed-in-on-created.mjs');
 const [program] = blocksOf('docs/jobs-that-survive.md').filter(({ language }) => language === 'ts');
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 
-/** Starts the program in a folder of its own, against the sandbox on a port. */
+/** Starts the program in its own folder, with a sandbox server. */
 function start(cwd: string, sandbox: Sandbox, url: string, program = PROGRAM): ChildProcess {
   const env = { ...process.env, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: url };
   return spawn(process.execPath, [program], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -42,14 +42,14 @@ function ended(child: ChildProcess): Promise<{ code: number | null; stderr: stri
 
 type Moment = readonly [match: { readonly method: string; readonly path: string }, seen: RegExp];
 const MOMENTS: readonly (readonly [string, Moment | undefined])[] = [
-  ['after its request has arrived and before the answer has', [{ method: 'POST', path: '/v1/videos' }, /^POST/]],
+  ['after its request has arrived but before its response', [{ method: 'POST', path: '/v1/videos' }, /^POST/]],
   ['in its onCreated', undefined],
   ['while it waits for its job', [{ method: 'GET', path: '/v1/jobs/*' }, /^GET .v1.jobs/]],
   ['while it saves the file', [{ method: 'GET', path: '/v1/jobs/*/output' }, /output$/]],
 ];
 
 describe('a killed program', () => {
-  it.concurrent.each(MOMENTS)('%s creates one job when it starts again', async (_, moment) => {
+  it.concurrent.each(MOMENTS)('%s creates one job when it restarts', async (_, moment) => {
     const sandbox = createSandbox({ jobDurationMs: 100, limits: 'off' });
     const server = await sandbox.listen({ port: 0 });
     const cwd = mkdtempSync(join(tmpdir(), 'gen-crash-'));
@@ -67,7 +67,7 @@ describe('a killed program', () => {
         expect((await ended(start(cwd, sandbox, server.url, KILLED))).code).toBe(null);
         expect(sandbox.jobs).toHaveLength(1);
       }
-      // It takes up the first create, and makes its own.
+      // It resumes the first create, and creates its own.
       expect(await ended(start(cwd, sandbox, server.url))).toEqual({ code: 0, stderr: '' });
       expect(sandbox.jobs).toHaveLength(2);
       expect(readdirSync(join(cwd, 'videos'))).toHaveLength(2);

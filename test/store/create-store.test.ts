@@ -23,15 +23,19 @@ test('a raw store is rejected with a message that suggests createStore', () => {
 });
 
 test.each<[string, unknown, string]>([
-  ['nothing', undefined, 'read must be a function'],
+  ['undefined', undefined, 'read must be a function'],
   ['a store without write', { read() {} }, 'write must be a function, not undefined.'],
   ['a misspelt function', { read() {}, write() {}, publsh() {} }, 'Did you mean "publish"?'],
-  ['a wrong timeout', { read() {}, write() {}, timeoutMs: '2s' }, 'timeoutMs must be a number of milliseconds above 0'],
+  [
+    'an invalid timeout',
+    { read() {}, write() {}, timeoutMs: '2s' },
+    'timeoutMs must be a number of milliseconds above 0',
+  ],
 ])('createStore rejects %s', (_, store, message) => {
   expect(() => createStore(store as Store)).toThrow(message);
 });
 
-test('a store can be an instance of a class, and notifies only if it can', async () => {
+test('a store can be a class instance, with or without notifications', async () => {
   class Database implements Store {
     readonly #store = memoryStore();
     read(...given: Parameters<Store['read']>) {
@@ -50,7 +54,7 @@ test('a store can be an instance of a class, and notifies only if it can', async
   expect(listed).toEqual([job.id]);
 });
 
-test("the budget of one call counts without the client's store or budget", async () => {
+test("a call's budget counts even if the client has no store and no budget", async () => {
   const { fetch, jobs } = openService();
   const client = new GenClient({ ...BASE, fetch });
   const budget = createBudget({ maxTokens: 12, scope: 'one call', unknownPrice: () => 12 });

@@ -52,7 +52,7 @@ async function valueIn(store: Store, group: string, key: string) {
 
 const failure = async (call: Promise<unknown>) => (await errorOf(call)) as Error & { recovery?: string };
 
-/** A program of the tests, as one file that Node runs. */
+/** Bundles a test program into one file for Node. */
 async function programOf(source: string): Promise<string> {
   const outfile = join(folder, 'program.mjs');
   const entryPoints = [join(ROOT, source)];
@@ -62,7 +62,7 @@ async function programOf(source: string): Promise<string> {
 
 const ended = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
-/** Starts the program that counts, and resolves once it has counted. */
+/** Starts the counting program, and resolves after its first count. */
 async function startCounting(program: string): Promise<{ child: ChildProcess; acknowledged: () => number[] }> {
   const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
@@ -73,11 +73,11 @@ async function startCounting(program: string): Promise<{ child: ChildProcess; ac
   return { child, acknowledged: () => output.split('\n').slice(0, -1).map(Number) };
 }
 
-/** The lease files beside the store. */
+/** Returns the lease files next to the store. */
 const leaseFiles = () => readdirSync(folder).filter((name) => name.startsWith('gen.store-lease-'));
 
 describe('a written value', () => {
-  it('exists after the file was closed and opened again, with its TTL and its version', async () => {
+  it('persists with its TTL and version when the file is reopened', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     await put(store, 'g', 'b', 'ü🦊\n"');
@@ -90,7 +90,7 @@ describe('a written value', () => {
     expect(seen.version).toBe(version);
   });
 
-  it('is acknowledged even if the store is closed in the meantime', async () => {
+  it('is acknowledged even if the store closes meanwhile', async () => {
     const store = fileStore(path);
     const writes = ['a', 'b', 'c'].map((group) => put(store, group, 'k', group));
     await new Promise((resolve) => setImmediate(resolve));
@@ -99,7 +99,7 @@ describe('a written value', () => {
     expect(await Promise.all(['a', 'b', 'c'].map((group) => valueIn(store, group, 'k')))).toEqual(['a', 'b', 'c']);
   });
 
-  it('never has the version of a deleted group', async () => {
+  it('never reuses a version of a deleted group', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     const old = (await store.read('g', [])).version;
@@ -111,7 +111,7 @@ describe('a written value', () => {
     }
   });
 
-  it('is readable only by the owner, even in a file that was readable by others', async () => {
+  it('is readable only by the owner, even if others could read the file before', async () => {
     await put(fileStore(path), 'g', 'a', '1');
     expect(leasesOf(fileStore(path))?.own()).toBeDefined();
     for (const name of readdirSync(folder))
@@ -122,7 +122,7 @@ describe('a written value', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  it('is the same for every store of one file in a process, by any path', async () => {
+  it('is shared by all stores of one file in a process, whatever their path', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     const link = join(folder, 'link');
@@ -131,7 +131,7 @@ describe('a written value', () => {
     expect(fileStore(path)).toBe(store);
   });
 
-  it("is written through a link to a file that doesn't exist yet", async () => {
+  it("is written through a symbolic link to a file that doesn't exist yet", async () => {
     mkdirSync(join(folder, 'shared'));
     symlinkSync(join('shared', 'gen.store'), path);
     await put(fileStore(path), 'g', 'a', '1');
@@ -178,7 +178,7 @@ describe('several processes', () => {
     expect(new Set(numbers).size).toBe(numbers.length);
     const counted = Number(await valueIn(fileStore(path), 'g', 'n'));
     expect(counted).toBeGreaterThanOrEqual(Math.max(...numbers));
-    // At most the last write of each process was not acknowledged.
+    // At most each process's last write was not acknowledged.
     expect(counted - numbers.length).toBeLessThanOrEqual(all.length);
     expect(await valueIn(fileStore(path), 'g', 'text')).toMatch(new RegExp(`^x{2000}${counted}$`));
   }, 120_000);
@@ -192,7 +192,7 @@ describe('several processes', () => {
     expect(readdirSync(folder).sort()).toEqual(['gen.store', 'program.mjs']);
   });
 
-  it('create one store if they start together (real processes)', async () => {
+  it('create one store if they start at the same time (real processes)', async () => {
     const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
       const store = fileStore(${JSON.stringify(path)});
       for (;;) {
@@ -239,7 +239,7 @@ describe('several processes', () => {
 });
 
 describe('a worker thread', () => {
-  it('uses the file together with its process and after a thread that was terminated', async () => {
+  it('shares the file with its process, and can reopen it after another thread was terminated', async () => {
     await put(fileStore(path), 'g', 'a', '1');
     const program = await programOf('test/store/store-process.ts');
     for (let thread = 0; thread < 3; thread++) {
@@ -258,7 +258,7 @@ describe('a worker thread', () => {
 describe('a lease', () => {
   const leases = () => leasesOf(fileStore(path)) ?? expect.unreachable();
 
-  it("isn't acquired by a program that only reads", async () => {
+  it("isn't acquired by a read-only program", async () => {
     await put(fileStore(path), 'g', 'a', '1');
     await fileStore(path).read('g', ['a']);
     expect(leaseFiles()).toEqual([]);
@@ -273,7 +273,7 @@ describe('a lease', () => {
     expect(leases().own()).not.toBe(name);
   });
 
-  it('ends immediately when its process is killed, and the next process removes its file (real processes)', async () => {
+  it('ends when its process is killed, and the next process removes its file (real processes)', async () => {
     const program = await programOf('test/store/lease-process.ts');
     const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'pipe', 'inherit'] });
     const name = await new Promise<string>((resolve) =>
@@ -290,7 +290,7 @@ describe('a lease', () => {
     expect(leaseFiles()).toHaveLength(1);
   });
 
-  it('removes a store that a crashed process has not completed, after an hour', async () => {
+  it('an hour after a crash, lets another process remove the incomplete store', async () => {
     for (const [name, hours] of [
       ['gen.store-new-1', 2],
       ['gen.store-new-2', 0],
@@ -302,7 +302,7 @@ describe('a lease', () => {
     expect(readdirSync(folder).filter((name) => name.includes('-new-'))).toEqual(['gen.store-new-2']);
   });
 
-  it('whose file was removed before it was locked is acquired under another name', async () => {
+  it('is acquired under another name if its file was removed before it was locked', async () => {
     const { exec } = DatabaseSync.prototype;
     const locked = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (this: DatabaseSync, sql) {
       if (sql.includes('exclusive') && locked.mock.calls.filter(([text]) => text.includes('exclusive')).length === 1)
@@ -315,18 +315,18 @@ describe('a lease', () => {
   });
 });
 
-describe('damage', () => {
+describe('a damaged file', () => {
   const FIVE_KB = 5_000;
   const PAGE = 4_096;
   it.each<[string, (bytes: Buffer) => Buffer, string]>([
-    ['cut to nothing', () => Buffer.alloc(0), 'is empty'],
-    ['as many zeros', (bytes) => Buffer.alloc(bytes.length), 'is not a store'],
-    ['cut in the middle', (bytes) => bytes.subarray(0, FIVE_KB), 'is damaged'],
-    ['a page of zeros', (bytes) => bytes.fill(0, PAGE, 2 * PAGE), 'is damaged'],
-    ['a page of noise', (bytes) => bytes.fill(0x5a, 2 * PAGE, 3 * PAGE), 'is damaged'],
-    ['another text', () => Buffer.from('{"jobs":[]}\n'), 'is not a store'],
-    ['a short text', () => Buffer.from('notes'), 'is not a store'],
-  ])('%s is an error that identifies the file and leaves it unchanged', async (_, damage, message) => {
+    ['truncated to nothing', () => Buffer.alloc(0), 'is empty'],
+    ['filled with zeros', (bytes) => Buffer.alloc(bytes.length), 'is not a store'],
+    ['truncated in the middle', (bytes) => bytes.subarray(0, FIVE_KB), 'is damaged'],
+    ['with a page of zeros', (bytes) => bytes.fill(0, PAGE, 2 * PAGE), 'is damaged'],
+    ['with a page of noise', (bytes) => bytes.fill(0x5a, 2 * PAGE, 3 * PAGE), 'is damaged'],
+    ['replaced by JSON', () => Buffer.from('{"jobs":[]}\n'), 'is not a store'],
+    ['replaced by a short text', () => Buffer.from('notes'), 'is not a store'],
+  ])('%s causes an error that identifies the file, and stays unchanged', async (_, damage, message) => {
     const store = fileStore(path);
     for (let at = 0; at < 40; at++) await put(store, 'g', `k${at}`, 'v'.repeat(200));
     await store.close();
@@ -343,7 +343,7 @@ describe('damage', () => {
   it.each([
     ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'of a later gen-client'],
     ['another program', 'create table notes (text)', 'is not a store'],
-  ])('a database of %s is an error and stays unchanged', async (_, sql, message) => {
+  ])('that is a database of %s causes an error, and stays unchanged', async (_, sql, message) => {
     const database = new DatabaseSync(path);
     database.exec(`${sql}; create table t (a); insert into t values (1)`);
     database.close();
@@ -352,7 +352,7 @@ describe('damage', () => {
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
-  it('by another program that deletes or replaces the file is noticed before the next write', async () => {
+  it('that another program deletes or replaces is detected before the next write', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     renameSync(path, join(folder, 'backup'));
@@ -365,13 +365,13 @@ describe('damage', () => {
 });
 
 describe('a path', () => {
-  it('that is a directory is an error', async () => {
+  it('of a directory is an error', async () => {
     mkdirSync(path);
     const error = await failure(fileStore(path).read('g', []));
     expect(error).toMatchObject({ message: expect.stringContaining('is a directory'), recovery: 'fix_setup' });
   });
 
-  it('whose directory is missing says to create it, and works once it exists', async () => {
+  it('in a missing directory causes an error with the fix, and works once it exists', async () => {
     const deep = fileStore(join(folder, 'data', 'gen.store'));
     for (const call of [() => deep.read('g', []), async () => leasesOf(deep)?.own()]) {
       const error = await failure(call());
@@ -392,7 +392,7 @@ describe('a path', () => {
 });
 
 describe('a disk', () => {
-  it('is flushed before a write resolves, once for concurrent writes, and not for rate limits', async () => {
+  it('is flushed before a write resolves, once for concurrent writes, but not for rate limits', async () => {
     const code = `import { promises } from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
       let flushes = 0; const open = promises.open;
       promises.open = async (...given) => { const file = await open(...given); const sync = file.sync.bind(file);
@@ -412,7 +412,7 @@ describe('a disk', () => {
   });
 
   it.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(
-    'that is read-only can be read, and a write explains what to allow',
+    'can be read if it is read-only, and a write explains what to allow',
     async () => {
       const [disk, mounted] = [join(folder, 'disk'), join(folder, 'mounted')];
       for (const directory of [disk, mounted]) mkdirSync(directory);

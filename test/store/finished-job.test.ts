@@ -1,4 +1,4 @@
-// What a finished job and its handled webhook event leave behind. A busy account makes a million of them a week.
+// The memory that a finished job and its handled event use. A busy account creates a million jobs a week.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 const SECRET = 'whsec_test';
 
-/** Handles the events of jobs. */
+/** Creates a webhook handler on the store. */
 function receiver(store: Store) {
   let handled = 0;
   const on = { 'job.completed': () => void handled++ };
@@ -40,7 +40,7 @@ function busyAccount(store: Store): (count: number) => Promise<void> {
   const receive = receiver(store);
   return async (count) => {
     for (let at = 0; at < count; at++) {
-      // The service's own jobs don't count here.
+      // Discard the sandbox's own memory.
       if (at % 50 === 0) sandbox = fresh();
       const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
       const done = await client.waitForJob(job.id, { pollIntervalMs: 1 });
@@ -57,25 +57,25 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-test('a handled event takes at most 420 bytes of memory', async () => {
+test('a handled event uses at most 420 bytes of memory', async () => {
   const receive = receiver(memoryStore());
   for (let at = 0; at < 500; at++) await receive('job_1');
   const before = heapBytes();
   for (let at = 0; at < 6_000; at++) await receive('job_1');
   const bytes = (heapBytes() - before) / 6_000;
-  // The store is in use until after the measurement: an unused one is collected, and takes nothing.
+  // Use the store after the measurement, so that it isn't collected before.
   await receive('job_1');
   expect(bytes).toBeGreaterThan(30);
   expect(bytes).toBeLessThanOrEqual(420);
 });
 
 test.skipIf(whyNoRedis())(
-  'three keys take 500 bytes together in Redis',
+  'three keys use 500 bytes in total in Redis',
   async () => {
     const redis = await startRedis();
     try {
       const make = busyAccount(redisStore(redis.ioredis));
-      // The first jobs leave what an account has once: its prices and its limits.
+      // The first jobs create the per-account entries: prices and limits.
       await make(20);
       const before = new Set(await redis.ioredis.keys('*'));
       await make(20);

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { JobDurations, LearnedValues } from '../../src/store/learned-values.js';
 
-test('the last thousand values are retained', () => {
+test('retains the last thousand values', () => {
   const values = new LearnedValues<number>();
   for (let at = 0; at < 1_001; at++) values.learn(`price ${at}`, at);
   expect([values.get('price 0'), values.get('price 1'), values.get('price 1000')]).toEqual([undefined, 1, 1_000]);
 });
 
-test("a job's duration is estimated from jobs of its class", () => {
+test("estimates a job's duration from jobs of its class", () => {
   const durations = new JobDurations();
   durations.created('job_1', { call: 'videos', model: 'svc-video-fast', duration: 5 });
   const name = durations.classOf('job_1') ?? '';

@@ -1,4 +1,4 @@
-// A program that acquires a lease on a file store, prints its name, and runs until it is killed.
+// Acquires a lease on a file store, prints its name, and runs until it is killed.
 import { fileStore } from '../../src/adapters/node/index.js';
 import { leasesOf } from '../../src/store/port.js';
 

@@ -1,4 +1,4 @@
-// After a killed process, no paid job and no order is lost silently, whatever the service responds at the next start.
+// After a crash, no paid job and no order is lost silently, whatever the service responds at the next start.
 import { describe, expect, it } from 'vitest';
 import {
   company,
@@ -12,17 +12,17 @@ import {
   VIDEO,
 } from './company.js';
 
-const UNREACHABLE: readonly [string, () => ServiceReply][] = [
+const FAILING_STARTS: readonly [string, () => ServiceReply][] = [
   ['refuses connections', connectionRefused],
-  ['answers 429', () => errorResponse(429, 'rate_limited')],
-  ['answers 503 dispatch_disabled', () => errorResponse(503, 'dispatch_disabled')],
-  ['answers 401', () => errorResponse(401, 'invalid_api_key')],
+  ['responds 429', () => errorResponse(429, 'rate_limited')],
+  ['responds 503 dispatch_disabled', () => errorResponse(503, 'dispatch_disabled')],
+  ['responds 401', () => errorResponse(401, 'invalid_api_key')],
 ];
 
 describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
-  it.each(UNREACHABLE)(
-    'that was sent stays open and counts while the service %s, and is resumed later',
-    async (_, away) => {
+  it.each(FAILING_STARTS)(
+    'that was sent stays open and reserved while the service %s, and is resumed later',
+    async (_, respond) => {
       const { clock, jobs, state, open } = company();
       const one = open();
       state.respond = () => 'lost';
@@ -30,7 +30,7 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
       await clock.advance(10);
       one.life.isDead = true;
       await clock.advance(31_000);
-      state.respond = away;
+      state.respond = respond;
       const two = open();
       for (let start = 0; start < 2; start++) {
         expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
@@ -44,32 +44,35 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
     },
   );
 
-  it.each(UNREACHABLE)("that wasn't sent stays open, and counts nothing, while the service %s", async (_, away) => {
-    const { clock, posted, state, open } = company();
-    const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
-    await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
-    order(one.client, method, 'order-1').catch(() => {});
-    await clock.advance(10);
-    one.life.isDead = true;
-    await clock.advance(31_000);
-    state.respond = away;
-    const two = open();
-    for (let start = 0; start < 2; start++) {
-      expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
-      expect(await openKeys(two.client)).toEqual(['order-1']);
-      expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0 });
-    }
-    state.respond = () => 'created';
-    expect((await clock.until(resumed(two.client))).keys).toEqual(['order-1']);
-    expect(posted.filter((key) => key === 'first')).toEqual(['first']);
-  });
+  it.each(FAILING_STARTS)(
+    "that wasn't sent stays open, reserving nothing, while the service %s",
+    async (_, respond) => {
+      const { clock, posted, state, open } = company();
+      const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
+      await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
+      order(one.client, method, 'order-1').catch(() => {});
+      await clock.advance(10);
+      one.life.isDead = true;
+      await clock.advance(31_000);
+      state.respond = respond;
+      const two = open();
+      for (let start = 0; start < 2; start++) {
+        expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
+        expect(await openKeys(two.client)).toEqual(['order-1']);
+        expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0 });
+      }
+      state.respond = () => 'created';
+      expect((await clock.until(resumed(two.client))).keys).toEqual(['order-1']);
+      expect(posted.filter((key) => key === 'first')).toEqual(['first']);
+    },
+  );
 });
 
 describe("a create that resume can't complete", () => {
   it.each([
     ['an unknown job', { name: 'NotFoundError', jobId: 'job_2' }, ({ jobs }: Company) => jobs.delete('order-1')],
     [
-      'a refused create',
+      'a rejected create',
       { code: 'insufficient_balance' },
       ({ state, jobs }: Company) => {
         jobs.delete('order-1');
@@ -77,12 +80,12 @@ describe("a create that resume can't complete", () => {
       },
     ],
   ])(
-    'because of %s is reported by the next resume if the loop ended before it, and removed after that',
+    'because of %s is reported by the next resume if the loop ended early, and then removed',
     async (what, error, change) => {
       const all = company();
       const { clock, state, open } = all;
       const one = open({ budget: { unknownPrice: () => PRICE } });
-      if (what === 'a refused create') state.respond = (key) => (key === 'order-1' ? 'lost' : 'created');
+      if (what === 'a rejected create') state.respond = (key) => (key === 'order-1' ? 'lost' : 'created');
       await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
       one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
       await clock.advance(10);
@@ -105,7 +108,7 @@ describe("a create that resume can't complete", () => {
 
 type Company = ReturnType<typeof company>;
 
-it('a job that a live process waits for is resumed by nobody else, until the wait is over', async () => {
+it("a job that a live process waits for isn't resumed elsewhere until the wait ends", async () => {
   const { clock, jobs, open } = company();
   const [one, two] = [open(), open()];
   const { job } = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -121,7 +124,7 @@ it('a job that a live process waits for is resumed by nobody else, until the wai
   expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
 });
 
-it("a create that is killed in the pause after a 429 wasn't sent, and blocks no budget", async () => {
+it('a create killed in the pause after a 429 counts as unsent, and blocks no budget', async () => {
   const { clock, state, open } = company();
   const one = open({ maxRetries: 3 });
   state.respond = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
@@ -135,7 +138,7 @@ it("a create that is killed in the pause after a 429 wasn't sent, and blocks no 
   await clock.until(two.client.videos.create(VIDEO));
 });
 
-it('a createAndWait that is aborted while it is being recorded leaves nothing', async () => {
+it('a createAndWait aborted while it is recorded leaves nothing behind', async () => {
   let leftNothing = 0;
   for (let ms = 0; ms < 60; ms += 3) {
     const { clock, jobs, open } = company();
@@ -154,7 +157,7 @@ it('a createAndWait that is aborted while it is being recorded leaves nothing', 
   expect(leftNothing).toBeGreaterThan(5);
 });
 
-it("a failure that a loop hasn't reached is reported by the next resume", async () => {
+it("a failure that the loop hasn't reached is reported by the next resume", async () => {
   const { clock, state, open } = company();
   const one = open();
   state.outcomes = [{}, { status: 'failed', errorCode: 'generation_rejected' }];
@@ -187,7 +190,7 @@ it('a job whose file has expired is yielded once', async () => {
   expect(seen).toEqual(['order-1']);
 });
 
-it('an unverified event ends no create of the ledger', async () => {
+it("an unverified event doesn't end a create in the ledger", async () => {
   const { clock, jobs, open } = company();
   const { client } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -197,12 +200,12 @@ it('an unverified event ends no create of the ledger', async () => {
   for await (const { phase } of client.unfinishedCreates()) expect(phase).toBe('accepted');
 });
 
-describe('on Workers, where a request can end silently', () => {
+describe('on Workers, where a request can end without cleanup', () => {
   it('its create counts as lost after 30 s, and another isolate resumes it', async () => {
     const { clock, state, open } = company({ perRequest: true });
     const [isolate, other] = [open(), open()];
     state.respond = () => 'lost';
-    // The timers of a request that has ended do not fire.
+    // An ended request's timers don't fire.
     const { after } = clock;
     clock.after = () => () => {};
     isolate.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
@@ -219,7 +222,7 @@ describe('on Workers, where a request can end silently', () => {
     expect(await clock.until(other.budget.usage())).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
   });
 
-  it('writes that failed are replayed with the next request', async () => {
+  it('the next request replays failed writes', async () => {
     const { clock, state, open } = company({ perRequest: true });
     const { client, budget, life } = open();
     const { after } = clock;

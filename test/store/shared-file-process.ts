@@ -1,5 +1,5 @@
-// A process that creates videos over a shared file store until it is killed, and first resumes what others have left. It
-// prints a line for each job that it has: `job <id>`. With the argument `resume` it only resumes.
+// Resumes other processes' creates, then creates videos over a shared file store until it is killed. Prints `job <id>` for
+// each job. With the argument `resume`, it only resumes.
 
 import { fileStore } from '../../src/adapters/node/index.js';
 import { BudgetExceededError, createBudget, GenClient } from '../../src/index.js';
@@ -17,7 +17,7 @@ async function resumeAll(): Promise<void> {
   }
 }
 
-/** Before the first price is known, a create that a crash has left blocks the budget until it is resumed. */
+/** Until a price is known, a crashed create blocks the budget until it is resumed. */
 function unlessUnresolved(error: unknown): undefined {
   if (!BudgetExceededError.isInstance(error) || error.reason !== 'unresolved') throw error;
 }

@@ -1,5 +1,5 @@
-// Processes that share one file store, create videos, and are killed at random moments: no paid job is lost, and the budget
-// equals the charges. `npm run campaign -- file` runs eight of them for a minute.
+// Processes that share a file store and are killed at random: no paid job is lost, and the budget equals the charges.
+// `npm run campaign -- file` runs eight of them for a minute.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { ROOT } from '../support/build.js';
 
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const [PROCESSES, MIN_MS, MIN_JOBS] = IS_FULL ? [8, 60_000, 100] : [4, 0, 20];
-/** How much longer the lives become after a kill before the first job, and shorter after one with a job. */
+/** Factor by which lives get longer after a kill without a job, and shorter after one with a job. */
 const LIFE_STEP = 1.25;
 const NAMESPACE = ['unshare', '--pid', '--fork', '--mount-proc'];
 const hasNamespaces = spawnSync('unshare', [...NAMESPACE.slice(1), 'true']).status === 0;
@@ -45,22 +45,22 @@ function start({ sandbox, url, path }: Service, prefix: readonly string[], lines
   child.stdout?.on('data', (chunk) => {
     output += chunk;
   });
-  // A line that was cut by the kill is one that nobody has.
+  // Ignore a line truncated by the kill.
   child.once('close', () => lines.push(...output.split('\n').slice(0, -1), ...(errors ? [`error ${errors}`] : [])));
   return child;
 }
 
-/** Kills a process with what it has started: `unshare` has a child. */
+/** Kills a process group: `unshare` has a child. */
 const kill = ({ pid, exitCode }: ChildProcess) => pid && exitCode === null && process.kill(-pid, 'SIGKILL');
 
 const closed = (child: ChildProcess) => new Promise((resolve) => child.once('close', resolve));
 
-/** The longest life of a process. It follows the load, so that about every second one is killed before its first job. */
+/** Longest life of a process. Adapts to the load, so that about half are killed before their first job. */
 interface Life {
   maxMs: number;
 }
 
-/** Keeps a process running until it is time to end, and kills it again and again. Returns how often. */
+/** Restarts and kills a process until `isTime`. Returns the number of kills. */
 async function killRepeatedly(isTime: () => boolean, life: Life, begin: () => ChildProcess): Promise<number> {
   for (let kills = 0; ; kills++) {
     const child = begin();
@@ -78,7 +78,7 @@ async function killRepeatedly(isTime: () => boolean, life: Life, begin: () => Ch
 
 describe.each([
   ['on one machine', NONE, undefined],
-  ['in namespaces of their own, as containers are', NAMESPACE, hasNamespaces ? undefined : 'no unshare'],
+  ['in separate namespaces, like containers', NAMESPACE, hasNamespaces ? undefined : 'no unshare'],
 ])('processes %s', (name, prefix, missing) => {
   it.skipIf(missing)(
     'lose no paid job to SIGKILL, and their budget equals the charges (real processes)',
@@ -87,13 +87,13 @@ describe.each([
       const server = await sandbox.listen({ port: 0 });
       const service = { sandbox, url: server.url, path: join(folder, `${name.length}.store`) };
       const lines: string[] = [];
-      // A kill while the store is created leaves a file that is removed only after a while.
+      // A kill during the store's creation leaves a file that is removed only after an hour.
       await closed(start(service, NONE, lines, 'resume'));
       const life = { maxMs: 1_000 };
       const untilMs = Date.now() + MIN_MS;
       const isTime = () => Date.now() >= untilMs && sandbox.jobs.length >= MIN_JOBS;
       const kills = await Promise.all(
-        // Half of them in namespaces, so that processes with the same id meet, too.
+        // Half of them run in namespaces, so that processes with equal IDs share the file.
         Array.from({ length: PROCESSES }, (_, at) =>
           killRepeatedly(isTime, life, () => start(service, at % 2 === 0 ? prefix : NONE, lines)),
         ),

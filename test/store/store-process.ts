@@ -1,4 +1,4 @@
-// A program that counts in a file store until it is killed. It prints each number that the store has accepted.
+// Counts in a file store until it is killed. Prints each acknowledged number.
 import { fileStore } from '../../src/adapters/node/index.js';
 import { systemClock, systemRandom } from '../../src/runtime/clock.js';
 import { updateGroup } from '../../src/store/store.js';

@@ -1,11 +1,11 @@
-// Pending writes of a store, and the process that made them.
+// Pending store writes must not keep their process alive.
 import { expect, it } from 'vitest';
 import { LedgerSteps } from '../../src/ledger/steps.js';
 import type { Clock } from '../../src/runtime/clock.js';
 import { settle } from '../waiting/virtual-clock.js';
 
-/** Steps on a store that is away, and which of the timers that are set keep the process alive. */
-function stepsOnAStoreThatIsAway() {
+/** Opens an unavailable store. Records which timers keep the process alive. */
+function openUnavailableStore() {
   const timers = new Set<{ readonly keepsAlive: boolean }>();
   const clock: Clock = {
     now: () => 0,
@@ -16,8 +16,8 @@ function stepsOnAStoreThatIsAway() {
     },
   };
   const store = {
-    read: () => Promise.reject(new Error('away')),
-    write: () => Promise.reject(new Error('away')),
+    read: () => Promise.reject(new Error('connection lost')),
+    write: () => Promise.reject(new Error('connection lost')),
   };
   const steps = new LedgerSteps(
     store,
@@ -28,15 +28,15 @@ function stepsOnAStoreThatIsAway() {
   return { steps, keepsAlive: () => [...timers].map((timer) => timer.keepsAlive) };
 }
 
-it('a pending write keeps no process alive', async () => {
-  const { steps, keepsAlive } = stepsOnAStoreThatIsAway();
+it("a pending write doesn't keep the process alive", async () => {
+  const { steps, keepsAlive } = openUnavailableStore();
   steps.record(() => {}).catch(() => {});
   await settle();
   expect(keepsAlive()).toEqual([false]);
 });
 
-it('a request that a call waits for does', async () => {
-  const { steps, keepsAlive } = stepsOnAStoreThatIsAway();
+it('a request that a call waits for keeps the process alive', async () => {
+  const { steps, keepsAlive } = openUnavailableStore();
   steps.transact(() => {}).catch(() => {});
   await settle();
   expect(keepsAlive()).toEqual([true]);

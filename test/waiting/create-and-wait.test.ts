@@ -1,4 +1,4 @@
-// A create, the wait for its end and what is sent again, as a program sees them. Which step follows which is in test/rules/run-keys.
+// createAndWait as a program uses it: create, wait, and resubmissions. For the order of steps, see test/rules/run-keys.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it, vi } from 'vitest';
 import type { CreateOptions } from '../../src/client/create-options.js';
@@ -19,7 +19,7 @@ const pending = (retry_after: number): Partial<Job> => ({
 const underReview = (seconds: number) => () =>
   json({ error: { code: 'character_pending' } }, { status: 409, headers: { 'retry-after': `${seconds}` } });
 
-/** A service that makes one job a key; each new job ends as the next of `ends` says, half a second after its creation. */
+/** Sets up a service that creates one job per key. Each job ends after half a second with the next of `ends`. */
 function setup(ends: Partial<Job>[]) {
   const clock = virtualClock();
   const start = clock.now();
@@ -55,7 +55,7 @@ function setup(ends: Partial<Job>[]) {
 }
 
 describe('createAndWait', () => {
-  it('creates once under its key, awaits onCreated before it polls, and returns the finished job', async () => {
+  it('creates once with its key, awaits onCreated before it polls, and returns the finished job', async () => {
     const { run, keys, reads, clock } = setup([DONE]);
     const onCreated = vi.fn(async () => {
       await settle();
@@ -69,7 +69,7 @@ describe('createAndWait', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('waits as long as the service asks and resubmits a pending reference under keys derived from the first', async () => {
+  it('resubmits a pending reference with derived keys, each after the Retry-After of the service', async () => {
     const { run, sent, jobs } = setup([pending(30), pending(600), DONE]);
     const onCreated = vi.fn();
     await expect(run({ onCreated })).resolves.toMatchObject({ id: 'job_k:r3' });
@@ -79,12 +79,12 @@ describe('createAndWait', () => {
       { key: 'k:r3', atMs: 632_000 },
     ]);
     expect(onCreated).toHaveBeenCalledTimes(3);
-    // A crashed program repeats its call and comes to the same job.
+    // A crashed program that repeats its call gets the same job.
     await expect(run()).resolves.toMatchObject({ id: 'job_k:r3' });
     expect(jobs.size).toBe(3);
   });
 
-  it('recovers from the failures that `recover` lists, and reports its earlier jobs', async () => {
+  it('recovers from the failures listed in `recover`, and reports its earlier jobs', async () => {
     const { run, keys, models } = setup([failed('generation_timeout'), failed('generation_unavailable'), DONE]);
     const recover = { generation_timeout: 2, generation_unavailable: { models: ['svc-video-mini'] } };
     const job = await run({ recover });
@@ -97,7 +97,7 @@ describe('createAndWait', () => {
     ]);
   });
 
-  it('uses `recover` as it was when the call started, and fails with the last error and its earlier jobs', async () => {
+  it('copies `recover` at the start, and fails with the last error and its earlier jobs', async () => {
     const { run } = setup([failed('generation_timeout')]);
     const recover = { generation_timeout: 1 };
     const onCreated = () => {
@@ -111,16 +111,16 @@ describe('createAndWait', () => {
   it("calls onCreated once per job, in its caller's context, even if a later create is first rejected", async () => {
     const { run, refusals, sent } = setup([pending(30), DONE]);
     const tenant = new AsyncLocalStorage<string>();
-    const told: string[] = [];
+    const created: string[] = [];
     const onCreated = ({ job }: { job: Job }) => {
-      if (told.push(`${job.id} of ${tenant.getStore()}`) === 1) refusals.push(underReview(5));
+      if (created.push(`${job.id} of ${tenant.getStore()}`) === 1) refusals.push(underReview(5));
     };
     await tenant.run('tenant-7', () => run({ onCreated }));
     expect(sent).toHaveLength(3);
-    expect(told).toEqual(['job_k of tenant-7', 'job_k:r2 of tenant-7']);
+    expect(created).toEqual(['job_k of tenant-7', 'job_k:r2 of tenant-7']);
   });
 
-  it('throws what onCreated throws, or aborts there immediately, without a poll, and the job continues', async () => {
+  it('rejects immediately, without a poll, if onCreated throws or aborts', async () => {
     for (const reason of [new Error('no disk'), Object.assign(new Error('mine'), { code: 'character_pending' })]) {
       const { run, sent, jobs } = setup([DONE]);
       await expect(run({ onCreated: async () => Promise.reject(reason) })).rejects.toBe(reason);
@@ -147,14 +147,14 @@ describe('createAndWait', () => {
   });
 
   it.each([
-    ['its own key while the refusals differ', [20, 5], [0, 20, 25], ['k', 'k', 'k']],
+    ['its own key while the rejections differ', [20, 5], [0, 20, 25], ['k', 'k', 'k']],
     [
-      'a new key at once when a refusal is repeated as it was',
+      'a new key immediately when a rejection repeats unchanged',
       [20, 20, 20, 20],
       [0, 20, 20, 40, 40],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
     ],
-  ])('waits for a character under review, under %s', async (_, rejected, seconds, sentKeys) => {
+  ])('waits for a character under review with %s', async (_, rejected, seconds, sentKeys) => {
     const { run, sent, keys, refusals, jobs } = setup([DONE]);
     refusals.push(...rejected.map(underReview));
     await run();
@@ -184,7 +184,7 @@ describe('createAndWait', () => {
   });
 });
 
-describe('an onCreated that does not settle ends', () => {
+describe('an onCreated that never settles ends', () => {
   const started = async (options: CreateOptions) => {
     vi.useFakeTimers();
     const { client } = stubbed(() => json(created()));
@@ -193,7 +193,7 @@ describe('an onCreated that does not settle ends', () => {
       client.videos.createAndWait({ prompt: 'x' }, { idempotencyKey: 'k', onCreated, ...options }),
     );
     await vi.advanceTimersByTimeAsync(900);
-    // Files that share the process may have a timer of their own.
+    // Other test files in this process may have timers.
     const waiting = vi.getTimerCount();
     return async () => {
       await vi.advanceTimersByTimeAsync(200);
@@ -204,7 +204,7 @@ describe('an onCreated that does not settle ends', () => {
     };
   };
 
-  it("with the call's timeoutMs, and the error has the job and its key", async () => {
+  it("after the call's timeoutMs, and the error has the job and its key", async () => {
     const error = await (await started({ timeoutMs: 1_000 }))();
     expect(error).toBeInstanceOf(WaitTimeoutError);
     expect(error).toMatchObject({ jobId: 'job_1', idempotencyKey: 'k', timeoutMs: 1_000, recovery: 'wait_again' });
@@ -213,7 +213,7 @@ describe('an onCreated that does not settle ends', () => {
     );
   });
 
-  it('with an abort, immediately', async () => {
+  it('immediately on an abort', async () => {
     const caller = new AbortController();
     const outcome = await started({ signal: caller.signal });
     caller.abort(new Error('left'));
@@ -222,7 +222,7 @@ describe('an onCreated that does not settle ends', () => {
 });
 
 describe('waitForJobs', () => {
-  /** Jobs a, b and c, which end in the order c, a, b. */
+  /** Creates jobs a, b, and c, which end in the order c, a, b. */
   function three(b: Partial<Job> = DONE) {
     const ends: Record<string, number> = { a: 20_000, b: 40_000, c: 5_000 };
     const { clock, scheduler, jobWaits } = startProcess((id, atMs) => {
@@ -248,7 +248,7 @@ describe('waitForJobs', () => {
     await expect(throwing.clock.until(all)).rejects.toThrow(JobFailedError);
   });
 
-  it('yields jobs that end while its consumer works on another one', async () => {
+  it('yields jobs that end while its consumer processes another one', async () => {
     const { clock, jobWaits } = three();
     const seen: string[] = [];
     const loop = async () => {
@@ -260,7 +260,7 @@ describe('waitForJobs', () => {
     expect(seen).toEqual(['c', 'a', 'b']);
   });
 
-  it("yields all the others before it throws for a job that can't be waited for", async () => {
+  it('yields all other jobs before it throws for one that it failed to wait for', async () => {
     const { clock, jobWaits } = three();
     const seen: string[] = [];
     const loop = async () => {
@@ -273,7 +273,7 @@ describe('waitForJobs', () => {
     await expect(both.clock.until(both.collect(['no', 'none']))).rejects.toThrow('2 jobs could not be waited for.');
   });
 
-  it('ends all waits when the loop ends, and immediately on abort, and leaves no listener', async () => {
+  it('ends all waits when the loop ends or aborts, and leaves no listener', async () => {
     const { clock, scheduler, jobWaits } = three();
     const first = async () => {
       for await (const job of waitForJobs(['a', 'b', 'c'], jobWaits)) return job.id;

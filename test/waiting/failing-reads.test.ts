@@ -1,4 +1,4 @@
-// Failures during the wait for a paid job, which must not end the wait, use up others' polls, or spin.
+// Failed polls of a paid job must not end its wait, use up other jobs' polls, or cause a busy loop.
 import { describe, expect, it } from 'vitest';
 import { RateLimitError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -16,7 +16,7 @@ const done = () => json({ data: { job: DONE } });
 const responses = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
 const QUICK = { pollIntervalMs: 5 };
 
-describe('a poll that is answered', () => {
+describe('a response to a poll', () => {
   it.each([408, 409, 410, 418, 423, 425, 429, 499, 500, 502, 503, 504, 520, 599])(
     "with %i doesn't end a wait",
     async (status) => {
@@ -35,13 +35,13 @@ describe('a poll that is answered', () => {
 
 describe('a key function', () => {
   const away = (): never => {
-    throw new Error('the vault is away');
+    throw new Error('the vault is unavailable');
   };
   const odd: [string, () => unknown][] = [
     ['throws', async () => away()],
-    ['throws at once', away],
-    ['gives an empty string', () => ''],
-    ['gives undefined', () => undefined],
+    ['throws immediately', away],
+    ['returns an empty string', () => ''],
+    ['returns undefined', () => undefined],
   ];
   it.each(odd)("that %s once doesn't end a wait, on the first call or later", async (_, oddKey) => {
     for (const oddCall of [1, 2]) {
@@ -56,20 +56,20 @@ describe('a key function', () => {
   });
 
   it('that never returns a key is the cause of the timeout', async () => {
-    const away = new Error('the vault is away');
+    const away = new Error('the vault is unavailable');
     const { client } = stubbed(done, { apiKey: () => Promise.reject(away) });
     const error = await rejection(client.waitForJob('job_1', { timeoutMs: 50 }));
     expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: { name: 'ConnectionError', cause: away } });
   });
 
-  it("isn't needed to see that there is no key at all", async () => {
+  it("isn't awaited if the key is missing", async () => {
     const { client } = stubbed(done, { apiKey: undefined });
     await expect(client.waitForJob('job_1')).rejects.toThrow('The API key is missing');
   });
 });
 
-describe('the polls of an account', () => {
-  it("aren't used up by one job that is announced again and again", async () => {
+describe("an account's polls", () => {
+  it("aren't used up by a job with repeated notifications", async () => {
     const { clock, jobWaits, reads } = startProcess(running);
     const waits = Array.from({ length: 20 }, (_, at) =>
       jobWaits.waitForJob(running(`other_${at}`), { timeoutMs: 60_000 }),
@@ -97,8 +97,8 @@ describe('the polls of an account', () => {
     });
 
   it.each([
-    ['wait as long as the longer of two refusals asks', [30_000, 1_000], 30_000],
-    ['are held for a minute at most, however long one job was asked to wait', [110_000], 60_000],
+    ['wait for the longer Retry-After of two', [30_000, 1_000], 30_000],
+    ["pause for at most a minute, whatever a job's Retry-After", [110_000], 60_000],
   ])('%s', async (_, asked, heldMs) => {
     const rest = [...asked];
     const { clock, jobWaits, reads, at } = startProcess((id) => {
@@ -115,7 +115,7 @@ describe('the polls of an account', () => {
   });
 });
 
-describe('a clock that is set forward by an hour during a wait', () => {
+describe('a clock set forward by an hour during a wait', () => {
   it("doesn't shorten the timeout: a failed job is still recovered", async () => {
     const sandbox = createSandbox({ clock: 'manual', limits: 'off' });
     const client = sandbox.client();

@@ -1,12 +1,12 @@
-/** An entry of a {@link Heap}: knows its own place, so that it can be taken out without a search. */
+/** An entry of a {@link Heap}. It knows its position, so removing it needs no search. */
 export interface Ranked {
   /** Smallest first. */
   rank: number;
-  /** Its place in the heap it stands in; -1 when in none. */
+  /** Index in the heap, or -1. */
   place: number;
 }
 
-/** A binary heap with removal from the middle: each operation costs O(log n). */
+/** A binary heap that supports removal from the middle. Each operation takes O(log n). */
 export class Heap<T extends Ranked> {
   readonly #items: T[] = [];
 
@@ -24,7 +24,7 @@ export class Heap<T extends Ranked> {
     this.#up(item);
   }
 
-  /** Takes `item` out; it must stand in this heap. */
+  /** Removes an item of this heap. */
   remove(item: T): void {
     const last = this.#items.pop();
     if (last && last !== item) {
@@ -36,7 +36,7 @@ export class Heap<T extends Ranked> {
     item.place = -1;
   }
 
-  /** The item at some place, counted round and round. */
+  /** Returns the item at an index, modulo the size. */
   at(place: number): T | undefined {
     return this.#items[place % this.#items.length];
   }

@@ -1,4 +1,4 @@
-// Waits that end without the end of their job: by a timeout, by a proxy's pages, or by a file that never appears.
+// Waits that end before their job: on a timeout, after a proxy's pages, or because a file never appears.
 import { describe, expect, it } from 'vitest';
 import { MAX_PAGES } from '../../src/rules/failure-kind.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -6,8 +6,8 @@ import { freshKey, json, rejection, stubbed } from '../transport/support.js';
 import { done, running, startProcess } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
-/** A clock whose timers do not fire while the process is stopped. Then all that are due fire in one turn. */
-function stoppable(): VirtualClock & { stop(): void; resume(): void } {
+/** Creates a clock whose timers pause while the process is stopped. On resume, all due timers fire in one turn. */
+function stoppableClock(): VirtualClock & { stop(): void; resume(): void } {
   const clock = virtualClock();
   const held = new Set<() => void>();
   let isStopped = false;
@@ -35,9 +35,9 @@ function stoppable(): VirtualClock & { stop(): void; resume(): void } {
   };
 }
 
-describe('a wait that reaches its timeout', () => {
-  it.each(['by job', 'by id'])('polls once more if its process slept meanwhile (%s)', async (how) => {
-    const clock = stoppable();
+describe('a wait that times out', () => {
+  it.each(['by job', 'by id'])('polls once more if its process was suspended (%s)', async (how) => {
+    const clock = stoppableClock();
     const read = (id: string, atMs: number) => (atMs >= 3_000 ? done(id) : running(id));
     const { jobWaits, at } = startProcess(read, {}, clock);
     const wait = jobWaits.waitForJob(how === 'by id' ? 'a' : running('a'), { timeoutMs: 6_000, pollIntervalMs: 2_500 });
@@ -50,8 +50,8 @@ describe('a wait that reaches its timeout', () => {
     expect(at.slice(before)).toEqual([10_900]);
   });
 
-  it('polls once more also if a poll was in flight when the process slept', async () => {
-    const clock = stoppable();
+  it('polls once more even if a poll was in flight when the process was suspended', async () => {
+    const clock = stoppableClock();
     let polls = 0;
     const read = (id: string) => (++polls === 1 ? new Promise<never>(() => {}) : done(id));
     const { jobWaits } = startProcess(read, {}, clock);
@@ -65,7 +65,7 @@ describe('a wait that reaches its timeout', () => {
     expect(polls).toBe(2);
   });
 
-  it('does not poll again if its last poll is younger than the interval', async () => {
+  it('does not poll again if its last poll is more recent than the interval', async () => {
     const { clock, jobWaits, at } = startProcess(running);
     const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 })));
     expect(error).toMatchObject({ name: 'WaitTimeoutError', job: { status: 'processing' } });
@@ -73,7 +73,7 @@ describe('a wait that reaches its timeout', () => {
     expect(at).toEqual([0, 2_500, 5_000]);
   });
 
-  it('waits for its last poll no longer than five seconds, and for an abort not at all', async () => {
+  it('waits up to five seconds for its last poll, unless it is aborted', async () => {
     const hangs = () => new Promise<never>(() => {});
     const { clock, jobWaits, at } = startProcess(hangs);
     const startMs = clock.now();
@@ -96,10 +96,10 @@ describe('a wait that reaches its timeout', () => {
   });
 });
 
-describe('a job that is completed without its file', () => {
+describe('a completed job without a file', () => {
   const fileless = (id: string) => ({ ...running(id), status: 'completed', providerOutputUrl: null });
 
-  it('ends the wait after two minutes with a ResponseError that has the job', async () => {
+  it('ends the wait after two minutes with a ResponseError that includes the job', async () => {
     const { clock, jobWaits } = startProcess(fileless);
     const startMs = clock.now();
     const error = await clock.until(rejection(jobWaits.waitForJob('a')));
@@ -109,7 +109,7 @@ describe('a job that is completed without its file', () => {
     expect(clock.now() - startMs).toBeLessThan(135_000);
   });
 
-  it('does not end it if the file comes meanwhile, or the wait ends first', async () => {
+  it('does not end it if the file appears or the wait ends first', async () => {
     const { clock, jobWaits } = startProcess((id, atMs) => (atMs > 100_000 ? done(id) : fileless(id)));
     await expect(clock.until(jobWaits.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
     const other = startProcess(fileless);
@@ -119,7 +119,7 @@ describe('a job that is completed without its file', () => {
   });
 });
 
-describe('a page in place of a response', () => {
+describe('an HTML page instead of a response', () => {
   const page = (status: number) => () =>
     new Response('<html><body>404 Not Found</body></html>', { status, headers: { 'content-type': 'text/html' } });
   const job = (status: string) => json({ data: { job: { ...done('a'), status } } });

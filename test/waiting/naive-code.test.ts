@@ -23,14 +23,14 @@ it('creates 500 videos with one Promise.all under the documented limits', async 
   expect(jobs.map(({ status }) => status)).toEqual(prompts.map(() => 'completed'));
   expect(new Set(jobs.map(({ id }) => id)).size).toBe(500);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
-  // The last job ends within two minutes of its create.
+  // The last job ends within two minutes after its create.
   const windows = Math.ceil(500 / LIMIT);
   expect(Date.now() - start).toBeLessThan(((windows - 1) * 60_000) / 0.95 + 120_000);
-  // No call is left in the queue.
+  // The queue is empty.
   expect(client.limits()['videos.create']?.queued).toBe(0);
 }, 60_000);
 
-it('reports why it waits, and counts two clients of one account together', async () => {
+it('reports why calls wait, and counts two clients of one account together', async () => {
   const sandbox = createSandbox({ balanceTokens: 100_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
   const onWait = vi.fn();
@@ -44,12 +44,12 @@ it('reports why it waits, and counts two clients of one account together', async
   expect(limit).toEqual({ limit: LIMIT, windowMs: 60_000, free: 0, queued: LIMIT - 10, pausedMs: 0 });
   await pass(creates);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
-  // The first client's calls and five of the second's went out at once.
+  // The first client's calls and five of the second's were sent immediately.
   expect(onWait).toHaveBeenCalledTimes(LIMIT - 10);
   expect(onWait.mock.calls[0]?.[0]).toMatchObject({ limit: 'videos.create', reason: 'limit', queued: 1 });
 });
 
-it("leaves capacity for the caller's own polls while 200 waits poll at full pace", async () => {
+it("leaves capacity for the caller's own polls while 200 waits poll at full rate", async () => {
   const sandbox = createSandbox({
     jobDurationMs: 600_000,
     balanceTokens: 100_000,

@@ -1,4 +1,4 @@
-// The processes of an account notify each other through their store that jobs have ended.
+// An account's processes notify each other of finished jobs through their store.
 import { describe, expect, it } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
@@ -6,7 +6,7 @@ import { completedEvent } from '../support/completed-event.js';
 import { BASE_URL, done, fullFor, running, SECRET, type Setting, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
-/** A process that receives webhooks, and one that waits. No read of theirs is free. */
+/** Starts a process that receives webhooks and one that waits. Neither has a free poll. */
 function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) {
   const clock = virtualClock();
   const more = { limits: fullFor(() => 60_000), store };
@@ -15,7 +15,7 @@ function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) 
   return { clock, receiver, waits };
 }
 
-/** A process that receives webhooks, and one that waits for job a and can read at any time. */
+/** Starts a process that receives webhooks, and one that waits for job a and can poll at any time. */
 async function receiverAndWait(more: Setting = {}) {
   const clock = virtualClock();
   const shared = memoryStore();
@@ -28,7 +28,7 @@ async function receiverAndWait(more: Setting = {}) {
 
 const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
 
-describe('a webhook that another process has received', () => {
+describe('a webhook received by another process', () => {
   it('is verified again by the waiting process, and ends the wait', async () => {
     const { clock, receiver, waits } = twoProcesses(['another', SECRET]);
     const wait = waits.jobWaits.waitForJob(running('a'));
@@ -41,7 +41,7 @@ describe('a webhook that another process has received', () => {
   it.each<[string, Setting]>([
     ['without a secret', { webhookSecrets: () => [] }],
     ['with another secret', { webhookSecrets: () => ['whsec_other'] }],
-    ['whose secrets cannot be had', { webhookSecrets: () => JSON.parse('?') }],
+    ['whose secrets function throws', { webhookSecrets: () => JSON.parse('?') }],
     ['without a base URL', { knownBaseUrl: () => undefined }],
     ['with another base URL', { knownBaseUrl: () => 'https://elsewhere.test' }],
   ])('makes a process %s poll the job immediately', async (_, more) => {
@@ -63,7 +63,7 @@ describe('a webhook that another process has received', () => {
     expect(sent.map((message) => JSON.parse(message))).toMatchObject([{ id: 'a' }]);
   });
 
-  it('arrives as long as one wait of the process is open, which subscribes once', async () => {
+  it('arrives while the process has an open wait, and the process subscribes once', async () => {
     let open = 0;
     const store = memoryStore();
     const subscribe: typeof store.subscribe = (topic, listener) => {
@@ -92,7 +92,7 @@ describe('a webhook that another process has received', () => {
 });
 
 describe('a store', () => {
-  it('that delivers invalid messages ends no wait', async () => {
+  it("that delivers invalid messages doesn't end a wait", async () => {
     const odd = [
       '',
       'null',
@@ -116,13 +116,13 @@ describe('a store', () => {
     throw new Error(reason);
   };
   it.each<[string, Partial<Store>, readonly string[]]>([
-    ['that cannot send', { publish: broken('no route') }, ['no route']],
-    ['that fails to send', { publish: async () => broken('lost')() }, ['lost']],
+    ['that throws when it publishes', { publish: broken('no route') }, ['no route']],
+    ['that fails to publish', { publish: async () => broken('lost')() }, ['lost']],
     ['that cannot subscribe', { subscribe: broken('no channel') }, ['no channel']],
-    ['that cannot end a subscription', { subscribe: () => broken('stuck') }, ['stuck']],
+    ['that cannot unsubscribe', { subscribe: () => broken('stuck') }, ['stuck']],
     ['without notifications', { publish: undefined, subscribe: undefined } as never, []],
     ['that works', {}, []],
-  ])('%s causes one warning for each failure, and the waits continue', async (_, part, reasons) => {
+  ])('%s causes one warning per failure, and the waits continue', async (_, part, reasons) => {
     const warnings: string[] = [];
     const shared = { ...memoryStore(), ...part };
     const { jobWaits, clock } = startProcess(done, { store: shared, warn: (message) => void warnings.push(message) });

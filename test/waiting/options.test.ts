@@ -1,4 +1,4 @@
-// The options of waits: each invalid one is rejected before any call, with a message that says what is valid.
+// Each invalid wait option rejects before any request, with a message that lists valid values.
 import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import type { Recover } from '../../src/rules/run-state.js';
@@ -19,7 +19,7 @@ function unreached() {
   return { client, seen };
 }
 
-it.each<object>([...ofWaits, ...ofCreates])('%j is rejected with its name, and nothing is sent', async (wrong) => {
+it.each<object>([...ofWaits, ...ofCreates])('%j is rejected by name before anything is sent', async (wrong) => {
   const { client, seen } = unreached();
   const calls = [client.videos.createAndWait({ prompt: 'a fox' }, wrong)];
   if (ofWaits.some((it) => it === wrong)) calls.push(client.waitForJob('job_1', wrong));
@@ -55,7 +55,7 @@ describe('recover', () => {
     }
   });
 
-  it('accepts the codes after which a retry can help', async () => {
+  it('accepts the codes for which a retry can help', async () => {
     const { client } = unreached();
     const error = await rejection(
       client.videos.createAndWait({ prompt: 'a fox' }, { recover: { prompt_rejected: 1 } as never }),
@@ -66,12 +66,12 @@ describe('recover', () => {
   });
 
   it.each<[string, Recover, number]>([
-    ['no try', { generation_failed: 0 }, 1],
-    ['no model', { generation_failed: { models: [] } }, 1],
-    ['a rule that is left out', { generation_failed: undefined }, 1],
-    ['two tries', { generation_failed: 2 }, 3],
+    ['zero retries', { generation_failed: 0 }, 1],
+    ['an empty list of models', { generation_failed: { models: [] } }, 1],
+    ['an undefined rule', { generation_failed: undefined }, 1],
+    ['two retries', { generation_failed: 2 }, 3],
     ['two models', { generation_failed: { models: ['svc-video-mini', 'svc-video-pro'] } }, 3],
-  ])('of %s creates this many jobs', async (_, recover, jobs) => {
+  ])('creates one job plus one per retry with %s', async (_, recover, jobs) => {
     const job = { id: 'job_1', status: 'failed', errorCode: 'generation_failed', mediaType: 'video' };
     const { client, seen } = stubbed(() => json({ success: true, data: { job } }));
     const error = await rejection(client.videos.createAndWait({ prompt: 'a fox' }, { recover }));

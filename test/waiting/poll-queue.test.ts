@@ -1,4 +1,4 @@
-// The jobs that a queue releases, their rate, and their order. The time is an argument.
+// Which jobs the poll queue releases, at what rate, and in what order.
 import { describe, expect, it } from 'vitest';
 import { rhythmOf } from '../../src/rules/read-order.js';
 import { NO_LIMITS, type PollLimits, PollQueue, type Ranked } from '../../src/waiting/poll-queue.js';
@@ -22,8 +22,8 @@ function queueOn(limits: PollLimits, { due = 0, urgent = 0 } = {}) {
   return queue;
 }
 
-/** Jobs that are polled at once, and the wait of the next one. */
-function letOut(queue: PollQueue<Entry>, now = NOW, reading = 0) {
+/** Returns the jobs to poll immediately, and the wait until the next one. */
+function release(queue: PollQueue<Entry>, now = NOW, reading = 0) {
   const out: string[] = [];
   for (;;) {
     const next = queue.next(now, reading);
@@ -33,37 +33,37 @@ function letOut(queue: PollQueue<Entry>, now = NOW, reading = 0) {
 }
 
 describe('polls', () => {
-  it('are sent eight at once at the documented limit, then one every 571 ms; four more are reserved for urgent jobs', () => {
+  it('start with a burst of eight, then one every 571 ms, with four more reserved for urgent jobs', () => {
     const queue = queueOn(readLimits(), { due: 40 });
-    expect(letOut(queue)).toMatchObject({ out: { length: 8 }, waitMs: 571 });
-    expect(letOut(queue, NOW + 572)).toMatchObject({ out: { length: 1 }, waitMs: 571 });
+    expect(release(queue)).toMatchObject({ out: { length: 8 }, waitMs: 571 });
+    expect(release(queue, NOW + 572)).toMatchObject({ out: { length: 1 }, waitMs: 571 });
     for (const id of ['a', 'b', 'c', 'd', 'e']) queue.add(entry(id, { eager: 1 }));
-    expect(letOut(queue, NOW + 572)).toEqual({ out: ['a', 'b', 'c', 'd'], waitMs: 571 });
-    // A quiet time saves at most a tenth of the limit.
-    expect(letOut(queue, NOW + 3_600_000).out).toHaveLength(8);
-    expect(letOut(queue, NOW).out).toEqual([]);
+    expect(release(queue, NOW + 572)).toEqual({ out: ['a', 'b', 'c', 'd'], waitMs: 571 });
+    // Idle time accumulates at most 10 % of the limit.
+    expect(release(queue, NOW + 3_600_000).out).toHaveLength(8);
+    expect(release(queue, NOW).out).toEqual([]);
   });
 
   it.each<[string, object, number, number | undefined]>([
     ['of one poll a second', { limit: 1, windowMs: 1_000 }, 1, 1_143],
     ['of 30 a second', { limit: 30, windowMs: 1_000 }, 2, 38],
-    ['that is lifted', { limit: Number.POSITIVE_INFINITY }, 9, undefined],
+    ['of Infinity', { limit: Number.POSITIVE_INFINITY }, 9, undefined],
   ])('follow a limit %s', (_, limit, count, waitMs) => {
-    expect(letOut(queueOn(readLimits(limit), { due: 9 }))).toMatchObject({ out: { length: count }, waitMs });
+    expect(release(queueOn(readLimits(limit), { due: 9 }))).toMatchObject({ out: { length: count }, waitMs });
   });
 
-  it('pause during a 429, and wait for a free slot of a full rate limit one at a time', () => {
+  it('pause after a 429, and then wait one at a time for a free slot', () => {
     const queue = queueOn(NO_LIMITS, { due: 50 });
     queue.hold(NOW, 500);
     queue.hold(NOW, 100);
-    expect(letOut(queue)).toEqual({ out: [], waitMs: 500 });
-    expect(letOut(queue, NOW + 500).out).toHaveLength(50);
+    expect(release(queue)).toEqual({ out: [], waitMs: 500 });
+    expect(release(queue, NOW + 500).out).toHaveLength(50);
     const full = () => queueOn(readLimits({ nextFreeMs: 3_000 }), { due: 1 });
-    expect(letOut(full(), NOW, 1)).toEqual({ out: [], waitMs: 3_000 });
-    expect(letOut(full(), NOW, 0).out).toHaveLength(1);
+    expect(release(full(), NOW, 1)).toEqual({ out: [], waitMs: 3_000 });
+    expect(release(full(), NOW, 0).out).toHaveLength(1);
   });
 
-  it('have a free slot for an urgent one after all that are due', () => {
+  it('leave a slot for an urgent job after all due ones', () => {
     expect(queueOn(NO_LIMITS, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
     expect(Math.round(queueOn(readLimits(), { due: 2, urgent: 1 }).freeInMs(NOW))).toBe(1_714);
     const taken = queueOn(readLimits());
@@ -80,20 +80,20 @@ describe('polls', () => {
 describe('the order of polls', () => {
   const all = Array.from({ length: 40 }, (_, at) => entry(`${at}`, { lastReadMs: at * 1_000 }));
   it.each([
-    ['as they came', all],
-    ['the other way round', all.toReversed()],
-    ['mixed', all.map((_, at) => all[(at * 7) % 40] as Entry)],
-  ])('is by the time since the last poll, %s', (_, entries) => {
+    ['in order', all],
+    ['in reverse order', all.toReversed()],
+    ['in mixed order', all.map((_, at) => all[(at * 7) % 40] as Entry)],
+  ])('is by the time since the last poll, for entries added %s', (_, entries) => {
     const queue = queueOn(readLimits({ limit: 1_000 }));
     for (const each of entries) queue.add(each);
-    expect(letOut(queue).out).toEqual(all.map(({ id }) => id));
+    expect(release(queue).out).toEqual(all.map(({ id }) => id));
   });
 
-  it('is first come, first served among equals, urgent jobs first, those that nobody waits for last', () => {
+  it('is urgent jobs first, then by arrival, and jobs without a wait last', () => {
     const queue = queueOn(readLimits({ limit: 1_000 }), { due: 3 });
     const gone = entry('gone');
     for (const each of [entry('later', { isChargeOnly: true }), gone, entry('urgent', { eager: 1 })]) queue.add(each);
     queue.remove(gone);
-    expect(letOut(queue).out).toEqual(['urgent', 'due 0', 'due 1', 'due 2', 'later']);
+    expect(release(queue).out).toEqual(['urgent', 'due 0', 'due 1', 'due 2', 'later']);
   });
 });

@@ -1,4 +1,4 @@
-// Waits on a manual clock, as in one process of an account, and the webhooks that end them.
+// Waits of one process on a manual clock, and the webhooks that end them.
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { type Clock, steady } from '../../src/runtime/clock.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -21,31 +21,33 @@ export const done = (id: string): Job => ({
   providerOutputExpiresAt: '2026-01-02T00:00:00Z',
   finalTokenCost: 4,
 });
-/** A notice that is not verified. */
+/** An unverified notification. */
 export const hint = (id: string) => ({ data: { job: { id } } });
 
-/** A rate limit of polls: the documented one, or with other numbers. */
+/** Creates a poll limit: the documented one, or with other numbers. */
 export const readLimits = (numbers: Partial<ReturnType<PollLimits['look']>> = {}): PollLimits => ({
   look: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
 });
 
-/** A rate limit of polls that is exhausted for this long. */
+/** Creates a poll limit without a free slot for this long. */
 export const fullFor = (ms: () => number): PollLimits => ({
   look: () => readLimits({ nextFreeMs: ms() }).look('jobs.get'),
 });
 
-/** Options of a process. */
 export interface Setting extends Partial<JobWaitsPorts['config'] & Pick<JobWaitsPorts, 'scheduling'>> {
   readonly jobs?: Partial<JobWaitsPorts['transport']['jobs']>;
   readonly warn?: ((message: string) => void) | undefined;
   readonly limits?: PollLimits;
   readonly lengths?: JobDurations;
-  /** For several clients with one process. */
+  /** Shared by several clients in one process. */
   readonly scheduler?: PollScheduler;
 }
 
-/** A client's part for which nothing is stored and to which nobody listens. */
-export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = () => {}): JobWaitsPorts['transport'] {
+/** A transport without a store and without hooks. */
+export function bareTransport(
+  jobs: Setting['jobs'] = {},
+  warn: Setting['warn'] = () => {},
+): JobWaitsPorts['transport'] {
   const nothing = { hold: () => undefined, acknowledge: async () => {}, announced() {}, isWatched: () => false };
   const unused = {
     seen: async () => {},
@@ -57,7 +59,7 @@ export function unwatched(jobs: Setting['jobs'] = {}, warn: Setting['warn'] = ()
   return { jobs: { ...nothing, ...unused, ...jobs }, warn, waits: () => undefined };
 }
 
-/** The config of a client that sets nothing. */
+/** The default client config. */
 export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
   clock: steady(clock),
   store: undefined,
@@ -67,7 +69,7 @@ export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
   maxRetryAfterMs: 120_000,
 });
 
-/** The waits of one process, with a function that polls jobs and receives the process's age. */
+/** Starts a process's waits. `read` polls a job and receives the elapsed time. */
 export function startProcess(
   read: (id: string, atMs: number, signal: AbortSignal) => Job | Promise<Job>,
   setting: Setting = {},
@@ -77,11 +79,11 @@ export function startProcess(
   const { scheduling = async () => ({ id: 'account', scheduler, limits }), jobs, warn, ...options } = more;
   const startMs = clock.now();
   const elapsed = () => clock.now() - startMs;
-  /** The jobs that were read, when, and with which signal. */
+  /** The polled jobs, with their times and signals. */
   const [reads, at, signals]: [string[], number[], AbortSignal[]] = [[], [], []];
   const jobWaits = createJobWaits({
     config: { ...waitConfig(clock), knownBaseUrl: () => BASE_URL, webhookSecrets: () => [SECRET], ...options },
-    transport: unwatched(jobs, warn),
+    transport: bareTransport(jobs, warn),
     scheduling,
     async pollJob(id, signal) {
       reads.push(id);

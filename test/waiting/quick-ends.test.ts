@@ -1,4 +1,4 @@
-// A job that ends at once predicts little about the others, so all of them must still be polled.
+// A job that ends immediately predicts little about others, so they must still be polled.
 import { GenClient } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
@@ -8,8 +8,8 @@ const [FAST, PRO] = ['svc-video-fast', 'svc-video-pro'];
 const LONG_MS = 3_000_000;
 const SHORT_MS = 60_000;
 
-/** A service with jobs of two models. The job `first.id` has ended before its first poll; jobs of PRO take a minute. */
-function serviceWith(first: { readonly id: string; readonly status: string; readonly tookMs: number }) {
+/** Creates a service with two models. The job `first.id` ends before its first poll, and PRO jobs take a minute. */
+function createService(first: { readonly id: string; readonly status: string; readonly tookMs: number }) {
   const startMs = Date.now();
   const at = (ms: number) => new Date(startMs + ms).toISOString();
   const jobOf = (id: string) => ({
@@ -40,12 +40,12 @@ describe('a job that ends as soon as it is created', () => {
     ['completed', 1_000],
   ])("and has %s after %i ms doesn't delay the polls of other models", async (status, tookMs) => {
     vi.useFakeTimers();
-    const { client, jobOf } = serviceWith({ id: 'fast-0', status, tookMs });
+    const { client, jobOf } = createService({ id: 'fast-0', status, tookMs });
     const abort = new AbortController();
     const wait = (id: string) =>
       client.waitForJob({ ...jobOf(id), status: 'processing' } as never, { signal: abort.signal });
     await vi.advanceTimersByTimeAsync(tookMs);
-    // Nothing is known about a bare ID, so it is polled at once.
+    // A bare ID is polled immediately.
     await Promise.all([client.waitForJob('fast-0').catch(() => {}), vi.advanceTimersByTimeAsync(1_000)]);
     const others = Array.from({ length: 40 }, (_, at) => wait(`fast-${at + 1}`).catch(() => {}));
     const ended: string[] = [];

@@ -1,4 +1,4 @@
-// The times of polls, to the millisecond: after failures, after notifications, and with many waits.
+// Exact poll times: after failures, after notifications, and with many waits.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, ServerError } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -8,8 +8,8 @@ import { rejection } from '../transport/support.js';
 import { BASE_URL, done, hint, readLimits, running, type Setting, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
-describe('a job that is announced as ended, but still running', () => {
-  it('is polled 2.5 s after its last poll if the notification is repeated, but never later than usual', async () => {
+describe('a running job that a notification reports as ended', () => {
+  it('is polled 2.5 s after its last poll if the notification repeats, but never later than usual', async () => {
     const { jobWaits, clock, at } = startProcess(running);
     const wait = rejection(jobWaits.waitForJob(running('a'), { timeoutMs: 12_000 }));
     jobWaits.notify(hint('a'));
@@ -42,14 +42,14 @@ describe('a failed poll', () => {
     return at[1];
   };
 
-  it("is retried when the service asks, after at most two minutes or the client's limit", async () => {
+  it("is retried after its Retry-After, limited to two minutes or the client's maximum", async () => {
     expect(await readAgainAfter(90_000)).toBe(90_000);
     expect(await readAgainAfter(86_400_000)).toBe(120_000);
     expect(await readAgainAfter(86_400_000, { maxRetryAfterMs: 30_000 })).toBe(30_000);
     expect(await readAgainAfter(5)).toBe(11_000);
   });
 
-  it('is followed by short pauses again after one with a response', async () => {
+  it('resets the pauses after a poll that succeeds', async () => {
     const responses = [new ConnectionError('x'), new ConnectionError('x'), null, new ConnectionError('x'), null];
     const read = (id: string): Job => {
       const response = responses.shift();
@@ -63,9 +63,9 @@ describe('a failed poll', () => {
 });
 
 describe('a key function that fails before the first poll', () => {
-  it('is called again after 1, 2, 4 seconds, and so on, up to a minute', async () => {
+  it('is called again after 1, 2, 4, … seconds, up to a minute', async () => {
     const seconds: number[] = [];
-    const gone = new ConnectionError('the vault is away');
+    const gone = new ConnectionError('the vault is unavailable');
     const { jobWaits, clock, elapsed } = startProcess(running, {
       scheduling: () => {
         seconds.push(elapsed() / 1_000);
@@ -78,8 +78,8 @@ describe('a key function that fails before the first poll', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('ends with its signal during the pause', async () => {
-    const scheduling = () => Promise.reject(new ConnectionError('the vault is away'));
+  it('ends the wait on an abort during the pause', async () => {
+    const scheduling = () => Promise.reject(new ConnectionError('the vault is unavailable'));
     const { jobWaits, clock } = startProcess(running, { scheduling });
     const end = new AbortController();
     const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, timeoutMs: false }));
@@ -105,7 +105,7 @@ describe('an onUpdate that ends its own wait', () => {
 });
 
 describe('the charge of a job whose wait ended with an event', () => {
-  it("is learned with a free poll, which doesn't keep the process alive", async () => {
+  it("is learned from a spare poll, which doesn't keep the process alive", async () => {
     const timers: (boolean | undefined)[] = [];
     const clock = virtualClock();
     const { after } = clock;
@@ -113,7 +113,7 @@ describe('the charge of a job whose wait ended with an event', () => {
       timers.push(options?.isIdle);
       return after(ms, fire);
     };
-    // One read a minute.
+    // One poll per minute.
     const limits = readLimits({ limit: 1, nextFreeMs: 60_000 });
     const jobs = { isWatched: (id: string) => id === 'a' };
     const { jobWaits, reads } = startProcess(done, { limits, jobs }, clock);
@@ -134,7 +134,7 @@ describe('the charge of a job whose wait ended with an event', () => {
   });
 });
 
-it("a copy of a webhook doesn't cancel the poll that the first one started", async () => {
+it("a duplicate webhook doesn't cancel the poll that the first one started", async () => {
   const clock = virtualClock();
   const slow = (id: string) => new Promise<Job>((resolve) => void clock.after(1_000, () => resolve(done(id))));
   const { jobWaits, at } = startProcess(slow, {}, clock);
@@ -147,7 +147,7 @@ it("a copy of a webhook doesn't cancel the poll that the first one started", asy
   expect(at).toEqual([0, 300]);
 });
 
-it('the announcements of jobs that nobody waits for are bounded', async () => {
+it('notifications of jobs without a wait use bounded memory', async () => {
   const { jobWaits, clock, reads } = startProcess(done);
   for (let at = 0; at < 300; at++) jobWaits.notify(hint(`foreign_${at}`));
   const wait = jobWaits.waitForJob(running('foreign_0'));
@@ -159,13 +159,9 @@ it('the announcements of jobs that nobody waits for are bounded', async () => {
 describe('the first poll of a job', () => {
   const ago = (ms: number) => new Date(virtualClock().now() - ms).toISOString();
   it.each<[string, Partial<Job>, number]>([
-    ['that was created a while ago is due the sooner', { createdAt: ago(4_000) }, 7_000],
-    [
-      'whose creation is in the future, by a clock that is wrong, is due as a new one',
-      { createdAt: ago(-9_000) },
-      11_000,
-    ],
-    ['whose creation cannot be read is due as a new one', { createdAt: 'yesterday' }, 11_000],
+    ['that was created earlier is due sooner', { createdAt: ago(4_000) }, 7_000],
+    ['with a creation time in the future is due like a new one', { createdAt: ago(-9_000) }, 11_000],
+    ['with an invalid creation time is due like a new one', { createdAt: 'yesterday' }, 11_000],
   ])('%s', async (_, fields, atMs) => {
     const { jobWaits, clock, at } = startProcess(done);
     await clock.until(jobWaits.waitForJob({ ...running('a'), ...fields }));
@@ -173,15 +169,15 @@ describe('the first poll of a job', () => {
   });
 });
 
-describe('the next estimates after a completed job', () => {
+describe('a finished job updates the estimates', () => {
   const times = (createdAt: string, completedAt: string) => ({ createdAt, completedAt });
   const at = (ms: number) => new Date(virtualClock().now() + ms).toISOString();
   it.each<[string, Partial<Job>, number[]]>([
-    ['from its two times', times(at(-90_000), at(0)), [90_000, 90_000]],
-    ['by the wait where it has no times', {}, [11_000, 11_000]],
-    ['by the wait where its times are in the wrong order', times(at(0), at(-9)), [11_000, 11_000]],
-    ['and one that failed does not', { ...times(at(-90_000), at(0)), status: 'failed' }, []],
-    ['and one that never has its file does not', { providerOutputUrl: null }, []],
+    ['from its timestamps', times(at(-90_000), at(0)), [90_000, 90_000]],
+    ['from the wait if it has no timestamps', {}, [11_000, 11_000]],
+    ['from the wait if its timestamps are in the wrong order', times(at(0), at(-9)), [11_000, 11_000]],
+    ['unless it failed', { ...times(at(-90_000), at(0)), status: 'failed' }, []],
+    ['unless its file never appears', { providerOutputUrl: null }, []],
   ])('%s', async (_, fields, expected) => {
     const learned: number[] = [];
     const lengths = new JobDurations();

@@ -1,4 +1,3 @@
-// Traces of waits.
 import { tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from 'vitest';
 import { JobFailedError } from '../../src/errors/index.js';
@@ -11,7 +10,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** The phases of the traces of waits, each with the trace. */
+/** Records each phase of a wait's trace. */
 function listen() {
   const told: [phase: string, trace: WaitTrace][] = [];
   const tell = (phase: string) => (trace: unknown) => void told.push([phase, trace as WaitTrace]);
@@ -29,7 +28,7 @@ function listen() {
 }
 
 describe('a traced wait', () => {
-  it("whose job failed isn't a failed wait, but throws all the same", async () => {
+  it("throws if its job failed, although the trace isn't a failure", async () => {
     const sandbox = createSandbox({ clock: 'manual' });
     const client = sandbox.client();
     const told = listen();
@@ -47,7 +46,7 @@ describe('a traced wait', () => {
     }
   });
 
-  it('that ended without a final job has its error', async () => {
+  it('records the error if it ended without a final job', async () => {
     const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 600_000 });
     const client = sandbox.client();
     const { job } = await client.videos.create({ prompt: 'a fox' });

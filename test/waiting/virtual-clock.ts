@@ -5,19 +5,19 @@ interface Timer extends Ranked {
   readonly fire: () => void;
 }
 
-/** A stopped clock that jumps from timer to timer when it runs. */
+/** A manual clock that jumps from timer to timer. */
 export interface VirtualClock extends Clock {
-  /** Timers that are set. */
+  /** Number of pending timers. */
   readonly timers: number;
-  /** Runs all that is due up to `ms` from now, and leaves the clock there. */
+  /** Runs everything due within `ms`, and advances the clock by `ms`. */
   advance(ms: number): Promise<void>;
-  /** Runs until `promise` settles. Throws if nothing is left that could settle it. */
+  /** Runs until `promise` settles. Throws if it can't settle anymore. */
   until<T>(promise: Promise<T>): Promise<T>;
-  /** Steps the wall clock without any timer noticing, as an operator or a time server does. */
+  /** Moves the wall clock without affecting timers, like an operator or a time server. */
   step(ms: number): void;
 }
 
-/** Lets everything run that is ready to run. */
+/** Runs everything that is ready. */
 export const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
@@ -60,7 +60,7 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
       promise.then(close, close);
       await settle();
       while (open) {
-        if (!(await next(Number.POSITIVE_INFINITY)) && open) throw new Error('nothing is left that could happen');
+        if (!(await next(Number.POSITIVE_INFINITY)) && open) throw new Error('no timer is left');
         await settle();
       }
       return promise;

@@ -13,7 +13,7 @@ import { startProcess } from './processes.js';
 
 type Answer = Partial<Job> | Error | 'hangs';
 
-/** A jobWaits with scripted responses. A job's last one repeats. */
+/** Sets up waits with scripted poll results. A job's last one repeats. */
 function setup(script: Record<string, Answer[]>, warn?: (message: string) => void) {
   const read = async (id: string, _atMs: number, signal: AbortSignal): Promise<Job> => {
     const responses = script[id] ?? [];
@@ -35,14 +35,14 @@ const running = (id: string, more: Partial<Job> = {}): Job => ({
 });
 
 describe('a wait', () => {
-  it('resolves with a final job immediately and without a call', async () => {
+  it('resolves immediately with a final job, without a poll', async () => {
     const { jobWaits, reads } = setup({});
     const job = { ...running('a'), ...DONE };
     await expect(jobWaits.waitForJob(job)).resolves.toBe(job);
     expect(reads).toEqual([]);
   });
 
-  it('polls a job first when it could be done, then about every eleven seconds', async () => {
+  it('first polls a job when it could be finished, then about every eleven seconds', async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, {}, {}, DONE] });
     await clock.until(jobWaits.waitForJob(running('a')));
     expect(at).toEqual([11_000, 22_000, 33_000, 44_000]);
@@ -54,7 +54,7 @@ describe('a wait', () => {
     expect(at).toEqual([2200, 4950, 7700]);
   });
 
-  it('polls a bare ID, and a job that is old enough to be done, immediately', async () => {
+  it('immediately polls a bare ID, and a job old enough to be finished', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE], b: [DONE] });
     await clock.until(jobWaits.waitForJob('a'));
     const old = new Date(clock.now() - 60_000).toISOString();
@@ -62,7 +62,7 @@ describe('a wait', () => {
     expect(at).toEqual([0, 0]);
   });
 
-  it('polls a bare ID immediately, whatever its pollIntervalMs is', async () => {
+  it('immediately polls a bare ID, whatever its pollIntervalMs', async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, DONE] });
     await clock.until(jobWaits.waitForJob('a', { pollIntervalMs: 60_000 }));
     expect(at).toEqual([0, 60_000]);
@@ -76,14 +76,14 @@ describe('a wait', () => {
     expect(at).toEqual([1000, 2000, 3000]);
   });
 
-  it("never spins: an interval of a millisecond stays within the account's share of polls", async () => {
+  it("stays within the account's share of polls even with an interval of one millisecond", async () => {
     const { jobWaits, clock, reads } = setup({ a: [{}] });
     const wait = jobWaits.waitForJob('a', { pollIntervalMs: 1, timeoutMs: 60_000 });
     await expect(clock.until(wait)).rejects.toThrow(WaitTimeoutError);
     expect(reads.length).toBeLessThan(118);
   });
 
-  it('treats every unknown status as running', async () => {
+  it('treats an unknown status as running', async () => {
     const { jobWaits, clock, reads } = setup({ a: [{ status: 'dreaming' }, { status: 'COMPLETED' }, DONE] });
     await expect(clock.until(jobWaits.waitForJob('a'))).resolves.toMatchObject(DONE);
     expect(reads).toHaveLength(3);
@@ -121,7 +121,7 @@ describe('a wait', () => {
       JobFailedError,
       'Job a failed (generation_timeout). Send it again under a new idempotency key.',
     ],
-  ])('throws the error of %j, which explains which, why, and what to do', async (final, kind, message) => {
+  ])('throws the error of %j, with the job, the reason, and the fix', async (final, kind, message) => {
     const { jobWaits, clock } = setup({ a: [final] });
     const error = await clock.until(rejection(jobWaits.waitForJob('a')));
     expect(error).toBeInstanceOf(kind);
@@ -133,16 +133,16 @@ describe('a wait', () => {
   const needs = 'waitForJob takes a job or its ID.';
   const pass = 'Pass the `job` of what create returns: waitForJob(created.job).';
   it.each<[string, unknown, string]>([
-    ['an empty id', '', needs],
+    ['an empty ID', '', needs],
     ['undefined', undefined, needs],
     ['null', null, needs],
     ['a number', 7, needs],
-    ['an object without an id', { status: 'processing' }, needs],
-    ['an id that is not a text', { id: 7 }, needs],
-    ['an empty id of a job', { id: '' }, needs],
-    ['what a create returns', { job: { id: 'job_1' } }, `${needs} ${pass}`],
-    ['the promise of a create', Promise.resolve(), `${needs} Await the create first. ${pass}`],
-  ])('rejects %s as a job, and says what to pass', async (_, target, message) => {
+    ['an object without an ID', { status: 'processing' }, needs],
+    ['an ID that is not a string', { id: 7 }, needs],
+    ['a job with an empty ID', { id: '' }, needs],
+    ["a create's result", { job: { id: 'job_1' } }, `${needs} ${pass}`],
+    ["a create's promise", Promise.resolve(), `${needs} Await the create first. ${pass}`],
+  ])('rejects %s with the fix', async (_, target, message) => {
     const { jobWaits, reads } = setup({});
     const error = await rejection(jobWaits.waitForJob(target as string));
     expect(error).toBeInstanceOf(GenError);
@@ -152,14 +152,14 @@ describe('a wait', () => {
 });
 
 describe('the end of a wait', () => {
-  it('occurs at its deadline, with the last known job, and leaves no timer, listener, or poll', async () => {
+  it('comes at its deadline, with the last known job, and leaves no timer, listener, or poll', async () => {
     const { jobWaits, clock, signals, scheduler } = setup({ a: [{}, 'hangs'] });
     const abort = new AbortController();
     const removed = vi.spyOn(abort.signal, 'removeEventListener');
     const start = clock.now();
     const wait = jobWaits.waitForJob('a', { timeoutMs: 15_000, signal: abort.signal });
     const error = await clock.until(wait).catch((thrown: unknown) => thrown);
-    // Five seconds more for the poll in flight.
+    // Plus five seconds for the poll in flight.
     expect(clock.now() - start).toBe(20_000);
     expect(error).toMatchObject({
       name: 'WaitTimeoutError',
@@ -176,7 +176,7 @@ describe('the end of a wait', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('is half an hour away by default, and never with timeoutMs false', async () => {
+  it('comes after half an hour by default, and never with timeoutMs: false', async () => {
     const { jobWaits, clock } = setup({ a: [{}], b: [{}] });
     const start = clock.now();
     const endless = vi.fn();
@@ -187,7 +187,7 @@ describe('the end of a wait', () => {
     expect(endless).not.toHaveBeenCalled();
   });
 
-  it("occurs immediately on abort, with the signal's reason, and another wait on the job polls independently", async () => {
+  it("comes immediately on an abort, with the signal's reason, without affecting other waits on the job", async () => {
     const { jobWaits, clock, reads, signals } = setup({ a: ['hangs', 'hangs', DONE] });
     const abort = new AbortController();
     const aborted = jobWaits.waitForJob('a', { signal: abort.signal });
@@ -206,7 +206,7 @@ describe('the end of a wait', () => {
     expect(reads).toHaveLength(2);
   });
 
-  it('is one listener on a signal that many waits share, and none afterward', async () => {
+  it('removes the one listener that all waits share on a signal', async () => {
     const { jobWaits, clock } = setup({ a: [DONE] });
     const { signal } = new AbortController();
     const added = vi.spyOn(signal, 'addEventListener');
@@ -216,7 +216,7 @@ describe('the end of a wait', () => {
     expect(removed).toHaveBeenCalledOnce();
   });
 
-  it('occurs on time even if the key function hangs', async () => {
+  it('comes on time even if the key function hangs', async () => {
     const { jobWaits, clock } = startProcess((id) => running(id), { scheduling: () => new Promise(() => {}) });
     await expect(clock.until(jobWaits.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('No poll succeeded');
     expect(clock.timers).toBe(0);
@@ -224,7 +224,7 @@ describe('the end of a wait', () => {
 });
 
 describe('a failing poll', () => {
-  it('is retried less and less often, down to once a minute, and is the cause of the timeout error', async () => {
+  it('is retried with growing pauses, up to a minute, and is the cause of the timeout error', async () => {
     const failure = new ConnectionError('gone');
     const { jobWaits, clock, at } = setup({ a: [failure] });
     const error = await clock
@@ -258,7 +258,7 @@ describe('a webhook', () => {
     expect(at).toEqual([3000]);
   });
 
-  it("that is ahead of the job's record makes it poll again soon", async () => {
+  it("causes another poll soon if it precedes the job's new state", async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
     const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(1000);
@@ -267,7 +267,7 @@ describe('a webhook', () => {
     expect(at).toEqual([1000, 3000, 7000]);
   });
 
-  it('that arrives before the wait makes it start with a poll', async () => {
+  it('makes a later wait start with a poll', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE] });
     jobWaits.notify(event('a'));
     await clock.until(jobWaits.waitForJob(running('a')));
@@ -275,14 +275,14 @@ describe('a webhook', () => {
   });
 
   it.each([[undefined], [null], ['job_1'], [7]])(
-    'that is %o is rejected with the call that returns an event',
+    'is rejected if it is %o, naming the call that returns an event',
     (odd) => {
       const { jobWaits } = setup({});
       expect(() => jobWaits.notify(odd as never)).toThrow('notify takes the event that verifyWebhook returned');
     },
   );
 
-  it('about a job that nobody waits for, or with an odd shape, does nothing', async () => {
+  it('is ignored if no wait matches its job, or if it is malformed', async () => {
     const { jobWaits, clock, reads } = setup({});
     for (const odd of [{}, { data: null }, { data: { job: { id: 7 } } }]) jobWaits.notify(odd as never);
     jobWaits.notify(event('nobody'));
@@ -294,7 +294,7 @@ describe('a webhook', () => {
   });
 });
 
-it('keeps 10,000 waits in bounded memory and releases it', async () => {
+it('uses bounded memory for 10,000 jobs, and releases it', async () => {
   const { jobWaits, clock, scheduler } = setup({});
   const abort = new AbortController();
   const before = process.memoryUsage().heapUsed;

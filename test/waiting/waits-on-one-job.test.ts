@@ -1,4 +1,4 @@
-// Several waits on one job: one of them polls, all see its result, and each ends separately.
+// Several waits on one job: one polls, all get the result, and each ends independently.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { JobDurations } from '../../src/store/learned-values.js';
@@ -9,7 +9,7 @@ import { rejection } from '../transport/support.js';
 import { BASE_URL, done, readLimits, running, type Setting, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
-/** Waits whose polls take `readMs`. */
+/** Sets up waits whose polls take `readMs`. */
 function setUp(response: (id: string, atMs: number) => Job, readMs = 0, setting: Setting = {}) {
   const clock = virtualClock();
   const startMs = clock.now();
@@ -23,7 +23,7 @@ function setUp(response: (id: string, atMs: number) => Job, readMs = 0, setting:
   return { ...startProcess(read, { lengths, ...setting }, clock), learned };
 }
 
-/** One read a minute, after a first one. */
+/** One poll per minute, after the first one. */
 const oneAMinute = () => readLimits({ limit: 1 });
 
 describe('a later wait', () => {
@@ -39,7 +39,7 @@ describe('a later wait', () => {
     expect(elapsed()).toBe(3_000);
   });
 
-  it('brings the next poll forward by its own interval, and never delays it', async () => {
+  it('can make the next poll earlier, never later', async () => {
     const { jobWaits, clock, at } = setUp((id, atMs) => (atMs >= 3_000 ? done(id) : running(id)));
     const waits = [jobWaits.waitForJob(running('a'))];
     await clock.advance(2_000);
@@ -85,7 +85,7 @@ describe('a wait that ends', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('makes the next one poll immediately if it was polling', async () => {
+  it('makes the next wait poll immediately if its own poll was in flight', async () => {
     const { jobWaits, clock, signals, at } = setUp(done, 5_000);
     const end = new AbortController();
     const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
@@ -114,8 +114,8 @@ describe('a verified webhook of a job with several waits', () => {
   });
 });
 
-describe('waits of clients under different rate limits', () => {
-  it("poll at each one's pace, even as they come and go", async () => {
+describe('waits of clients with different rate limits', () => {
+  it("poll at each client's own rate, even as waits start and end", async () => {
     const clock = virtualClock();
     const startMs = clock.now();
     const scheduler = new PollScheduler(clock, () => 0.5);

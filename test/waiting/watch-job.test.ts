@@ -1,4 +1,4 @@
-// How far a job is: watchJob, onUpdate and estimate.
+// Progress of a job: watchJob, onUpdate, and estimate.
 import { describe, expect, it } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 import type { Job } from '../../src/schemas/job.js';
@@ -10,11 +10,11 @@ import { virtualClock } from './virtual-clock.js';
 const PARAMS = { model: 'svc-video-fast', duration: 5, resolution: '720p', prompt: 'a fox at dawn' } as const;
 const CALL = { call: 'videos', model: 'svc-video-fast', duration: 5, resolution: '720p' } as const;
 
-/** A service on a manual clock, whose jobs take a minute. */
+/** Sets up a service on a manual clock, whose jobs take a minute. */
 function setup() {
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 60_000, limits: 'off' });
   const client = sandbox.client();
-  /** Advances the clock while `work` is open. */
+  /** Advances the clock until `work` settles. */
   const during = async <T>(work: Promise<T>): Promise<T> => {
     let open = true;
     const close = () => {
@@ -34,7 +34,7 @@ async function all(updates: AsyncIterable<JobUpdate>): Promise<JobUpdate[]> {
 }
 
 describe('watchJob', () => {
-  it('yields at each poll, and ends with the final job, progress 1 and etaMs 0', async () => {
+  it('yields at each poll, and ends with the final job, progress 1, and etaMs 0', async () => {
     const { client, during } = setup();
     const { job } = await client.videos.create(PARAMS);
     const updates = await during(all(client.watchJob(job)));
@@ -59,7 +59,7 @@ describe('watchJob', () => {
     expect((first?.progress ?? 0) * 60_000 + (first?.etaMs ?? 0)).toBeCloseTo(60_000, -3);
   });
 
-  it('learns each model, duration, and resolution separately, and both aliases of a model together', async () => {
+  it("learns each model, duration, and resolution separately, but a model's aliases together", async () => {
     const { client, during } = setup();
     await during(client.videos.createAndWait(PARAMS));
     expect(client.estimate({ ...CALL, duration: 10 }).durationMs).toBeUndefined();
@@ -67,7 +67,7 @@ describe('watchJob', () => {
     expect(client.estimate({ ...CALL, model: 'svc-video-gen-2-fast' }).durationMs).toBe(60_000);
   });
 
-  it('throws as waitForJob does, after the last update', async () => {
+  it('throws like waitForJob, after the last update', async () => {
     const { sandbox, client, during } = setup();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const { job } = await client.videos.create(PARAMS);
@@ -77,7 +77,7 @@ describe('watchJob', () => {
     await expect(all(client.watchJob(job, { signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
   });
 
-  it('yields a job that is already final once, without a poll', async () => {
+  it('yields a final job once, without a poll', async () => {
     const { sandbox, client, during } = setup();
     const job: Job = await during(client.videos.createAndWait(PARAMS));
     const reads = sandbox.requests.length;
@@ -85,7 +85,7 @@ describe('watchJob', () => {
     expect(sandbox.requests).toHaveLength(reads);
   });
 
-  it('ends the wait immediately when the loop ends, and polls no more', async () => {
+  it('stops polling immediately when the loop ends', async () => {
     const { sandbox, client, during } = setup();
     const { job } = await client.videos.create(PARAMS);
     const loop = async () => {
@@ -97,7 +97,7 @@ describe('watchJob', () => {
     expect(sandbox.requests).toHaveLength(reads);
   });
 
-  it('passes onUpdate the same values', async () => {
+  it('yields the same values that onUpdate receives', async () => {
     const { client, during } = setup();
     await during(client.videos.createAndWait(PARAMS));
     const seen: unknown[] = [];
@@ -119,17 +119,17 @@ describe('watchJob on a manual clock', () => {
     return { clock, jobWaits, reads, warnings, atMs: () => clock.now() - startMs };
   }
 
-  it("ends immediately with its signal's reason, leaves no listener, and accepts an onUpdate that rejects", async () => {
+  it("ends immediately with its signal's reason, leaves no listener, and tolerates a rejecting onUpdate", async () => {
     const { clock, jobWaits, warnings, reads } = held();
     const { controller, signal, listeners } = countedSignal();
-    const onUpdate = async () => Promise.reject(new Error('the screen is gone'));
+    const onUpdate = async () => Promise.reject(new Error('the screen is off'));
     const ended = rejection(all(watchJob('a', jobWaits, { pollIntervalMs: 1_000, signal, onUpdate })));
     await clock.advance(500);
     expect(listeners()).toBe(1);
     controller.abort('enough');
     expect(await ended).toBe('enough');
     expect(listeners()).toBe(0);
-    expect(warnings).toEqual(['onUpdate failed, and the wait for job a continues: the screen is gone']);
+    expect(warnings).toEqual(['onUpdate failed, and the wait for job a continues: the screen is off']);
     await clock.advance(60_000);
     expect(reads).toEqual(['a']);
   });

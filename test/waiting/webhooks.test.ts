@@ -1,4 +1,4 @@
-// A verified webhook ends a wait. Anything else that looks like one only causes a poll.
+// A verified webhook ends a wait. Anything that only resembles one causes a poll.
 import { describe, expect, it } from 'vitest';
 import { measure } from '../../bench/waiting/measure.js';
 import { ConnectionError, JobFailedError, WaitTimeoutError } from '../../src/errors/index.js';
@@ -37,7 +37,7 @@ describe('a verified webhook of a completed job', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('ends the wait after two seconds if the poll hangs or shows the previous state', async () => {
+  it('ends the wait after two seconds if the poll hangs or returns the previous state', async () => {
     for (const read of [() => new Promise<Job>(() => {}), running]) {
       const { jobWaits, clock, reads, scheduler } = startProcess(read);
       const wait = jobWaits.waitForJob(running('a'));
@@ -51,7 +51,7 @@ describe('a verified webhook of a completed job', () => {
     }
   });
 
-  it('that arrives before the wait also ends it', async () => {
+  it('ends a wait that starts later', async () => {
     const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.advance(0);
@@ -60,8 +60,8 @@ describe('a verified webhook of a completed job', () => {
 });
 
 describe('a later poll', () => {
-  /** Ends a wait by an event while no read is free. */
-  async function endedByEvent(read: (id: string) => Job | Promise<Job>) {
+  /** Ends a wait with an event while no poll is free. */
+  async function endByEvent(read: (id: string) => Job | Promise<Job>) {
     let fullMs = 60_000;
     const told: object[] = [];
     const more = { jobs: { isWatched: () => true, announced: (job: object) => void told.push(job) } };
@@ -74,11 +74,11 @@ describe('a later poll', () => {
     return { ...process, told };
   }
 
-  it('that fails, or shows the job as running, is repeated until it shows the charge', async () => {
-    const away = () => Promise.reject(new ConnectionError('The service is away'));
+  it('repeats until it returns the charge if it fails or the job is still running', async () => {
+    const away = () => Promise.reject(new ConnectionError('The service is unavailable'));
     for (const miss of [away, running]) {
       let misses = 3;
-      const { clock, reads, told } = await endedByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
+      const { clock, reads, told } = await endByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
       await clock.advance(120_000);
       expect(reads).toHaveLength(4);
       await clock.advance(600_000);
@@ -86,8 +86,10 @@ describe('a later poll', () => {
     }
   });
 
-  it('that fails for five minutes is given up, and the end is reported without the charge', async () => {
-    const { clock, reads, told } = await endedByEvent(() => Promise.reject(new ConnectionError('The service is away')));
+  it('stops after failing for five minutes, and the outcome is reported without the charge', async () => {
+    const { clock, reads, told } = await endByEvent(() =>
+      Promise.reject(new ConnectionError('The service is unavailable')),
+    );
     await clock.advance(300_000);
     expect(told).toEqual([]);
     await clock.advance(60_000);
@@ -99,9 +101,9 @@ describe('a later poll', () => {
   });
 });
 
-describe('a verified webhook whose bytes its server reuses', () => {
+describe('a verified webhook whose buffer the server reuses', () => {
   const bytesOf = (id: string) => new TextEncoder().encode(JSON.stringify(completedEvent(id, BASE_URL)));
-  /** Verifies the event of job a in these bytes. */
+  /** Verifies job a's event in these bytes. */
   async function verifiedBytes(body: Uint8Array | ArrayBuffer, clock: VirtualClock): Promise<WebhookEvent> {
     const timestamp = Math.floor(clock.now() / 1000);
     const { headers } = await signWebhook(new TextDecoder().decode(body), { secret: 'whsec_a', timestamp });
@@ -121,7 +123,7 @@ describe('a verified webhook whose bytes its server reuses', () => {
     jobWaits.notify(event);
     await expect(clock.until(own)).resolves.toMatchObject({ id: 'a', status: 'completed' });
     await expect(clock.until(other)).rejects.toThrow(WaitTimeoutError);
-    // The other wait has polled once, at its end.
+    // Only the other wait polled, once.
     expect(reads).toEqual(['b']);
   });
 
@@ -136,7 +138,7 @@ describe('a verified webhook whose bytes its server reuses', () => {
   });
 });
 
-describe('the job is polled, and the wait continues, after', () => {
+describe('the wait polls its job and continues after', () => {
   const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
   const copies: Record<string, (event: WebhookEvent) => object> = {
     'a spread copy': (event) => ({ ...event }),
@@ -163,12 +165,8 @@ describe('the job is polled, and the wait continues, after', () => {
 
   it.each<[string, object, Setting]>([
     ['an event without a link', { id: 'a', status: 'completed' }, {}],
-    ['an event whose link is not a URL', { id: 'a', status: 'completed', providerOutputUrl: 'elsewhere' }, {}],
-    [
-      'an event where the base URL is not known',
-      completedEvent('a', BASE_URL).data.job,
-      { knownBaseUrl: () => undefined },
-    ],
+    ['an event with an invalid link', { id: 'a', status: 'completed', providerOutputUrl: 'elsewhere' }, {}],
+    ['an event if the base URL is unknown', completedEvent('a', BASE_URL).data.job, { knownBaseUrl: () => undefined }],
   ])('%s', async (_, job, more) => {
     const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000), ...more });
     const wait = jobWaits.waitForJob(running('a'));
@@ -177,7 +175,7 @@ describe('the job is polled, and the wait continues, after', () => {
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
-  it('a verified event that was changed afterward: the signed content counts', async () => {
+  it('a verified event that was modified later: only its signed content counts', async () => {
     const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
     const wait = jobWaits.waitForJob(running('a'));
     const event = await completed(clock);
@@ -189,7 +187,7 @@ describe('the job is polled, and the wait continues, after', () => {
     });
   });
 
-  it('the event of a failed job, which throws with the reason from the poll', async () => {
+  it("a failed job's event, and throws with the reason from the poll", async () => {
     const failed: Job = { ...running('a'), status: 'failed', errorCode: 'generation_rejected' };
     const { jobWaits, clock, reads } = startProcess(() => failed, { limits: fullFor(() => 10_000) });
     const wait = jobWaits.waitForJob(running('a'));
@@ -206,8 +204,8 @@ describe('the job is polled, and the wait continues, after', () => {
   });
 });
 
-describe('the end of a job is reported by its event', () => {
-  it('if nobody waits for the job, otherwise by the poll', async () => {
+describe("a job's outcome is reported from its event", () => {
+  it('if no wait matches the job, and otherwise from the poll', async () => {
     const told: object[] = [];
     const { jobWaits, clock } = startProcess(done, { jobs: { announced: (job) => void told.push(job) } });
     const wait = jobWaits.waitForJob(running('a'));
@@ -219,7 +217,7 @@ describe('the end of a job is reported by its event', () => {
     expect(told).toEqual([{ id: 'b', status: 'completed' }]);
   });
 
-  it('if no later poll can show its charge: on Workers, where timers belong to requests', async () => {
+  it('on Workers, where no later poll can return its charge', async () => {
     for (const isWatched of [() => true, () => false]) {
       const told: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
@@ -248,7 +246,7 @@ describe('500 waits with webhooks', () => {
     expect(polls).toBeLessThanOrEqual(450);
   });
 
-  it('end within 6 s on average if a tenth of the webhooks are lost', async () => {
+  it('end within 6 s on average if 10 % of the webhooks are lost', async () => {
     const { meanLateMs, polls, failed } = await measure(500, { kinds, webhooks: 0.9, deliveryMs: 0 });
     expect(failed).toBe(0);
     expect(meanLateMs).toBeLessThan(6_000);

@@ -1,4 +1,4 @@
-// Waits with timers and promises that belong to requests, as on Cloudflare Workers: each wait is independent.
+// On Workers, timers and promises belong to one request, so each wait is independent.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { PollScheduler } from '../../src/waiting/scheduler.js';
@@ -8,7 +8,7 @@ import { virtualClock } from './virtual-clock.js';
 
 const perRequest = () => Object.assign(virtualClock(), { perRequest: true });
 
-/** A scheduler on which a wait can begin and never ask again, as when its request has ended. */
+/** Creates a scheduler whose waits can stop without cleanup, like a request that has ended. */
 function onWorkers(clock = perRequest()) {
   const scheduler = new PollScheduler(clock, () => 0.5);
   const limits = readLimits();
@@ -17,8 +17,8 @@ function onWorkers(clock = perRequest()) {
   return { clock, scheduler, join };
 }
 
-describe('a wait whose request has ended silently', () => {
-  it('is evicted after a hundred seconds, when another one starts', async () => {
+describe('a wait whose request ended without cleanup', () => {
+  it('is evicted after 100 seconds, when another one starts', async () => {
     const { clock, scheduler, join } = onWorkers();
     join('lost');
     await clock.advance(100_000);
@@ -29,7 +29,7 @@ describe('a wait whose request has ended silently', () => {
     expect(scheduler.busy).toBe(false);
   });
 
-  it('leaves its turn to poll to the next wait on the job after five seconds', async () => {
+  it('loses its turn to poll to the next wait on the job after five seconds', async () => {
     const { clock, scheduler, join } = onWorkers();
     const [lost, other] = [join('a'), join('a')];
     expect([scheduler.next(lost), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
@@ -47,7 +47,7 @@ describe('a wait whose request has ended silently', () => {
 });
 
 describe('on Workers', () => {
-  it('a poll whose turn another wait has claimed leaves it that turn if its response is late', async () => {
+  it('a late response leaves the turn to poll with the wait that has claimed it', async () => {
     const clock = perRequest();
     const slow = (id: string) =>
       new Promise<Job>((resolve) => {
@@ -58,7 +58,7 @@ describe('on Workers', () => {
     const options = { pollIntervalMs: 500 };
     const waits = [jobWaits.waitForJob(running('a'), options), jobWaits.waitForJob(running('a'), options)];
     await clock.advance(10_250);
-    // The second wait took the turn over after 5 s and has it for as long. The answer to the first one came at 8.5 s.
+    // The second wait claimed the turn after 5 s, for 5 s. The first one's response arrived at 8.5 s.
     expect(at).toEqual([500, 5_500]);
     await clock.until(Promise.all(waits));
   });
@@ -88,7 +88,7 @@ describe('on Workers', () => {
     expect(reads).toEqual(['a']);
   });
 
-  it('another request never wakes a wait, which sees the end at its own next check', async () => {
+  it('a wait learns of the end at its own next check, never from another request', async () => {
     const clock = perRequest();
     const startMs = clock.now();
     const { jobWaits, reads } = startProcess(done, {}, clock);
@@ -104,7 +104,7 @@ describe('on Workers', () => {
     expect(reads).toEqual(['a']);
   });
 
-  it('polls stay within the share of the limit', async () => {
+  it('polls stay within their share of the rate limit', async () => {
     const clock = perRequest();
     const { jobWaits, reads } = startProcess(running, {}, clock);
     const end = new AbortController();
@@ -119,7 +119,7 @@ describe('on Workers', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('a verified webhook ends the wait after two seconds if polls show the previous state', async () => {
+  it('a verified webhook ends the wait after two seconds if polls return the previous state', async () => {
     const clock = perRequest();
     const { jobWaits } = startProcess(running, {}, clock);
     const wait = jobWaits.waitForJob(running('a'), { timeoutMs: 60_000 });
