@@ -4,7 +4,6 @@ import { refusal } from '../errors/webhook-error.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions, type RequestOptions } from '../rules/options.js';
 import { CLOCK, type Clock } from '../runtime/clock.js';
-import { abortable } from '../runtime/deadline.js';
 import type { Budget, CostEstimate, PricedCall } from '../schemas/budget.js';
 import { isFields } from '../schemas/envelope.js';
 import { invalidValueMessage } from '../schemas/format-value.js';
@@ -77,8 +76,8 @@ export class GenClient {
       config,
       transport,
       pollJob: (id, signal) => jobs.readOnce(id, signal),
-      async scheduling() {
-        const account = await transport.account();
+      async scheduling(signal) {
+        const account = await transport.account(signal);
         const make = () => new PollScheduler(config.clock, undefined, account.learned.durations);
         const limits = config.rateLimit === 'off' ? NO_LIMITS : transport.limitsOf(account);
         return { id: account.id, scheduler: account.shared('poll-scheduler', make), limits };
@@ -225,7 +224,7 @@ export class GenClient {
   async #persistentLedger(call: string, signal?: AbortSignal) {
     const ledger = this.#transport.ledger();
     if (!ledger?.isPersistent) throw noStore(call);
-    return { ledger, account: (await abortable(this.#transport.account(), signal)).id };
+    return { ledger, account: (await this.#transport.account(signal)).id };
   }
 
   /**

@@ -134,7 +134,7 @@ export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps
   return {
     timeoutMs: transport.timeoutMs,
     baseUrl: () => transport.baseUrl(),
-    memory: () => uploadMemory(transport),
+    memory: (signal) => uploadMemory(transport, signal),
     create: (params, options) => uploads.create(params, options),
     put: (request, options) => transport.transfer({ name: 'uploads.put', ...request }, options),
     complete: (uploadId, options) => uploads.complete(uploadId, options),
@@ -144,8 +144,8 @@ export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps
 
 const ignore = () => {};
 
-async function uploadMemory(transport: Transport): Promise<UploadMemory> {
-  const account = await transport.account();
+async function uploadMemory(transport: Transport, signal?: AbortSignal): Promise<UploadMemory> {
+  const account = await transport.account(signal);
   return account.shared('uploads', () => new UploadMemory(transport.clock.perRequest !== true));
 }
 

@@ -27,7 +27,10 @@ export interface OutputClient {
     output(job: JobRef, options?: OutputReadOptions): PromiseLike<Response>;
     outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
     /** Runs `work` and reports it to the client's hooks. A fake can leave it out. */
-    storing?<T>(call: { readonly name: string; readonly jobId: string }, work: () => Promise<T>): Promise<T>;
+    storing?<T>(
+      call: { readonly name: string; readonly jobId: string; readonly signal?: AbortSignal | undefined },
+      work: () => Promise<T>,
+    ): Promise<T>;
   };
 }
 
@@ -126,5 +129,6 @@ export async function storeOutput<T, Progress>(
   options.signal?.throwIfAborted();
   const file = new JobFile(client, job, options);
   const store = () => work(file);
-  return client.jobs.storing ? client.jobs.storing({ name: call.split('(')[0] ?? '', jobId }, store) : store();
+  const { signal } = options;
+  return client.jobs.storing ? client.jobs.storing({ name: call.split('(')[0] ?? '', jobId, signal }, store) : store();
 }

@@ -49,7 +49,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   const targets = targetsOf(call);
   if (targets.length === 0) return next(call);
   // A key function may return a different account's key for each call.
-  const account = await call.core.account();
+  const account = await call.core.account(call.signal);
   const origin = { account, namespace, digest: digestOfCreate(call) };
   const creates = await reserveAll(call, targets, origin);
   call.sent.records = creates.map(({ ledger }) => recordsOf(ledger));

@@ -42,8 +42,8 @@ export interface Core {
   /** Returns the client's rate limits, or undefined until a key function has returned a key. */
   limits(): RateLimits | undefined;
   limitsOf(account: ClientAccount): RateLimits;
-  /** Returns the state that all clients of the account share. May call a key function. */
-  account(): Promise<ClientAccount>;
+  /** Returns the state that all clients of the account share. May call a key function, until an abort. */
+  account(signal?: AbortSignal): Promise<ClientAccount>;
   warn(message: string): void;
 }
 

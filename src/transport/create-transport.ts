@@ -1,6 +1,6 @@
 import { atCaller } from '../errors/gen-error.js';
 import { TimeoutError } from '../errors/index.js';
-import { startDeadline } from '../runtime/deadline.js';
+import { settledOrAborted, startDeadline } from '../runtime/deadline.js';
 import { isResponse } from '../runtime/platform.js';
 import type { ClientAccount } from '../store/account.js';
 import { withText } from './answer.js';
@@ -42,13 +42,13 @@ export function createTransport(config: Config): ClientTransport {
       return requestPromise({ answer: opened(answer, request.read) });
     },
     transfer: (request, options) => requestPromise(startCall(core, { type: 'transfer', request, read: same }, options)),
-    async storing({ name, jobId }, work) {
+    async storing({ name, jobId, signal }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
       const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, limitWaitMs: 0 };
       const release = core.jobs.hold(jobId);
       try {
         const stored = await traced(ifSubscribed(core.channels()?.request), trace, work);
-        await core.jobs.stored(jobId);
+        await settledOrAborted(core.jobs.stored(jobId), signal);
         return stored;
       } finally {
         release?.();
@@ -72,7 +72,7 @@ function createCore(config: Config): Core {
     jobs: createJobReporter(seen),
     limits: credentials.limits,
     limitsOf: credentials.limitsOf,
-    account: async () => (config.asksAccount ? undefined : credentials.account()) ?? askAccount(seen),
+    account: async (signal) => (config.asksAccount ? undefined : credentials.account()) ?? askAccount(seen, signal),
   };
 }
 
@@ -85,15 +85,14 @@ function lazy<T>(make: () => T): () => T {
 }
 
 /** Calls the key function for the account, with a timeout. */
-async function askAccount({
-  config,
-  credentials,
-  clock,
-}: Pick<Core, 'config' | 'credentials' | 'clock'>): Promise<ClientAccount> {
+async function askAccount(
+  { config, credentials, clock }: Pick<Core, 'config' | 'credentials' | 'clock'>,
+  signal: AbortSignal | undefined,
+): Promise<ClientAccount> {
   const { timeoutMs } = config;
   const url = config.baseUrl();
   const late = () => new TimeoutError(`apiKey did not return a key within ${timeoutMs} ms (timeoutMs)`, { timeoutMs });
-  const deadline = startDeadline({ clock, ms: timeoutMs, signal: undefined, late });
+  const deadline = startDeadline({ clock, ms: timeoutMs, signal, late });
   const asked = async () => credentials.login({ method: 'GET', url });
   const { account } = await deadline.race(asked()).finally(() => deadline.end());
   return account;

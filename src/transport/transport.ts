@@ -143,6 +143,7 @@ export interface StoringCall {
   /** The function as users call it, for example `saveOutput`. */
   readonly name: string;
   readonly jobId: string;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Transport {
@@ -156,7 +157,7 @@ export interface Transport {
   transfer(request: TransferRequest, options?: RequestOptions): RequestPromise<Response>;
   /** Runs `work`, which stores the file of a job. Traces it, and reports when it's done. */
   storing<T>(call: StoringCall, work: () => Promise<T>): Promise<T>;
-  account(): Promise<ClientAccount>;
+  account(signal?: AbortSignal): Promise<ClientAccount>;
   readonly random: Random;
   readonly clock: Clock;
   /** The client's timeout per attempt, in milliseconds. */

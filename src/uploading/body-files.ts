@@ -76,7 +76,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   };
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
-    const memory = await steps.memory();
+    const memory = await steps.memory(options.signal);
     const ready = await describeAll(steps, placed, { ...options, purpose }, memory);
     const failed = await sendAll(steps, { ready, options, uses, memory });
     if (failed === undefined) return;

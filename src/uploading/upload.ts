@@ -21,7 +21,7 @@ export interface PutRequest {
 export interface UploadSteps extends Pick<ReadLimit, 'timeoutMs'> {
   baseUrl(): string;
   /** The uploads of the account in this process. */
-  memory(): Promise<UploadMemory>;
+  memory(signal: AbortSignal | undefined): Promise<UploadMemory>;
   create(params: CreateUploadParams, options: RequestOptions): PromiseLike<CreatedUpload>;
   put(request: PutRequest, options: RequestOptions): PromiseLike<Response>;
   complete(uploadId: string, options: RequestOptions): PromiseLike<Upload>;

@@ -23,7 +23,7 @@ export interface JobWaitsPorts {
   /** Polls the job once. The scheduler retries. */
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
   /** The scheduler that all clients of account `id` share. Rejects if the API key can't be loaded. */
-  readonly scheduling: () => Promise<Scheduling & { readonly id: string }>;
+  readonly scheduling: (signal?: AbortSignal) => Promise<Scheduling & { readonly id: string }>;
 }
 
 /** Waits for jobs. All waits under one account share one scheduler. */
@@ -50,8 +50,8 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   const { clock, store, knownBaseUrl, maxRetryAfterMs } = config;
   const { jobs, warn } = transport;
   const used = new Map<string, PollScheduler>();
-  const scheduling = async () => {
-    const { id, ...at } = await schedulingOf();
+  const scheduling = async (signal?: AbortSignal) => {
+    const { id, ...at } = await schedulingOf(signal);
     setAndEvict(used, id, at.scheduler, MAX_ACCOUNTS);
     return at;
   };

@@ -32,7 +32,7 @@ export interface WaitContext {
   readonly clock: Clock;
   readonly jobs: Pick<JobReporter, 'announced' | 'isWatched'>;
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
-  readonly scheduling: () => Promise<Scheduling>;
+  readonly scheduling: (signal?: AbortSignal) => Promise<Scheduling>;
   /** Listens to jobs that other processes announce, until the returned function is called. */
   readonly listen: (() => () => void) | undefined;
   /** Longest `Retry-After` of a failed poll to wait for, in milliseconds. */

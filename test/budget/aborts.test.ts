@@ -106,6 +106,14 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
       for await (const _ of client.watchJob('job_1', { signal, pollIntervalMs: 4_000 }));
     },
   },
+  'jobs.get': {
+    prepare: (world, { client }) => world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY })),
+    run: (client, signal) => client.jobs.get('job_1', { signal }),
+  },
+  'saveOutput, once the file is stored': {
+    prepare: (world, { client }) => world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY })),
+    run: (client, signal) => client.jobs.storing({ name: 'saveOutput', jobId: 'job_1', signal }, async () => {}),
+  },
   waitForJobs: {
     async prepare(world, { client }) {
       slowService(world);

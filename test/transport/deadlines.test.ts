@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type ClientOptions, GenClient, TimeoutError } from '../../src/index.js';
+import { type ClientOptions, createBudget, GenClient, memoryStore, TimeoutError } from '../../src/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { countedSignal, created, freshKey, json, never, rawServer, rejection, stubbed, wire } from './support.js';
 
@@ -43,6 +43,37 @@ describe('one deadline per attempt', () => {
     expect(listeners()).toBeGreaterThan(0);
     controller.abort(reason);
     expect(await outcome).toBe(reason);
+    expect(listeners()).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  const HANGING_KEY = { apiKey: () => new Promise<string>(() => {}) };
+  const file = () => new Blob(['a fox'], { type: 'image/png' });
+  type Aborted = (client: GenClient, signal: AbortSignal) => Promise<unknown>;
+  it.each<[string, ClientOptions, Aborted]>([
+    ['a create with a key', {}, (it, signal) => it.images.create(PROMPT, { signal, idempotencyKey: 'order-1' })],
+    ['a create with a store', { store: memoryStore() }, (it, signal) => it.images.create(PROMPT, { signal })],
+    [
+      'a create with a budget',
+      { budget: createBudget({ per: 'total', maxTokens: 100 }) },
+      (it, signal) => it.images.create(PROMPT, { signal }),
+    ],
+    [
+      'a create with a file',
+      {},
+      (it, signal) => it.videos.create({ ...PROMPT, first_frame_upload_id: file() }, { signal }),
+    ],
+    ['uploads.upload', {}, (it, signal) => it.uploads.upload(file(), { signal })],
+    ['a create-and-wait', {}, (it, signal) => it.videos.createAndWait(PROMPT, { signal, idempotencyKey: 'order-2' })],
+    ['a wait', {}, (it, signal) => it.waitForJob('job_1', { signal })],
+  ])('an abort does not wait for a key function in %s', async (_what, options, call) => {
+    const { client } = stubbed(() => json(created()), { ...HANGING_KEY, ...options });
+    const { controller, signal, listeners } = countedSignal();
+    const outcome = rejection(call(client, signal));
+    await vi.advanceTimersByTimeAsync(50);
+    controller.abort(new Error('the user left'));
+    await vi.advanceTimersByTimeAsync(10);
+    expect(await Promise.race([outcome, 'waits'])).toBe(signal.reason);
     expect(listeners()).toBe(0);
     expect(vi.getTimerCount()).toBe(0);
   });

@@ -1,5 +1,6 @@
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
 import { lengthClassOf } from '../../rules/read-order.js';
+import { settledOrAborted } from '../../runtime/deadline.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
@@ -42,14 +43,14 @@ export function createJobReporter(core: ReporterCore): JobReporter {
   const { credentials } = core;
   return {
     creating: (create) => logOf(credentials.account())?.creating(create),
-    async seen({ request, body, idempotencyKey, label, trace, sent }, snapshot) {
+    async seen({ request, body, idempotencyKey, label, trace, sent, signal }, snapshot) {
       const { call } = request;
       const { records = [], account = credentials.account() } = sent;
       if (call && account) learnJob(account, pricedCallOf(call, body), snapshot);
       if (records.length === 0 && !isWatched(core, snapshot.job.id, account)) return;
       const origin = call && { call, idempotencyKey, label, records, trace: trace?.job };
       const ended = logOf(account)?.seen(snapshot, listeners(core), origin);
-      if (ended) await reportEnd(core, ended, snapshot.job.id);
+      if (ended) await settledOrAborted(reportEnd(core, ended, snapshot.job.id), signal);
     },
     announced(job, isVerified) {
       if (!isWatched(core, job.id)) return;

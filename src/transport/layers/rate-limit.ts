@@ -51,9 +51,9 @@ export const rateLimitLayer: Layer = async (call, next) => {
 
 /** Throws a RateLimitError if no slot is free. Doesn't acquire one. */
 export async function requireRoom(call: Call<unknown>): Promise<void> {
-  const { core, limit } = call;
+  const { core, limit, signal } = call;
   if (limit === undefined || core.config.rateLimit === 'off') return;
-  const limits = core.config.asksAccount ? core.limitsOf(await core.account()) : core.limits();
+  const limits = core.config.asksAccount ? core.limitsOf(await core.account(signal)) : core.limits();
   if (limits) (await takeSlot(limits, call))('unused');
 }
 

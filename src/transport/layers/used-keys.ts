@@ -21,7 +21,7 @@ export const usedKeysLayer: Layer = async (call, next) => {
   const digest = digestOfCreate(call);
   if (digest === undefined) return next(call);
   const { idempotencyKey: key = '' } = call;
-  const used = usedKeysOf(await call.core.account());
+  const used = usedKeysOf(await call.core.account(call.signal));
   const known = used.get(key);
   if (known && known.digest !== digest) throw reuseError(call, known.jobId);
   const inFlight: UsedKey = { digest };
