@@ -176,7 +176,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'A process remembers its last 10,000 jobs',
       'test/events/memory.test.ts',
-      'is bounded by 10,000 jobs for all accounts together, and older traces end',
+      'is limited to 10,000 jobs across all accounts, and ends older traces',
     ],
   ],
   'docs/files.md': [
@@ -196,7 +196,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'timestamp 300 seconds or more away, in either direction, is rejected',
       'test/webhooks/verify-webhook.test.ts',
-      'is fresh %i ms away',
+      'is accepted %i ms away',
     ],
   ],
   'docs/jobs-that-survive.md': [
@@ -228,7 +228,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'an agent that asks three times pays once, and gets its video',
       'test/apps/rpc.test.ts',
-      'an agent whose client times out twice and that asks three times pays once, and gets its video',
+      'an agent whose client times out twice pays once for three requests, and gets its video',
     ],
   ],
   'docs/many-processes.md': [
@@ -327,7 +327,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'A webhook is verified over its raw bytes',
       'test/webhooks/secrets-and-events.test.ts',
-      'is parsed only after the signature was verified',
+      'is parsed only after its signature is verified',
     ],
     [
       'renamed when it is complete',

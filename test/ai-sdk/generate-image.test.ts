@@ -29,7 +29,7 @@ describe('generateImage', () => {
     ]);
   });
 
-  it('creates one job for each image under a key, and the same ones again', async () => {
+  it('creates one job per image with a key, and reuses them', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
     const headers = { 'Idempotency-Key': 'order-17' };
@@ -40,7 +40,7 @@ describe('generateImage', () => {
   });
 
   it.each([
-    ['as it is', (params: object) => params],
+    ['unchanged', (params: object) => params],
     ['copied by a middleware', (params: object) => ({ ...params })],
   ])('pays once when the core repeats a call %s after a retryable error', async (how, transform) => {
     const { gen, sandbox } = providerOnSandbox();
@@ -54,7 +54,7 @@ describe('generateImage', () => {
           const result = await doGenerate();
           if (++calls > 1) return result;
           throw new APICallError({
-            message: 'lost on the way back',
+            message: 'response lost',
             url: 'https://proxy.invalid',
             requestBodyValues: {},
             isRetryable: true,
@@ -67,7 +67,7 @@ describe('generateImage', () => {
     expect(calls).toBe(2);
     expect(images).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
-    // A part of a split call that is repeated keeps its own job.
+    // A repeated part of a split call reuses its own job.
     calls = 0;
     const { providerMetadata } = await generateImage({
       model,
@@ -77,10 +77,11 @@ describe('generateImage', () => {
       providerOptions: QUICK,
     });
     const jobs = providerMetadata.gen?.images as { jobId: string }[];
-    if (how === 'as it is') expect([new Set(jobs.map(({ jobId }) => jobId)).size, sandbox.jobs.length]).toEqual([2, 3]);
+    if (how === 'unchanged')
+      expect([new Set(jobs.map(({ jobId }) => jobId)).size, sandbox.jobs.length]).toEqual([2, 3]);
   });
 
-  it('maps size and aspect ratio to a ratio of the model, and warns of unsupported settings', async () => {
+  it("maps size and aspect ratio to one of the model's ratios, and warns about unsupported settings", async () => {
     const { gen, sandbox } = providerOnSandbox();
     const ask = (settings: object) =>
       generateImage({ model: gen.image('svc-image-pro'), prompt, providerOptions: QUICK, ...settings });
@@ -93,7 +94,7 @@ describe('generateImage', () => {
     expect(odd.warnings).toEqual([expect.objectContaining({ type: 'unsupported', feature: 'size' })]);
   });
 
-  it('uploads the images of the prompt, and passes on URLs', async () => {
+  it("uploads the prompt's images, and passes URLs unchanged", async () => {
     const { gen, sandbox, client } = providerOnSandbox();
     const { image } = await generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK });
     await generateImage({
@@ -118,7 +119,7 @@ describe('generateImage', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('returns the paid images if another one failed, with a warning', async () => {
+  it('returns the paid images with a warning if another one failed', async () => {
     const { gen, sandbox } = providerOnSandbox();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const { images, warnings } = await generateImage({
@@ -131,7 +132,7 @@ describe('generateImage', () => {
     expect(warnings).toEqual([expect.objectContaining({ message: expect.stringContaining('generation_failed') })]);
   });
 
-  it('rejects with the reason of an abort, and the job continues', async () => {
+  it("rejects with an abort's reason, and the job continues", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const controller = new AbortController();
     const asked = generateImage({
@@ -147,13 +148,13 @@ describe('generateImage', () => {
     expect(['queued', 'processing']).toContain(sandbox.jobs[0]?.status);
   });
 
-  it('is found in a provider registry, as a video is', () => {
+  it('finds image and video models in a provider registry', () => {
     const registry = createProviderRegistry({ gen: providerOnSandbox().gen });
     expect(registry.imageModel('gen:svc-image-fast').modelId).toBe('svc-image-fast');
     expect(registry.videoModel('gen:svc-video-mini').modelId).toBe('svc-video-mini');
   });
 
-  it('names a missing option of the client in the call, not at import', async () => {
+  it('reports a missing client option in the call, not at import', async () => {
     const lazy = createGen({ apiKey: 'k' });
     const asked = generateImage({ model: lazy.image('svc-image-fast'), prompt });
     await expect(asked).rejects.toThrow(/baseUrl/);

@@ -33,7 +33,7 @@ describe('experimental_generateVideo', () => {
     ]);
   });
 
-  it('works when the core waits for a webhook', async () => {
+  it("works with the core's webhook wait", async () => {
     const { gen, sandbox } = providerOnSandbox();
     let arrive: (value: { headers: Record<string, string>; body: string }) => void = () => undefined;
     const received = new Promise<{ headers: Record<string, string>; body: string }>((resolve) => {
@@ -59,7 +59,7 @@ describe('experimental_generateVideo', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('maps resolution, ratio, and sound, and warns of unsupported settings', async () => {
+  it('maps resolution, ratio, and audio, and warns about unsupported settings', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const { warnings } = await generateVideo({
       model: gen.video('svc-video-pro'),
@@ -129,7 +129,7 @@ describe('experimental_generateVideo', () => {
 });
 
 describe('experimental_startVideo and experimental_getVideoStatus', () => {
-  it('continue with a video in another process by its operation alone', async () => {
+  it('continue a video in another process using only its operation', async () => {
     const { gen, sandbox } = providerOnSandbox({ clock: 'manual', jobDurationMs: 5000 });
     const started = await startVideo({ model: gen.video('svc-video-fast'), prompt });
     const operation = JSON.parse(JSON.stringify(started.operation));

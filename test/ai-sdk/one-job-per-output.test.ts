@@ -1,4 +1,4 @@
-// Under the caller's key, each output has its own job, and no file is returned twice.
+// With the caller's key, each output has its own job, and no file is returned twice.
 import { generateImage, experimental_generateVideo as generateVideo } from 'ai';
 import type { GenProvider } from 'gen-client/ai-sdk';
 import { describe, expect, it } from 'vitest';
@@ -12,7 +12,7 @@ function webhooks() {
   let opened = 0;
   return {
     async webhook() {
-      // The second part of a call has its webhook later than the first.
+      // The webhook of a call's second part arrives later than the first.
       const part = opened++ % 2;
       for (let turn = 0; turn < part * 20; turn++) await new Promise((resolve) => setImmediate(resolve));
       return { url: `https://example.com/hook/${part}`, received: Promise.resolve({ headers: {}, body: '{}' }) };
@@ -21,7 +21,7 @@ function webhooks() {
 }
 
 const WAYS: readonly (readonly [string, () => object])[] = [
-  ['a wait of the SDK', () => ({})],
+  ["the SDK's own wait", () => ({})],
   ['poll', () => ({ poll: { intervalMs: 5 } })],
   ['a webhook', webhooks],
 ];
@@ -53,7 +53,7 @@ describe.each(WAYS)('with %s', (_way, how) => {
     expect(error).toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
     expect(String(error)).toContain('Leave out maxVideosPerCall');
     expect(sandbox.requests).toEqual([]);
-    // Nothing of it is left: the corrected call creates both.
+    // The corrected call creates both.
     expect((await ask(gen, key)).videos).toHaveLength(2);
     expect(sandbox.jobs).toHaveLength(2);
   });
@@ -65,7 +65,7 @@ describe.each(WAYS)('with %s', (_way, how) => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('creates one job for a request that is repeated while its job runs', async () => {
+  it('creates one job for a request repeated while its job runs', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 100 });
     const ask = () => generateVideo({ model: gen.video('svc-video-fast'), prompt, ...KEY_IN_HEADERS, ...how() });
     const first = ask();
@@ -75,7 +75,7 @@ describe.each(WAYS)('with %s', (_way, how) => {
   });
 });
 
-it('rejects images that the core splits under one key before anything is paid', async () => {
+it('rejects images that the core splits with one key before anything is paid', async () => {
   const { gen, sandbox } = providerOnSandbox();
   const model = gen.image('svc-image-fast');
   const asked = generateImage({ model, prompt, n: 2, maxImagesPerCall: 1, ...KEY_IN_OPTIONS });

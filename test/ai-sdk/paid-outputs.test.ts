@@ -1,4 +1,4 @@
-// Paid outputs are not lost: a cut download continues, and the error of an unreadable file has its job and key.
+// Paid outputs aren't lost: an interrupted download continues, and a failed one's error has its job and key.
 import {
   generateImage,
   experimental_generateVideo as generateVideo,
@@ -20,8 +20,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A provider whose downloads break after some bytes, `times` times in all. */
-function cutting(times: number, options: SandboxOptions & { bytes?: number } = {}) {
+/** Creates a provider whose first `times` downloads break after some bytes. */
+function interruptedProvider(times: number, options: SandboxOptions & { bytes?: number } = {}) {
   const { bytes = 100, ...rest } = options;
   const sandbox = createSandbox({ jobDurationMs: 0, limits: 'off', ...rest });
   let left = times;
@@ -64,18 +64,18 @@ describe('a download', () => {
       (gen: ReturnType<typeof createGen>) =>
         generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 1 } }),
     ],
-  ])('that is cut continues (%s)', async (_name, ask) => {
-    const { gen, sandbox } = cutting(1);
+  ])('continues after an interruption (%s)', async (_name, ask) => {
+    const { gen, sandbox } = interruptedProvider(1);
     await ask(gen);
     expect(sandbox.jobs).toHaveLength(1);
     expect(sandbox.requests.filter(({ headers }) => headers.range === 'bytes=100-')).not.toHaveLength(0);
   });
 
   it.each([{}, { poll: { intervalMs: 1 } }])(
-    'that is cut every time is a DownloadError with the job and its key (%o)',
+    'rejects with a DownloadError with the job and key if it is always interrupted (%o)',
     async (how) => {
       vi.useFakeTimers();
-      const { gen, sandbox } = cutting(1_000, { bytes: 0 });
+      const { gen, sandbox } = interruptedProvider(1_000, { bytes: 0 });
       sandbox.faults.add({ match: { method: 'HEAD', path: OUTPUT }, status: 500 });
       const asked = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...how });
       const error = await pass(asked).catch((thrown: unknown) => thrown);
@@ -86,7 +86,7 @@ describe('a download', () => {
     },
   );
 
-  it('that fails beside others is a warning with its job and key, and an entry in the metadata', async () => {
+  it('causes a warning with the job and key, and a metadata entry, if only it fails', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 1 });
     const model = gen.image('svc-image-fast');
@@ -103,14 +103,14 @@ describe('a download', () => {
     ]);
   });
 
-  it('waits for a file that the service is still publishing', async () => {
+  it('waits until the service publishes the file', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 404, code: 'not_found', times: 2 });
     const { images, warnings } = await generateImage({ model: gen.image('svc-image-fast'), prompt });
     expect({ images: images.length, warnings }).toEqual({ images: 1, warnings: [] });
   });
 
-  it('that fails for every output lists all paid jobs', async () => {
+  it('lists all paid jobs if every output fails', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 3 });
     const asked = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
@@ -120,7 +120,7 @@ describe('a download', () => {
 });
 
 describe('a wait', () => {
-  it('that times out beside others leaves an entry of the running job', async () => {
+  it('that alone times out leaves a metadata entry of the running job', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.outcomes.next({ status: 'completed', durationMs: 600_000 });
     const options = { gen: { ...QUICK.gen, timeoutMs: 200 } };
@@ -138,7 +138,7 @@ describe('a wait', () => {
     ]);
   });
 
-  it("survives nine seconds of a service that fails, under the core's own poll", async () => {
+  it("survives nine seconds of service failures with the core's own polling", async () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 1_000 });
     const model = gen.video('svc-video-fast');
@@ -150,7 +150,7 @@ describe('a wait', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('ends with the error of a poll that no retry can change, with its job', async () => {
+  it("ends with a poll's permanent error, including the job", async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt });
@@ -160,7 +160,7 @@ describe('a wait', () => {
     expect(error).toMatchObject({ message: expect.stringContaining(sandbox.jobs[0]?.id ?? '') });
   });
 
-  it('ends after timeoutMs, also in another process', async () => {
+  it('ends after timeoutMs, even in another process', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt, providerOptions: { gen: { timeoutMs: 1 } } });
@@ -170,7 +170,7 @@ describe('a wait', () => {
   });
 });
 
-describe('the files of a call', () => {
+describe("a call's files", () => {
   const image = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
   const deletes = (sandbox: ReturnType<typeof createSandbox>) =>
     sandbox.requests.filter(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'));

@@ -14,7 +14,7 @@ describe('providerOptions.gen', () => {
     ['poll_interval_ms', 'Did you mean "pollIntervalMs"?'],
     ['signal', 'Use one of idempotencyKey, '],
     ['budget', 'Use one of idempotencyKey, '],
-  ])('rejects %s, an unknown field, before anything is sent', async (name, advice) => {
+  ])('rejects the unknown field %s before anything is sent', async (name, advice) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
     const asked = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
@@ -72,7 +72,7 @@ describe('providerOptions.gen', () => {
   });
 
   it.each([{}, { poll: { intervalMs: 5 } }])(
-    'puts the label into the events of the job, and never on the wire (%o)',
+    "adds the label to the job's events, but never sends it (%o)",
     async (how) => {
       const sandbox = createSandbox({ jobDurationMs: 0, limits: 'off' });
       const { apiKey, baseUrl, fetch } = sandbox;

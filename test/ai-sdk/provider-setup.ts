@@ -4,7 +4,7 @@ import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/san
 
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 
-/** Creates the provider on a new sandbox, whose jobs end quickly. */
+/** Creates a provider on a new sandbox with short jobs. */
 export function providerOnSandbox(options: SandboxOptions = {}): {
   sandbox: Sandbox;
   client: GenClient;
@@ -16,7 +16,7 @@ export function providerOnSandbox(options: SandboxOptions = {}): {
   return { sandbox, client, gen: createGen({ client }) };
 }
 
-/** Read often: a test has no 10 seconds. */
+/** Polls often, to keep tests fast. */
 export const QUICK = { gen: { pollIntervalMs: 5 } };
 
 /** Returns the bodies of a sandbox's creates. */

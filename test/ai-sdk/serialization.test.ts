@@ -12,7 +12,7 @@ interface Serializable {
   [WORKFLOW_DESERIALIZE](stored: unknown): { modelId: string };
 }
 
-/** Serializes a model as a workflow does, and restores it as another process does. */
+/** Serializes a model like a workflow, and restores it like another process. */
 function acrossProcesses<M extends object>(model: M): { stored: unknown; again: M } {
   const statics = model.constructor as object as Serializable;
   const stored: unknown = JSON.parse(JSON.stringify(statics[WORKFLOW_SERIALIZE](model)));
@@ -27,7 +27,7 @@ const SETTINGS = {
   maxRetries: 2,
 };
 
-it('a model is stored with its ID and options, never with a key, a secret, or a header', () => {
+it('serializes a model with its ID and options, without keys, secrets, or headers', () => {
   for (const model of [createGen(SETTINGS).image('svc-image-pro'), createGen(SETTINGS).video('svc-video-pro')]) {
     const { stored, again } = acrossProcesses(model);
     expect(stored).toEqual({
@@ -40,13 +40,13 @@ it('a model is stored with its ID and options, never with a key, a secret, or a 
   }
 });
 
-it('a model of a client is stored with its base URL', () => {
+it("serializes a client's model with its base URL", () => {
   const client = new GenClient({ apiKey: 'key-for-tests-123456', baseUrl: 'https://api.example' });
   const { stored } = acrossProcesses(createGen({ client }).video('svc-video-pro'));
   expect(stored).toEqual({ modelId: 'svc-video-pro', config: { baseUrl: 'https://api.example' } });
 });
 
-it('a restored model reads its key from the environment of its process', async () => {
+it("a restored model reads the key from its process's environment", async () => {
   const { sandbox, gen } = providerOnSandbox();
   const service = await sandbox.listen({ port: 0 });
   try {

@@ -1,4 +1,4 @@
-// The tools of examples/apps/ai-tools.ts, called by the AI SDK's own loop with a scripted model.
+// The tools of examples/apps/ai-tools.ts, called by the AI SDK's loop with a scripted model.
 import { generateText, isStepCount } from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -20,7 +20,7 @@ const TOKENS = { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0, text: 1, rea
 type Ask = readonly [toolName: string, args: object];
 
 /** Returns the tools' results for a model that makes these calls in order. */
-async function asked(userId: string, chatId: string, asks: readonly Ask[]): Promise<unknown[]> {
+async function runTools(userId: string, chatId: string, asks: readonly Ask[]): Promise<unknown[]> {
   const { videoTools } = await import('../../examples/apps/ai-tools.js');
   let at = 0;
   const model = new MockLanguageModelV4({
@@ -44,28 +44,28 @@ async function asked(userId: string, chatId: string, asks: readonly Ask[]): Prom
   );
 }
 
-test('a model that asks three times for a video pays once, and is told that it exists', async () => {
-  const [made] = (await asked('ann', 'chat-1', [['makeVideo', FOX]])) as [{ readonly id: string }];
+test('a model that requests a video three times pays once, and learns that it exists', async () => {
+  const [made] = (await runTools('ann', 'chat-1', [['makeVideo', FOX]])) as [{ readonly id: string }];
   expect(made.id).toBe(sandbox.jobs[0]?.id);
-  const again = await asked('ann', 'chat-1', [
+  const again = await runTools('ann', 'chat-1', [
     ['makeVideo', { duration: 5, prompt: FOX.prompt }],
     ['makeVideo', FOX],
     ['videoStatus', { id: made.id }],
   ]);
   expect(again).toMatchObject([{ id: made.id }, { id: made.id }, { id: made.id, status: 'completed' }]);
   expect(sandbox.jobs).toHaveLength(1);
-  await asked('ann', 'chat-2', [['makeVideo', FOX]]);
+  await runTools('ann', 'chat-2', [['makeVideo', FOX]]);
   expect(sandbox.jobs).toHaveLength(2);
 });
 
-test("a user doesn't see another user's video, and stops at the budget", async () => {
-  await asked('ann', 'chat-1', [['makeVideo', FOX]]);
+test("a user can't see another user's video, and can't exceed the budget", async () => {
+  await runTools('ann', 'chat-1', [['makeVideo', FOX]]);
   const id = sandbox.jobs[0]?.id;
-  expect(await asked('bob', 'chat-2', [['videoStatus', { id }]])).toEqual([`Error: There is no video ${id}.`]);
+  expect(await runTools('bob', 'chat-2', [['videoStatus', { id }]])).toEqual([`Error: There is no video ${id}.`]);
   const many = Array.from({ length: 12 }, (_, at): Ask => ['makeVideo', { ...FOX, duration: 10, prompt: `fox ${at}` }]);
-  const responses = await asked('bob', 'chat-2', many);
+  const responses = await runTools('bob', 'chat-2', many);
   expect(responses.at(-1)).toMatch(/^BudgetExceededError: /);
   const ofBob = sandbox.jobs.slice(1).reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
   expect(ofBob).toBeLessThanOrEqual(300);
-  expect(await asked('ann', 'chat-1', [['makeVideo', { ...FOX, prompt: 'a hare' }]])).toMatchObject([{}]);
+  expect(await runTools('ann', 'chat-1', [['makeVideo', { ...FOX, prompt: 'a hare' }]])).toMatchObject([{}]);
 });

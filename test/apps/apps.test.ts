@@ -1,4 +1,4 @@
-// The apps of examples/apps that need no package beyond the root's, against the sandbox. Jobs end at once, so nothing waits.
+// The apps of examples/apps that need only the root's packages, on the sandbox. Jobs end immediately.
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { serveApps } from './service.js';
 
 const APPS = join(ROOT, 'examples/apps');
 
-describe('the suite of an app with its own client', async () => {
+describe('the test suite of an app with its own client', async () => {
   await import('../../examples/apps/poster.test.js');
 });
 
@@ -56,7 +56,7 @@ describe('Lambda', () => {
     expect((await call('GET', `/videos/${response.id}`, { 'x-user': 'bob' })).statusCode).toBe(404);
   });
 
-  test('responds to invalid input with its issues, and to a rejection with its code', async () => {
+  test('responds to invalid input with its issues, and to a service error with its code', async () => {
     const bad = await make({ prompt: 'a fox', duration: 99 });
     expect(bad).toMatchObject({ statusCode: 400, answer: { code: 'invalid' } });
     expect(bad.answer.issues).toHaveLength(1);
@@ -85,7 +85,7 @@ describe('Lambda', () => {
   });
 });
 
-describe('a nested router of Express', () => {
+describe('a nested Express router', () => {
   let url = '';
   let close = async () => {};
 
@@ -126,7 +126,7 @@ describe('a nested router of Express', () => {
     expect([bad.status, await bad.json()]).toMatchObject([400, { code: 'invalid' }]);
   });
 
-  test('leaves malformed JSON to Express, without an alert', async () => {
+  test('lets Express handle malformed JSON, without an alert', async () => {
     const alarm = vi.spyOn(console, 'error').mockImplementation(() => {});
     const headers = { 'content-type': 'application/json' };
     const response = await fetch(`${url}/ann/videos`, { method: 'POST', headers, body: '{bad' });
@@ -137,7 +137,7 @@ describe('a nested router of Express', () => {
 });
 
 describe('Fastify', () => {
-  test('creates a video, rejects an unknown field, and passes on its own errors', async () => {
+  test("creates a video, rejects an unknown field, and keeps Fastify's own errors", async () => {
     serveApps({ jobDurationMs: 0 });
     const alarm = vi.spyOn(console, 'error').mockImplementation(() => {});
     const { app } = await import('../../examples/apps/fastify.js');
@@ -159,7 +159,7 @@ test('the recipes page lists every app', () => {
   for (const name of readdirSync(APPS)) expect(page).toContain(`(../examples/apps/${name})`);
 });
 
-test('the gallery is an app of at most 100 lines', () => {
+test('the gallery has at most 100 lines', () => {
   const files = globSync('examples/gallery/**/*.{ts,tsx}', { cwd: ROOT }).filter(
     (path) => !path.includes('node_modules'),
   );

@@ -1,4 +1,4 @@
-// The rows of docs/coming-from.md: the call of the other client, and ours. The compiler checks both against the real packages.
+// The rows of docs/coming-from.md: the other client's call, and ours. The compiler checks both against the real packages.
 import { createFalClient, fal } from '@fal-ai/client';
 import RunwayML, { TaskFailedError, TaskTimedOutError } from '@runwayml/sdk';
 import {
@@ -14,7 +14,7 @@ import { saveOutput } from 'gen-client/node';
 import OpenAI from 'openai';
 import Replicate, { type FileOutput, type Prediction, parseProgressFromLogs, validateWebhook } from 'replicate';
 
-/** The code spans of a left column, the call of the other client, and ours. */
+/** The code in the left column, the other client's call, and ours. */
 type Row = readonly [left: string, theirs: (...given: never[]) => unknown, ours: (...given: never[]) => unknown];
 
 const apiKey = 'key';

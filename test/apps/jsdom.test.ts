@@ -8,7 +8,7 @@ const bytes = Uint8Array.from({ length: 300_000 }, (_, at) => PNG[at] ?? at % 25
 
 afterEach(() => void vi.unstubAllGlobals());
 
-it.each(['Blob', 'File'] as const)('uploads a %s of jsdom, which has no stream()', async (kind) => {
+it.each(['Blob', 'File'] as const)("uploads jsdom's %s, which has no stream()", async (kind) => {
   const { window } = new JSDOM();
   vi.stubGlobal('FileReader', window.FileReader);
   const parts = [bytes.subarray(0, 70_000), bytes.subarray(70_000)];

@@ -1,4 +1,4 @@
-// tRPC and MCP, with their own packages and an in-memory transport. The clock is fake, so jobs take no time.
+// tRPC and MCP with their real packages, an in-memory transport, and a fake clock.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** Moves the time on until the promise is settled. */
+/** Advances the clock until the promise settles. */
 async function pass<T>(promise: Promise<T>): Promise<T> {
   let isSettled = false;
   const settled = () => {
@@ -33,7 +33,7 @@ async function pass<T>(promise: Promise<T>): Promise<T> {
   promise.then(settled, settled);
   while (!isSettled) {
     await vi.advanceTimersByTimeAsync(1_000);
-    // For the disk, whose time is real.
+    // The disk needs real time.
     await new Promise((resolve) => realTimeout(resolve, 2));
   }
   return promise;
@@ -45,7 +45,7 @@ describe('tRPC', () => {
     return appRouter.createCaller({ userId });
   };
 
-  test('a mutation creates a video, and a subscription reports its progress until it ends', async () => {
+  test('a mutation creates a video, and a subscription reports its progress to the end', async () => {
     const ann = await callerOf('ann');
     const id = await pass(ann.makeVideo({ prompt: 'a fox at dawn', duration: 5 }));
     const seen: string[] = [];
@@ -59,7 +59,7 @@ describe('tRPC', () => {
     await expect(ofBob[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
-  test('invalid input and a rejection of the service have different codes', async () => {
+  test('invalid input and a service error have different codes', async () => {
     const ann = await callerOf('ann');
     await expect(pass(ann.makeVideo({ prompt: '' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' });
     const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
@@ -75,7 +75,7 @@ describe('MCP', () => {
   beforeEach(() => vi.stubEnv('VIDEO_FOLDER', folder));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Connects an agent in a new conversation. */
+  /** Connects an agent to a new conversation. */
   const converse = async (sessionId?: string) => {
     const { videoServer } = await import('../../examples/apps/mcp.js');
     const [mine, its] = InMemoryTransport.createLinkedPair();
@@ -99,10 +99,10 @@ describe('MCP', () => {
   const FOX = { prompt: 'a fox at dawn', duration: 5 };
   const creates = () => sandbox.requests.filter(({ method }) => method === 'POST');
 
-  test('an agent whose client times out twice and that asks three times pays once, and gets its video', async () => {
+  test('an agent whose client times out twice pays once for three requests, and gets its video', async () => {
     const { call, outcome } = await converse('chat-1');
     const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-    // The service takes two minutes to respond, and the agent's client waits for one.
+    // The service takes two minutes to respond, but the agent's client waits only one.
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, latencyMs: 120_000, times: 2 });
     await expect(call('make_video', FOX)).rejects.toThrow('Request timed out');
     await expect(call('make_video', { duration: 5, prompt: FOX.prompt })).rejects.toThrow('Request timed out');
@@ -129,7 +129,7 @@ describe('MCP', () => {
     expect((await outcome(sandbox.jobs[0]?.id ?? '')).asked).toBe(3);
   });
 
-  test("different params, and a different conversation, create a video that the first one doesn't see", async () => {
+  test('different params or conversations create separate videos, hidden from other conversations', async () => {
     const [first, second] = [await converse('chat-1'), await converse('chat-2')];
     await first.call('make_video', FOX);
     await first.call('make_video', { ...FOX, duration: 6 });
@@ -140,7 +140,7 @@ describe('MCP', () => {
     expect(await second.call('video_status', { id })).toEqual(foreign);
   });
 
-  test('an agent that keeps asking for new videos stops at its budget', async () => {
+  test('an agent that keeps requesting new videos stops at its budget', async () => {
     const { call } = await converse();
     const responses: string[] = [];
     for (let at = 0; at < 30; at++) responses.push((await call('make_video', { ...FOX, prompt: `fox ${at}` })).text);
@@ -150,7 +150,7 @@ describe('MCP', () => {
     expect(reserved).toBeGreaterThan(200);
   });
 
-  test('its fields are described, and a failed job or invalid input returns a result that the model can read', async () => {
+  test('its fields have descriptions, and failures return a result that the model can read', async () => {
     const { client, call, outcome } = await converse('chat-1');
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(['make_video', 'video_status']);
@@ -168,7 +168,7 @@ describe('MCP', () => {
   });
 });
 
-test('both compile', async () => {
+test('both examples compile', async () => {
   vi.useRealTimers();
   const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
   const told = await promisify(execFile)(process.execPath, [compiler, '-p', join(ROOT, 'test/apps')], {

@@ -1,7 +1,7 @@
 import { createSandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { vi } from 'vitest';
 
-/** A sandbox that every `new GenClient()` reaches through the environment and the global fetch, as an app's own client does. */
+/** Starts a sandbox that `new GenClient()` reaches through the environment and the global fetch. */
 export function serveApps(options: SandboxOptions = {}) {
   const sandbox = createSandbox(options);
   vi.stubEnv('GEN_API_KEY', sandbox.apiKey);

@@ -1,4 +1,4 @@
-// The tools of examples/apps/ai-tools.ts as they reach three model APIs: the newest providers, with their fetch replaced.
+// The tools of examples/apps/ai-tools.ts in the request bodies of three current AI SDK providers.
 import { generateText, type LanguageModel } from 'ai';
 import { describe, expect, test, vi } from 'vitest';
 import { RULES } from '../field/model-api-rules.js';
@@ -29,7 +29,7 @@ const PROVIDERS = [
   ],
 ] as const;
 
-/** The schemas of the tools in the body that a provider would send. */
+/** Returns the tools' schemas from the body that a provider sends. */
 async function schemasSent(file: string, factory: string, model: string, schemasIn: (body: Body) => unknown[]) {
   const provider: Provider = await import(new URL(`node_modules/@ai-sdk/${file}/dist/index.js`, import.meta.url).href);
   const { videoTools } = await import('../../examples/apps/ai-tools.js');
@@ -42,7 +42,7 @@ async function schemasSent(file: string, factory: string, model: string, schemas
 }
 
 describe.each(PROVIDERS)('%s', (_name, file, factory, model, schemasIn) => {
-  test('gets tools without a combinator at the top, and with a required prompt', async () => {
+  test('receives tools with a required prompt and without a top-level combinator', async () => {
     const schemas = await schemasSent(file, factory, model, schemasIn);
     expect(schemas).toHaveLength(2);
     for (const schema of schemas)

@@ -1,4 +1,4 @@
-// The Worker of examples/apps, on a bucket in memory.
+// The Worker of examples/apps, with an in-memory bucket.
 import type { R2BucketLike } from 'gen-client/storage';
 import { signWebhook } from 'gen-client/webhooks';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -10,7 +10,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A bucket that counts its puts. */
+/** Creates a bucket that counts its puts. */
 function memoryBucket() {
   type Options = { httpMetadata?: { contentType?: string }; customMetadata?: Record<string, string> };
   const objects = new Map<string, { bytes: Uint8Array<ArrayBuffer>; options: Options }>();
@@ -31,7 +31,7 @@ function memoryBucket() {
   return { bucket, puts: () => puts };
 }
 
-test('a Worker creates a video, stores its file, serves it to its owner, and handles a repeated event once', async () => {
+test('creates a video, stores its file, serves it to its owner, and handles a duplicate event once', async () => {
   const sandbox = serveApps({ jobDurationMs: 0 });
   const { worker } = await import('../../examples/apps/worker.js');
   const { bucket, puts } = memoryBucket();

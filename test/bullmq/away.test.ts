@@ -1,4 +1,4 @@
-// Faults of the engine and its Redis: an outage, a call that the engine fails, calls removed by hand.
+// Engine and Redis faults: an outage, calls that the engine fails, and calls removed manually.
 import { FlowProducer, type Queue } from 'bullmq';
 import { ConnectionError } from 'gen-client';
 import { createGenQueue, createGenWorker, type GenQueueJob } from 'gen-client/bullmq';
@@ -10,7 +10,7 @@ const prompt = 'a fox at dawn';
 
 describe.skipIf(noRedis !== undefined)('while Redis is unavailable, a queue', () => {
   it.each(['from the start', 'after it was available'])(
-    'settles in bounded time: %s',
+    'settles in bounded time (%s)',
     async (when) => {
       const redis = await startRedis();
       const queue = createGenQueue({ host: '127.0.0.1', port: redis.port });
@@ -27,7 +27,7 @@ describe.skipIf(noRedis !== undefined)('while Redis is unavailable, a queue', ()
           recovery: 'retry',
         });
         await expect(asked).rejects.toBeInstanceOf(ConnectionError);
-        const reason = new Error('the visitor has left');
+        const reason = new Error('the user left');
         const left = queue.videos.create({ prompt }, { signal: AbortSignal.timeout(50), jobId: 'order-2' });
         await expect(left).rejects.toMatchObject({ name: 'TimeoutError' });
         await expect(queue.videos.create({ prompt }, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
@@ -49,7 +49,7 @@ describe.skipIf(noRedis !== undefined)('while Redis is unavailable, a queue', ()
 describe.skipIf(noRedis !== undefined)('a call that the engine fails', () => {
   const { open } = queuesOnSandboxes();
 
-  it("calls onFailed until it doesn't throw, and continues with its job when it is restarted", async () => {
+  it('calls onFailed until it succeeds, and continues with its job when restarted', async () => {
     const { queue, work, ended, record, name, connection } = open();
     const failures: [string, string | undefined][] = [];
     work({
@@ -77,7 +77,7 @@ describe.skipIf(noRedis !== undefined)('a call that the engine fails', () => {
     expect(await queue.queue.getFailedCount()).toBe(2);
   });
 
-  it("can't come from crashed workers: maxStalledCount throws", () => {
+  it("isn't caused by crashed workers, because maxStalledCount throws", () => {
     const { client, connection } = open();
     const make = () => createGenWorker(connection, client, { worker: { maxStalledCount: 0 } as never });
     expect(make).toThrow('worker.maxStalledCount is not supported');
@@ -88,7 +88,7 @@ describe.skipIf(noRedis !== undefined)('a call that the engine fails', () => {
 describe.skipIf(noRedis !== undefined)('a queue', () => {
   const { open } = queuesOnSandboxes();
 
-  it('polls a new job at its own pace after hundreds of running calls were removed by hand', async () => {
+  it('polls a new job at its usual interval after hundreds of running calls were removed manually', async () => {
     const { queue, work, ended, name, connection, sandbox, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const { openJobIndex } = await import('../../src/adapters/bullmq/connection.js');
     const jobIndex = openJobIndex(connection, { name });
@@ -100,7 +100,7 @@ describe.skipIf(noRedis !== undefined)('a queue', () => {
     const [call] = (await (queue.queue as Queue).getDelayed()) as GenQueueJob[];
     expect(call?.delay).toBeLessThan(5_000);
     await ended();
-    // The others are removed, a hundred at a time.
+    // The index removes the others in batches of a hundred.
     await expect.poll(() => jobIndex.size()).toBeLessThanOrEqual(500);
     await jobIndex.close();
   });

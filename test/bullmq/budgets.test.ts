@@ -2,7 +2,7 @@ import { type BudgetOptions, createBudget as budgetWith, memoryStore } from 'gen
 import { describe, expect, it } from 'vitest';
 import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
-/** Without a store, budgets of one scope and period count together in the process. */
+/** Creates a budget in its own store. Without a store, equal scopes would share one sum in the process. */
 const createBudget = (options: BudgetOptions) => budgetWith({ store: memoryStore(), ...options });
 
 const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -23,7 +23,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
   });
 
   it.each(['month', 'total'] as const)(
-    'wait for seconds, not for the next period, while the response to one of unknown price is lost (%s)',
+    'wait for seconds, not for the next period, if a create of unknown price loses its response (%s)',
     async (per) => {
       const budget = createBudget({ maxTokens: 100_000, per });
       const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
@@ -37,7 +37,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     },
   );
 
-  it('fail with its error if there is no next period', async () => {
+  it("fail with the budget's error if there is no next period", async () => {
     const budget = createBudget({ maxTokens: 15 });
     const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
     work();
@@ -72,7 +72,7 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     expect(sandbox.jobs).toHaveLength(3);
   });
 
-  it('fail with the fix if the worker has no budget for the scope', async () => {
+  it('fail with the fix if the worker returns no budget for the scope', async () => {
     const { sandbox, queue, work, ended, failures } = open();
     work();
     await queue.videos.create(PARAMS, { budgetScope: 'fox' });

@@ -9,14 +9,14 @@ import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { bundleProgram, heard } from '../support/program.js';
 import { seeded } from '../support/seeded.js';
 
-/** `npm run campaign -- queue` runs all of it, and the tests run a tenth. */
+/** `npm run campaign -- queue` runs everything. CI runs a tenth. */
 const PART = process.env.CAMPAIGN === 'full' ? 1 : 0.1;
 const JOBS = 200 * PART;
 const WORKERS = 3;
 const KILLS = 50 * PART;
 const STOPS = 10 * PART;
 const RESTARTS = Math.ceil(3 * PART);
-/** Numbers of jobs that first fail because of a review, and because of a timeout. */
+/** Number of jobs that first fail for a review, and for a timeout. */
 const PENDING = 20 * PART;
 const TIMED_OUT = 20 * PART;
 const SPEED = 60;
@@ -30,7 +30,7 @@ describe.skipIf(reason !== undefined)('a queue', () => {
   });
   afterAll(() => program.remove());
 
-  it(`ends each of ${JOBS} calls with one charge, over ${KILLS} kills, ${STOPS} frozen workers, ${RESTARTS} restarts of Redis and webhooks lost, doubled and early`, async () => {
+  it(`ends each of ${JOBS} calls with one charge, over ${KILLS} kills, ${STOPS} frozen workers, ${RESTARTS} Redis restarts, and lost, duplicate, and early webhooks`, async () => {
     const chance = seeded(SEED);
     const redis = await startRedis({ keeps: true });
     const sandbox = createSandbox({ speed: SPEED, jobDurationMs: [0, 90_000], seed: SEED, balanceTokens: 1_000_000 });
@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)('a queue', () => {
       const freeze = async () => {
         const worker = crew[Math.floor(chance() * WORKERS)];
         worker?.kill('SIGSTOP');
-        // Longer than its lock, so another worker continues its calls in the meantime.
+        // Longer than its lock, so another worker continues its calls.
         await pause(1200 + chance() * 1000);
         worker?.kill('SIGCONT');
       };
@@ -103,7 +103,7 @@ function shuffled<T>(list: readonly T[], chance: () => number): T[] {
     .map(({ value }) => value);
 }
 
-/** Of ten webhooks about three are lost and two come twice. */
+/** Loses about 30 % of the webhooks and duplicates about 20 %. */
 async function deliver(queue: GenQueue, event: WebhookEvent, chance: () => number): Promise<void> {
   const luck = chance();
   if (luck < 0.3) return;

@@ -1,4 +1,4 @@
-// Ordinary operation of a queue: debouncing, two accounts, raised budgets, names, and records by hand.
+// Operating a queue: deduplication, two accounts, raised budgets, names, and manual records.
 import { createBudget, GenClient } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { redisStore } from 'gen-client/redis';
@@ -29,7 +29,7 @@ describe.skipIf(noRedis !== undefined)('deduplication', () => {
     },
   );
 
-  it('without replace queues one of two calls', async () => {
+  it('queues one of two calls without replace', async () => {
     const { queue } = open();
     const options = { deduplication: { id: 'doc', ttl: 60_000, extend: true } };
     await queue.images.create({ prompt: 'one' }, { jobId: 'one', ...options });
@@ -38,13 +38,13 @@ describe.skipIf(noRedis !== undefined)('deduplication', () => {
   });
 });
 
-describe.skipIf(noRedis !== undefined)('a call of one account', () => {
+describe.skipIf(noRedis !== undefined)("an account's call", () => {
   const { open } = queuesOnSandboxes();
 
-  it("is left alone by another account's worker, and processed by its own", async () => {
+  it("is ignored by another account's worker, and processed by its own", async () => {
     const staging = open({ jobDurationMs: 100 });
     const { name, queue, sandbox, work, ended } = staging;
-    // The service accepts the create, and its response is lost.
+    // The service accepts the create, but its response is lost.
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true, times: 1 });
     const worker = work({ retryDelayMs: 20 });
     await queue.images.create({ prompt }, { jobId: 'order-1' });
@@ -69,7 +69,7 @@ describe.skipIf(noRedis !== undefined)('a call of one account', () => {
     expect(name).toBeDefined();
   });
 
-  it('that was not sent goes to the account that claims it first', async () => {
+  it('belongs to the account that claims it first if it is unsent', async () => {
     const { queue, work, sandbox, ended, record } = open();
     await queue.images.create({ prompt }, { jobId: 'order-1' });
     work();
@@ -90,7 +90,7 @@ describe.skipIf(noRedis !== undefined)('a call over budget', () => {
     return redisStore(connections.at(-1) as Redis);
   };
 
-  it('tries again after at most five minutes, so a raised budget takes effect', async () => {
+  it('retries after at most five minutes, so a raised budget takes effect', async () => {
     const shared = store();
     const low = createBudget({ maxTokens: 10, per: 'month', scope: 'team', store: shared });
     const { sandbox, queue, work, ended, asleep, record, failures } = open({
@@ -107,7 +107,7 @@ describe.skipIf(noRedis !== undefined)('a call over budget', () => {
     expect(dueMs).toBeLessThanOrEqual(5 * 60_000);
     await worker.close();
 
-    // The deploy that raises it.
+    // A deploy raises the budget.
     const high = createBudget({ maxTokens: 2_000, per: 'month', scope: 'team', store: shared });
     work({}, sandbox.client({ store: shared, budget: high, rateLimit: 'off' }));
     await (await record('two')).promote();
@@ -120,7 +120,7 @@ describe.skipIf(noRedis !== undefined)('a call over budget', () => {
 describe.skipIf(noRedis !== undefined)('queue names and manually added records', () => {
   const { open } = queuesOnSandboxes();
 
-  it('a queue can have any name that another queue does not use itself', async () => {
+  it("a queue can have any name that doesn't belong to another queue's data", async () => {
     const { sandbox, connection } = open();
     for (const name of ['film', 'film-notes', 'film-jobs', 'film-index']) {
       const queue = createGenQueue(connection, { name });
@@ -143,7 +143,7 @@ describe.skipIf(noRedis !== undefined)('queue names and manually added records',
     await expect.poll(() => ended.size, { timeout: 10_000 }).toBe(4);
   });
 
-  it('a record without an ID fails before anything is paid, because a flush repeats its number', async () => {
+  it('a record without an ID fails before anything is paid, because its number can recur', async () => {
     const { sandbox, queue, work, ended, failures } = open();
     work();
     await queue.queue.add('videos', video);
@@ -170,10 +170,10 @@ describe.skipIf(noRedis !== undefined)('queue names and manually added records',
   });
 });
 
-describe.skipIf(noRedis !== undefined)('client.resume() together with a queue', () => {
+describe.skipIf(noRedis !== undefined)('client.resume() with a queue', () => {
   const { open, redis } = queuesOnSandboxes();
 
-  it('leaves queued and finished calls alone', async () => {
+  it('ignores queued and finished calls', async () => {
     const connection = new Redis({ host: '127.0.0.1', port: redis().port });
     const store = redisStore(connection);
     const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000, client: { store } });

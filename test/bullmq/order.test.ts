@@ -1,11 +1,11 @@
-// The order of creates under a full rate limit.
+// The order of creates at the rate limit.
 import { describe, expect, it } from 'vitest';
 import { createdOn, noRedis, type QueueOnSandbox, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const HOUR_MS = 3_600_000;
 const WINDOW = 20;
 
-/** The rate limit of creates, with shorter windows than the documented minute. */
+/** Client options with a shorter window than the documented minute. */
 function client(windowMs: number) {
   const limits = { 'videos.create': { limit: WINDOW, windowMs } };
   return { limits, rateLimit: 'wait' as const };
@@ -19,11 +19,11 @@ async function enqueue(on: QueueOnSandbox, name: string, calls: number, options:
 
 const QUIET = { pollIntervalMs: HOUR_MS };
 
-describe.skipIf(noRedis !== undefined)('the creates of a queue', () => {
+describe.skipIf(noRedis !== undefined)("a queue's creates", () => {
   const { open } = queuesOnSandboxes();
 
   it.each([1, 4])(
-    'send calls of a higher priority before a backlog (%i workers)',
+    'precede a backlog if they have a higher priority (%i workers)',
     async (workers) => {
       const on = open({ jobDurationMs: HOUR_MS, client: client(1_000) });
       await enqueue(on, 'backlog', 80);

@@ -8,8 +8,8 @@ const PENDING = { status: 409, code: 'character_pending', retryAfterS: 0.05 } as
 
 type Fetch = typeof globalThis.fetch;
 
-/** A service that repeats a rejection under its key, as the documentation allows. */
-function holdingRefusals(fetch: Fetch): Fetch {
+/** Wraps fetch so that the service repeats a rejection for its key, as the documentation allows. */
+function repeatingRejections(fetch: Fetch): Fetch {
   const held = new Map<string, Response>();
   return async (input, init) => {
     const request = new Request(input, init);
@@ -26,9 +26,9 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
   const { open } = queuesOnSandboxes();
 
   it.each([
-    ['plain GenError', new GenError('no')],
+    ['a plain GenError', new GenError('no')],
     [
-      'refusal of another call',
+      "another call's rejection",
       new InsufficientBalanceError('no', {
         status: 402,
         code: 'insufficient_balance',
@@ -37,8 +37,8 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
         url: 'x',
       }),
     ],
-    ['nothing at all', undefined],
-  ])('if onCompleted throws a %s', async (_, reason) => {
+    ['undefined', undefined],
+  ])('if onCompleted throws %s', async (_, reason) => {
     const { sandbox, queue, work, ended, failures } = open();
     let calls = 0;
     work({
@@ -57,7 +57,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
-  it('if onFailed throws: it is called again with the same error', async () => {
+  it('if onFailed throws, which is then called again with the same error', async () => {
     const { sandbox, queue, work, ended, record } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const failures: string[] = [];
@@ -73,7 +73,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'JobFailedError' });
   });
 
-  it('if it starts late: its timeout counts from the create', async () => {
+  it('if it starts late, because its timeout starts with the create', async () => {
     const { queue, work, ended, sandbox } = open({ jobDurationMs: 100 });
     work({ timeoutMs: 400 });
     await queue.videos.create({ prompt }, { delay: 700 });
@@ -82,7 +82,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it("if it times out before its next create: that one isn't sent", async () => {
+  it("if it times out before its next create, which isn't sent", async () => {
     const { sandbox, queue, work, ended, keys, asleep, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
     work({ timeoutMs: 1500 });
@@ -96,7 +96,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(keys()).toEqual(['order-1']);
   });
 
-  it('when an operator restarts it after a failed job: the next one has a new key', async () => {
+  it('if an operator restarts it after a failed job, with a new key', async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
     sandbox.outcomes.next({ status: 'canceled' });
@@ -114,7 +114,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(returnvalue.tries).toHaveLength(3);
   });
 
-  it('when it was rejected, restarted, completed, and removed, and its order is redelivered', async () => {
+  it('if it was rejected, restarted, completed, and removed, and its order is redelivered', async () => {
     const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0 });
     const made: string[] = [];
     work({ onCompleted: ({ id }) => void made.push(id) });
@@ -131,8 +131,8 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(keys()).toEqual(['order-17', 'order-17', 'order-17']);
   });
 
-  it('when an operator restarts it after a rejection that the service repeats for its key: a new key follows', async () => {
-    const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0, wrap: holdingRefusals });
+  it('if an operator restarts it after a rejection that the service repeats, with a new key', async () => {
+    const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0, wrap: repeatingRejections });
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-2' });
     await ended();
@@ -151,7 +151,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('when an operator restarts it after a timeout: it continues with its job, and its time starts again', async () => {
+  it('if an operator restarts it after a timeout, with the same job and a new timeout', async () => {
     const { sandbox, queue, work, ended, record, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const hasty = work({ timeoutMs: 200 });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
@@ -159,7 +159,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'WaitTimeoutError' });
     await hasty.close();
     await (await record('order-1')).retry();
-    // With time to spare: the test may be slow.
+    // Generous, because the test may be slow.
     work({ timeoutMs: HOUR_MS, pollIntervalMs: HOUR_MS });
     await asleep();
     expect((await record('order-1')).data.run).toMatchObject({ elapsedMs: 0, step: { type: 'wait' } });
@@ -169,8 +169,8 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('when it is queued again after a review and the loss of its record', async () => {
-    for (const wrap of [(fetch: Fetch) => fetch, holdingRefusals]) {
+  it('if it is queued again after a review and the loss of its record', async () => {
+    for (const wrap of [(fetch: Fetch) => fetch, repeatingRejections]) {
       const { sandbox, queue, work, ended, record } = open({ wrap });
       sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
       work();
@@ -184,7 +184,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     }
   });
 
-  it('when a worker freezes during a create, and another one continues', async () => {
+  it('if a worker freezes during a create and another one continues', async () => {
     let thaw = () => {};
     const frozen = new Promise<void>((resolve) => {
       thaw = resolve;
@@ -217,8 +217,8 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
 
   it.each([
     ['a lost response', () => new TypeError('terminated')],
-    ['a key that cannot be read', undefined],
-  ])('when a worker freezes during a poll, another one continues, and the first wakes to %s', async (_, lost) => {
+    ['a failing key function', undefined],
+  ])('if a worker freezes during a poll, another one continues, and the first one wakes to %s', async (_, lost) => {
     let thaw = () => {};
     const frozen = new Promise<void>((resolve) => {
       thaw = resolve;
@@ -228,7 +228,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     const errors: string[] = [];
     const { sandbox, queue, work, ended, record } = open({
       client: {
-        // The second key is that of the first read.
+        // The second key is requested for the first poll.
         apiKey: async () => {
           if (lost === undefined && ++keys === 2) {
             await frozen;
@@ -260,7 +260,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('when the service asks for an immediate retry: one request in 1.5 s', async () => {
+  it('if the service requests an immediate retry, with one request in 1.5 s', async () => {
     const { sandbox, queue, work, keys } = open();
     sandbox.faults.add({ match: { method: 'POST' }, status: 409, code: 'character_pending', retryAfterS: 0 });
     work();

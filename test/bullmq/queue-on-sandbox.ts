@@ -13,16 +13,16 @@ import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 type Fetch = typeof globalThis.fetch;
 
-/** Options of a test's queue, in addition to the sandbox's. */
+/** A test queue's options, including the sandbox's. */
 export interface QueueSetup extends SandboxOptions {
   readonly client?: ClientOptions;
-  /** Another queue on the same service. */
+  /** Uses another queue's service. */
   readonly sandbox?: Sandbox;
-  /** Called between client and sandbox. */
+  /** Wraps the fetch between client and sandbox. */
   readonly wrap?: (fetch: Fetch) => Fetch;
 }
 
-/** A queue on a real Redis whose calls go to a sandbox. */
+/** A queue on a real Redis whose calls use a sandbox. */
 export interface QueueOnSandbox {
   readonly sandbox: Sandbox;
   readonly client: GenClient;
@@ -31,22 +31,22 @@ export interface QueueOnSandbox {
   readonly connection: { readonly host: string; readonly port: number };
   /** Starts a worker, which closes with the test. Failures are added to `failures`. */
   readonly work: (options?: GenWorkerOptions, client?: GenClient) => GenWorker;
-  /** The errors that `onFailed` was called with. */
+  /** The errors that `onFailed` received. */
   readonly failures: readonly GenError[];
-  /** Resolves when so many calls are asleep. */
+  /** Resolves when this many calls are asleep. */
   readonly asleep: (count?: number) => Promise<void>;
-  /** Resolves when so many calls have ended, however they ended. */
+  /** Resolves when this many calls have ended. */
   readonly ended: (count?: number) => Promise<void>;
-  /** The record of a call. */
+  /** Returns a call's record. */
   readonly record: (id: string) => Promise<GenQueueJob>;
-  /** The keys under which creates were sent, in order. */
+  /** Returns the keys of all creates, in order. */
   readonly keys: () => (string | undefined)[];
 }
 
-/** Why the tests of a queue are skipped, if they are. */
+/** Why queue tests are skipped, or undefined. */
 export const noRedis = whyNoRedis();
 
-/** Starts one Redis for the tests of a file, and each test's own queues. */
+/** Starts one Redis per test file, and opens queues for each test. */
 export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox; redis(): RealRedis } {
   let redis: RealRedis;
   const opened: { close(): Promise<void> }[] = [];
@@ -88,7 +88,7 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
         },
         ended: async (count = 1) => {
           const counted = () => queue.queue.getJobCountByTypes('completed', 'failed');
-          // A call whose worker was slow to fall asleep may need two reminders, five seconds apart on a quiet machine.
+          // A call may fall asleep only after two of the engine's checks, five seconds apart.
           await expect.poll(counted, { timeout: 25_000 }).toBe(count);
         },
         async record(id) {
@@ -103,7 +103,7 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
   };
 }
 
-/** The webhook event of a job of the sandbox. */
+/** Returns the webhook event of a sandbox job. */
 export function eventOf(sandbox: Sandbox, at = 0) {
   const job = sandbox.jobs[at];
   return {
@@ -120,7 +120,7 @@ export function isCreate(input: Parameters<Fetch>[0], init?: RequestInit): boole
   return (init?.method ?? (input instanceof Request ? input.method : 'GET')) === 'POST';
 }
 
-/** The prompts of the videos in the order in which their jobs were created. */
+/** Returns the videos' prompts in the order of creation. */
 export function createdOn({ sandbox }: QueueOnSandbox): string[] {
   return sandbox.requests
     .filter(({ method, path }) => method === 'POST' && path === '/v1/videos')

@@ -9,7 +9,7 @@ const prompt = 'a fox at dawn';
 describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   const { open } = queuesOnSandboxes();
 
-  it('have the completed job as their result, its state and cost as their progress, and their ID as the key', async () => {
+  it('return the completed job, report its status and cost as progress, and use their ID as the key', async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     const seen: string[] = [];
     work({ onCompleted: (job, queueJob) => void seen.push(`${queueJob.id}:${job.status}`) });
@@ -29,7 +29,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(keys()).toEqual(['order-17']);
   });
 
-  it('fail with the typed error, which is stored in the record', async () => {
+  it('fail with the typed error, stored in the record', async () => {
     const { sandbox, queue, work, ended, record, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     work();
@@ -43,7 +43,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(failed.attemptsMade).toBe(1);
   });
 
-  it('are rejected before they are queued if they break the documented rules', async () => {
+  it('are validated before they are queued', async () => {
     const { sandbox, queue, work, ended, failures } = open();
     work();
     const wrong = { prompt, duration: 7 as never };
@@ -52,7 +52,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await expect(queue.videoEdits.create({ prompt } as never)).rejects.toBeInstanceOf(PreflightError);
     await expect(queue.characters.create({ name: 'a' } as never)).rejects.toBeInstanceOf(PreflightError);
     expect(await queue.queue.getJobCounts()).toMatchObject({ prioritized: 0, waiting: 0, failed: 0 });
-    // Without preflight, the service decides, in the worker, too.
+    // Without preflight, the service decides, even in the worker.
     await queue.videos.create(wrong, { preflight: false });
     await ended();
     expect(failures[0]).toMatchObject({ name: 'BadRequestError', code: 'duration_not_supported' });
@@ -67,7 +67,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(await queue.queue.getActiveCount()).toBe(0);
   });
 
-  it('are woken by a webhook long before their next poll', async () => {
+  it('wake on a webhook long before their next poll', async () => {
     const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     work({ pollIntervalMs: HOUR_MS });
     await queue.videos.create({ prompt });
@@ -77,7 +77,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await ended();
   });
 
-  it('retain a webhook that arrives during a poll, and poll once more', async () => {
+  it('store a webhook that arrives during a poll, and poll once more', async () => {
     let during: (() => Promise<void>) | undefined;
     const { sandbox, queue, work, ended, asleep } = open({
       clock: 'manual',
@@ -102,7 +102,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.requests.filter((request) => request.method === 'GET')).toHaveLength(2);
   });
 
-  it('retain a webhook that arrives before the job ID is stored', async () => {
+  it('store a webhook that arrives before the job ID', async () => {
     const { sandbox, queue, work, ended } = open({
       clock: 'manual',
       jobDurationMs: 1000,
@@ -120,7 +120,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     await ended();
   });
 
-  it('treat a webhook as a hint: a false one costs one poll', async () => {
+  it('treat a webhook as a hint, so a false one only costs one poll', async () => {
     const { sandbox, queue, work } = open({ jobDurationMs: HOUR_MS });
     work({ pollIntervalMs: HOUR_MS });
     const { id } = await queue.videos.create({ prompt });
@@ -135,7 +135,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(record?.data.jobId).toBe(sandbox.jobs[0]?.id);
   });
 
-  it('continue after failures of the service and the connection, and pay once', async () => {
+  it('continue after service and connection failures, and pay once', async () => {
     const { sandbox, queue, work, ended } = open();
     sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 1 });
     sandbox.faults.add({ match: { method: 'GET' }, status: 500, times: 1 });
@@ -146,7 +146,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('recover by the rules of the call, or of the worker', async () => {
+  it("recover with the call's rules, or the worker's", async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
     work({ recover: { generation_timeout: 1 } });
@@ -161,7 +161,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(keys()).toEqual(['order-21', 'order-21:r2', 'order-22', 'order-22:r2']);
   });
 
-  it('are rejected before anything is paid if a model of recover does not fit the params', async () => {
+  it("are rejected before anything is paid if a recover model doesn't support the params", async () => {
     const { sandbox, queue, work, ended, failures } = open();
     const recover = { generation_failed: { models: ['svc-image-pro'] } };
     const rejected = { name: 'PreflightError', param: 'recover', code: 'model_not_found' };
@@ -173,7 +173,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('fail with the error of their job if the service rejects the create that was to replace it', async () => {
+  it("fail with their job's error if the service rejects its replacement", async () => {
     let creates = 0;
     const { sandbox, queue, work, ended, failures } = open({
       wrap: (fetch) => async (input, init) => {
@@ -191,7 +191,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect([creates, sandbox.jobs.length]).toEqual([2, 1]);
   });
 
-  it('fail after timeoutMs with the job on the error, and the job continues', async () => {
+  it('fail after timeoutMs with the job in the error, and the job continues', async () => {
     const { sandbox, queue, work, ended, failures } = open({ jobDurationMs: HOUR_MS });
     work({ timeoutMs: 100 });
     await queue.videos.create({ prompt });
@@ -206,7 +206,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(job?.status).toBe('processing');
   });
 
-  it('leave retries to the engine: after a 503, nothing is sent before retryDelayMs', async () => {
+  it('leave retries to the engine, so nothing is sent before retryDelayMs after a 503', async () => {
     const { sandbox, queue, work, asleep } = open({ client: { maxRetries: 3 } });
     sandbox.faults.add({ match: { method: 'POST' }, status: 503 });
     work({ retryDelayMs: HOUR_MS });
@@ -215,7 +215,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     expect(sandbox.requests).toHaveLength(1);
   });
 
-  it("accept options of the engine's worker, such as autorun: false", async () => {
+  it("accept the engine's worker options, such as autorun: false", async () => {
     const { queue, sandbox, work } = open();
     const { worker } = work({ worker: { autorun: false, removeOnComplete: { count: 0 } } });
     void worker.run();
@@ -224,7 +224,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
   });
 
   it.each(['', 'a:b', '17', '-17', 17, null, 'delayed', 'über', 'x'.repeat(256)])(
-    'reject the ID %j, with the fix',
+    'reject the ID %j with the fix',
     async (jobId) => {
       const { queue } = open();
       await expect(queue.videos.create({ prompt }, { jobId: jobId as never })).rejects.toThrow(/must be/);
@@ -233,7 +233,7 @@ describe.skipIf(noRedis !== undefined)('calls queued on BullMQ', () => {
     },
   );
 
-  it('reject an unknown option, with the nearest one', async () => {
+  it('reject an unknown option with a suggestion', async () => {
     const { queue, work, connection } = open();
     await expect(queue.videos.create({ prompt }, { job_id: 'a' } as never)).rejects.toThrow(
       'queue.videos.create has no option "job_id". Did you mean "jobId"?',

@@ -29,7 +29,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
   });
   afterAll(() => rm(directory, { recursive: true }));
 
-  it('a Blob and a path survive the process that queued them, and a file in two fields is uploaded once', async () => {
+  it('a Blob and a path outlive the process that queued them, and a file in two fields is uploaded once', async () => {
     const { sandbox, queue, work, ended, record } = queues.open();
     const fox = png();
     await queue.videos.create(
@@ -37,7 +37,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
       { jobId: 'blob', preflight: false },
     );
     await queue.images.create({ prompt, reference_upload_ids: [fromPath(path), png()] }, { jobId: 'path' });
-    // A worker knows only what is in Redis.
+    // A worker has only the data in Redis.
     const { params } = (await record('path')).data;
     expect(params.reference_upload_ids).toEqual([{ path }, { base64: expect.any(String), type: 'image/png' }]);
     sandbox.faults.add({ match: { path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
@@ -62,7 +62,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
     expect([uploaded(sandbox), deleted(sandbox)]).toEqual([2, 1]);
   });
 
-  it("an upload that fails for a moment is retried, and one that can't succeed fails its call", async () => {
+  it('an upload that fails temporarily is retried, and a permanent failure fails its call', async () => {
     const { sandbox, queue, work, ended, record } = queues.open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { path: '/v1/uploads/complete' }, status: 503, times: 1 });
     await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'later' });
@@ -83,7 +83,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
     ['bytes', () => PNG, 'a queued call accepts a Blob or fromPath(path)'],
     ['a stream', () => png().stream(), 'a queued call accepts a Blob or fromPath(path)'],
     ['a Blob that is too large for Redis', () => new Blob([new Uint8Array(1024 * 1024 + 1)]), 'Blobs of at most 1 MB'],
-    ['a file of another kind', () => new Blob(['a film'], { type: 'video/mp4' }), 'an image is required'],
+    ['a file of the wrong kind', () => new Blob(['a film'], { type: 'video/mp4' }), 'an image is required'],
     ['a missing path', () => fromPath(join(directory, 'no.png')), 'no.png'],
   ])('%s is rejected when it is queued', async (_, source, says) => {
     const { queue } = queues.open();

@@ -1,4 +1,4 @@
-// Records that are already in the queue: of a newer version, of an ended order, under a used ID.
+// Existing records: of a newer version, of an ended order, or with a used ID.
 
 import { GenError } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
@@ -17,7 +17,7 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
 
   it.each<[string, object]>([
     ['with a newer run', { call, run: { version: 2, step: { type: 'dance' } } }],
-    ['of a newer form', { version: 2, call }],
+    ['of a newer format', { version: 2, call }],
     ['of an unknown call', { call: 'songs' }],
     ['at an unknown step', { call, run: { version: 1, step: { type: 'review' } } }],
     [
@@ -27,7 +27,7 @@ describe.skipIf(noRedis !== undefined)('a record of a newer version', () => {
         run: { version: 1, step: { type: 'wait', jobId: null, ms: 1, onTimeout: null, next: { type: 'review' } } },
       },
     ],
-  ])('%s is left for another worker without a request, and is reported', async (_, newer) => {
+  ])('%s is reported and left for another worker, without a request', async (_, newer) => {
     const { sandbox, queue, work, asleep, failures } = open();
     const errors: string[] = [];
     const data = { params: { prompt }, ...newer } as unknown as GenJobData;
@@ -58,12 +58,12 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
       'queue.videos.create: "order-1" has completed, so it was not queued again. Its job is the result of its record, queue.queue.getJob("order-1"). Pass another jobId to create another one.',
     );
     await expect(asked).rejects.toBeInstanceOf(GenError);
-    // A source that delivers an order at least once recognizes the repetition by its code.
+    // A source with at-least-once delivery recognizes the repetition by its code.
     await expect(asked).rejects.toMatchObject({ code: 'call_ended', recovery: 'none' });
     expect(keys()).toEqual(['order-1']);
   });
 
-  it('throws with its failure, and names retry() and another ID', async () => {
+  it('throws its failure, and suggests retry() or another ID', async () => {
     const { sandbox, queue, work, ended, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     work();
@@ -102,11 +102,11 @@ describe.skipIf(noRedis !== undefined)('a used ID', () => {
       message: expect.stringContaining(message),
     });
 
-  it('is rejected for another call and for other params, while the first one waits, while it runs, and after its end', async () => {
+  it('is rejected for another call and for other params while the first one waits, runs, and has ended', async () => {
     const { sandbox, queue, work, ended, record, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const film = { prompt, duration: 4 } as const;
     await queue.videos.create(film, { jobId: 'order-1' });
-    const refusesOthers = async (job: string) => {
+    const expectRejected = async (job: string) => {
       await expect(queue.images.create({ prompt }, { jobId: 'order-1' })).rejects.toEqual(
         reused(
           `"order-1" is the ID of a call of videos.create, so this call was not queued. Pass another jobId, for example "images-order-1".${job}`,
@@ -116,20 +116,20 @@ describe.skipIf(noRedis !== undefined)('a used ID', () => {
         reused(`queue.videos.create: "order-1" was queued with other params, so this call was not queued`),
       );
     };
-    await refusesOthers('');
+    await expectRejected('');
     const again = await queue.videos.create({ duration: 4, prompt }, { jobId: 'order-1' });
     expect(again.data.params).toEqual(film);
     work();
     await expect.poll(async () => (await record('order-1')).data.jobId, { timeout: 10_000 }).toBeDefined();
-    await refusesOthers(` Its job is ${sandbox.jobs[0]?.id}.`);
+    await expectRejected(` Its job is ${sandbox.jobs[0]?.id}.`);
     await asleep();
     await sandbox.advance(1000);
     await ended();
-    await refusesOthers(` Its job is ${sandbox.jobs[0]?.id}.`);
+    await expectRejected(` Its job is ${sandbox.jobs[0]?.id}.`);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('is rejected for all but one of several calls that are queued at once', async () => {
+  it('is rejected for all but one of several concurrent calls', async () => {
     const { queue, work, ended, sandbox } = open();
     const asked = await Promise.allSettled(
       [1, 2, 3].map((at) => queue.videos.create({ prompt: `film ${at}` }, { jobId: 'order-1' })),
@@ -145,14 +145,14 @@ describe.skipIf(noRedis !== undefined)('a used ID', () => {
     expect(queued.map(({ value }) => value.data.params.prompt)).toEqual([made]);
   });
 
-  it('accepts the same call once more after a deploy that changed its webhook URL', async () => {
+  it('accepts the same call again after a deploy that changed its webhook URL', async () => {
     const { queue } = open();
     for (const version of ['v1', 'v2'])
       await queue.videos.create({ prompt, webhook_url: `https://${version}.example.com/` }, { jobId: 'order-1' });
     expect(await queue.queue.getPrioritizedCount()).toBe(1);
   });
 
-  it('accepts the same call with the same file once more', async () => {
+  it('accepts the same call with the same file again', async () => {
     const { queue } = open();
     const png = () =>
       new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])], { type: 'image/png' });
@@ -166,7 +166,7 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
   const { open, redis } = queuesOnSandboxes();
 
   it.each(['in one process', 'over a store'])(
-    '%s: an ID of the other queue is rejected, and a redelivery with other params finds its job',
+    "%s: reject each other's IDs, and find the job of a redelivery with other params",
     async (where) => {
       const stored = where.endsWith('store');
       const connections: Redis[] = [];
@@ -184,12 +184,12 @@ describe.skipIf(noRedis !== undefined)('two queues of one account', () => {
       await posters.ended();
       await films.sandbox.advance(1000);
       await films.ended();
-      // The other product's queue has its own order 1b, which must not get this one's video.
+      // The other queue's own order 1b must not get this one's video.
       await posters.queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1b' });
       await posters.asleep();
       await films.queue.videos.create({ prompt: 'a fox at night' }, { jobId: 'order-1b' });
       await films.ended(2);
-      // A source redelivers an order after its record was removed and a deploy has changed its params.
+      // A source redelivers an order after its record was removed and a deploy changed its params.
       const { jobId } = (await films.record('order-1')).data;
       await (await films.record('order-1')).remove();
       await films.queue.videos.create({ prompt: 'a fox at dusk', webhook_url }, { jobId: 'order-1' });
@@ -212,13 +212,13 @@ describe('an invalid queue', () => {
   const ONE_NODE =
     ": prefix needs a hash tag, because a Redis Cluster must keep all keys of a queue on one node. Pass { prefix: '{gen}' } to the queue and to every worker.";
   it.each<[string, unknown, object, string]>([
-    ['a URL as text', 'redis://:secret@host:6379', {}, `: ${asBullMq('a string')}`],
+    ['a URL string', 'redis://:secret@host:6379', {}, `: ${asBullMq('a string')}`],
     ['a URL', new URL('redis://:secret@host:6379'), {}, `: ${asBullMq('a URL')}`],
-    ['nothing', undefined, {}, `: ${asBullMq('nothing')}`],
+    ['undefined', undefined, {}, `: ${asBullMq('nothing')}`],
     ['a Redis Cluster', { isCluster: true }, {}, ONE_NODE],
     ['a Redis Cluster with an empty hash tag', { isCluster: true }, { prefix: '{}gen{' }, ONE_NODE],
-    ['the name of another queue’s index', { port: 1 }, { name: 'film.gen-client-jobs' }, ': name must not end with'],
-  ])('throws for %s, before a connection is opened', async (_, connection, location, message) => {
+    ["the name of another queue's index", { port: 1 }, { name: 'film.gen-client-jobs' }, ': name must not end with'],
+  ])('throws for %s before it opens a connection', async (_, connection, location, message) => {
     const { createGenWorker } = await import('gen-client/bullmq');
     const before = process.getActiveResourcesInfo().length;
     for (const make of [
@@ -232,7 +232,7 @@ describe('an invalid queue', () => {
     expect(process.getActiveResourcesInfo()).toHaveLength(before);
   });
 
-  it('throws without a client, before a connection is opened', async () => {
+  it('throws without a client before it opens a connection', async () => {
     const { createGenWorker } = await import('gen-client/bullmq');
     const before = process.getActiveResourcesInfo().length;
     const make = () => createGenWorker({ host: '127.0.0.1', port: 1 }, undefined as never);

@@ -1,4 +1,4 @@
-// How a worker ends a call. Needs no Redis, and controls the clock.
+// How a worker ends a call, without Redis and on a manual clock.
 import { DelayedError, UnrecoverableError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import type { GenJobData } from '../../src/adapters/bullmq/call-record.js';
@@ -14,8 +14,8 @@ const RULES = {
   ...{ pollMs: null, retryMs: 30_000 },
 };
 
-/** A worker with one call on a sandbox. */
-function place(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) {
+/** Sets up a worker with one call and a sandbox. */
+function setup(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) {
   const sandbox = createSandbox({ clock: 'manual', limits: 'off' });
   const nothing = async () => {};
   const queueJob = {
@@ -37,25 +37,25 @@ function place(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) 
     onError: ({ message }: Error) => expect.unreachable(message),
     ...at,
   } as never);
-  /** The worker's error for the engine, or its result. */
+  /** Runs the call. Returns its result or the error for the engine. */
   const work = () => process(queueJob as never, 'lock-1').catch((error: unknown) => error);
   return { sandbox, queueJob, work };
 }
 
-describe('a failed call whose worker crashed before it could tell the engine', () => {
-  const data = { failure: { name: 'JobFailedError', message: 'The prompt was refused.' }, stalls: 0 };
+describe('a failed call whose worker crashed before reporting it', () => {
+  const data = { failure: { name: 'JobFailedError', message: 'The prompt was rejected.' }, stalls: 0 };
 
-  it('fails with its stored error, and creates no job', async () => {
-    const { sandbox, work } = place(data, { stalledCounter: 1 });
+  it('fails with its stored error without creating a job', async () => {
+    const { sandbox, work } = setup(data, { stalledCounter: 1 });
     expect(await work()).toMatchObject({
       name: 'UnrecoverableError',
-      message: 'JobFailedError: The prompt was refused.',
+      message: 'JobFailedError: The prompt was rejected.',
     });
     expect(sandbox.requests).toEqual([]);
   });
 
   it('continues if an operator restarts it', async () => {
-    const { sandbox, work } = place(data);
+    const { sandbox, work } = setup(data);
     await work();
     expect(sandbox.jobs).toHaveLength(1);
   });
@@ -64,9 +64,9 @@ describe('a failed call whose worker crashed before it could tell the engine', (
 describe('a queued call', () => {
   it('calls a throwing onFailed for a day, or until it throws an UnrecoverableError', async () => {
     let now = NOW;
-    let thrown: Error = new Error('the log is away');
+    let thrown: Error = new Error('the log is down');
     const at = { clock: { now: () => now }, onFailed: () => Promise.reject(thrown) };
-    const { sandbox, queueJob, work } = place(FAILING, { at });
+    const { sandbox, queueJob, work } = setup(FAILING, { at });
     await work();
     await sandbox.advance(HOUR_MS);
     expect(await work()).toBeInstanceOf(DelayedError);
@@ -77,7 +77,7 @@ describe('a queued call', () => {
     thrown = new UnrecoverableError('give up');
     expect(await work()).toBeInstanceOf(UnrecoverableError);
     Object.assign(queueJob, { data: troubled });
-    thrown = new Error('the log is away');
+    thrown = new Error('the log is down');
     now = NOW + DAY_MS;
     expect(await work()).toMatchObject({ message: expect.stringMatching(/^JobFailedError: /) });
   });

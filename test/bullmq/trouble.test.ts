@@ -1,4 +1,4 @@
-// Failures that aren't the job's use up no attempts of the engine, and none ends a call silently.
+// Failures other than the job's own use none of the engine's attempts, and never end a call silently.
 import { UnrecoverableError } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -11,7 +11,7 @@ const QUICK = { retryDelayMs: 20 };
 describe.skipIf(noRedis !== undefined)('a queued call', () => {
   const { open } = queuesOnSandboxes();
 
-  it('retries its uploads without attempts of the engine, and fails after timeoutMs with their error', async () => {
+  it("retries its uploads without the engine's attempts, and fails after timeoutMs with their error", async () => {
     const { sandbox, queue, work, ended, record, failures } = open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 8 });
     work(QUICK);
@@ -39,16 +39,16 @@ describe.skipIf(noRedis !== undefined)('a queued call', () => {
       ...QUICK,
       onCompleted: (job) => {
         seen.push(job.id);
-        throw new Error('S3 is away');
+        throw new Error('S3 is down');
       },
     });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => seen.length, { timeout: 10_000 }).toBeGreaterThan(6);
     expect(new Set(seen).size).toBe(1);
-    // The service no longer has the job, so nothing is polled.
+    // The service no longer has the job, so a poll would fail.
     const reads = sandbox.requests.length;
     expect(failures).toEqual([]);
-    // A day later. The clock goes on: a call that falls asleep at this moment still wakes.
+    // A day later. The clock keeps running, so sleeping calls still wake.
     const now = Date.now.bind(Date);
     const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + DAY_MS);
     try {
@@ -57,11 +57,11 @@ describe.skipIf(noRedis !== undefined)('a queued call', () => {
       later.mockRestore();
     }
     expect(sandbox.requests).toHaveLength(reads);
-    expect(failures).toMatchObject([{ name: 'GenError', message: 'onCompleted failed: S3 is away' }]);
-    expect((await record('order-1')).data.failure).toMatchObject({ message: 'onCompleted failed: S3 is away' });
+    expect(failures).toMatchObject([{ name: 'GenError', message: 'onCompleted failed: S3 is down' }]);
+    expect((await record('order-1')).data.failure).toMatchObject({ message: 'onCompleted failed: S3 is down' });
   });
 
-  it('calls onCompleted again when an operator restarts a call that failed with it', async () => {
+  it('calls onCompleted again if an operator restarts a call that failed in it', async () => {
     const { sandbox, queue, work, ended, record } = open();
     const failures: string[] = [];
     let disk = false;
@@ -81,7 +81,7 @@ describe.skipIf(noRedis !== undefined)('a queued call', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('continues after a failure of the client, for example of apiKey', async () => {
+  it('continues after a client failure, for example of apiKey', async () => {
     let broken = 12;
     const apiKey = () => {
       if (broken-- > 0) throw new Error('the vault is sealed');
@@ -96,7 +96,7 @@ describe.skipIf(noRedis !== undefined)('a queued call', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('uses up no attempt when its worker closes', async () => {
+  it('uses no attempt when its worker closes', async () => {
     const { sandbox, queue, work, record } = open({
       wrap: (fetch) => async (input, init) => {
         if (isCreate(input, init)) await new Promise((_, reject) => init?.signal?.addEventListener('abort', reject));
@@ -111,7 +111,7 @@ describe.skipIf(noRedis !== undefined)('a queued call', () => {
       await worker.close();
       expect((await record('order-1')).attemptsMade).toBe(0);
     }
-    // Closing is not reported as an error.
+    // Closing isn't reported as an error.
     expect(errors).toEqual([]);
     expect((await record('order-1')).data.retryState).toBeUndefined();
     expect(await queue.queue.getFailedCount()).toBe(0);

@@ -13,7 +13,7 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
 
   it('poll running jobs before they create new ones', async () => {
     const calls = 30;
-    // Six creates a second: the last one goes out after five seconds.
+    // At six creates per second, the last one is sent after five seconds.
     const limits = { 'videos.create': { limit: 6, windowMs: 1000 } };
     const { sandbox, queue, work } = open({ jobDurationMs: 200, client: { limits, rateLimit: 'wait' } });
     const lags: number[] = [];
@@ -37,11 +37,11 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     }
     expect(madeAtFirst).toBeLessThan(calls / 2);
     expect(sandbox.jobs).toHaveLength(calls);
-    if (Math.max(...lags) >= 1_500 && isTooSlow('how soon a running job is read')) return;
+    if (Math.max(...lags) >= 1_500 && isTooSlow('how soon a running job is polled')) return;
     expect(Math.max(...lags)).toBeLessThan(1_500);
   }, 120_000);
 
-  it('continue first with a call that a webhook has woken', async () => {
+  it('first continue a call woken by a webhook', async () => {
     const { sandbox, queue, work, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const first = work({ pollIntervalMs: HOUR_MS });
     const jobs = 6;
@@ -58,7 +58,7 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     expect(order[0]).toBe('order-4');
   });
 
-  it('occupy no worker while a rate limit is full', async () => {
+  it('occupy no worker while waiting for a rate limit', async () => {
     const limits = { 'videos.create': { limit: 1, windowMs: HOUR_MS } };
     const { sandbox, queue, work, asleep } = open({ client: { limits, rateLimit: 'wait' } });
     work({ concurrency: 2 });
@@ -69,7 +69,7 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('keep their poll interval even with hundreds of calls scheduled for later', async () => {
+  it('keep their poll interval even if hundreds of calls are scheduled for later', async () => {
     const { queue, work } = open({ jobDurationMs: HOUR_MS });
     work({ pollIntervalMs: undefined });
     await queue.queue.addBulk(
@@ -85,11 +85,11 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     expect((await queue.queue.getJob('now'))?.delay).toBeLessThan(16_000);
   });
 
-  it('stop soon when the worker closes, whatever it is doing', async () => {
+  it('stop soon when the worker closes, at any step', async () => {
     const { sandbox, queue, work, keys } = open({
       wrap: (fetch) => async (input, init) => {
         const response = await fetch(input, init);
-        // The service is slow to respond to the first create.
+        // The service never responds to the first create.
         if (isCreate(input, init) && sandbox.jobs.length <= 1) await new Promise(() => {});
         return response;
       },
@@ -100,7 +100,7 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     const start = performance.now();
     await worker.close();
     expect(performance.now() - start).toBeLessThan(15_000);
-    // Handed on, with the same key.
+    // Another worker continues with the same key.
     sandbox.outcomes.next({ durationMs: 30 });
     await queue.images.create({ prompt }, { jobId: 'another' });
     work();
@@ -108,7 +108,7 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     expect(sandbox.jobs.filter(({ mediaType }) => mediaType === 'video')).toHaveLength(1);
   });
 
-  it('let a long onCompleted finish when the worker closes', async () => {
+  it('let a long onCompleted finish before the worker closes', async () => {
     const { queue, work } = open();
     let finish = () => {};
     let begun = false;
@@ -129,10 +129,10 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
   });
 });
 
-describe.skipIf(noRedis !== undefined)('the index of a queue', () => {
+describe.skipIf(noRedis !== undefined)("a queue's index", () => {
   const { open } = queuesOnSandboxes();
 
-  it('drops webhooks that nobody waits for after an hour', async () => {
+  it('drops webhooks without a waiting call after an hour', async () => {
     const { sandbox, queue, work, ended, name, connection } = open();
     const jobIndex = openJobIndex(connection, { name });
     work();
@@ -156,7 +156,7 @@ describe.skipIf(noRedis !== undefined)('the index of a queue', () => {
     await jobIndex.close();
   });
 
-  it('ignores events that are not about a job', async () => {
+  it("ignores events that aren't about a job", async () => {
     const { queue } = open();
     for (const data of [{}, null, { job: {} }, { job: { id: 7 } }]) {
       await queue.wake({ id: 'evt', type: 'ledger.posted', data } as never);
@@ -166,7 +166,7 @@ describe.skipIf(noRedis !== undefined)('the index of a queue', () => {
 });
 
 describe.skipIf(noRedis !== undefined)('a queue whose Redis is unavailable', () => {
-  it('prints nothing, and calls onError', async () => {
+  it('calls onError without printing', async () => {
     const print = vi.spyOn(console, 'error').mockImplementation(() => {});
     const errors: string[] = [];
     const port = await freePort();

@@ -21,8 +21,8 @@ const PNG = new Uint8Array(5_000);
 PNG.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const storage = new AsyncLocalStorage<string>();
 
-/** Notes which function was called, and in whose context. */
-function notes() {
+/** Records which function was called, and in which context. */
+function recordCalls() {
   const seen: string[] = [];
   return {
     seen,
@@ -31,7 +31,7 @@ function notes() {
   };
 }
 
-/** A caller's calls, each with its own functions. */
+/** Makes every kind of call, each with its own callbacks. */
 async function useEverything(client: GenClient, callback: (name: string) => () => unknown): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-callbacks-'));
   const options = { onCreated: callback('onCreated'), onUpdate: callback('onUpdate') };
@@ -44,7 +44,7 @@ async function useEverything(client: GenClient, callback: (name: string) => () =
 }
 
 const CALLBACKS = ['onCreated', 'onUpdate', 'upload onProgress', 'save onProgress', 'copy onProgress'];
-/** Those of a call. */
+/** The hooks of a call. */
 const CALL_HOOKS = HOOKS.filter((name) => name !== 'onJob');
 
 const unhandled = vi.fn();
@@ -59,9 +59,9 @@ afterEach(async () => {
 });
 
 describe("a caller's function", () => {
-  it('runs in the async context of its caller, whoever else waits for the same job', async () => {
+  it('runs in its own async context, even if other callers wait for the same job', async () => {
     const client = createSandbox().client();
-    const { note, contexts } = notes();
+    const { note, contexts } = recordCalls();
     await Promise.all(
       TENANTS.map((tenant) => storage.run(tenant, () => useEverything(client, (name) => note(`${name} of ${tenant}`)))),
     );
@@ -72,15 +72,15 @@ describe("a caller's function", () => {
   });
 
   it.each<[string, () => unknown]>([
-    ['rejects', () => Promise.reject(new Error('the database is away'))],
+    ['rejects', () => Promise.reject(new Error('the database is down'))],
     [
       'throws',
       () => {
-        throw new Error('the bar is gone');
+        throw new Error('the progress bar is closed');
       },
     ],
     [
-      'throws what has no text form',
+      "throws a value that can't be converted to a string",
       () => {
         throw Object.create(null);
       },
@@ -102,43 +102,40 @@ describe('a hook', () => {
     ['in a shared store', () => ({ store: memoryStore(), limits })],
   ];
 
-  it.each(places)(
-    'of calls that are queued for one limit %s runs in the context of its own call',
-    async (_where, make) => {
-      const sandbox = createSandbox({ limits: 'off' });
-      const limited = make();
-      const { note, contexts, seen } = notes();
-      sandbox.faults.add({ match: { path: '/v1/videos' }, status: 500, times: 2 });
-      await Promise.all(
-        TENANTS.map((tenant) => {
-          const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, note(`${name} of ${tenant}`)]));
-          const log = () => note(`log of ${tenant}`)();
-          const logger = { error: log, warn: log, info: log, debug: log };
-          const options: ClientOptions = { ...limited, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
-          const client = new GenClient({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, ...options });
-          return storage.run(tenant, () => client.videos.create(PROMPT));
-        }),
-      );
-      expect(seen.filter((line) => line.startsWith('onWait')).length).toBeGreaterThan(1);
-      for (const tenant of TENANTS) {
-        for (const name of [...CALL_HOOKS, 'log'])
-          for (const line of contexts(`${name} of ${tenant}`)) expect(line).toBe(`${name} of ${tenant} in ${tenant}`);
-      }
-    },
-  );
+  it.each(places)('of calls queued for one limit %s runs in the context of its own call', async (_where, make) => {
+    const sandbox = createSandbox({ limits: 'off' });
+    const limited = make();
+    const { note, contexts, seen } = recordCalls();
+    sandbox.faults.add({ match: { path: '/v1/videos' }, status: 500, times: 2 });
+    await Promise.all(
+      TENANTS.map((tenant) => {
+        const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, note(`${name} of ${tenant}`)]));
+        const log = () => note(`log of ${tenant}`)();
+        const logger = { error: log, warn: log, info: log, debug: log };
+        const options: ClientOptions = { ...limited, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
+        const client = new GenClient({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, ...options });
+        return storage.run(tenant, () => client.videos.create(PROMPT));
+      }),
+    );
+    expect(seen.filter((line) => line.startsWith('onWait')).length).toBeGreaterThan(1);
+    for (const tenant of TENANTS) {
+      for (const name of [...CALL_HOOKS, 'log'])
+        for (const line of contexts(`${name} of ${tenant}`)) expect(line).toBe(`${name} of ${tenant} in ${tenant}`);
+    }
+  });
 });
 
 describe('an onError', () => {
   let calls = 0;
   const wrong = () => {
     calls += 1;
-    return Promise.reject(new Error('the alarm is out of order'));
+    return Promise.reject(new Error('the alarm failed'));
   };
   beforeEach(() => {
     calls = 0;
   });
 
-  it("of a queue or its worker that rejects doesn't end the process", async () => {
+  it("that rejects in a queue or its worker doesn't end the process", async () => {
     // Nothing listens on this port, so the engine reports errors from the beginning.
     const connection = { host: '127.0.0.1', port: 9, retryStrategy: () => null };
     const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test' });
@@ -150,19 +147,19 @@ describe('an onError', () => {
     await Promise.allSettled([queue.queue.disconnect(), worker.disconnect()]);
   });
 
-  it('of a Redis store that rejects has no effect', async () => {
+  it('that rejects in a Redis store has no effect', async () => {
     const away = () => Promise.reject(new Error('gone'));
     const shared = redisStore({ evalsha: away, eval: away }, { onError: wrong });
     await expect(shared.read('group', ['key'])).rejects.toThrow('gone');
     expect(calls).toBe(1);
   });
 
-  it('of a webhook handler, and its listener, can reject', async () => {
+  it('that rejects in a webhook handler has no effect, even if the listener also rejects', async () => {
     const secret = 'whsec_test';
     const handler = createWebhookHandler({ secret, onError: wrong, on: { '*': () => wrong() } });
     const { body, headers } = await signWebhook(completedEvent('job_1', 'https://service.test'), { secret });
     const response = await handler(new Request('https://me.test', { method: 'POST', body, headers }));
-    // The service sends the event again.
+    // The service retries the event.
     expect(response.status).toBe(500);
     await vi.waitFor(() => expect(calls).toBe(2), PATIENCE_MS);
   });

@@ -13,13 +13,13 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-type Told = readonly [channel: string, phase: string, message: unknown];
+type Message = readonly [channel: string, phase: string, message: unknown];
 
-/** Subscribes to one tracing channel, and stores its messages. */
-function listen(name: 'job' | 'request' | 'wait', told: Told[], also: (phase: string) => void = () => {}) {
+/** Records the messages of a tracing channel. */
+function listen(name: 'job' | 'request' | 'wait', messages: Message[], also: (phase: string) => void = () => {}) {
   const phases = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
   const tell = (phase: string) => (message: unknown) => {
-    told.push([name, phase, message]);
+    messages.push([name, phase, message]);
     also(phase);
   };
   const [start, end, asyncStart, asyncEnd, error] = phases.map(tell);
@@ -30,7 +30,7 @@ function listen(name: 'job' | 'request' | 'wait', told: Told[], also: (phase: st
   stops.push(() => channel.unsubscribe(subscribers));
 }
 
-const phasesOf = (told: readonly Told[]) => told.map(([channel, phase]) => `${channel} ${phase}`);
+const phasesOf = (messages: readonly Message[]) => messages.map(([channel, phase]) => `${channel} ${phase}`);
 
 function held() {
   const sandbox = createSandbox({ clock: 'manual' });
@@ -38,20 +38,20 @@ function held() {
 }
 
 describe('the diagnostics channels', () => {
-  test('have the params without the bytes of their files', async () => {
-    const told: Told[] = [];
-    listen('job', told);
+  test("publish the params without the files' bytes", async () => {
+    const messages: Message[] = [];
+    listen('job', messages);
     const { client } = held();
     const file = new File(['x'.repeat(1_000)], 'fox.png', { type: 'image/png' });
     const sent = { prompt: 'a fox', reference_upload_ids: [file, new Uint8Array(10), 'upl_1'] };
     await client.images.create(sent, { preflight: false }).catch(() => {});
-    const [, , trace] = told[0] ?? [];
+    const [, , trace] = messages[0] ?? [];
     expect((trace as JobTrace).params).toEqual({ prompt: 'a fox', reference_upload_ids: [{}, {}, 'upl_1'] });
   });
 
-  test("don't affect circular params: the create is rejected with an explanation", async () => {
-    const told: Told[] = [];
-    listen('job', told);
+  test('tolerate circular params: the create rejects with an explanation', async () => {
+    const messages: Message[] = [];
+    listen('job', messages);
     const { sandbox, client } = held();
     const item: Record<string, unknown> = { type: 'text', text: 'a fox' };
     item.self = { item };
@@ -63,28 +63,28 @@ describe('the diagnostics channels', () => {
     expect(sandbox.requests).toHaveLength(0);
   });
 
-  test('trace a job from its create to its end, with the calls and the wait in between', async () => {
+  test('trace a job from its create to its end, including its requests and its wait', async () => {
     const { sandbox, client } = held();
-    const told: Told[] = [];
-    for (const name of ['job', 'request', 'wait'] as const) listen(name, told);
+    const messages: Message[] = [];
+    for (const name of ['job', 'request', 'wait'] as const) listen(name, messages);
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await sandbox.advance(60_000);
     const { id } = await wait;
-    expect(phasesOf(told)).toEqual([
+    expect(phasesOf(messages)).toEqual([
       ...['job start', 'request start', 'request end', 'job end', 'request asyncStart', 'request asyncEnd'],
       ...['wait start', 'wait end'],
       ...['request start', 'request end', 'job asyncStart', 'job asyncEnd', 'request asyncStart', 'request asyncEnd'],
       ...['wait asyncStart', 'wait asyncEnd'],
     ]);
-    const [, , job] = told[0] ?? [];
-    const [, , create] = told[1] ?? [];
+    const [, , job] = messages[0] ?? [];
+    const [, , create] = messages[1] ?? [];
     expect(job).toMatchObject({ call: 'videos', jobId: id, event: { phase: 'final' } } satisfies
       | Partial<JobTrace>
       | object);
     expect(create).toMatchObject({ name: 'videos.create', path: '/v1/videos', attempts: 1, limitWaitMs: 0, job });
-    // One object is the message of a trace from its start to its end.
-    expect(told.filter(([name]) => name === 'job').every(([, , message]) => message === job)).toBe(true);
-    const waits = told.filter(([name]) => name === 'wait').map(([, , message]) => message as WaitTrace);
+    // A trace uses one message object from start to end.
+    expect(messages.filter(([name]) => name === 'job').every(([, , message]) => message === job)).toBe(true);
+    const waits = messages.filter(([name]) => name === 'wait').map(([, , message]) => message as WaitTrace);
     expect(new Set(waits)).toEqual(new Set([{ jobId: id }]));
   });
 
@@ -120,45 +120,45 @@ describe('the diagnostics channels', () => {
     ]);
   });
 
-  test('publish the error of a failed create, and end its job', async () => {
+  test("publish a failed create's error, and end its job", async () => {
     const { sandbox, client } = held();
     sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'model_not_found' });
-    const told: Told[] = [];
-    for (const name of ['job', 'request'] as const) listen(name, told);
+    const messages: Message[] = [];
+    for (const name of ['job', 'request'] as const) listen(name, messages);
     const error = await client.videos.create(VIDEO).then(undefined, (thrown: unknown) => thrown);
-    expect(phasesOf(told)).toEqual([
+    expect(phasesOf(messages)).toEqual([
       ...['job start', 'request start', 'request end', 'job end'],
       ...['request error', 'request asyncStart', 'request asyncEnd'],
       ...['job error', 'job asyncStart', 'job asyncEnd'],
     ]);
-    expect(told.every(([, , message]) => (message as RequestTrace).error === error)).toBe(true);
+    expect(messages.every(([, , message]) => (message as RequestTrace).error === error)).toBe(true);
   });
 
-  test('end a job whose create has an undocumented response', async () => {
-    const told: Told[] = [];
-    listen('job', told);
+  test('end a job whose create gets an undocumented response', async () => {
+    const messages: Message[] = [];
+    listen('job', messages);
     const { client } = stubbed(() => json({ success: true, data: {} }), { maxRetries: 0 });
     await client.videos.create(VIDEO).catch(() => {});
-    expect(phasesOf(told)).toEqual(['job start', 'job end', 'job error', 'job asyncStart', 'job asyncEnd']);
+    expect(phasesOf(messages)).toEqual(['job start', 'job end', 'job error', 'job asyncStart', 'job asyncEnd']);
   });
 
   test('start in the async context of the caller', async () => {
     const { client } = held();
     const caller = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
-    const told: Told[] = [];
+    const messages: Message[] = [];
     for (const name of ['job', 'request'] as const)
-      listen(name, told, (phase) => phase === 'start' && seen.push(caller.getStore()));
+      listen(name, messages, (phase) => phase === 'start' && seen.push(caller.getStore()));
     await Promise.all(['a', 'b'].map((name) => caller.run(name, async () => client.videos.create(VIDEO))));
     expect(seen.sort()).toEqual(['a', 'a', 'b', 'b']);
   });
 
-  test("don't contain the query of a direct upload, which is its credential", async () => {
+  test("don't contain a direct upload's query, which is a credential", async () => {
     const { client } = held();
-    const told: Told[] = [];
-    listen('request', told);
+    const messages: Message[] = [];
+    listen('request', messages);
     await client.uploads.upload(new Blob(['not really a picture']), { filename: 'fox.png', mimeType: 'image/png' });
-    const traces = told.map(([, , message]) => message as RequestTrace);
+    const traces = messages.map(([, , message]) => message as RequestTrace);
     expect([...new Set(traces.map(({ name, path }) => `${name} ${path}`))]).toEqual([
       'uploads.create /v1/uploads',
       'uploads.put undefined',

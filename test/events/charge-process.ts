@@ -1,5 +1,5 @@
-// A replica of a service. It creates videos, polls the jobs of every replica, receives webhooks, and sends the parent each
-// charge that its hook reports.
+// One replica of an app. It creates videos, polls every replica's jobs, receives webhooks, and reports its hook's charges
+// to the parent.
 import { createServer } from 'node:http';
 import { fileStore, toNodeHandler } from '../../src/adapters/node/index.js';
 import { GenClient } from '../../src/index.js';

@@ -20,7 +20,7 @@ afterAll(() => {
 
 const PROMPTS = ['a fox', 'a hare', 'an owl [fail:generation_failed]', 'a wolf'];
 
-/** A service, and replicas that share a store if `path` names one. Each webhook reaches two of them. */
+/** Starts a service and replicas. They share a store if `path` is set. Each webhook reaches two of them. */
 async function startReplicas(path: string) {
   const hooks: string[] = [];
   const sandbox = createSandbox({
@@ -68,7 +68,7 @@ it.each([
   ['a poll or a webhook', false],
   ['a process other than the one that created it and crashed', true],
 ])(
-  'processes that share a store report each charge once: %s ends the entry (real processes)',
+  'processes that share a store report each charge once if %s ends the entry (real processes)',
   async (_, crashes) => {
     const replicas = await startReplicas(join(folder, `${crashes}.store`));
     try {
@@ -77,7 +77,7 @@ it.each([
       if (crashes) replicas.kill(0);
       await Promise.all([1, 2].map((at) => replicas.ask(at, { wait: [...polled, ...announced] })));
       await vi.waitFor(() => expect(replicas.reports).toHaveLength(2 * PROMPTS.length), 10_000);
-      // A second report would come with the repeated webhook, or a further poll.
+      // The duplicate webhook or another poll would cause a second report.
       await Promise.all([1, 2].map((at) => replicas.ask(at, { wait: [...polled, ...announced] })));
       const reported = replicas.reports.map(({ charged, tokens }) => [charged, tokens] as const);
       expect(new Map(reported)).toEqual(new Map(replicas.costs()));
@@ -89,7 +89,7 @@ it.each([
   60_000,
 );
 
-it('processes without a store report a charge only where the job was created (real processes)', async () => {
+it('without a store, only the process that created a job reports its charge (real processes)', async () => {
   const replicas = await startReplicas('');
   try {
     const jobs = await replicas.ask(0, { create: PROMPTS });

@@ -1,4 +1,4 @@
-// A job's charge is reported once: by the process that created it, however its end becomes known.
+// The process that created a job reports its charge once, however the job's end becomes known.
 import { describe, expect, it, vi } from 'vitest';
 import { createBudget, type JobEvent, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
@@ -6,7 +6,7 @@ import { createWebhookHandler } from '../../src/webhooks/handler.js';
 
 const PARAMS = { prompt: 'a fox at dawn', webhook_url: 'https://app.example/hooks' };
 
-/** A client whose jobs end by webhooks, and its hook's events of their ends. */
+/** Creates a client whose jobs end with webhooks, and records its hook's final events. */
 function ending(listener: 'reads the job' | 'does nothing') {
   let handler: (request: Request) => Promise<Response> = async () => new Response();
   const sandbox = createSandbox({
@@ -28,9 +28,9 @@ function ending(listener: 'reads the job' | 'does nothing') {
   return { sandbox, client, ends };
 }
 
-describe('the charge of a job', () => {
+describe("a job's charge", () => {
   it.each(['reads the job', 'does nothing'] as const)(
-    'that only a webhook ends is known after one poll (%s)',
+    'is known after one poll if a webhook ends the job (%s)',
     async (listener) => {
       const { sandbox, client, ends } = ending(listener);
       await client.videos.create(PARAMS);
@@ -43,7 +43,7 @@ describe('the charge of a job', () => {
     },
   );
 
-  it("isn't reported if the job is only polled", async () => {
+  it("isn't reported by a process that only polls the job", async () => {
     const { sandbox, client, ends } = ending('does nothing');
     const { job } = await client.videos.create({ prompt: 'a fox' });
     await sandbox.advance(600_000);
@@ -63,7 +63,7 @@ describe('the charge of a job', () => {
   it.each([
     ['completed', '', 10],
     ['failed', ' [fail:generation_failed]', 0],
-  ])('of a job whose webhook arrives before the response to its create is known (%s)', async (status, fail, tokens) => {
+  ])("is known even if the webhook arrives before the create's response (%s)", async (status, fail, tokens) => {
     let handler: (request: Request) => Promise<Response> = async () => new Response();
     const sandbox = createSandbox({
       clock: 'manual',

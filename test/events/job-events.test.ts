@@ -9,7 +9,7 @@ import { created, freshKey, json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
-/** A client on a sandbox with a manual clock, and its hook's events. */
+/** Creates a client of a sandbox with a manual clock, and records its hook's events. */
 function heldClient(options: Partial<ClientOptions> = {}) {
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 10_000 });
   const events: JobEvent[] = [];
@@ -20,7 +20,7 @@ function heldClient(options: Partial<ClientOptions> = {}) {
 const phases = (events: readonly JobEvent[]) => events.map(({ phase, jobId }) => `${phase} ${jobId}`);
 
 describe('hooks.onJob', () => {
-  test('reports a job when it is accepted and when it has ended, with its cost', async () => {
+  test('reports a job when it is accepted and when it ends, with its cost', async () => {
     const { sandbox, events, client } = heldClient();
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await sandbox.advance(60_000);
@@ -43,7 +43,7 @@ describe('hooks.onJob', () => {
     expect(events[1]?.waitedMs).toBeLessThanOrEqual(60_000);
   });
 
-  test("reports each phase once, however often and by however many of the account's clients it is seen", async () => {
+  test("reports each phase once, however many of the account's clients poll the job", async () => {
     const { sandbox, events, listening, client } = heldClient();
     const { job } = await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
@@ -57,7 +57,7 @@ describe('hooks.onJob', () => {
     expect(phases(events)).toEqual([`accepted ${job.id}`, `final ${job.id}`]);
   });
 
-  test('reports an end by a webhook even if nobody waits', async () => {
+  test('reports an end from a webhook even without a wait', async () => {
     const { sandbox, events, client } = heldClient();
     const { job } = await client.videos.create(VIDEO);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
@@ -65,14 +65,14 @@ describe('hooks.onJob', () => {
     expect(events[1]).toMatchObject({ phase: 'final', status: 'completed', quotedTokens: job.quotedTokenCost });
   });
 
-  test("reports another process's job by its ID, without guesses", async () => {
+  test("reports another process's job by ID, without guessing other fields", async () => {
     const { sandbox, events, client } = heldClient();
     client.notify(completedEvent('job_elsewhere', sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
     await vi.waitFor(() => expect(events).toHaveLength(1), PATIENCE_MS);
     expect(events).toEqual([{ phase: 'final', jobId: 'job_elsewhere', status: 'completed' }]);
   });
 
-  test('is called on the client whose call got the status', async () => {
+  test('is called on the client that received the status', async () => {
     const { sandbox, events } = heldClient();
     const reader: JobEvent[] = [];
     const creating = sandbox.client({ hooks: { onJob: (event) => void events.push(event) } });
@@ -84,7 +84,7 @@ describe('hooks.onJob', () => {
     expect(reader).toMatchObject([{ phase: 'final', call: 'videos', quotedTokens: job.quotedTokenCost }]);
   });
 
-  test("reports once that a file is stored, even for a job that this process hasn't seen", async () => {
+  test('reports a stored file once, even for an unknown job', async () => {
     const sandbox = createSandbox();
     const events: JobEvent[] = [];
     const job = await sandbox.client().videos.createAndWait(VIDEO);
@@ -99,7 +99,7 @@ describe('hooks.onJob', () => {
     ['image', { call: 'images' }],
     ['video', { call: 'videos' }],
     ['audio', {}],
-  ])("identifies the call of another process's job, as far as its media type allows: %s", async (mediaType, more) => {
+  ])("derives the call of another process's job from its media type if possible: %s", async (mediaType, more) => {
     const events: JobEvent[] = [];
     const hooks = { onJob: (event: JobEvent) => void events.push(event) };
     const job = { id: 'job_1', status: 'failed', mediaType, modelId: 7, createdAt: 1, completedAt: null };
@@ -116,7 +116,7 @@ describe('hooks.onJob', () => {
     expect(phases(events)).toEqual(['accepted job_1', 'final job_1']);
   });
 
-  test('that throws or rejects only causes a warning', async () => {
+  test('only causes a warning if it throws or rejects', async () => {
     const warnings: string[] = [];
     const silent = () => {};
     const logger = {
@@ -127,21 +127,21 @@ describe('hooks.onJob', () => {
     };
     const response = () => json({ success: true, data: { job: { id: 'j', status: 'completed' } } });
     const onJob = async () => {
-      throw new Error('the journal is full');
+      throw new Error('the disk is full');
     };
     const { client } = stubbed(response, { hooks: { onJob }, logger, logLevel: 'warn' });
     await expect(client.images.create({ prompt: 'a fox' })).resolves.toMatchObject({ job: { id: 'j' } });
     await vi.waitFor(() => expect(warnings).toHaveLength(2), PATIENCE_MS);
-    expect(warnings[0]).toBe('gen-client: hooks.onJob failed: the journal is full');
+    expect(warnings[0]).toBe('gen-client: hooks.onJob failed: the disk is full');
   });
 });
 
 test.each<[string, object, number]>([
-  ['is another than its quote', { status: 'completed', finalTokenCost: 3 }, 3],
-  ['is nothing, because it failed', { status: 'failed' }, 0],
-  ['is more than its quote', { status: 'completed', finalTokenCost: 9 }, 9],
-  ['is not told', { status: 'completed' }, 4],
-])("a job's final cost corrects the budgets of the client and of the call if it %s", async (_, end, spentTokens) => {
+  ['is lower than the quote', { status: 'completed', finalTokenCost: 3 }, 3],
+  ['is zero because it failed', { status: 'failed' }, 0],
+  ['is higher than the quote', { status: 'completed', finalTokenCost: 9 }, 9],
+  ['is missing', { status: 'completed' }, 4],
+])("a job's final cost adjusts the budgets of the client and of the call if it %s", async (_, end, spentTokens) => {
   const [own, ofCall] = [ownBudget({ maxTokens: 100 }), ownBudget({ maxTokens: 100 })];
   const ended = () => json({ data: { job: { id: 'job_1', ...end } } });
   const { client } = stubbed([() => json(created()), ended], { budget: own });
@@ -151,7 +151,7 @@ test.each<[string, object, number]>([
 });
 
 describe('client.estimate', () => {
-  test('learns the price from a quote, of the response or of the job, and nothing without one', async () => {
+  test("learns the price from the response's or the job's quote", async () => {
     const response =
       (job: object, more = {}) =>
       () =>
@@ -170,11 +170,11 @@ describe('client.estimate', () => {
     expect(learned).toEqual([undefined, 9, 9, 7]);
   });
 
-  test('knows no price before the first quote, and the quote afterwards', async () => {
+  test('returns no price before the first quote, and the quote after it', async () => {
     const { client } = heldClient();
     const asked = { call: 'videos', model: 'svc-video-fast', duration: 4 } as const;
     expect(client.estimate(asked)).toEqual({ tokens: undefined, basis: 'unknown' });
-    // The default model is the same price as naming it, and so is its other alias.
+    // The default model, its name, and its alias share one price.
     const { quoted_token_cost: tokens } = await client.videos.create(VIDEO);
     expect(client.estimate(asked)).toEqual({ tokens, basis: 'learned' });
     expect(client.estimate({ ...asked, model: 'svc-video-gen-2-fast' })).toEqual({ tokens, basis: 'learned' });
@@ -183,7 +183,7 @@ describe('client.estimate', () => {
     expect(client.estimate({ ...asked, audio: true }).basis).toBe('unknown');
   });
 
-  test('works on a client without a key, which has no prices', () => {
+  test('works without a key, but has no prices', () => {
     const client = new GenClient({ baseUrl: 'https://gen.test', apiKey: freshKey() });
     expect(client.estimate({ call: 'images' })).toEqual({ tokens: undefined, basis: 'unknown' });
   });

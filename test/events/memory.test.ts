@@ -14,7 +14,7 @@ interface Trace {
   readonly jobId?: string;
 }
 
-/** Listens to the traces of jobs. */
+/** Records job traces. */
 function listen() {
   const ended: Trace[] = [];
   const channel = diagnostics.tracingChannel<unknown, Trace>('gen-client:job');
@@ -32,7 +32,7 @@ function listen() {
 
 let jobs = 0;
 
-/** A client whose service accepts every call, and its memory of jobs. */
+/** Creates a client whose service accepts every call, and exposes its memory of jobs. */
 function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
   const apiKey = freshKey();
   const fetch = async () => {
@@ -47,8 +47,8 @@ function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
   return { client, remembered };
 }
 
-describe('a trace of a job', () => {
-  test("of a create whose key returns a known job ends the first one's trace", async () => {
+describe("a job's trace", () => {
+  test('ends when a later create with the same key returns the job', async () => {
     const { ended } = listen();
     const responses = ['processing', 'processing', 'completed'];
     const fetch = async () => json({ data: { job: { id: 'same_1', status: responses.shift() ?? 'completed' } } });
@@ -63,7 +63,7 @@ describe('a trace of a job', () => {
 });
 
 describe("a process's memory of jobs", () => {
-  test('contains only prices without a subscriber and without limits', async () => {
+  test('contains only prices if there are no subscribers and no limits', async () => {
     const { client, remembered } = open();
     const before = remembered();
     for (let count = 0; count < 20; count++) await client.videos.create({ prompt: 'a fox', duration: 4 });
@@ -71,7 +71,7 @@ describe("a process's memory of jobs", () => {
     expect(client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 4, basis: 'learned' });
   });
 
-  test('is bounded by 10,000 jobs for all accounts together, and older traces end', async () => {
+  test('is limited to 10,000 jobs across all accounts, and ends older traces', async () => {
     const { ended } = listen();
     const { client, remembered } = open({ onJob() {} });
     const other = open({ onJob() {} });

@@ -1,4 +1,4 @@
-// The query of docs/telemetry.md counts the charge of each job once, however many processes and readers see its end.
+// The query in docs/telemetry.md counts each charge once, however many processes and pollers see the job's end.
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { instrumentGenClient } from '../../src/adapters/otel/index.js';
@@ -21,11 +21,11 @@ afterEach(async () => {
   await telemetry.stop();
 });
 
-/** A name as the Prometheus exporter writes it. */
+/** Converts a name like the Prometheus exporter. */
 const exported = (name: string) => name.replaceAll('.', '_');
 
-/** The documented query over the exported values, whose counters began at zero. */
-async function queried(): Promise<Record<string, number>> {
+/** Runs the documented query over the exported values. */
+async function runQuery(): Promise<Record<string, number>> {
   const guide = readFileSync(new URL('../../docs/telemetry.md', import.meta.url), 'utf8');
   const query = /`sum by \((\w+)\) \(increase\((\w+)_total\{(\w+)="(\w+)"\}\[1h\]\)\)`/.exec(guide);
   const [, by = '', metric, label = '', wanted] = query ?? [];
@@ -38,7 +38,7 @@ async function queried(): Promise<Record<string, number>> {
   return sums;
 }
 
-/** Three replicas of a service over one store; `receiver` gets the webhooks. */
+/** Creates three replicas that share a store. `receiver` gets the webhooks. */
 function replicas() {
   let handler: (request: Request) => Promise<Response> = async () => new Response();
   const sandbox = createSandbox({
@@ -61,15 +61,15 @@ it('counts a job once if a webhook ends it and several replicas poll it', async 
   await Promise.all(waits);
   await sandbox.settled();
   for (const client of [creator, reader]) await client.jobs.get(job.id);
-  expect(await queried()).toEqual({ 'svc-video-fast': 10 });
+  expect(await runQuery()).toEqual({ 'svc-video-fast': 10 });
 });
 
-it('totals jobs that one replica creates and another polls', async () => {
+it('sums jobs that one replica creates and another polls', async () => {
   const { sandbox, creator, reader } = replicas();
   const created = await Promise.all([creator.videos.create(PARAMS), creator.videos.create(PARAMS)]);
   await sandbox.advance(600_000);
   await sandbox.settled();
   for (const { job } of created) for (const client of [reader, creator, reader]) await client.jobs.get(job.id);
-  const sums = await queried();
+  const sums = await runQuery();
   expect(Object.values(sums).reduce((sum, tokens) => sum + tokens, 0)).toBe(20);
 });

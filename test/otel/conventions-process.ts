@@ -1,4 +1,4 @@
-// Jobs that complete, fail and are refused, told by an in-memory exporter of whichever OpenTelemetry this is built with.
+// Reports completed, failed, and rejected jobs from an in-memory exporter of the OpenTelemetry version it is built with.
 import { instrumentGenClient } from '../../src/adapters/otel/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { startTelemetry } from './telemetry.js';

@@ -1,18 +1,18 @@
-// The requirements of the semantic conventions for generative AI, on the oldest and the newest OpenTelemetry.
+// The semantic conventions for generative AI, on the oldest and newest OpenTelemetry.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
 import { bundleProgram, heard } from '../support/program.js';
 
-interface Told {
+interface Report {
   readonly spans: readonly {
     readonly name: string;
     readonly kind: number;
     readonly status: number;
     readonly attributes: Readonly<Record<string, unknown>>;
   }[];
-  /** The provider and model of each measured value. */
+  /** The provider and model of each metric value. */
   readonly models: readonly string[];
 }
 
@@ -28,7 +28,7 @@ const ALIASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** Why the tests of the newest are skipped, with a printed reason. In CI it has to be there. */
+/** Returns and prints why the newest version is unavailable. Throws in CI. */
 function whyNotNewest(): string | undefined {
   if (existsSync(newest('api'))) return undefined;
   const reason = 'the newest OpenTelemetry is not installed (npm ci --prefix test/otel/newest)';
@@ -37,10 +37,10 @@ function whyNotNewest(): string | undefined {
   return reason;
 }
 
-async function told(version: string): Promise<Told> {
+async function reportOf(version: string): Promise<Report> {
   const alias = ALIASES[version] ?? {};
   const program = await bundleProgram(new URL('conventions-process.ts', import.meta.url), { alias });
-  return heard<Told>(program.start([])).finally(program.remove);
+  return heard<Report>(program.start([])).finally(program.remove);
 }
 
 const isMissing = whyNotNewest() !== undefined;
@@ -48,7 +48,7 @@ describe.each(Object.keys(ALIASES))('on OpenTelemetry %s', (version) => {
   test.skipIf(version === 'newest' && isMissing)(
     'a job is a client span with its operation, model, and provider',
     async () => {
-      const { spans, models } = await told(version);
+      const { spans, models } = await reportOf(version);
       const jobs = spans.filter(({ kind }) => kind === SpanKind.CLIENT);
       expect(jobs.map(({ name, status }) => [name, status])).toEqual([
         ['generate_content svc-video-fast', SpanStatusCode.UNSET],
@@ -72,7 +72,7 @@ describe.each(Object.keys(ALIASES))('on OpenTelemetry %s', (version) => {
         'of-a-user',
         'of-a-user',
       ]);
-      // One span for each operation: whoever counts them counts no job twice.
+      // One span per operation, so counting spans counts each job once.
       const operations = spans.filter(({ attributes }) => 'gen_ai.operation.name' in attributes);
       expect(operations).toEqual(jobs);
       const waits = spans.filter(({ name }) => name === 'wait').map(({ status }) => status);

@@ -28,14 +28,14 @@ afterEach(async () => {
   await telemetry.stop();
 });
 
-/** A sandbox with a manual clock, and a client. */
+/** Creates a sandbox with a manual clock, and a client. */
 function held() {
   const sandbox = createSandbox({ clock: 'manual', prices: 12 });
   return { sandbox, client: sandbox.client() };
 }
 
 describe('instrumentGenClient', () => {
-  test("creates one tree per job: generate above create, wait, download, and copy, below the caller's span", async () => {
+  test("creates one tree per job under the caller's span: generate with create, wait, download, and copy", async () => {
     const { sandbox, client } = held();
     const folder = mkdtempSync(join(tmpdir(), 'gen-client-otel-'));
     await telemetry.tracer.startActiveSpan('POST /orders', async (span) => {
@@ -68,7 +68,7 @@ describe('instrumentGenClient', () => {
     expect(of.map(({ attributes }) => attributes['gen_client.job.id'])).toEqual(of.map(() => jobId));
   });
 
-  test('keeps the traces of concurrent callers apart', async () => {
+  test("separates concurrent callers' traces", async () => {
     const { sandbox, client } = held();
     const order = (name: string) =>
       telemetry.tracer.startActiveSpan(name, async (span) => {
@@ -101,7 +101,7 @@ describe('instrumentGenClient', () => {
     expect(new Set(links).size).toBe(1);
   });
 
-  test('marks failures with the kind of the error, without its message', async () => {
+  test("marks failures with the error's type, without its message", async () => {
     const { sandbox, client } = held();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: 'CANARY-message' });
     const failing = client.videos.createAndWait(VIDEO).catch(() => {});
@@ -122,7 +122,7 @@ describe('instrumentGenClient', () => {
     ]);
   });
 
-  test('measures jobs, tokens, polls, retries, waits for a rate limit, and the balance', async () => {
+  test('measures jobs, tokens, polls, retries, rate-limit waits, and the balance', async () => {
     const { sandbox, client } = held();
     sandbox.faults.add({ match: { method: 'POST' }, status: 503, code: 'internal_error', times: 1 });
     const waits = [client.videos.createAndWait(VIDEO), client.images.createAndWait({ prompt: 'a fox' })];
@@ -140,11 +140,11 @@ describe('instrumentGenClient', () => {
     const many = Array.from({ length: 25 }, () => limited.videos.create(VIDEO));
     await sandbox.advance(200_000);
     await Promise.all(many);
-    // One of the twenty slots of the minute was used.
+    // One of the minute's twenty slots was used.
     expect((await telemetry.figures())['gen_client.limit.wait']).toBeGreaterThanOrEqual(5);
   });
 
-  test('creates a separate span for the end of a job that nobody waits for, with the link', async () => {
+  test('creates a separate, linked span for the end of a job without a wait', async () => {
     const { sandbox, client } = held();
     const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
@@ -158,7 +158,7 @@ describe('instrumentGenClient', () => {
   });
 
   test.each(['create', 'createAndWait'] as const)(
-    'leaves no orphans of %s when the process crashes',
+    'leaves no orphaned spans of %s when the process crashes',
     async (method) => {
       const { sandbox, client } = held();
       const calls = Array.from(
@@ -167,7 +167,7 @@ describe('instrumentGenClient', () => {
           method === 'create' ? client.videos.create(VIDEO) : client.videos.createAndWait(VIDEO),
       );
       await sandbox.advance(1);
-      // A killed process leaves only what was exported so far.
+      // A killed process leaves only the spans exported so far.
       const spans = telemetry.spans();
       const ids = spans.map((span) => span.spanContext().spanId);
       for (const { parentSpanContext } of spans) if (parentSpanContext) expect(ids).toContain(parentSpanContext.spanId);
@@ -177,7 +177,7 @@ describe('instrumentGenClient', () => {
     },
   );
 
-  test('ends generate with the wait if the wait ends before the job', async () => {
+  test('ends generate with the wait even if the job continues', async () => {
     const { sandbox, client } = held();
     const waiting = client.videos.createAndWait(VIDEO, { timeoutMs: 1_000 }).catch(() => {});
     await sandbox.advance(1_000);
@@ -185,7 +185,7 @@ describe('instrumentGenClient', () => {
     expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create', 'wait']]]);
   });
 
-  test('ends the spans of pending calls when it stops, and receives nothing after that', async () => {
+  test("ends pending calls' spans when it stops, and records nothing afterward", async () => {
     const { sandbox, client } = held();
     const waiting = client.videos.createAndWait(VIDEO);
     await sandbox.advance(1);
@@ -211,7 +211,7 @@ describe('instrumentGenClient', () => {
     await expect(wait).resolves.toMatchObject({ status: 'completed' });
   });
 
-  test('contains no secret: no prompt, key, file name, signed URL, or webhook secret', async () => {
+  test('records no prompt, key, file name, signed URL, or webhook secret', async () => {
     const sandbox = createSandbox({ clock: 'manual', apiKey: 'sk-CANARY-key', webhookSecret: 'whsec-CANARY' });
     const client = sandbox.client();
     const file = new Blob(['\x89PNG\r\n\x1a\n CANARY-bytes'], { type: 'image/png' });
@@ -239,7 +239,7 @@ describe('instrumentGenClient', () => {
     expect(text.replace('CANARY model', '')).not.toContain('CANARY');
   });
 
-  test('adds the label of a create to its spans', async () => {
+  test("adds a create's label to its spans", async () => {
     const { sandbox, client } = held();
     const { job } = await client.videos.create(VIDEO, { label: 'user-7' });
     await sandbox.advance(60_000);

@@ -13,7 +13,7 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 
-/** The real OpenTelemetry SDK, with exporters in memory. */
+/** Starts the real OpenTelemetry SDK with in-memory exporters. */
 export function startTelemetry() {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const spans = new InMemorySpanExporter();
@@ -35,7 +35,7 @@ export function startTelemetry() {
     meterProvider,
     tracer: tracerProvider.getTracer('test'),
     spans: (): readonly ReadableSpan[] => spans.getFinishedSpans(),
-    /** Returns each instrument with its sum, or a histogram's count. */
+    /** Returns each instrument's sum, or count for a histogram. */
     async figures(): Promise<Record<string, number>> {
       const found: Record<string, number> = {};
       for (const metric of await measured()) {
@@ -47,13 +47,13 @@ export function startTelemetry() {
       }
       return found;
     },
-    /** Every value of every instrument. */
+    /** Returns every value of every instrument. */
     async points() {
       return (await measured()).flatMap(({ descriptor, dataPoints }) =>
         dataPoints.map(({ attributes, value }) => ({ name: descriptor.name, attributes, value })),
       );
     },
-    /** The provider and model of each value that has one. */
+    /** Returns the provider and model of each value that has them. */
     async models(): Promise<string[]> {
       const points = (await measured()).flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => attributes));
       const told = points.filter((of) => of['gen_ai.request.model'] !== undefined);
@@ -67,7 +67,7 @@ export function startTelemetry() {
   };
 }
 
-/** The spans as a tree: each with its name, and those below it. */
+/** Returns the spans as a tree of names. */
 export function treeOf(spans: readonly ReadableSpan[], parentId?: string): readonly unknown[] {
   return spans
     .filter((span) => span.parentSpanContext?.spanId === parentId)

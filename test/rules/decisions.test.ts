@@ -1,9 +1,9 @@
-// Rules as tables: the responses of object stores, and the responses to pages.
+// Decisions about object stores' responses, as tables.
 import { describe, expect, it } from 'vitest';
 import * as store from '../../src/adapters/storage/store-responses.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';
 
-describe('a response of an object store', () => {
+describe("an object store's response", () => {
   const failed = (status: number | undefined, code = 'put_failed', cause?: unknown) =>
     new StorageError('no', { code, status, store: 's3', cause } as never);
 
@@ -23,30 +23,30 @@ describe('a response of an object store', () => {
     expect(store.isRetryableStoreError(failed(status, code))).toBe(passes);
   });
 
-  it("that was never requested, because the call was invalid, can't be retried", () => {
+  it("can't be retried if the call was invalid and never sent", () => {
     expect(store.isRetryableStoreError(failed(undefined, 'put_failed', new GenError('wrong')))).toBe(false);
     expect(store.isRetryableStoreError(failed(undefined, 'put_failed', failed(500)))).toBe(true);
   });
 
   const download = (code: string) => new DownloadError('no', { code } as never);
   it.each<[string, GenError, boolean]>([
-    ['a download that broke', download('interrupted'), true],
-    ['a file that changed on the way', download('file_changed'), true],
-    ['a file that has expired', download('output_expired'), false],
-    ['a store that did not answer in time', failed(undefined, 'timeout'), true],
-    ['a store that is away', failed(undefined, 'unreachable'), true],
-    ['a put that failed without an answer', failed(undefined, 'put_failed'), true],
-    ['a wrong name', failed(undefined, 'invalid_name'), false],
-    ['a store in trouble', failed(503), true],
-    ['a store that refuses', failed(403), false],
-    ['a service that is away', new ConnectionError('away', { attempts: 1 }), true],
-    ['a service that was never reached', new ConnectionError('away', { attempts: 0 }), false],
-    ['a wrong call', new GenError('wrong'), false],
+    ['an interrupted download', download('interrupted'), true],
+    ['a file that changed during the download', download('file_changed'), true],
+    ['an expired file', download('output_expired'), false],
+    ['a store that timed out', failed(undefined, 'timeout'), true],
+    ['an unreachable store', failed(undefined, 'unreachable'), true],
+    ['a put that failed without a response', failed(undefined, 'put_failed'), true],
+    ['an invalid name', failed(undefined, 'invalid_name'), false],
+    ['a 503 from the store', failed(503), true],
+    ['a 403 from the store', failed(403), false],
+    ['a lost connection to the service', new ConnectionError('lost', { attempts: 1 }), true],
+    ['no connection to the service', new ConnectionError('none', { attempts: 0 }), false],
+    ['an invalid call', new GenError('wrong'), false],
   ])('a copy that ended with %s can succeed later: %s', (_, error, later) => {
     expect(store.mayCopyLater(error)).toBe(later);
   });
 
-  it("shows whether the object exists, may exist, or can't be checked", () => {
+  it("indicates whether the object exists, may exist, or can't be checked", () => {
     expect([409, 412, 200, undefined].map((status) => store.isTaken(failed(status)))).toEqual([
       true,
       true,

@@ -1,4 +1,4 @@
-// The keys of a run's creates, and the failures that show a redirect.
+// The keys of a run's creates, and failures that indicate a redirect.
 import { describe, expect, it } from 'vitest';
 import { isRedirectFailure } from '../../src/rules/failure-kind.js';
 import { derivedKey, MAX_KEY_LENGTH, nextKey, originsOf } from '../../src/rules/run-state.js';
@@ -8,17 +8,17 @@ const shortKey = 'short';
 describe('a derived key', () => {
   const key = 'k'.repeat(MAX_KEY_LENGTH - 3);
 
-  it('retains the key as long as both fit', () => {
+  it('contains the entire key if both fit', () => {
     expect(derivedKey({ key, shortKey }, ':f1')).toBe(`${key}:f1`);
     expect(derivedKey({ key: `${key}k`, shortKey }, ':f1')).toBe('short:f1');
   });
 
-  it('without a suffix is the key itself, however long', () => {
+  it('without a suffix is the key itself, whatever its length', () => {
     const long = 'k'.repeat(MAX_KEY_LENGTH + 1);
     expect(nextKey({ key: long, shortKey, failedJobs: 0 })).toBe(long);
   });
 
-  it('counts the failed jobs, and the keys that were rejected after them', () => {
+  it('counts failed jobs, and keys rejected after them', () => {
     const run = { key: 'order', shortKey };
     expect(nextKey({ ...run, failedJobs: 0 }, 2)).toBe('order:w2');
     expect(nextKey({ ...run, failedJobs: 1 })).toBe('order:r2');
@@ -30,7 +30,7 @@ describe('a derived key', () => {
     ['order:r2', ['order:r2', 'order']],
     ['order:r13:w10', ['order:r13:w10', 'order:r13', 'order']],
     ['order\nline:f1', ['order\nline:f1', 'order\nline']],
-    // These are complete keys of a caller.
+    // These are callers' own keys.
     ['order:x1', ['order:x1']],
     ['order:r', ['order:r']],
     ['order:r1x', ['order:r1x']],
@@ -44,6 +44,6 @@ it.each([
   ['unexpected redirect', true],
   ['uri requested responds with a redirect, redirect mode is set to error: https://x.test', true],
   ['an unexpected redirect', false],
-])('a redirect that fetch was not allowed to follow is recognized by %j: %s', (message, isOne) => {
+])('an error with the message %j is recognized as a disallowed redirect: %s', (message, isOne) => {
   expect(isRedirectFailure(new TypeError('fetch failed', { cause: new Error(message) }))).toBe(isOne);
 });

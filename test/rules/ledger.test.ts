@@ -1,4 +1,4 @@
-// A budget's result for a create, and an entry's transitions.
+// A budget's decisions about creates, and an entry's transitions.
 import { describe, expect, it } from 'vitest';
 import {
   admissionOf,
@@ -23,7 +23,7 @@ import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 
 const TERMS = { scope: 'a', per: 'total', maxTokens: 100 } as const;
 
-describe('a budget of 100 tokens and a create', () => {
+describe('a create with a budget of 100 tokens', () => {
   type Price = { readonly tokens: number | null; readonly isLearned: boolean };
   type Change = (state: BudgetState) => BudgetState;
   const learned = (tokens: number): Price => ({ tokens, isLearned: true });
@@ -52,31 +52,31 @@ describe('a budget of 100 tokens and a create', () => {
   it.each<[string, Change[], Price, string, string]>([
     ['that fits', [], learned(100), 'room', 'room'],
     ['that costs more than the entire budget', [], learned(101), 'spent', 'spent'],
-    ['of an unknown price, alone', [], unknown, 'room', 'room'],
-    ['of an unknown price when all is spent', [spent(100)], unknown, 'spent', 'spent'],
+    ['of unknown price, alone', [], unknown, 'room', 'room'],
+    ['of unknown price when everything is spent', [spent(100)], unknown, 'spent', 'spent'],
     ['when the rest is spent', [spent(95)], learned(10), 'spent', 'spent'],
-    ['when the rest is quoted to running jobs (N4)', [spent(50), running(45)], learned(10), 'unresolved', 'unresolved'],
-    ['when running jobs cannot return enough (N4)', [spent(91), running(5)], learned(10), 'spent', 'spent'],
-    ['while waiting creates reserve what is missing', [waiting(learned(95))], learned(10), 'busy', 'room'],
-    ['while creates in flight reserve what is missing', [sent(learned(95))], learned(10), 'busy', 'busy'],
-    ['beside a waiting one of an unknown price', [waiting(unknown)], learned(10), 'busy', 'room'],
-    ['beside one in flight of an unknown price', [sent(unknown)], learned(10), 'busy', 'busy'],
-    ['of an unknown price beside one in flight', [sent(learned(11))], unknown, 'busy', 'busy'],
-    ['beside one in flight if ten times the price would fit', [sent(learned(4))], learned(5), 'room', 'room'],
-    ['beside one in flight if a higher price would not fit', [sent(learned(4))], learned(7), 'busy', 'busy'],
-    ['beside one that waits for its rate limit (C10)', [waiting(learned(20))], learned(80), 'room', 'room'],
-    ['beside a lost one that leaves room', [lost(learned(10))], learned(90), 'room', 'room'],
-    ['beside a lost one that leaves none', [lost(learned(10))], learned(91), 'unresolved', 'unresolved'],
-    ['beside a lost one of an unknown price', [lost(unknown)], learned(1), 'unresolved', 'unresolved'],
+    ['when running jobs are quoted the rest (N4)', [spent(50), running(45)], learned(10), 'unresolved', 'unresolved'],
+    ['when running jobs cannot release enough (N4)', [spent(91), running(5)], learned(10), 'spent', 'spent'],
+    ['while waiting creates reserve the rest', [waiting(learned(95))], learned(10), 'busy', 'room'],
+    ['while creates in flight reserve the rest', [sent(learned(95))], learned(10), 'busy', 'busy'],
+    ['while one of unknown price waits', [waiting(unknown)], learned(10), 'busy', 'room'],
+    ['while one of unknown price is in flight', [sent(unknown)], learned(10), 'busy', 'busy'],
+    ['of unknown price while another one is in flight', [sent(learned(11))], unknown, 'busy', 'busy'],
+    ['while one is in flight, if ten times its price fits', [sent(learned(4))], learned(5), 'room', 'room'],
+    ['while one is in flight, if a higher price would not fit', [sent(learned(4))], learned(7), 'busy', 'busy'],
+    ['while one waits for its rate limit (C10)', [waiting(learned(20))], learned(80), 'room', 'room'],
+    ['after a lost one that leaves enough', [lost(learned(10))], learned(90), 'room', 'room'],
+    ['after a lost one that leaves too little', [lost(learned(10))], learned(91), 'unresolved', 'unresolved'],
+    ['after a lost one of unknown price', [lost(unknown)], learned(1), 'unresolved', 'unresolved'],
     [
-      'with an estimate beside a lost one with an estimate',
+      'with an estimate after a lost one with an estimate',
       [lost(estimated(5))],
       estimated(5),
       'unresolved',
       'unresolved',
     ],
-    ['beside one that was never sent and whose process crashed', [crashed(unknown)], learned(100), 'room', 'room'],
-    ['of what 36 tenths have left (C13)', Array(36).fill(spent(0.1)), learned(96.4), 'room', 'room'],
+    ['after an unsent one whose process crashed', [crashed(unknown)], learned(100), 'room', 'room'],
+    ['for exactly the rest after 36 charges of 0.1 (C13)', Array(36).fill(spent(0.1)), learned(96.4), 'room', 'room'],
   ])('%s', (_, before, price, reserve, send) => {
     const state = before.reduce((made, change) => change(made), EMPTY_BUDGET);
     const snapshot = snapshotOf(state, TERMS, 1, (owner) => owner === 'living');
@@ -94,7 +94,7 @@ const RULES = {
   retryMs: null,
 };
 
-/** A ledger in which the test decides which processes are alive. */
+/** A ledger whose live processes the test chooses. */
 class Ledger extends LedgerTransaction {
   readonly living = new Set(['one', 'two']);
 
@@ -139,7 +139,7 @@ function ledger() {
   };
   const send = (owner: string, sentKey = 'k', at = id) =>
     rule.recordSent(tx, { id: at, owner, params: {}, sentKey }).outcome;
-  /** The calls of the tests belong to the run of their entry, if it has one. */
+  /** The tests' calls belong to their entry's run, if it has one. */
   const run = () => (tx.entry(id)?.rules ? {} : undefined);
   const accept = (owner: string, more: object = {}) => {
     const { entry: asked } = reserve(owner);
@@ -160,7 +160,7 @@ function ledger() {
   return { tx, id, living, reserve, send, accept, end, fail, usage, claim, acknowledge, ...state() };
 }
 
-describe('the table of transitions', () => {
+describe('the transition table', () => {
   const entries: Record<CreatePhase, CreateEntry> = {
     open: ENTRY,
     sent: { ...ENTRY, phase: 'sent', senders: ['one#1'] },
@@ -179,7 +179,7 @@ describe('the table of transitions', () => {
     { type: 'released' },
   ];
 
-  it("defines what each event does in each phase: nothing, if it isn't listed", () => {
+  it('defines the effect of each event in each phase, and none for unlisted pairs', () => {
     for (const entry of Object.values(entries)) {
       for (const event of events) {
         const phase = NEXT_PHASE[entry.phase][event.type];
@@ -192,7 +192,7 @@ describe('the table of transitions', () => {
 });
 
 describe('an entry', () => {
-  it('reserves its price, and counts first its quote, then its charge', () => {
+  it('first reserves its price, then counts its quote, and finally its charge', () => {
     const { reserve, accept, usage, end } = ledger();
     reserve('one#1');
     expect(usage()).toEqual([0, 10]);
@@ -202,7 +202,7 @@ describe('an entry', () => {
     expect(usage()).toEqual([0, 0]);
   });
 
-  it('that was never sent stops counting when its process crashes, and one that was sent does not', () => {
+  it('stops counting when its process crashes, unless it was sent', () => {
     for (const [isSent, reserved] of [
       [false, 0],
       [true, 10],
@@ -215,7 +215,7 @@ describe('an entry', () => {
     }
   });
 
-  it("isn't settled by the end of an earlier job of its run", () => {
+  it("isn't settled when an earlier job of its run ends", () => {
     const { reserve, send, usage, accept, end } = ledger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
@@ -230,7 +230,7 @@ describe('an entry', () => {
     expect(usage()).toEqual([12, 0]);
   });
 
-  it('is retained until a failure is delivered, or a file is stored', () => {
+  it('is retained until its failure is delivered or its file is stored', () => {
     for (const [status, first, second] of [
       ['failed', 'outcome', undefined],
       ['completed', 'outcome', 'file'],
@@ -245,7 +245,7 @@ describe('an entry', () => {
     }
   });
 
-  it('whose file is stored before its charge is known is over, at its quote (C9)', () => {
+  it('ends at its quote if its file is stored before its charge is known (C9)', () => {
     const { accept, usage, end, acknowledge, entry, usedKey } = ledger();
     accept('one#1');
     acknowledge('file');
@@ -253,7 +253,7 @@ describe('an entry', () => {
     expect([entry(), usedKey()?.jobId, usage()]).toEqual([undefined, 'job_1', [12, 0]]);
   });
 
-  it('without a price waits for the poll that shows its charge, also after its file is stored', () => {
+  it('without a price waits for its charge, even after its file is stored', () => {
     for (const rules of [null, RULES]) {
       const { tx, id, reserve, accept, usage, end, acknowledge, entry, claim } = ledger();
       const unpriced = { tokens: null, isLearned: false, rules };
@@ -267,7 +267,7 @@ describe('an entry', () => {
     }
   });
 
-  it('of a completed job is over when its link expires, or seven days later (C9)', () => {
+  it('of a completed job ends when its link expires, or after seven days (C9)', () => {
     const days = 86_400_000;
     for (const [expiresMs, afterMs] of [
       [5_000, 5_000],
@@ -290,7 +290,7 @@ describe('an entry', () => {
     }
   });
 
-  it('of a run that continues is not closed by another wait, which throws the failure of its job', () => {
+  it("of a continuing run isn't closed by another wait that throws its job's failure", () => {
     const { reserve, accept, end, acknowledge, entry, living } = ledger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
@@ -302,7 +302,7 @@ describe('an entry', () => {
     expect(entry()).toBeUndefined();
   });
 
-  it('is removed if its create was rejected or not sent, and lost if its response was lost', () => {
+  it('is removed if its create was rejected or unsent, and is lost if its response was lost', () => {
     for (const [outcome, after] of [
       ['refused', undefined],
       ['unsent', undefined],
@@ -316,7 +316,7 @@ describe('an entry', () => {
     }
   });
 
-  it('of one key in two calls counts once, and is retained while one of them works on it', () => {
+  it('shared by two calls counts once, and is retained while either is active', () => {
     const { reserve, usage, fail, entry } = ledger();
     reserve('one#1');
     expect(reserve('two#1').result).toMatchObject({ outcome: 'recorded' });
@@ -325,7 +325,7 @@ describe('an entry', () => {
     expect(entry()?.owners).toEqual(['two#1']);
   });
 
-  it('of a run is left by another call under its key, whatever becomes of that call', () => {
+  it("of a run is unaffected by another call's outcome under its key", () => {
     for (const outcome of ['unsent', 'refused', 'lost', 'accepted'] as const) {
       const { tx, id, reserve, send, accept, fail, usage, entry } = ledger();
       reserve('one#1', { rules: RULES });
@@ -340,7 +340,7 @@ describe('an entry', () => {
     }
   });
 
-  it('that a crash has left asks for room under the limit that its budget has now', () => {
+  it("left by a crash reserves under its budget's current limit", () => {
     const { reserve, claim, living } = ledger();
     const under = (maxTokens: number) => ({ budgets: [{ ...TERMS, maxTokens }] });
     reserve('one#1', under(10));
@@ -353,7 +353,7 @@ describe('an entry', () => {
     expect(reserve('two#1', under(15)).result).toMatchObject({ outcome: 'recorded' });
   });
 
-  it("that another call has sent isn't removed or reopened by one that sent nothing (C1)", () => {
+  it("sent by one call isn't removed or reopened by an unsent one (C1)", () => {
     for (const isRun of [false, true]) {
       const { tx, id, reserve, send, usage, fail, phase, living } = ledger();
       reserve('two#1', { rules: isRun ? RULES : null });
@@ -367,7 +367,7 @@ describe('an entry', () => {
     }
   });
 
-  it('reopens if the only call that sent it has sent nothing, and reserves again', () => {
+  it('reopens and reserves again if it turns out to be unsent', () => {
     const { tx, id, reserve, send, phase, usage } = ledger();
     reserve('one#1');
     send('one#1');
@@ -376,7 +376,7 @@ describe('an entry', () => {
     expect([send('one#1'), phase()]).toEqual(['sent', 'sent']);
   });
 
-  it("isn't sent if others have spent its tokens while its process was stopped (C2, H1)", () => {
+  it("isn't sent if others spent its tokens while its process was paused (C2, H1)", () => {
     const { reserve, send, living, phase } = ledger();
     reserve('one#1', { tokens: 60 });
     living.delete('one');
@@ -388,7 +388,7 @@ describe('an entry', () => {
     expect([send('one#1'), phase()]).toEqual(['busy', 'open']);
   });
 
-  it('is reported as reused with different params, even after it is over', () => {
+  it('is reported as reused with different params, even after its end', () => {
     const { reserve, accept, acknowledge } = ledger();
     reserve('one#1', { digest: 'a' });
     expect(reserve('one#2', { digest: 'b' }).result).toMatchObject({ outcome: 'reused' });
@@ -398,7 +398,7 @@ describe('an entry', () => {
     expect(reserve('one#4', { digest: 'a' }).result).toMatchObject({ outcome: 'recorded' });
   });
 
-  it('is reported as reused with the job of its key, also while its run creates again', () => {
+  it("is reported as reused with its key's job, even while its run creates again", () => {
     const { reserve, accept, end } = ledger();
     reserve('one#1', { rules: RULES, digest: 'a' });
     accept('one#1');
@@ -407,7 +407,7 @@ describe('an entry', () => {
     expect(reserve('one#2', { digest: 'b' }).result).toEqual({ outcome: 'reused', jobId: 'job_1' });
   });
 
-  it("can't be claimed while a live process owns it, and reserves again if it wasn't sent", () => {
+  it("can't be claimed while a live process owns it, and reserves again if it is unsent", () => {
     const { reserve, usage, claim, living } = ledger();
     reserve('one#1');
     expect(claim('two#1')).toBeUndefined();
@@ -418,7 +418,7 @@ describe('an entry', () => {
     expect(usage()).toEqual([0, 10]);
   });
 
-  it("isn't sent by a process whose create another one has claimed", () => {
+  it("isn't sent by a process that has lost it to another one", () => {
     const { reserve, claim, send, living } = ledger();
     reserve('one#1');
     living.delete('one');
@@ -426,7 +426,7 @@ describe('an entry', () => {
     expect(send('one#1')).toBe('taken');
   });
 
-  it('is free again when the call that claimed it leaves it (C4)', () => {
+  it('can be claimed again after the call that claimed it releases it (C4)', () => {
     const { tx, id, reserve, send, claim, living, phase } = ledger();
     reserve('one#1');
     send('one#1');
@@ -437,7 +437,7 @@ describe('an entry', () => {
     expect([phase(), claim('three#1')?.owners]).toEqual(['lost', ['three#1']]);
   });
 
-  it('is claimed by one resume() only, which owns it until its job is over', () => {
+  it('is claimed by only one resume(), which owns it until its job ends', () => {
     const { tx, id, reserve, send, accept, claim, living } = ledger();
     reserve('one#1');
     send('one#1');
@@ -450,7 +450,7 @@ describe('an entry', () => {
     expect(claim('three#1')).toMatchObject({ phase: 'accepted' });
   });
 
-  it("of a run that is repeated from its start doesn't count its earlier jobs again", () => {
+  it("of a restarted run doesn't count its earlier jobs again", () => {
     const { tx, id, reserve, send, accept, end, usage, fail, phase } = ledger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
@@ -466,14 +466,14 @@ describe('an entry', () => {
     expect([usage(), tx.entry(id)]).toMatchObject([[12, 0], { phase: 'accepted', jobId: 'job_2' }]);
   });
 
-  it('has the same state if every event arrives twice', () => {
+  it('ends in the same state if every event arrives twice', () => {
     const { accept, usage, end } = ledger();
     for (let times = 0; times < 2; times++) accept('one#1');
     for (let times = 0; times < 2; times++) end({ status: 'completed', chargedTokens: 5 });
     expect(usage()).toEqual([5, 0]);
   });
 
-  it('that is released returns what it reserves, unless a call works on it', () => {
+  it('can be released unless a call is active', () => {
     const { tx, id, reserve, fail, usage } = ledger();
     reserve('one#1');
     owners.releaseCreate(tx, id);

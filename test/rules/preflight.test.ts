@@ -1,4 +1,4 @@
-// Each rejection and each warning of preflight: its code, field, and fix.
+// Each preflight error and warning: its code, field, and fix.
 import { describe, expect, it } from 'vitest';
 import { PreflightError } from '../../src/errors/index.js';
 import {
@@ -12,8 +12,8 @@ import {
 const CHECKS = { checkCharacter, checkImage, checkRegistration, checkVideo, checkVideoEdit };
 type Check = keyof typeof CHECKS;
 
-/** Returns a check's result: the rejection's code, field, and message, or the field of the first warning. */
-function verdict(check: Check, body: unknown): readonly [said: string, message: string] {
+/** Returns a check's result: the error's code, field, and message, or the first warning's field. */
+function verdict(check: Check, body: unknown): readonly [result: string, message: string] {
   const warnings: string[] = [];
   try {
     CHECKS[check](body, (message: string) => warnings.push(message));
@@ -43,7 +43,7 @@ describe('preflight reports', () => {
     ['checkVideo', { ...P, model: 7 }, 'model_not_found model'],
     ['checkVideo', { ...P, model: 'svc-image-fast' }, 'model_not_found model'],
     ['checkImage', { ...P, model: 'svc-video-fast' }, 'model_not_found model'],
-    ['checkVideo', { ...P, model: 'a model of tomorrow', duration: 99 }, 'sent'],
+    ['checkVideo', { ...P, model: 'a future model', duration: 99 }, 'sent'],
     ['checkVideo', { ...P, duration: null, resolution: null }, 'sent'],
     ['checkVideo', { ...P, duration: 99 }, 'duration_not_supported duration'],
     ['checkVideo', { ...P, resolution: '9k' }, 'resolution_not_supported resolution'],
@@ -103,7 +103,7 @@ describe('preflight reports', () => {
     ),
     ['checkVideo', { ...P, webhook_url: 'https://localhost.example.com' }, 'sent'],
     ['checkVideo', { content: [{ text: 'http://a' }] }, 'sent'],
-    // Numbers and texts that JSON would not carry as they are.
+    // Values that JSON can't represent.
     ['checkVideo', { ...P, seed: Number.NaN }, 'invalid_params seed'],
     ['checkVideo', { ...P, duration: 1 / 0 }, 'invalid_params duration'],
     ['checkVideo', { prompt: ['a fox'] }, 'prompt_required prompt'],

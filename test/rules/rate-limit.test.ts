@@ -1,4 +1,4 @@
-// The rule of a rate limit as data: grants, storage, and a clock that is set back.
+// A rate limit's state: grants, serialization, and a clock that is set back.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -27,7 +27,7 @@ const turn = (who: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn => 
 const ids = (who: string, count: number) => Array.from({ length: count }, (_, at) => `${who}${at}`);
 
 describe('updateSlots', () => {
-  it('grants free slots to a process that is alone, and in turn if there are others', () => {
+  it('grants all free slots to a single process, and shares them among several', () => {
     const state = newRateLimit();
     expect(updateSlots(state, turn('a', { asks: ids('a', 3) }), LIMIT, 0)).toMatchObject({
       granted: ['a0', 'a1', 'a2'],
@@ -36,14 +36,14 @@ describe('updateSlots', () => {
     expect(updateSlots(state, turn('c', { asks: ['c0'] }), LIMIT, 0)).toMatchObject({ granted: [], ahead: 1 });
   });
 
-  it('grants one slot if others are ahead, and moves the process to the end of the queue', () => {
+  it('grants one slot while others wait, and moves the process to the end of the queue', () => {
     const state = newRateLimit();
     updateSlots(state, turn('x', { asks: ids('x', 4) }), LIMIT, 0);
     for (const who of ['a', 'b', 'c']) updateSlots(state, turn(who, { asks: ids(who, 5) }), LIMIT, 0);
     const updates = ids('x', 4).map((call) => ({ call, outcome: 'unused', agoMs: 0 }) as const);
     expect(updateSlots(state, turn('b', { asks: ids('b', 5), updates }), LIMIT, 1).granted).toEqual(['b0']);
     expect(state.queue.map(({ who }) => who)).toEqual(['a', 'c', 'b']);
-    // Three are left, and three wait: each has one.
+    // Three slots are left for three waiting processes.
     expect(updateSlots(state, turn('b', { asks: ids('b', 5).slice(1) }), LIMIT, 1).granted).toEqual(['b1']);
     expect(updateSlots(state, turn('b', { asks: ids('b', 5).slice(2) }), LIMIT, 1).granted).toEqual([]);
     expect(updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, 1).granted).toEqual(['a0']);
@@ -51,7 +51,7 @@ describe('updateSlots', () => {
     expect(state.queue.map(({ who }) => who)).toEqual(['b']);
   });
 
-  it('can be repeated if its result was lost', () => {
+  it('is idempotent if its result was lost', () => {
     const state = newRateLimit();
     const asked = turn('a', { asks: ids('a', 2) });
     updateSlots(state, asked, LIMIT, 0);
@@ -59,7 +59,7 @@ describe('updateSlots', () => {
     expect(lookAt(state, LIMIT, 5).free).toBe(2);
   });
 
-  it('writes nothing if nothing changes', () => {
+  it('reports no change if nothing changes', () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
     updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
@@ -73,11 +73,11 @@ describe('updateSlots', () => {
       isChanged: false,
     });
     expect(encodeRateLimit(state)).toEqual(before);
-    // Its place is kept anew before it lapses.
+    // Its position is renewed before it expires.
     expect(updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
   });
 
-  it("returns how long a call waits: until its slot has expired, and at least a window if that isn't known", () => {
+  it("returns a call's wait: until a slot expires, or at least a window if that is unknown", () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
     const answered = (call: string, agoMs: number) => ({ call, outcome: 'answered', agoMs }) as const;
@@ -86,7 +86,7 @@ describe('updateSlots', () => {
     expect(waits).toEqual([REST_MS - 500, REST_MS, REST_MS, REST_MS, 2 * REST_MS - 500, 2 * REST_MS]);
   });
 
-  it("frees a crashed process's slots after its lease, and its position before that", () => {
+  it("releases a crashed process's position first, and its slots after its lease", () => {
     const state = newRateLimit();
     updateSlots(state, turn('dead', { asks: ids('dead', 5) }), LIMIT, 0);
     updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, 1_000);
@@ -96,7 +96,7 @@ describe('updateSlots', () => {
 });
 
 describe('a clock that is set back', () => {
-  it('keeps distant times equally distant', () => {
+  it('preserves the differences between times', () => {
     const state = newRateLimit();
     const start = 3_600_000;
     updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, start);
@@ -110,7 +110,7 @@ describe('a clock that is set back', () => {
 });
 
 describe('a stored limit', () => {
-  it('is parsed as it was written, whatever has happened', () => {
+  it('parses to its original state after any events', () => {
     const action = fc.record({
       who: fc.constantFrom('a', 'b', 'c'),
       afterMs: fc.integer({ min: 0, max: 4_000 }),
@@ -133,7 +133,7 @@ describe('a stored limit', () => {
         const stored = encodeRateLimit(state);
         if (stored === null) continue;
         const read = decodeRateLimit(stored.value);
-        if (read === undefined) throw new TypeError('it cannot be read');
+        if (read === undefined) throw new TypeError('the stored limit is invalid');
         expect(encodeRateLimit(read)).toEqual(stored);
         const own = structuredClone(state);
         for (const later of [nowMs, nowMs + 5_000, nowMs + 40_000]) {
@@ -144,7 +144,7 @@ describe('a stored limit', () => {
     fc.assert(property, { numRuns: 300 });
   });
 
-  it('is evicted when it is as good as new, and is small when it is full', () => {
+  it('is removed once it is back in its initial state, and stays small when full', () => {
     expect(encodeRateLimit(newRateLimit())).toBeNull();
     const state = newRateLimit();
     const limit = { limit: 300, windowMs: 60_000 };
@@ -157,7 +157,7 @@ describe('a stored limit', () => {
     expect(encodeRateLimit(state)?.value.length).toBeLessThan(1_300);
   });
 
-  it.each(['', '5', 'not ours', '{}', '{"at":"x"}'])('is distinguished from other data: %s', (text) => {
+  it.each(['', '5', 'foreign', '{}', '{"at":"x"}'])('is distinguished from other data: %s', (text) => {
     expect(decodeRateLimit(text)).toBeUndefined();
   });
 });

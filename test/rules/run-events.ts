@@ -1,10 +1,10 @@
-// The events of a run, and shorthands to build them.
+// Builders for a run's events.
 import { nextDetachedStep } from '../../src/rules/detached-run.js';
 import type { FailureKind } from '../../src/rules/failure-kind.js';
 import { type JobRunState, type RunEvent, type RunRules, startRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
 
-/** Rules of a run without a time limit. */
+/** Rules of a run without a timeout. */
 export const RULES: RunRules = {
   timeoutMs: null,
   resubmitPending: true,
@@ -37,5 +37,5 @@ export const passed: RunEvent = { type: 'waited', woken: false };
 export const woken: RunEvent = { type: 'waited', woken: true };
 export const stored: RunEvent = { type: 'stored' };
 
-/** Feeds events to a detached run, one after the other. */
+/** Applies events to a detached run in order. */
 export const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextDetachedStep, state);

@@ -1,4 +1,4 @@
-// Runs over several events: the keys that they send, and when. For single steps, see run-steps.
+// Runs over several events: which keys they send, and when. For single steps, see run-steps.
 import { describe, expect, it } from 'vitest';
 import { APIError, JobFailedError } from '../../src/errors/index.js';
 import { nextDetachedStep } from '../../src/rules/detached-run.js';
@@ -12,7 +12,7 @@ const start = (rules: Partial<RunRules> = {}, key = 'k') => startWithoutLimit({ 
 const failedJob = (errorCode: string, errorData: Job['errorData'] = null, id = 'job_1') =>
   job('failed', { id, errorCode, errorData });
 
-/** The keys that are sent while each event follows its create, with waits that run their time. */
+/** Returns the keys sent if each event follows a create, and every wait elapses. */
 function keysSent(run: JobRunState, ...events: readonly RunEvent[]): string[] {
   return keysOf(nextDetachedStep, run, events);
 }
@@ -39,54 +39,64 @@ const [lost, full, rejected] = [failed('lost'), failed('throttled', 5_000), fail
 
 describe('the keys of a run', () => {
   it.each<[string, Partial<RunRules>, RunEvent[], string[]]>([
-    ['lost answers send the same key', {}, [lost, lost], ['k', 'k']],
-    ['pending references send :r2, :r3', { timeoutMs: null }, [pending(), pending('job_2')], ['k', 'k:r2']],
-    ['a review that is repeated as it was sends a new key at once', {}, [review(), review()], ['k', 'k', 'k:w1']],
-    ['a review that is a new one does not', {}, [review(), review(5_000), lost], ['k', 'k', 'k']],
-    ['the second key is counted', {}, [review(), review(), review(), review()], ['k', 'k', 'k:w1', 'k', 'k:w2']],
-    ['and settled before any other', {}, [review(), review(), lost, full, lost], ['k', 'k', 'k:w1', 'k:w1', 'k:w1']],
-    ['also by a worker that may have died', {}, [review(), review(), full, lost], ['k', 'k', 'k:w1', 'k:w1']],
+    ['unchanged after lost responses', {}, [lost, lost], ['k', 'k']],
+    [':r2, :r3, … after pending references', { timeoutMs: null }, [pending(), pending('job_2')], ['k', 'k:r2']],
+    ['a new one immediately after an unchanged review', {}, [review(), review()], ['k', 'k', 'k:w1']],
+    ['unchanged after a different review', {}, [review(), review(5_000), lost], ['k', 'k', 'k']],
+    ['numbered for each second key', {}, [review(), review(), review(), review()], ['k', 'k', 'k:w1', 'k', 'k:w2']],
     [
-      'each job counts its second keys anew',
+      'the second one until it is settled',
+      {},
+      [review(), review(), lost, full, lost],
+      ['k', 'k', 'k:w1', 'k:w1', 'k:w1'],
+    ],
+    ['the second one even after a possible crash', {}, [review(), review(), full, lost], ['k', 'k', 'k:w1', 'k:w1']],
+    [
+      'numbered separately for each job',
       {},
       [review(), review(), pending(), review(), review()],
       ['k', 'k', 'k:w1', 'k:r2', 'k:r2', 'k:r2:w1'],
     ],
     [
-      'a refused create that is started again sends its own key first',
+      'its own one first after a rejected create restarts',
       {},
       [rejected, rejected, rejected, rejected, rejected],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
     ],
     [
-      'and no new one when the refusal is another',
+      'unchanged if the rejection differs',
       {},
       [rejection('a'), rejection('b'), rejection('b')],
       ['k', 'k', 'k', 'k:w1'],
     ],
-    ['its second key is settled before any other', {}, [rejected, rejected, full, lost], ['k', 'k', 'k:w1', 'k:w1']],
-    ['an unsent create keeps its key', {}, [failed('unsent'), lost], ['k', 'k']],
-    ['a failed job that is started again has the next key', {}, [job('canceled'), lost], ['k', 'k:r2']],
+    [
+      'the second one until it is settled after restarts',
+      {},
+      [rejected, rejected, full, lost],
+      ['k', 'k', 'k:w1', 'k:w1'],
+    ],
+    ['unchanged after an unsent create', {}, [failed('unsent'), lost], ['k', 'k']],
+    ['the next one after a failed job restarts', {}, [job('canceled'), lost], ['k', 'k:r2']],
   ])('are %s', (_, rules, events, keys) => {
     expect(keysSent(start(rules), ...events)).toEqual(keys);
   });
 
-  it('of a call that waits for its job never wait for a slot between the two keys', () => {
+  it('need no wait for a slot between the two keys of a waiting call', () => {
     const keys = keysOf(nextStep, start(), [review(), review(), full, lost]);
     expect(keys).toEqual(['k', 'k', 'k:w1', 'k']);
   });
 
   it.each([
-    ['a wrong key', 401, 'invalid_api_key'],
+    ['an invalid API key', 401, 'invalid_api_key'],
     ['a missing scope', 403, 'missing_scope'],
-  ])("don't change if a create was rejected for %s after a response was lost", (_, status, code) => {
+  ])("don't change if a create is rejected for %s after a lost response", (_, status, code) => {
     const details = { code, recovery: 'fix_credentials', status, method: 'POST', url: 'https://x' } as const;
     const failure = callFailure(new APIError('x', details));
     expect(failure).toMatchObject({ kind: 'refused', keyIsUnused: true });
     if (failure) expect(keysSent(start(), lost, { type: 'failed', failure }, lost)).toEqual(['k', 'k', 'k']);
   });
 
-  it.each([250, 252, 253, 254, 255])("of %i characters are extended within the header's 255", (length) => {
+  it.each([250, 252, 253, 254, 255])('of %i characters get a suffix within the 255-character limit', (length) => {
     const jobs = Array.from({ length: 11 }, (_, at) => pending(`job_${at}`));
     const keys = keysSent(start({ timeoutMs: null }, 'x'.repeat(length)), ...jobs);
     expect(new Set(keys).size).toBe(11);
@@ -98,7 +108,7 @@ describe('the keys of a run', () => {
 });
 
 describe('recovery', () => {
-  it('creates again as often as the rule for the error allows, and lists its earlier jobs', () => {
+  it("creates again as often as the error's rule allows, and lists the earlier jobs", () => {
     const recover = { generation_timeout: 2, generation_failed: 1 };
     const codes = ['generation_timeout', 'generation_failed', 'generation_timeout', 'generation_timeout'];
     const run = proceed(start({ recover }), ...codes.map((code, at) => failedJob(code, null, `job_${at + 1}`)));
@@ -111,7 +121,7 @@ describe('recovery', () => {
     ]);
   });
 
-  it('tries each of the models once, and fails with the last error if none is left', () => {
+  it('tries each model once, and fails with the last error if none is left', () => {
     let run = start({ recover: { generation_unavailable: { models: ['svc-video-mini', 'svc-video-fast'] } } });
     for (const model of ['svc-video-mini', 'svc-video-fast']) {
       run = proceed(run, failedJob('generation_unavailable', null, `before ${model}`));
@@ -132,7 +142,7 @@ describe('recovery', () => {
 });
 
 describe('a wait', () => {
-  it("for a slot of the rate limit doesn't count, and for a lost response grows", () => {
+  it('grows after lost responses, but not after full rate limits', () => {
     let run = start({ timeoutMs: 60_000, retryMs: 30_000 });
     for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('throttled', 59_000), passed);
     expect(run.elapsedMs).toBeNull();
@@ -147,12 +157,12 @@ describe('a wait', () => {
     expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   });
 
-  it('for a review or a reference lasts as long as the service asks, within the timeout, and at most twenty times', () => {
+  it('for a review or a reference uses Retry-After, within the timeout, and at most twenty times', () => {
     const asked = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
     expect(asked.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
     const late = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
     expect(late.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
-    // A queue that was paused, a machine that slept.
+    // After a paused queue, or a suspended machine.
     const slept = proceed(start({ timeoutMs: 60_000 }), pending(), { ...passed, passedMs: 3_600_000 });
     expect(slept.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
     const many = Array.from({ length: 30 }, () => [pending(), passed]).flat();
@@ -178,7 +188,7 @@ describe('a wait', () => {
     expect(run.step).toMatchObject({ reason: 'timeout', error: { name: 'WaitTimeoutError', jobId: 'job_1' } });
   });
 
-  it('ends with a last poll, so that a job that finishes in time always counts', () => {
+  it('ends with a last poll, so a job that finishes in time always counts', () => {
     const run = proceed(start({ timeoutMs: 10_000 }), job('processing'), { ...passed, passedMs: 86_400_000 });
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
     expect(proceed(run, job('completed')).step).toMatchObject({ type: 'end' });
@@ -186,7 +196,7 @@ describe('a wait', () => {
     expect(proceed(run, failed('lost')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
   });
 
-  it('that a webhook ended takes no time, and the next poll follows soon', () => {
+  it('ended by a webhook takes no time, and the next poll follows soon', () => {
     let run = proceed(start({ timeoutMs: null }), job('processing'));
     for (let turn = 0; turn < 30; turn++) run = proceed(run, passed, job('processing'));
     const before = run.elapsedMs;
@@ -197,7 +207,7 @@ describe('a wait', () => {
     expect(run.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
-  it('ends even if an engine wakes it forever', () => {
+  it('ends even if an engine keeps waking it', () => {
     let run = proceed(start(), job('processing'));
     let wakes = 0;
     for (; run.step.type !== 'fail' && wakes < 1000; wakes++) run = proceed(run, woken, job('processing'));
@@ -205,7 +215,7 @@ describe('a wait', () => {
     expect(wakes).toBeLessThan(300);
   });
 
-  it("isn't extended by a clock that is set back, or by one poll that asks for a day", () => {
+  it("isn't extended by a clock that is set back, or by a Retry-After of a day", () => {
     let run = proceed(start({ timeoutMs: 30_000 }), job('processing'));
     for (let turn = 0; turn < 3; turn++) run = proceed(run, { ...passed, passedMs: -3_600_000 }, job('processing'));
     expect(run.step).toMatchObject({ reason: 'timeout' });
@@ -213,7 +223,7 @@ describe('a wait', () => {
     expect(blind.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
-  it('polls soon for what was announced, after a poll without a response', () => {
+  it('polls soon after an announced end if a poll got no response', () => {
     const quick = { pollMs: 60_000, retryMs: 30_000 };
     const run = proceed(start(quick), job('processing'), woken, failed('lost'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000 });
@@ -222,24 +232,24 @@ describe('a wait', () => {
 });
 
 describe('a run that is retried', () => {
-  it('waits again for the same job, with a new timeout', () => {
+  it('waits for the same job again, with a new timeout', () => {
     const late = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
     const run = resumeRun(late);
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
     expect(proceed(run, job('processing')).step).toMatchObject({ type: 'wait', leftMs: 10_000 });
   });
 
-  it('does nothing if the job is complete or the run continues', () => {
+  it("isn't changed if its job is complete or it is still running", () => {
     for (const run of [proceed(start(), job('completed')), proceed(start(), job('processing'))]) {
       expect(resumeRun(run)).toBe(run);
     }
   });
 });
 
-describe('the meaning of an error', () => {
+describe('an error', () => {
   const wire = { recovery: 'none', method: 'POST', url: 'https://x.example' } as const;
 
-  it('is stored as JSON, without what exists only in the process', () => {
+  it('is stored as JSON, without process-specific values', () => {
     const asked = new APIError('busy', {
       ...wire,
       status: 503,

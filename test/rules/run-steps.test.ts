@@ -1,4 +1,4 @@
-// The next step of a run after each event, and the waits of a queue.
+// A run's next step after each event, and a queue's poll intervals.
 import { describe, expect, it } from 'vitest';
 import { queuedPollMs } from '../../src/rules/read-order.js';
 import { nextStep } from '../../src/rules/run.js';
@@ -25,19 +25,19 @@ describe('the next step of a run', () => {
   };
 
   it.each<[string, string, RunEvent, object]>([
-    ['create', 'a job that runs', job('processing'), waitsForJob],
-    ['create', 'a job that is done', job('completed'), { type: 'end', error: null, resumeStep: null }],
-    ['create', 'no answer', failed('lost'), { type: 'wait', jobId: null, ms: 10_000, next: create }],
+    ['create', 'a running job', job('processing'), waitsForJob],
+    ['create', 'a completed job', job('completed'), { type: 'end', error: null, resumeStep: null }],
+    ['create', 'a lost response', failed('lost'), { type: 'wait', jobId: null, ms: 10_000, next: create }],
     ['read', 'its job', job('completed'), { type: 'end', job: { id: ID } }],
     ['read', 'another job', job('completed', { id: 'job_2' }), waitsForJob],
-    ['read', 'no answer', failed('lost'), waitsForJob],
+    ['read', 'a lost response', failed('lost'), waitsForJob],
     ['wait', 'its job', job('completed'), { type: 'end', job: { id: ID } }],
-    ['wait', 'the end of its time', passed, read],
+    ['wait', 'its duration', passed, read],
     ['wait', 'a webhook', woken, read],
     ['store', 'the stored file', stored, { type: 'end', job: { id: ID }, error: null, resumeStep: null }],
-    ['store', 'a store that is away', failed('lost'), { type: 'wait', jobId: null, leftMs: null, onTimeout: null }],
-    ['store', 'a store that refuses', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
-  ])('is %s, after %s', (state, _, event, step) => {
+    ['store', 'a store failure', failed('lost'), { type: 'wait', jobId: null, leftMs: null, onTimeout: null }],
+    ['store', 'a store rejection', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
+  ])('from %s after %s', (state, _, event, step) => {
     expect(stepOf((states[state] as () => JobRunState)(), event)).toMatchObject(step);
   });
 
@@ -48,7 +48,7 @@ describe('the next step of a run', () => {
     ['store', [passed, woken, job('completed')]],
     ['end', [passed, woken, stored, job('failed'), failed('lost')]],
     ['fail', [passed, woken, stored, job('failed'), failed('lost')]],
-  ])('stays %s after an unrelated event', (state, events) => {
+  ])('remains %s after an unrelated event', (state, events) => {
     const before = (states[state] as () => JobRunState)();
     for (const event of events) expect(stepOf(before, event)).toEqual(before.step);
   });
@@ -57,35 +57,48 @@ describe('the next step of a run', () => {
 describe('a failed create', () => {
   it.each<[string, Partial<RunRules>, RunEvent, object]>([
     ['without a connection', {}, failed('unsent', null, 'ConnectionError'), { type: 'wait', next: create }],
-    ['as a wrong call', {}, failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: create }],
-    ['at a full rate limit', {}, failed('throttled'), { type: 'wait', ms: 3_000, next: create }],
-    ['at a limit that is free very soon', {}, failed('throttled', 200), { type: 'wait', ms: 1_000 }],
-    ['at a limit that says when', {}, failed('throttled', 40_000), { type: 'wait', ms: 40_000 }],
-    ['without an answer, and is asked to wait', {}, failed('lost', 5_000), { type: 'wait', ms: 5_000 }],
-    ['without an answer, and is asked to hurry', {}, failed('lost', 100), { type: 'wait', ms: 1_000 }],
-    ['as refused', {}, failed('refused'), { type: 'fail', resumeStep: { key: 'k', isSecondKey: false } }],
-    ['before its key was seen', {}, failed('refused', null, 'GenError', true), { type: 'fail', resumeStep: create }],
+    ['for an invalid call', {}, failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: create }],
+    ['at the rate limit', {}, failed('throttled'), { type: 'wait', ms: 3_000, next: create }],
+    ['at a rate limit with a slot soon', {}, failed('throttled', 200), { type: 'wait', ms: 1_000 }],
+    ['at a rate limit with a Retry-After', {}, failed('throttled', 40_000), { type: 'wait', ms: 40_000 }],
+    ['without a response, but with a Retry-After', {}, failed('lost', 5_000), { type: 'wait', ms: 5_000 }],
+    ['without a response, but with a short Retry-After', {}, failed('lost', 100), { type: 'wait', ms: 1_000 }],
+    ['because it was rejected', {}, failed('refused'), { type: 'fail', resumeStep: { key: 'k', isSecondKey: false } }],
+    [
+      'before the service checked its key',
+      {},
+      failed('refused', null, 'GenError', true),
+      { type: 'fail', resumeStep: create },
+    ],
     ['for a review', {}, failed('review'), { type: 'wait', ms: 15_000, jobId: null, next: create }],
-    ['for a review that is short', {}, failed('review', 10), { type: 'wait', ms: 1_000 }],
-    ['for a review, where none is waited for', { resubmitPending: false }, failed('review'), { resumeStep: create }],
+    ['for a short review', {}, failed('review', 10), { type: 'wait', ms: 1_000 }],
+    ['for a review with resubmitPending: false', { resubmitPending: false }, failed('review'), { resumeStep: create }],
   ])('%s', (_, rules, event, step) => {
     expect(stepOf(start(rules), event)).toMatchObject(step);
   });
 
-  it.each(['unsent', 'throttled', 'lost'] as const)('as %s ends a run that leaves retries to its calls', (kind) => {
-    const { step } = nextStep(start(), failed(kind, null, 'ConnectionError'));
-    expect(step).toMatchObject({ type: 'fail', reason: kind, error: { name: 'ConnectionError' }, resumeStep: create });
-  });
+  it.each(['unsent', 'throttled', 'lost'] as const)(
+    'of kind %s ends a run that leaves retries to its calls',
+    (kind) => {
+      const { step } = nextStep(start(), failed(kind, null, 'ConnectionError'));
+      expect(step).toMatchObject({
+        type: 'fail',
+        reason: kind,
+        error: { name: 'ConnectionError' },
+        resumeStep: create,
+      });
+    },
+  );
 
-  it('for a review is never hurried by a webhook, but fifty wakes take no time', () => {
+  it("for a review isn't retried earlier by a webhook, and fifty wakes take no time", () => {
     let run = proceed(start(), failed('review', 20_000));
     for (let at = 0; at < 50; at++) run = proceed(run, woken);
     expect(run.step.type).toBe('wait');
     expect(stepOf(run, woken)).toEqual(create);
   });
 
-  it("for a review and then for good doesn't count as rejected twice for one reason, so no other key is sent", () => {
-    // With a second key it could be paid twice: whoever begins the order anew finds nothing under its own key, and makes a job.
+  it("for a review and then permanently doesn't count as the same rejection, so no second key is sent", () => {
+    // A second key could be paid twice: a restarted order finds no job under its own key, and creates one.
     const run = proceed(start(), failed('review'), passed, failed('refused'));
     expect(run.step).toMatchObject({ type: 'fail', reason: 'refused', resumeStep: create });
     const again = proceed(resumeRun(run), failed('review'));
@@ -94,7 +107,7 @@ describe('a failed create', () => {
   });
 });
 
-it('waits while a budget is reserved only by unsettled creates, and fails if it is spent', () => {
+it('waits while only unsettled creates reserve the budget, and fails if it is spent', () => {
   const rejected = (recovery: string): RunEvent => {
     const error = { name: 'BudgetExceededError', message: 'no', code: 'budget_exceeded', recovery };
     return { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
@@ -106,7 +119,7 @@ it('waits while a budget is reserved only by unsettled creates, and fails if it 
   expect(stepOf(start(), rejected('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
 });
 
-it('continues if another process owned the create briefly, because this one was frozen', () => {
+it('continues if another process owned the create while this one was frozen', () => {
   const error = { name: 'GenError', message: 'Call again with the same key.', recovery: 'retry' } as const;
   const taken: RunEvent = { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
   expect(stepOf(start(), taken)).toMatchObject({ type: 'wait', next: create });
@@ -117,11 +130,11 @@ describe('a poll', () => {
     proceed(start(rules), job('processing'), { ...passed, passedMs });
 
   it.each<[string, RunEvent, object]>([
-    ['finds the rate limit full', failed('throttled', 40_000), { ...waitsForJob, ms: 40_000 }],
-    ['finds it full for a moment', failed('throttled', 1), { ...waitsForJob, ms: 10_000 }],
-    ['gets no answer', failed('lost'), { ...waitsForJob, ms: 10_000 }],
-    ['gets no answer and is asked to wait', failed('lost', 20_000), { ...waitsForJob, ms: 20_000 }],
-    ['is refused', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
+    ['reaches the rate limit', failed('throttled', 40_000), { ...waitsForJob, ms: 40_000 }],
+    ['reaches it briefly', failed('throttled', 1), { ...waitsForJob, ms: 10_000 }],
+    ['gets no response', failed('lost'), { ...waitsForJob, ms: 10_000 }],
+    ['gets no response, but a Retry-After', failed('lost', 20_000), { ...waitsForJob, ms: 20_000 }],
+    ['is rejected', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
     ['cannot be sent', failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: read }],
   ])('that %s', (_, event, step) => {
     expect(stepOf(reading(), event)).toMatchObject(step);
@@ -135,7 +148,7 @@ describe('a poll', () => {
     [{ pollMs: 7_000 }, 123_456, 7_000],
     [{ timeoutMs: 123_456.5 }, 123_456, 1],
     [{ timeoutMs: 130_000 }, 123_456, 6_544],
-  ])('with %j that finds the job running after %i ms is followed by the next in %i ms', (rules, passedMs, ms) => {
+  ])('with %j of a running job after %i ms is followed by the next in %i ms', (rules, passedMs, ms) => {
     expect(stepOf(reading(rules, passedMs), job('processing'))).toMatchObject({ ...waitsForJob, ms });
   });
 });
@@ -151,18 +164,18 @@ describe('a failed job', () => {
       endedFor('reference_asset_pending', 30),
       { type: 'wait', ms: 30_000, next: { key: 'k:r2' } },
     ],
-    ['one of unknown time', endedFor('reference_asset_pending', 'soon'), { type: 'wait', ms: 15_000 }],
-    ['one without time', endedFor('reference_asset_pending', 0), { type: 'wait', ms: 15_000 }],
+    ['one with an invalid retry_after', endedFor('reference_asset_pending', 'soon'), { type: 'wait', ms: 15_000 }],
+    ['one without a retry_after', endedFor('reference_asset_pending', 0), { type: 'wait', ms: 15_000 }],
     ['one of a canceled job', endedFor('reference_asset_pending', 30, 'canceled'), { type: 'end' }],
-    ['what may be tried again', endedFor('generation_failed'), { type: 'create', key: 'k:r2', model: null }],
-    ['what may be tried again later', endedFor('generation_failed', 5), { type: 'wait', ms: 5_000 }],
-    ['a model that has a substitute', endedFor('generation_unavailable'), { type: 'create', key: 'k:r2', model: 'm' }],
-    ['what no rule is for', endedFor('generation_timeout'), { type: 'end', resumeStep: { key: 'k:r2' } }],
+    ['an error with a retry rule', endedFor('generation_failed'), { type: 'create', key: 'k:r2', model: null }],
+    ['an error with a retry rule and a retry_after', endedFor('generation_failed', 5), { type: 'wait', ms: 5_000 }],
+    ['a model with a substitute', endedFor('generation_unavailable'), { type: 'create', key: 'k:r2', model: 'm' }],
+    ['an error without a rule', endedFor('generation_timeout'), { type: 'end', resumeStep: { key: 'k:r2' } }],
   ])('because of %s', (_, step, expected) => {
     expect(step).toMatchObject(expected);
   });
 
-  it("isn't followed by another one if the run times out during the pause", () => {
+  it("isn't retried if the run times out during the pause", () => {
     const pending = (seconds: number) =>
       job('failed', { errorCode: 'reference_asset_pending', errorData: { retry_after: seconds } });
     const run = proceed(start({ timeoutMs: 60_000 }), job('processing'));
@@ -173,7 +186,7 @@ describe('a failed job', () => {
     expect(stepOf(paused, { ...passed, passedMs: 60_000 })).toMatchObject({ type: 'end', job: { id: ID } });
   });
 
-  it('is reported with its code and its model among the earlier jobs', () => {
+  it('is listed among the earlier jobs with its code and model', () => {
     const run = proceed(start(), job('failed', { modelId: 'm', errorCode: 'x' }));
     expect(run.tries).toStrictEqual([{ jobId: ID, idempotencyKey: 'k', status: 'failed', model: 'm', errorCode: 'x' }]);
     expect(proceed(start(), job('processing')).tries).toStrictEqual([
@@ -194,7 +207,7 @@ it.each([
   ['videos', 70, { limit: 120, windowMs: 120_000 }, 0, 80_000],
   ['videos', 70, { limit: Number.POSITIVE_INFINITY, windowMs: 0 }, 0, 10_000],
 ] as const)(
-  'a queue polls %s, of %i jobs with the limit %j, with a random number of %i after %i ms',
+  'a queue polls %s, with %i jobs, limit %j, and random number %d, after %i ms',
   (call, jobs, lane, random, ms) => {
     expect(queuedPollMs(call, jobs, lane, random)).toBe(ms);
   },

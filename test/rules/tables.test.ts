@@ -1,4 +1,4 @@
-// Rules as arithmetic: prices, durations of jobs, the next poll, periods, pauses, and the meaning of errors.
+// Prices, job durations, poll schedules, periods, pauses, and failure kinds, as tables.
 import { describe, expect, it } from 'vitest';
 import { pageAnswer } from '../../src/adapters/storage/page-answer.js';
 import { markArrived, markPassing } from '../../src/errors/gen-error.js';
@@ -30,14 +30,14 @@ const rejected = (status: number, more: Partial<Details> = {}, Class = APIError)
     attempts: 1,
     ...more,
   });
-const away = (attempts: number, cause?: unknown) =>
-  new ConnectionError('away', { method: 'POST', url: '/x', attempts, cause });
+const connectionError = (attempts: number, cause?: unknown) =>
+  new ConnectionError('lost', { method: 'POST', url: '/x', attempts, cause });
 const arrived = <T extends GenError>(error: T) => {
   markArrived(error);
   return error;
 };
 
-describe('the price of a create', () => {
+describe("a create's price", () => {
   it.each<[JobCall, unknown, string, boolean]>([
     ['videos', {}, '["videos","svc-video-fast",null,null,null]', true],
     ['videos', undefined, '["videos","svc-video-fast",null,null,null]', true],
@@ -65,19 +65,19 @@ describe('the price of a create', () => {
       ],
     ),
     ['videos', { reference_image_urls: [] }, '["videos","svc-video-fast",null,null,null]', true],
-  ])('%s %j has the class %s, which determines its price: %s', (call, body, priceClass, isFixed) => {
+  ])('for %s %j has the class %s, and is fixed: %s', (call, body, priceClass, isFixed) => {
     expect(priceOf(call, body)).toMatchObject({ priceClass, isFixed });
   });
 
-  it('is the same for both names of a model, and is converted to dollars', () => {
+  it("is the same for a model's two names, and can be converted to dollars", () => {
     const job = priceOf('videos', { model: 'svc-video-pro' }).job;
     expect(priceClassOf({ ...job, model: 'svc-video-gen-2' })).toBe(priceClassOf(job));
     expect([usdOf(1), usdOf(12), usdOf(0)]).toEqual([0.05, 0.6, 0]);
   });
 });
 
-describe('the duration of a job', () => {
-  it('is the mean of the last twenty without the fifth at each end', () => {
+describe("a job's estimated duration", () => {
+  it('is the mean of the last twenty, without the highest and lowest fifth', () => {
     expect(expectedMs([])).toBeUndefined();
     expect(expectedMs([10])).toBe(10);
     expect(expectedMs([1_000, 10, 20, 30, 0])).toBe(20);
@@ -95,7 +95,7 @@ describe('the duration of a job', () => {
     [10_000, 20_000, 0, 200, 0.99],
     [0, 100, 0, 1, 0.99],
   ])(
-    'a job of %s ms that runs for %i ms and showed %f ends in %s ms and is at %s',
+    'of %s ms, after %i ms and a progress of %f, leaves %s ms and gives the progress %s',
     (length, age, before, etaMs, progress) => {
       expect(progressOf(length, age, before)).toEqual({ etaMs, progress });
     },
@@ -143,13 +143,13 @@ describe('pauses', () => {
     expect(backoff({ firstMs: 1, mostMs: Number.POSITIVE_INFINITY }, 99)).toBe(2 ** 30);
   });
 
-  it('are randomized between a half and the full pause, and one that the service asked for is never shortened', () => {
+  it('are randomized between half and full length, but never below Retry-After', () => {
     expect([spread(100, 0), spread(100, 1)]).toEqual([50, 100]);
     expect([noEarlier(1_000, 0), noEarlier(1_000, 1), noEarlier(60_000, 1)]).toEqual([1_000, 1_100, 61_000]);
   });
 });
 
-describe('the period of a budget', () => {
+describe("a budget's period", () => {
   const DAY = 86_400_000;
   const now = Date.UTC(2026, 1, 28, 12);
   it.each([
@@ -163,7 +163,7 @@ describe('the period of a budget', () => {
     expect(periodAt(per, now, since)).toEqual(period);
   });
 
-  it('reserves a lost create until the end of the next one, or for a day', () => {
+  it('reserves a lost create until the next period ends, or for a day', () => {
     const lost = { phase: 'sent', owner: '', sinceMs: now } as const;
     expect(expiresMs(lost, 'total')).toBe(now + DAY);
     expect(expiresMs(lost, 'day')).toBe(Date.UTC(2026, 2, 2));
@@ -171,31 +171,31 @@ describe('the period of a budget', () => {
     expect(expiresMs(lost, 1_000)).toBe(now + 2_000);
   });
 
-  it('is stored for longer than it lasts', () => {
+  it('is stored beyond its end', () => {
     expect(
       [budgetTtlMs('total'), budgetTtlMs('day'), budgetTtlMs('month'), budgetTtlMs(DAY)].map((ms) => ms / DAY),
     ).toEqual([3_650, 63, 63, 3]);
   });
 });
 
-describe('the failure of a create', () => {
+describe("a create's failure kind", () => {
   const refusedConnection = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
   it.each<[string, unknown, rules.FailureKind | undefined]>([
     ['an abort', new Error('aborted'), undefined],
-    ['a wrong call', new GenError('wrong'), 'unsent'],
-    ['no connection', away(0), 'unsent'],
-    ['no connection at the first attempt', away(1, refusedConnection), 'unsent'],
-    ['no connection after an attempt that may have arrived', arrived(away(1, refusedConnection)), 'lost'],
-    ['a connection that broke', away(1), 'lost'],
-    ['a key function that failed after an attempt that may have arrived', arrived(away(0)), 'lost'],
-    ['a late answer', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
-    ['an unreadable answer', new ResponseError('what?', { attempts: 1 } as never), 'lost'],
-    ['a full rate limit', rejected(429, { attempts: 0 }, RateLimitError), 'throttled'],
+    ['an invalid call', new GenError('wrong'), 'unsent'],
+    ['no connection', connectionError(0), 'unsent'],
+    ['no connection on the first attempt', connectionError(1, refusedConnection), 'unsent'],
+    ['no connection after an attempt that may have arrived', arrived(connectionError(1, refusedConnection)), 'lost'],
+    ['a broken connection', connectionError(1), 'lost'],
+    ['a key function that failed after an attempt that may have arrived', arrived(connectionError(0)), 'lost'],
+    ['a late response', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
+    ['an invalid response', new ResponseError('what?', { attempts: 1 } as never), 'lost'],
+    ['a reached rate limit', rejected(429, { attempts: 0 }, RateLimitError), 'throttled'],
     ['a 429', rejected(429), 'throttled'],
     ['a 429 after an attempt that may have arrived', arrived(rejected(429)), 'lost'],
-    ['a pause of generation', rejected(503, { code: 'dispatch_disabled' }), 'throttled'],
+    ['paused generation', rejected(503, { code: 'dispatch_disabled' }), 'throttled'],
     ['a character under review', rejected(409, { code: 'character_pending' }), 'review'],
-    ['a wrong key after an attempt that may have arrived', arrived(rejected(401)), 'lost'],
+    ['an invalid API key after an attempt that may have arrived', arrived(rejected(401)), 'lost'],
     ...[400, 401, 402, 403, 404, 413, 422].map((status): [string, unknown, rules.FailureKind] => [
       `a ${status}`,
       rejected(status),
@@ -217,12 +217,12 @@ describe('the failure of a create', () => {
     [403, true],
     [400, undefined],
     [404, undefined],
-  ])('%i: whether the key can be sent again', (status, isUnused) => {
+  ])('with status %i leaves the key unused: %s', (status, isUnused) => {
     expect(rules.callFailure(rejected(status))?.keyIsUnused).toBe(isUnused);
   });
 
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
-    'a deleted upload: %s',
+    'with the code %s indicates a deleted upload',
     (code) => {
       expect(rules.isUnknownUpload(rejected(404, { code }))).toBe(true);
       expect(rules.isUnknownUpload(arrived(rejected(404, { code })))).toBe(false);
@@ -231,7 +231,7 @@ describe('the failure of a create', () => {
   );
 });
 
-describe('the failure of a poll', () => {
+describe("a poll's failure", () => {
   const passing = new GenError('key function');
   markPassing(passing);
   it.each<[string, unknown, boolean, string | undefined]>([
@@ -248,9 +248,9 @@ describe('the failure of a poll', () => {
       'lost',
     ]),
     ['429', rejected(429), false, 'throttled'],
-    ['a wrong id', new GenError('wrong'), true, 'unsent'],
+    ['an invalid ID', new GenError('wrong'), true, 'unsent'],
     ['a key function that failed once', passing, false, 'lost'],
-    ['no connection', away(0), false, 'lost'],
+    ['no connection', connectionError(0), false, 'lost'],
     ['an abort', new Error('x'), false, undefined],
   ])('%s ends the wait: %s %s', (_, error, ends, kind) => {
     expect(rules.endsWait(error)).toBe(ends);
@@ -262,21 +262,21 @@ describe('the failure of a poll', () => {
     ...[400, 404, 409, 425, 429, 501, 505, 525].map((status): [unknown, boolean] => [rejected(status), false]),
     [rejected(503, { code: 'dispatch_disabled' }), false],
     [rejected(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
-    [away(1), true],
+    [connectionError(1), true],
     [new GenError('wrong'), false],
   ])('%s: the attempt is retried: %s', (error, again) => {
     expect(rules.isTransient(error)).toBe(again);
   });
 });
 
-describe('the file of a job', () => {
+describe("a job's file", () => {
   it.each<[unknown, 'gone' | 'askJob' | undefined]>([
     [rejected(410), 'gone'],
     ...[400, 401, 403, 404, 409].map((status): [unknown, 'askJob'] => [rejected(status), 'askJob']),
     [rejected(402), undefined],
     [rejected(401, { code: 'invalid_api_key' }), undefined],
     [rejected(403, { code: 'scope_missing' }), undefined],
-    [away(1), undefined],
+    [connectionError(1), undefined],
   ])('%s: %s', (error, expected) => {
     expect(files.fileRefusal(error)).toBe(expected);
   });
@@ -293,7 +293,7 @@ describe('the file of a job', () => {
       ],
     ),
     [new TimeoutError('late', { timeoutMs: 1 }), { status: 504, isReported: true }],
-    [away(1), { status: 502, isReported: true }],
+    [connectionError(1), { status: 502, isReported: true }],
     [new TypeError('x'), { status: 500, isReported: true }],
   ])('%s: a page gets %j', (error, response) => {
     expect(pageAnswer(error)).toEqual(response);

@@ -1,4 +1,4 @@
-// Applications in each framework, as a user writes them.
+// An app in each framework, as a user would write it.
 import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ export const inFastify =
     return opened(url, () => app.close());
   };
 
-/** Nest without decorators, which esbuild does not compile here. */
+/** Nest without decorators, which esbuild doesn't compile. */
 export const inNest =
   (mount: (app: { use(path: string, handler: unknown): void }) => unknown): App =>
   async () => {
@@ -71,7 +71,7 @@ export const inHono =
     return opened(`http://127.0.0.1:${port}`, async () => void server.close());
   };
 
-/** An API route of the Pages Router. Unless the route sets `bodyParser: false`, Next.js reads and parses the body. */
+/** A Pages Router API route. Next.js parses the body unless the route sets `bodyParser: false`. */
 export const inPagesRouter =
   (routeOf: (request: IncomingMessage) => NodeHandler, { isParsed = false } = {}): App =>
   async () => {
@@ -84,7 +84,7 @@ export const inPagesRouter =
     return opened(served.url, () => served[Symbol.asyncDispose]());
   };
 
-/** A framework that calls an exported function with a web Request, or with an object that contains it. */
+/** A framework that calls an exported function with a web Request, or with an object containing it. */
 export const inProcess =
   (route: (request: Request) => Response | Promise<Response>): App =>
   async () => ({
@@ -99,7 +99,7 @@ interface LambdaResult {
   readonly isBase64Encoded?: boolean;
 }
 
-/** API Gateway, which sends events of one version. */
+/** API Gateway with one event version. */
 export const inLambda =
   (version: 'v1' | 'v2', lambda: (event: never) => Promise<unknown>): App =>
   async () => ({

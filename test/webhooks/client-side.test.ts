@@ -27,7 +27,7 @@ test("the client verifies with its own secret, or the environment's, or the call
   await expect(other).rejects.toMatchObject({ reason: 'signature_mismatch' });
 });
 
-test('a client without a secret throws with the option and the variable', async () => {
+test('a client without a secret throws, naming the option and the variable', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', undefined);
   const rejected = clientWith().verifyWebhook(await requestFor('whsec_a'));
   await expect(rejected).rejects.toMatchObject({
@@ -41,7 +41,7 @@ test('a client without a secret throws with the option and the variable', async 
   });
 });
 
-test("a handler without a secret verifies with its client's, by the handler's own options", async () => {
+test("a handler without a secret uses its client's, and its own other options", async () => {
   const handled = vi.fn();
   const onError = vi.fn();
   const handler = createWebhookHandler({ client: clientWith('whsec_a'), on: { '*': handled }, onError });
@@ -55,7 +55,7 @@ test("a handler without a secret verifies with its client's, by the handler's ow
   expect((await own(await requestFor('whsec_a'))).status).toBe(400);
 });
 
-test('a webhook from the sandbox ends the wait in the same process long before the next poll', async () => {
+test('a sandbox webhook ends a wait in the same process long before the next poll', async () => {
   const sandbox = createSandbox({ jobDurationMs: 300 });
   const client = new GenClient({
     apiKey: sandbox.apiKey,
@@ -79,10 +79,10 @@ test('a webhook from the sandbox ends the wait in the same process long before t
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
   try {
-    const began = performance.now();
+    const startMs = performance.now();
     const job = await client.videos.createAndWait({ prompt: 'A fox.', webhook_url: `http://127.0.0.1:${port}/hook` });
-    // Left to itself a wait reads a video job every 10 to 15 seconds.
-    expect(performance.now() - began).toBeLessThan(5000);
+    // Without a webhook, a wait polls a video every 10 to 15 seconds.
+    expect(performance.now() - startMs).toBeLessThan(5000);
     expect(handled).toEqual([expect.objectContaining({ id: `evt_${job.id}_completed`, type: 'job.completed' })]);
     await sandbox.settled();
     expect(sandbox.deliveries.map(({ status }) => status)).toEqual([200]);

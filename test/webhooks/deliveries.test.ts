@@ -6,8 +6,8 @@ import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
 
-describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', (ack) => {
-  test('fifty at once all get a 200 and are handled once', async () => {
+describe.each(['before', 'after'] as const)('duplicates, acknowledged %s the work', (ack) => {
+  test('fifty concurrent ones all get a 200 and are handled once', async () => {
     const work = heldWork();
     const handler = handlerOf({ ack, on: { '*': work.run } });
     const requests = await Promise.all(Array.from({ length: 50 }, () => delivery()));
@@ -18,7 +18,7 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
     expect(work.run).toHaveBeenCalledOnce();
   });
 
-  test('fifty at once over five processes are handled once', async () => {
+  test('fifty concurrent ones over five processes are handled once', async () => {
     const work = heldWork();
     const shared = memoryStore();
     const handlers = Array.from({ length: 5 }, () => handlerOf({ ack, store: shared, on: { '*': work.run } }));
@@ -31,10 +31,10 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
     expect(work.run).toHaveBeenCalledOnce();
   });
 
-  test('one whose process crashed is handled after the lease', async () => {
+  test('one is handled after the lease if the process with the first one crashed', async () => {
     let time = NOW_MS;
     const shared = memoryStoreOn({ now: () => time, after: () => () => {} });
-    await claimed(shared, 60_000);
+    await claimElsewhere(shared, 60_000);
     const listener = vi.fn();
     const handler = handlerOf({ ack, store: shared, on: { '*': listener } });
     await handler(await delivery());
@@ -48,10 +48,10 @@ describe.each(['before', 'after'] as const)('copies, acknowledged %s the work', 
 });
 
 const LEASE_MS = 60_000;
-/** The wait of a copy for the outcome of the one that is being handled, with a tolerance for timers. */
+/** How long a duplicate waits for the outcome of the first one, plus a tolerance for timers. */
 const HELD_MS = 1100;
 
-/** A store in memory of which the first, second, … write can be replaced, or each read. The first write claims. */
+/** Creates a memory store with overrides for reads and for the nth write. The first write claims the event. */
 function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: readonly (() => unknown)[] }): Store {
   const store = memoryStore();
   let written = 0;
@@ -69,14 +69,14 @@ function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: reado
   };
 }
 
-/** Another process has claimed the event, and works on it. */
-async function claimed(store: Store, leaseMs: number): Promise<void> {
+/** Claims the event as another process would. */
+async function claimElsewhere(store: Store, leaseMs: number): Promise<void> {
   const group = `events/${event.id}`;
   const { version } = await store.read(group, []);
   await store.write(group, version, { state: { value: 'busy elsewhere', ttlMs: leaseMs } });
 }
 
-/** A receiver that works before it responds, on a manual clock. */
+/** Creates a handler that acknowledges after the work, on a manual clock. */
 function receiver(options: WebhookHandlerOptions) {
   const onError = vi.fn();
   const handler = handlerOf({ ack: 'after', leaseMs: LEASE_MS, onError, ...options });
@@ -90,16 +90,16 @@ function receiver(options: WebhookHandlerOptions) {
   return { handler, send, statusAfter, onError, reports };
 }
 
-/** Lets time pass, before and after which everything happens that needs none: a request is read, a promise settles. */
+/** Advances time, and runs all pending work before and after. */
 async function pass(ms: number): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   await vi.advanceTimersByTimeAsync(ms);
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The status of a response that has arrived by now. */
-async function settledStatus(response: Promise<Response>): Promise<number | 'no answer'> {
-  const none = new Promise<'no answer'>((resolve) => setImmediate(() => resolve('no answer')));
+/** Returns the status of a response that has arrived. */
+async function settledStatus(response: Promise<Response>): Promise<number | 'no response'> {
+  const none = new Promise<'no response'>((resolve) => setImmediate(() => resolve('no response')));
   return Promise.race([response.then(({ status }) => status), none]);
 }
 
@@ -110,26 +110,26 @@ describe('on a manual clock', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   });
   afterEach(() => {
-    // Whatever the outcome, no timer stays behind.
+    // No test leaves a timer behind.
     expect(vi.getTimerCount()).toBe(0);
     vi.useRealTimers();
   });
 
-  test('a copy that another process is handling waits a second, and is sent again after the lease', async () => {
+  test('a duplicate of an event in progress elsewhere waits a second, and is handled after the lease', async () => {
     const shared = memoryStore();
-    await claimed(shared, LEASE_MS);
+    await claimElsewhere(shared, LEASE_MS);
     const read = vi.spyOn(shared, 'read');
     const { send } = receiver({ store: shared, leaseMs: 45_000 });
     const answer = send();
     await pass(900);
-    expect(await settledStatus(answer)).toBe('no answer');
+    expect(await settledStatus(answer)).toBe('no response');
     await pass(HELD_MS - 900);
     const response = await answer;
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '45']);
     expect(read).toHaveBeenCalledTimes(7);
   });
 
-  test('a copy is handled if the one that it waits for fails', async () => {
+  test('a duplicate is handled if the first one fails', async () => {
     const fails = vi.fn(async () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       throw new Error('disk full');
@@ -143,7 +143,7 @@ describe('on a manual clock', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test('a listener that never settles holds an event only for the lease', async () => {
+  test('a listener that never settles owns an event only until its lease expires', async () => {
     const listener = vi.fn().mockImplementationOnce(forEver);
     const { send, statusAfter, reports } = receiver({ on: { '*': listener } });
     const first = send();
@@ -158,7 +158,7 @@ describe('on a manual clock', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test("a listener that fails after the lease doesn't release the next copy's claim", async () => {
+  test("a listener that fails after its lease doesn't release a duplicate's claim", async () => {
     const late = heldWork();
     const next = heldWork();
     const listener = vi
@@ -180,7 +180,7 @@ describe('on a manual clock', () => {
     expect((await second).status).toBe(200);
   });
 
-  test('a listener that succeeds after the lease is recorded, and later copies are acknowledged', async () => {
+  test('a listener that succeeds after its lease is recorded, and later duplicates are acknowledged', async () => {
     const late = heldWork();
     const { send, statusAfter } = receiver({ on: { '*': late.run } });
     const first = send();
@@ -192,7 +192,7 @@ describe('on a manual clock', () => {
     expect(late.run).toHaveBeenCalledOnce();
   });
 
-  test('the lease starts before the store is called, so it never ends in the store first', async () => {
+  test('the lease starts before the store call, so it never expires earlier in the store', async () => {
     const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_500));
     const { statusAfter, reports } = receiver({ store: storeWith({ writes: [slowly] }), on: { '*': forEver } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
@@ -200,11 +200,11 @@ describe('on a manual clock', () => {
   });
 
   test.each(['before', 'after'] as const)(
-    'a store that never responds whether an event is new times out after two seconds, acknowledged %s',
+    'a store that never responds to a claim times out after two seconds, acknowledged %s',
     async (ack) => {
       const listener = vi.fn();
       const { statusAfter, reports } = receiver({ ack, store: storeWith({ read: forEver }), on: { '*': listener } });
-      expect(await statusAfter(1_990)).toBe('no answer');
+      expect(await statusAfter(1_990)).toBe('no response');
       await pass(20);
       expect(reports()).toEqual([
         'The store did not respond within 2000 ms (timeoutMs). Check the connection, or raise timeoutMs.',
@@ -230,28 +230,28 @@ describe('on a manual clock', () => {
 });
 
 describe('a store', () => {
-  const away = () => Promise.reject(new Error('store away'));
-  const storeAway = expect.objectContaining({ name: 'ConnectionError', cause: new Error('store away') });
+  const unavailable = () => Promise.reject(new Error('connection lost'));
+  const storeError = expect.objectContaining({ name: 'ConnectionError', cause: new Error('connection lost') });
 
-  test('that fails before an event is claimed is reported and gets a 500, however it is acknowledged', async () => {
+  test('that fails before an event is claimed is reported and causes a 500, in both ack modes', async () => {
     for (const ack of ['before', 'after'] as const) {
-      for (const shared of [storeWith({ read: away }), storeWith({ writes: [away] })]) {
+      for (const shared of [storeWith({ read: unavailable }), storeWith({ writes: [unavailable] })]) {
         const listener = vi.fn();
         const { send, onError } = receiver({ ack, store: shared, on: { '*': listener } });
         expect((await send()).status).toBe(500);
-        expect(onError).toHaveBeenCalledExactlyOnceWith(storeAway, event);
+        expect(onError).toHaveBeenCalledExactlyOnceWith(storeError, event);
         expect(listener).not.toHaveBeenCalled();
       }
     }
   });
 
   test("that fails after the work doesn't undo it", async () => {
-    const { send, onError } = receiver({ store: storeWith({ writes: [() => {}, away] }) });
+    const { send, onError } = receiver({ store: storeWith({ writes: [() => {}, unavailable] }) });
     expect((await send()).status).toBe(200);
-    expect(onError).toHaveBeenCalledExactlyOnceWith(storeAway, event);
+    expect(onError).toHaveBeenCalledExactlyOnceWith(storeError, event);
   });
 
-  test('receives the lease and the retention time', async () => {
+  test('receives the lease and the retention as TTLs', async () => {
     const shared = memoryStore();
     const write = vi.spyOn(shared, 'write');
     const ttls = () => write.mock.calls.map(([, , { state }]) => state?.ttlMs);
@@ -262,7 +262,7 @@ describe('a store', () => {
     expect(ttls()).toEqual([60_000, 3 * 86_400_000]);
   });
 
-  test("is the client's, even for a handler that is created for each request", async () => {
+  test("defaults to the client's, even if each request creates a handler", async () => {
     const shared = memoryStore();
     const client = { notify() {}, [STORE]: shared };
     const listener = vi.fn();

@@ -4,42 +4,41 @@ import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/san
 import { signWebhook } from 'gen-client/webhooks';
 import { PATIENCE_MS } from '../support/patience.js';
 
-/** The secrets of a receiver under test: the new and the old one, as during a rotation. */
+/** A receiver's new and previous secrets, as during a rotation. */
 export const SECRETS = { next: 'whsec_next', before: 'whsec_before' } as const;
 
-/** A receiver that listens. */
 export interface Receiver {
-  /** URL of its webhooks. */
+  /** Its webhook URL. */
   readonly url: string;
   /** Its output: `<job> is ready` for each handled event. */
   printed(): string;
 }
 
 /**
- * Has sandboxes deliver to a receiver over HTTP: a good event, the same again, one under the secret from before the
- * rotation, and those that it must refuse. Throws with what is not as it should be.
+ * Checks a receiver with deliveries from sandboxes: a valid event, its duplicate, one signed with the previous secret, and
+ * invalid ones. Throws an AssertionError on a wrong response.
  */
 export async function holdReceiver(receiver: Receiver): Promise<void> {
   const good = await delivered(receiver, { webhookSecret: SECRETS.next });
-  assert.equal(good.status, 200, 'a good event is acknowledged');
+  assert.equal(good.status, 200, 'a valid event is acknowledged');
   await until(() => timesHandled(receiver, good.job) === 1, `${good.job} is handled`);
 
   const { headers, body } = good.sandbox.deliveries[0] ?? assert.fail('nothing was delivered');
   const again = await fetch(receiver.url, { method: 'POST', headers, body });
-  assert.equal(again.status, 200, 'a replayed event is acknowledged');
+  assert.equal(again.status, 200, 'a duplicate event is acknowledged');
 
   const before = await delivered(receiver, { webhookSecret: SECRETS.before });
-  assert.equal(before.status, 200, 'during a rotation the old secret holds');
+  assert.equal(before.status, 200, 'the previous secret is valid during a rotation');
   await until(() => timesHandled(receiver, before.job) === 1, `${before.job} is handled`);
 
   const stranger = await delivered(receiver, { webhookSecret: 'whsec_stranger' });
-  assert.equal(stranger.status, 400, "a stranger's event is refused");
+  assert.equal(stranger.status, 400, 'an event with another secret is rejected');
 
   const tampered = await delivered(receiver, {
     webhookSecret: SECRETS.next,
     webhookFetch: (url, init) => fetch(url, { ...init, body: `${init?.body}`.replace('completed', 'COMPLETED') }),
   });
-  assert.equal(tampered.status, 400, 'a tampered event is refused');
+  assert.equal(tampered.status, 400, 'a modified event is rejected');
 
   const stale = await delivered(receiver, {
     webhookSecret: SECRETS.next,
@@ -49,14 +48,14 @@ export async function holdReceiver(receiver: Receiver): Promise<void> {
       return fetch(url, { ...init, headers });
     },
   });
-  assert.equal(stale.status, 400, 'a stale event is refused');
+  assert.equal(stale.status, 400, 'an old event is rejected');
 
-  // Sent last, so that everything before it has been handled.
+  // Once this last event is handled, so are all earlier ones.
   const last = await delivered(receiver, { webhookSecret: SECRETS.next });
   await until(() => timesHandled(receiver, last.job) === 1, `${last.job} is handled`);
   for (const { job } of [stranger, tampered, stale])
-    assert.equal(timesHandled(receiver, job), 0, 'a refused event is not handled');
-  assert.equal(timesHandled(receiver, good.job), 1, 'a replayed event is handled once');
+    assert.equal(timesHandled(receiver, job), 0, 'a rejected event is not handled');
+  assert.equal(timesHandled(receiver, good.job), 1, 'a duplicate event is handled once');
 }
 
 let seed = 0;
@@ -81,10 +80,10 @@ function timesHandled(receiver: Receiver, job: string): number {
 }
 
 /** Waits for an effect of another process. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+export async function until(isMet: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const end = performance.now() + PATIENCE_MS;
-  while (!(await holds())) {
-    if (performance.now() > end) assert.fail(`waited in vain: ${what}`);
+  while (!(await isMet())) {
+    if (performance.now() > end) assert.fail(`timed out waiting until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,5 +1,5 @@
-// The proxy and the webhook handler in every framework, as the guides mount them, and what a wrong mount says. Bun, Deno, and
-// Workers run in test/runtimes; what body parsers leave is in test/field/webhook-bodies.
+// The proxy and the webhook handler mounted in every framework as in the guides, and the errors of wrong mounts. For Bun,
+// Deno, and Workers, see test/runtimes. For body parsers, see test/field/webhook-bodies.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import express from 'express';
@@ -55,7 +55,7 @@ const onLambda = () => {
   return handle(app) as (event: never) => Promise<unknown>;
 };
 
-/** The rows of the guides' tables, with their lines. */
+/** The code of each row in the guides' tables. */
 const MOUNTS: Record<string, App> = {
   'Next.js, App Router': inProcess((request) => (isProxyPath(request.url) ? proxy(request) : handler(request, {}))),
   'Next.js, Pages Router': inPagesRouter(({ url }) => toNodeHandler(isProxyPath(url) ? proxy : handler)),
@@ -88,7 +88,7 @@ const MOUNTS: Record<string, App> = {
 };
 
 let sent = 0;
-/** The status and the text of the response to a signed event. */
+/** Sends a signed event. Returns the response's status and text. */
 async function deliver({ send }: { readonly send: Send }, secret = SECRET): Promise<readonly [number, string]> {
   sent += 1;
   const { body, headers } = await signWebhook({ ...event, id: `evt_${sent}`, note: 'Füchse 🦊' }, { secret });
@@ -109,7 +109,7 @@ describe.each(Object.entries(MOUNTS).filter(([name]) => !skipped(name)))('%s', (
     expect(printed).not.toHaveBeenCalled();
   });
 
-  test('creates a job of a page, and relays its upload', async () => {
+  test("creates a page's job, and relays its upload", async () => {
     await using app = await open();
     const post = (verb: string, body: object) =>
       app.send(`/api/gen/${verb}`, { method: 'POST', headers: JSON_PAGE, body: JSON.stringify(body) });
@@ -126,7 +126,7 @@ describe.each(Object.entries(MOUNTS).filter(([name]) => !skipped(name)))('%s', (
 
 /** Frameworks whose rows run in test/runtimes, with the built package. */
 const IN_RUNTIMES = ['Workers', 'Bun', 'Deno'];
-test.each(['browser', 'webhooks'])('docs/%s.md has a row for each of them', (guide) => {
+test.each(['browser', 'webhooks'])('docs/%s.md has a row for each framework', (guide) => {
   const text = readFileSync(join(ROOT, `docs/${guide}.md`), 'utf8');
   const [, table = ''] = /\| framework \|[^\n]*\n\|[- |]+\n((?:\|.*\n)+)/.exec(text) ?? [];
   const rows = table
@@ -148,7 +148,7 @@ test.each<[string, App, string]>([
     'Fastify: a content type parser with parseAs: "buffer"',
   ],
   [
-    'the body parser of the Pages Router',
+    "the Pages Router's body parser",
     inPagesRouter(() => toNodeHandler(handler), { isParsed: true }),
     'Pages Router: export const config = { api: { bodyParser: false } }',
   ],
@@ -157,7 +157,7 @@ test.each<[string, App, string]>([
     inHono((app) => app.post('/webhooks', (c) => c.req.json().then(() => handler(c.req.raw)))),
     'was already read: verify first',
   ],
-])('behind %s the log, and not the response, names the fix', async (_, open, fix) => {
+])('behind %s, the log states the fix, and the response does not', async (_, open, fix) => {
   await using app = await open();
   expect(await deliver(app)).toEqual([500, 'body_unavailable']);
   const message = expect.stringContaining(fix);
@@ -165,7 +165,7 @@ test.each<[string, App, string]>([
   expect(handled).not.toHaveBeenCalled();
 });
 
-test('a handler that is mounted with use sees the entire URL, and Express responds to what it throws', async () => {
+test('a handler mounted with use receives the entire URL, and Express handles its errors', async () => {
   const app = express();
   const url = toNodeHandler((request) => new Response(request.url));
   app.use('/outputs', url);

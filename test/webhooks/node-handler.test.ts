@@ -14,7 +14,7 @@ const MEGABYTE = 1_048_576;
 afterEach(() => vi.restoreAllMocks());
 
 describe('the request', () => {
-  test('arrives with its method, full URL, headers, and body', async () => {
+  test('has its method, full URL, headers, and body', async () => {
     await using served = await serveWeb(async (request) =>
       Response.json({
         method: request.method,
@@ -36,7 +36,7 @@ describe('the request', () => {
     });
   });
 
-  test('matches the request line, whatever its target or host looks like', async () => {
+  test('matches the request line for any target and host', async () => {
     await using served = await serveWeb((request) => new Response(request.url));
     const ask = (target: string, host: string) =>
       served.raw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
@@ -51,13 +51,13 @@ describe('the request', () => {
   });
 
   test.each<[string, WebHandler, number]>([
-    ['is not read before the handler asks', () => new Response('refused', { status: 400 }), 400],
+    ['is not read unless the handler reads it', () => new Response('refused', { status: 400 }), 400],
     [
-      'that the handler stops reading flows away',
+      'is drained after the handler stops reading',
       createWebhookHandler({ secret: SECRET, maxBodyBytes: 1000, onError: () => {} }),
       413,
     ],
-  ])('%s, and its connection carries the next one', async (_, handler, status) => {
+  ])('%s, and its connection is reused', async (_, handler, status) => {
     const didRead: boolean[] = [];
     const onNode = toNodeHandler(handler);
     await using served = await listen((incoming, outgoing) => {
@@ -81,7 +81,7 @@ describe('the request', () => {
     agent.destroy();
   });
 
-  test('in many chunks arrives complete at a slow handler', async () => {
+  test('arrives in full at a slow handler, even in many chunks', async () => {
     const hash = createHash('sha256');
     await using served = await serveWeb(async (request) => {
       for await (const chunk of request.body ?? []) {
@@ -95,7 +95,7 @@ describe('the request', () => {
     expect(hash.digest('hex')).toBe(createHash('sha256').update(body).digest('hex'));
   });
 
-  test('that breaks off is an error of its body', async () => {
+  test('has a body that errors if the connection is lost', async () => {
     const seen = vi.fn();
     await using served = await serveWeb(async (request) => {
       sent.destroy();
@@ -131,7 +131,7 @@ describe('the response', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test("of 100 MB isn't buffered: no more is read than the client accepts", async () => {
+  test("of 100 MB isn't buffered beyond what the client reads", async () => {
     const megabyte = randomBytes(MEGABYTE);
     let pulled = 0;
     const body = new ReadableStream(
@@ -147,7 +147,7 @@ describe('the response', () => {
     await using served = await serveWeb(() => new Response(body));
     const response = await new Promise<import('node:http').IncomingMessage>((resolve) => get(served.url, resolve));
     let seen = -1;
-    // The client reads nothing: the buffers of two sockets fill, and then nothing moves.
+    // The client reads nothing, so the transfer stops once both socket buffers are full.
     while (seen !== pulled) {
       seen = pulled;
       await new Promise((resolve) => setTimeout(resolve, 150));
@@ -180,12 +180,12 @@ describe('the response', () => {
     expect(await response.text()).toBe('data');
   });
 
-  test('that breaks off after its headers destroys the socket', async () => {
+  test('destroys the socket if its body fails after the headers', async () => {
     const body = () =>
       new ReadableStream({
         pull(controller) {
           controller.enqueue(new Uint8Array(10));
-          controller.error(new Error('source is gone'));
+          controller.error(new Error('source failed'));
         },
       });
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '1000' } }));
@@ -195,7 +195,7 @@ describe('the response', () => {
   test.each([
     ['shorter', 5],
     ['longer', 15],
-  ])("that is %s than its Content-Length doesn't leave the client waiting", async (_, size) => {
+  ])("doesn't block the client if it is %s than its Content-Length", async (_, size) => {
     const body = () => new Response(new Uint8Array(size)).body;
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '10' } }));
     await expect(fetch(served.url).then((response) => response.arrayBuffer())).rejects.toThrow();
@@ -203,7 +203,7 @@ describe('the response', () => {
 });
 
 describe('a client that disconnects', () => {
-  test('aborts the request while the handler works', async () => {
+  test('aborts the request while the handler runs', async () => {
     const aborted = vi.fn();
     const leaving = new AbortController();
     await using served = await serveWeb(
@@ -222,7 +222,7 @@ describe('a client that disconnects', () => {
     expect(aborted.mock.calls[0]?.[0]).toMatchObject({ message: 'The client closed the connection.' });
   });
 
-  test('ends the body that it was reading', async () => {
+  test('ends the request body', async () => {
     const cancel = vi.fn();
     const endless = () =>
       new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536)), cancel });
@@ -234,7 +234,7 @@ describe('a client that disconnects', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test('before the response cancels its body', async () => {
+  test('cancels the response body', async () => {
     const cancel = vi.fn();
     let answerNow = () => {};
     await using served = await serveWeb(
@@ -249,7 +249,7 @@ describe('a client that disconnects', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test("isn't detected after the complete response", async () => {
+  test("doesn't abort the request after the complete response", async () => {
     const aborted = vi.fn();
     await using served = await serveWeb((request) => {
       request.signal.addEventListener('abort', aborted);
@@ -267,14 +267,14 @@ describe('a handler', () => {
       throw new Error('broken');
     },
     'that rejects': () => Promise.reject(new Error('broken')),
-    // @ts-expect-error JavaScript callers forget it.
-    'that gives no Response': () => undefined,
-    'that gives one whose body was read': async () => {
+    // @ts-expect-error: JavaScript callers may forget it.
+    'that returns no Response': () => undefined,
+    'that returns a Response with a used body': async () => {
       const used = new Response('used');
       await used.text();
       return used;
     },
-    'that gives one whose body is being read': async () => {
+    'that returns a Response with a locked body': async () => {
       const locked = new Response('locked');
       locked.body?.getReader();
       return locked;
@@ -295,13 +295,13 @@ describe('a handler', () => {
   });
 
   test.each([undefined, {}, 'handler'])('is rejected if it is %j', (none) => {
-    // @ts-expect-error JavaScript callers pass what they have.
+    // @ts-expect-error: JavaScript callers can pass anything.
     expect(() => toNodeHandler(none)).toThrow(GenError);
-    // @ts-expect-error JavaScript callers pass what they have.
+    // @ts-expect-error: JavaScript callers can pass anything.
     expect(() => toNodeHandler(none)).toThrow('handler must be a function that takes a Request');
   });
 
-  test('can be one of webhooks, of outputs, or any other', () => {
+  test('can be a webhook handler, an output handler, or any other one', () => {
     expectTypeOf<WebhookHandler>().toExtend<WebHandler>();
     expectTypeOf<(request: Request) => Promise<Response>>().toExtend<WebHandler>();
     expectTypeOf<ReturnType<typeof toNodeHandler>>().toExtend<import('node:http').RequestListener>();

@@ -3,17 +3,16 @@ import { connect } from 'node:net';
 import { toNodeHandler } from '../../src/adapters/node/index.js';
 import type { WebHandler } from '../../src/adapters/node/node-handler.js';
 
-/** A server on a loopback port. */
 export interface Served {
   readonly url: string;
   readonly port: number;
   readonly server: Server;
-  /** Sends raw bytes. Returns everything that was received until the server closed the connection. */
+  /** Sends raw text. Returns everything received until the server closes the connection. */
   raw(text: string): Promise<string>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Serves a request listener of node:http. */
+/** Serves a node:http request listener. */
 export async function listen(listener: RequestListener): Promise<Served> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -40,7 +39,7 @@ export async function listen(listener: RequestListener): Promise<Served> {
   };
 }
 
-/** Serves a web handler under node:http. */
+/** Serves a web handler with node:http. */
 export function serveWeb(handler: WebHandler): Promise<Served> {
   return listen(toNodeHandler(handler));
 }

@@ -1,4 +1,4 @@
-// The receivers of examples/receivers that run on Node; those of other runtimes are held in test/runtimes.
+// The receivers of examples/receivers that run on Node. For other runtimes, see test/runtimes.
 import { join } from 'node:path';
 import { serve } from '@hono/node-server';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -14,18 +14,18 @@ const FOLDER = join(ROOT, 'examples/receivers');
 beforeAll(ensureBuilt);
 
 test.each(['hono.ts', 'express.ts', 'fastify.ts', 'node-http.ts'])(
-  '%s accepts valid events once, even during a rotation, and rejects the others',
+  '%s handles valid events once, even during a rotation, and rejects others',
   (example) => withReceiver({ program: process.execPath, args: [join(FOLDER, example)] }, holdReceiver),
   300_000,
 );
 
-test('nextjs-route.ts accepts valid events once, even during a rotation, and rejects the others', async () => {
+test('nextjs-route.ts handles valid events once, even during a rotation, and rejects others', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', `${SECRETS.next},${SECRETS.before}`);
   const log = vi.spyOn(console, 'log').mockImplementation(() => {});
   vi.spyOn(console, 'error').mockImplementation(() => {});
   const { POST } = await import('../../examples/receivers/nextjs-route.js');
   const port = await freePort();
-  // What Next.js hands over beside the request.
+  // Next.js passes a context in addition to the request.
   const server = serve({
     fetch: (request) => POST(request, { params: Promise.resolve({}) }),
     port,
@@ -41,13 +41,13 @@ test('nextjs-route.ts accepts valid events once, even during a rotation, and rej
 });
 
 describe.skipIf(whyNoNest())('Nest', () => {
-  test('nest.ts accepts valid events once, even during a rotation, and rejects the others', async () => {
+  test('nest.ts handles valid events once, even during a rotation, and rejects others', async () => {
     const program = await compileForNest('examples/receivers/nest.ts');
     await withReceiver({ program: process.execPath, args: [program] }, holdReceiver);
   });
 
   test.each(['express', 'fastify'])(
-    'with rawBody passes webhooks to a controller, on %s',
+    'passes webhooks to a controller with rawBody on %s',
     async (platform) => {
       const program = await compileForNest('test/receivers/nest-controllers.ts');
       await withReceiver({ program: process.execPath, args: [program, platform] }, async (receiver) => {
@@ -60,7 +60,7 @@ describe.skipIf(whyNoNest())('Nest', () => {
   );
 
   test.each(['express', 'fastify'])(
-    'without rawBody logs what to do, on %s',
+    'logs the fix without rawBody on %s',
     async (platform) => {
       const program = await compileForNest('test/receivers/nest-controllers.ts');
       await withReceiver(

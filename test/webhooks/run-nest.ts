@@ -5,7 +5,7 @@ import { ROOT } from '../support/build.js';
 
 const FOLDER = join(ROOT, 'test/receivers');
 
-/** Why there is no Nest here, or `undefined` where there is one. Never a reason in CI: there it has to be installed. */
+/** Returns why Nest is unavailable, or undefined. Throws in CI, where it must be installed. */
 export function whyNoNest(): string | undefined {
   if (existsSync(join(FOLDER, 'node_modules/@nestjs/core'))) return undefined;
   const reason = 'Nest is not installed (npm ci --prefix test/receivers)';
@@ -14,7 +14,7 @@ export function whyNoNest(): string | undefined {
   return reason;
 }
 
-/** Compiles a program with decorators, which Node does not run, to where it finds Nest. Gives the compiled file. */
+/** Compiles a program with decorators, and returns the path of the result. */
 export async function compileForNest(program: string): Promise<string> {
   const outfile = join(FOLDER, 'node_modules/.compiled', `${basename(program, '.ts')}.mjs`);
   await build({
@@ -25,7 +25,7 @@ export async function compileForNest(program: string): Promise<string> {
     format: 'esm',
     target: 'node22',
     external: ['@nestjs/*'],
-    // The package as it is published.
+    // The published package.
     alias: { 'gen-client/node': join(ROOT, 'dist/node.js'), 'gen-client/webhooks': join(ROOT, 'dist/webhooks.js') },
     tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
   });

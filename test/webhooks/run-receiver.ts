@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { freePort } from '../support/free-port.js';
 import { type Receiver, SECRETS, until } from './hold-receiver.js';
 
-/** Runs a receiver as its own program while `use` runs. */
+/** Runs a receiver in a separate process during `use`. */
 export async function withReceiver(
   command: { readonly program: string; readonly args: readonly string[]; readonly cwd?: string },
   use: (receiver: Receiver) => Promise<void>,

@@ -28,7 +28,7 @@ describe('the secret', () => {
     await expect(verifyWebhook(both, { secret: 'whsec_gone', now })).rejects.toEqual(isRefusedAs('signature_mismatch'));
   });
 
-  test('is one of eight at most', async () => {
+  test('can be a list of at most eight', async () => {
     const others = Array.from({ length: 7 }, (_, at) => `whsec_${at}`);
     expect(await verifyWebhook(signed, { secret: [...others, secret], now })).toEqual(event);
     const nine = verifyWebhook(signed, { secret: [...others, 'whsec_7', secret], now });
@@ -36,14 +36,14 @@ describe('the secret', () => {
     await expect(nine).rejects.toThrow('secret has more than 8 entries');
   });
 
-  test('is used unchanged, and the error for a padded one mentions it', async () => {
+  test("isn't trimmed, and the error mentions surrounding white space", async () => {
     const padded = verifyWebhook(signed, { secret: `${secret}\n`, now });
     await expect(padded).rejects.toThrow('white space');
     const rightly = await signWebhook(event, { secret: `${secret}\n`, now });
     expect(await verifyWebhook(rightly, { secret: `${secret}\n`, now })).toEqual(event);
   });
 
-  test("isn't in any error, and neither is its digest", async () => {
+  test("doesn't appear in errors, and neither does its digest", async () => {
     const digest = String(signed.headers['X-Service-Signature']).slice(-64);
     const forged = { body: signed.body, headers: { 'X-Service-Signature': `t=1767323045,v1=${'0'.repeat(64)}` } };
     const error: unknown = await verifyWebhook(forged, { secret, now }).catch((reason) => reason);
@@ -58,7 +58,7 @@ describe('the event', () => {
   const accept = async (body: object | string) =>
     verifyWebhook(await signWebhook(body, { secret, now }), { secret, now });
 
-  test("retains fields and types that aren't documented yet", async () => {
+  test('retains undocumented fields and types', async () => {
     for (const data of [{ archive: 7 }, null, undefined, 'text', []]) {
       const later = { ...event, type: 'job.archived', region: 'eu', data };
       expect(await accept(later)).toEqual(later);
@@ -68,7 +68,7 @@ describe('the event', () => {
   });
 
   test.each([null, undefined, '', 'https://gen.test/v1/jobs/job_1/output'])(
-    'of a failed job can have %j as its file',
+    'can have %j as the file of a failed job',
     async (providerOutputUrl) => {
       const failed = { ...event, data: { job: { ...event.data.job, providerOutputUrl } } };
       expect(await accept(failed)).toEqual(failed);
@@ -76,7 +76,7 @@ describe('the event', () => {
   );
 
   test.each(['job.completed', 'job.failed', 'job.canceled', 'job.blocked'])(
-    '%s is accepted with its ID, its type, and a job ID, whatever else it lacks',
+    '%s needs only its ID, its type, and a job ID',
     async (type) => {
       const jobs = [{ id: 'job_1' }, { id: 'job_1', status: 3 }, { id: 'job_1', providerOutputUrl: 7 }];
       for (const job of jobs) {
@@ -86,7 +86,7 @@ describe('the event', () => {
     },
   );
 
-  test("is identified by the signed body's ID, whatever the headers say", async () => {
+  test('is identified by the ID in the signed body, not in the headers', async () => {
     const headers = { ...signed.headers, 'X-Service-Event-Id': 'evt_other', 'X-Service-Event-Type': 'job.completed' };
     const { id, type } = await verifyWebhook({ body: signed.body, headers }, { secret, now });
     expect({ id, type }).toEqual({ id: event.id, type: 'job.failed' });
@@ -106,12 +106,12 @@ describe('the event', () => {
       [{ ...event, type, data: { job: null } }, '`data.job.id`'],
       [{ ...event, type, data: { job: { status: 'failed' } } }, '`data.job.id`'],
     ]),
-  ])('is rejected if it is invalid: %j', async (body, named) => {
+  ])('is rejected if it is malformed: %j', async (body, named) => {
     await expect(accept(body)).rejects.toEqual(isRefusedAs('event_malformed'));
     await expect(accept(body)).rejects.toThrow(named);
   });
 
-  test('is parsed only after the signature was verified', async () => {
+  test('is parsed only after its signature is verified', async () => {
     const { headers } = await signWebhook('{', { secret: 'whsec_forger', now });
     await expect(verifyWebhook({ body: '{', headers }, { secret, now })).rejects.toEqual(
       isRefusedAs('signature_mismatch'),

@@ -25,8 +25,8 @@ const signed = await signWebhook(event, { secret, timestamp: at });
 const signature = String(signed.headers['X-Service-Signature']);
 const digest = signature.slice(signature.indexOf('v1=') + 3);
 
-/** Returns the error of a webhook. Fails if it is accepted. */
-async function refusalOf(accepted: Promise<unknown>): Promise<WebhookVerificationError> {
+/** Returns a webhook's verification error. Fails if it is accepted. */
+async function verificationError(accepted: Promise<unknown>): Promise<WebhookVerificationError> {
   const error = await accepted.then(
     () => expect.fail('the webhook was accepted'),
     (reason: unknown) => reason,
@@ -39,7 +39,7 @@ function withSignature(header: string) {
   return verifyWebhook({ body: signed.body, headers: { 'X-Service-Signature': header } }, { secret, now });
 }
 
-/** A request with this body. */
+/** Creates a request with this body. */
 function streaming(body: ReadableStream, headers: Record<string, string>): Request {
   const init = { method: 'POST', body, headers, duplex: 'half' };
   return new Request('https://me.test/hook', init);
@@ -50,7 +50,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) => {
+describe.each(["the runtime's crypto", 'WebCrypto'])('with %s', (crypto) => {
   const useCrypto = () => {
     if (crypto === 'WebCrypto') vi.stubGlobal('process', undefined);
   };
@@ -63,41 +63,43 @@ describe.each(['the crypto of the runtime', 'WebCrypto'])('with %s', (crypto) =>
     expect(await verifyWebhook({ body: bytes, headers }, options)).toMatchObject({ type: /^job\./ });
     const last = bytes.length - 1;
     bytes[last] = (bytes[last] ?? 0) ^ 1;
-    expect((await refusalOf(verifyWebhook({ body: bytes, headers }, options))).reason).toBe('signature_mismatch');
+    expect((await verificationError(verifyWebhook({ body: bytes, headers }, options))).reason).toBe(
+      'signature_mismatch',
+    );
   });
 });
 
 describe('the body', () => {
   const { headers } = signed;
-  test('of a request that was already read is rejected with the fix', async () => {
+  test('is rejected with the fix if the request was already read', async () => {
     const request = new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers });
     await request.json();
-    const error = await refusalOf(verifyWebhook(request, { secret, now }));
+    const error = await verificationError(verifyWebhook(request, { secret, now }));
     expect(error).toMatchObject({ reason: 'body_unavailable', message: expect.stringContaining('verify first') });
   });
 
-  test('that breaks off is rejected with its cause', async () => {
+  test('is rejected with its cause if the connection is lost', async () => {
     const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
-    const error = await refusalOf(verifyWebhook(streaming(broken, headers), { secret, now }));
+    const error = await verificationError(verifyWebhook(streaming(broken, headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_unavailable', cause: expect.objectContaining({ message: 'reset' }) });
     expect(error.message).toContain('reset');
   });
 });
 
 describe('the signature header', () => {
-  test('is reported with what to pass if it is missing', async () => {
+  test('is rejected with the fix if it is missing', async () => {
     const { 'X-Service-Signature': _, ...others } = signed.headers;
     for (const headers of [others, {}, new Headers(), undefined, null]) {
-      // @ts-expect-error JavaScript callers pass what they have.
-      const error = await refusalOf(verifyWebhook({ body: signed.body, headers }, { secret, now }));
+      // @ts-expect-error: JavaScript callers can pass anything.
+      const error = await verificationError(verifyWebhook({ body: signed.body, headers }, { secret, now }));
       expect(error).toMatchObject({
         reason: 'signature_missing',
         message: expect.stringContaining('X-Service-Signature'),
       });
     }
     for (const received of [signed.body, undefined, null]) {
-      // @ts-expect-error JavaScript callers pass the body alone.
-      const bare = await refusalOf(verifyWebhook(received, { secret, now }));
+      // @ts-expect-error: JavaScript callers may pass only the body.
+      const bare = await verificationError(verifyWebhook(received, { secret, now }));
       expect(bare.message).toContain('Pass a Request, or { body, headers }');
     }
   });
@@ -105,15 +107,15 @@ describe('the signature header', () => {
   test('can have at most sixteen digests', async () => {
     const others = `,v1=${'0'.repeat(64)}`.repeat(15);
     expect(await withSignature(`t=${at}${others},v1=${digest}`)).toEqual(event);
-    const error = await refusalOf(withSignature(`t=${at}${others},v0=1,v1=${digest}`));
+    const error = await verificationError(withSignature(`t=${at}${others},v0=1,v1=${digest}`));
     expect(error.reason).toBe('signature_malformed');
   });
 
-  test('of a megabyte is rejected cheaply', async () => {
+  test('is rejected cheaply if it has a megabyte', async () => {
     const long = `t=${at}${`,v1=${'a'.repeat(64)}`.repeat(15_000)}`;
-    const began = performance.now();
-    expect((await refusalOf(withSignature(long))).reason).toBe('signature_malformed');
-    expect(performance.now() - began).toBeLessThan(2_000);
+    const startMs = performance.now();
+    expect((await verificationError(withSignature(long))).reason).toBe('signature_malformed');
+    expect(performance.now() - startMs).toBeLessThan(2_000);
   });
 });
 
@@ -121,7 +123,7 @@ describe('the timestamp', () => {
   const verifyAt = (skewMs: number, toleranceSeconds?: number) =>
     verifyWebhook(signed, { secret, now: () => at * 1000 + skewMs, ...(toleranceSeconds && { toleranceSeconds }) });
 
-  test.each([0, 299_999, -299_999])('is fresh %i ms away', async (skewMs) => {
+  test.each([0, 299_999, -299_999])('is accepted %i ms away', async (skewMs) => {
     expect(await verifyAt(skewMs)).toEqual(event);
   });
 
@@ -132,42 +134,42 @@ describe('the timestamp', () => {
     [86_400_000, '86400 s ago'],
     [-86_400_000, '86400 s in the future'],
   ])('is rejected %i ms away, with the difference', async (skewMs, said) => {
-    const error = await refusalOf(verifyAt(skewMs));
+    const error = await verificationError(verifyAt(skewMs));
     expect(error.reason).toBe('timestamp_out_of_tolerance');
     expect(error.message).toContain(said);
     expect(error.message).toContain('limit is 300 s');
   });
 
-  test("has the caller's tolerance", async () => {
+  test("is checked with the caller's tolerance", async () => {
     expect(await verifyAt(599_000, 600)).toEqual(event);
-    expect((await refusalOf(verifyAt(10_000, 10))).reason).toBe('timestamp_out_of_tolerance');
+    expect((await verificationError(verifyAt(10_000, 10))).reason).toBe('timestamp_out_of_tolerance');
   });
 
   test.each([Number.NaN, Number.POSITIVE_INFINITY, 0.0, -1])(
-    "can't have a tolerance of %d seconds",
+    'is rejected with a tolerance of %d seconds',
     async (toleranceSeconds) => {
-      const error = await refusalOf(verifyWebhook(signed, { secret, now, toleranceSeconds }));
+      const error = await verificationError(verifyWebhook(signed, { secret, now, toleranceSeconds }));
       expect(error).toMatchObject({ reason: 'options_invalid', message: expect.stringContaining('toleranceSeconds') });
     },
   );
 
-  test("is rejected if the caller's clock returns no time", async () => {
-    const error = await refusalOf(verifyWebhook(signed, { secret, now: () => Number.NaN }));
+  test("is rejected if the caller's clock returns an invalid time", async () => {
+    const error = await verificationError(verifyWebhook(signed, { secret, now: () => Number.NaN }));
     expect(error.reason).toBe('timestamp_out_of_tolerance');
   });
 
   test('is compared with the system time without a clock', async () => {
     const fresh = await signWebhook(event, { secret });
     expect(await verifyWebhook(fresh, { secret })).toEqual(event);
-    expect((await refusalOf(verifyWebhook(signed, { secret }))).reason).toBe('timestamp_out_of_tolerance');
+    expect((await verificationError(verifyWebhook(signed, { secret }))).reason).toBe('timestamp_out_of_tolerance');
   });
 });
 
-test("is rejected if the body doesn't end within ten seconds, and its connection is released", async () => {
+test("is rejected, releasing its connection, if the body doesn't end within ten seconds", async () => {
   vi.useFakeTimers();
   const cancel = vi.fn();
   const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)), cancel });
-  const rejected = refusalOf(verifyWebhook(streaming(body, signed.headers), { secret, now }));
+  const rejected = verificationError(verifyWebhook(streaming(body, signed.headers), { secret, now }));
   await vi.advanceTimersByTimeAsync(9_900);
   expect(cancel).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(200);
@@ -179,9 +181,9 @@ test("is rejected if the body doesn't end within ten seconds, and its connection
   expect(vi.getTimerCount()).toBe(0);
 });
 
-describe('the size of a body', () => {
-  /** A body that never ends, and the number of bytes that were requested. */
-  function endless() {
+describe("a body's size", () => {
+  /** Creates a body that never ends and counts the bytes read. */
+  function endlessBody() {
     const told = { pulls: 0, isCanceled: false };
     const body = new ReadableStream(
       {
@@ -198,14 +200,14 @@ describe('the size of a body', () => {
     return { body, told };
   }
 
-  test("is limited to a megabyte, or the caller's limit, and no more is read", async () => {
-    const { body, told } = endless();
-    const error = await refusalOf(verifyWebhook(streaming(body, signed.headers), { secret, now }));
+  test("is limited to a megabyte or the caller's limit, without reading more", async () => {
+    const { body, told } = endlessBody();
+    const error = await verificationError(verifyWebhook(streaming(body, signed.headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_too_large', message: expect.stringContaining('1048576 bytes') });
     expect(told).toEqual({ pulls: 17, isCanceled: true });
-    const small = endless();
+    const small = endlessBody();
     const options = { secret, now, maxBodyBytes: 65_536 };
-    expect((await refusalOf(verifyWebhook(streaming(small.body, signed.headers), options))).reason).toBe(
+    expect((await verificationError(verifyWebhook(streaming(small.body, signed.headers), options))).reason).toBe(
       'body_too_large',
     );
     expect(small.told).toEqual({ pulls: 2, isCanceled: true });
@@ -216,17 +218,19 @@ describe('the size of a body', () => {
       new Request('https://me.test/hook', { method: 'POST', body: signed.body, headers: signed.headers });
     const size = signed.body.length;
     expect(await verifyWebhook(request(), { secret, now, maxBodyBytes: size })).toEqual(event);
-    const error = await refusalOf(verifyWebhook(request(), { secret, now, maxBodyBytes: size - 1 }));
+    const error = await verificationError(verifyWebhook(request(), { secret, now, maxBodyBytes: size - 1 }));
     expect(error.reason).toBe('body_too_large');
   });
 
   test.each([
     ['without a signature', {}],
-    ['with a malformed one', { 'X-Service-Signature': 'v1=1' }],
-    ['with a stale one', { 'X-Service-Signature': signature.replace(String(at), String(at - 300)) }],
-  ])("is irrelevant %s: a stranger's body is never read", async (_, headers) => {
-    const flood = Array.from({ length: 500 }, endless);
-    const rejected = flood.map(({ body }) => refusalOf(verifyWebhook(streaming(body, headers), { secret, now })));
+    ['with a malformed signature', { 'X-Service-Signature': 'v1=1' }],
+    ['with an old signature', { 'X-Service-Signature': signature.replace(String(at), String(at - 300)) }],
+  ])("is irrelevant %s, because the body isn't read", async (_, headers) => {
+    const flood = Array.from({ length: 500 }, endlessBody);
+    const rejected = flood.map(({ body }) =>
+      verificationError(verifyWebhook(streaming(body, headers), { secret, now })),
+    );
     await Promise.all(rejected);
     expect(flood.map(({ told }) => told.pulls)).toEqual(Array(500).fill(0));
   });
@@ -234,8 +238,8 @@ describe('the size of a body', () => {
 
 describe('the options', () => {
   test('reject an unknown name, and list the known ones', async () => {
-    // @ts-expect-error the option is called toleranceSeconds
-    const error = await refusalOf(verifyWebhook(signed, { secret, now, tolerance: 600 }));
+    // @ts-expect-error: the option is called toleranceSeconds.
+    const error = await verificationError(verifyWebhook(signed, { secret, now, tolerance: 600 }));
     expect(error.reason).toBe('options_invalid');
     expect(error.message).toBe(
       'verifyWebhook has no option "tolerance". Use secret, toleranceSeconds, maxBodyBytes, now.',
@@ -243,7 +247,7 @@ describe('the options', () => {
   });
 });
 
-test('a runtime whose process throws for every function, like Next.js on the edge, falls back to WebCrypto', async () => {
+test('falls back to WebCrypto if process throws, as in the Next.js edge runtime', async () => {
   const handOver = vi.spyOn(process, 'getBuiltinModule').mockImplementation(() => {
     throw new Error('A Node.js API is used which is not supported in the Edge Runtime.');
   });

@@ -9,7 +9,7 @@ import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.
 const quiet = { onError: () => {} };
 
 describe('responds', () => {
-  test('200 for an event, with or without a listener for it', async () => {
+  test('200 for an event with or without a listener', async () => {
     const listener = vi.fn();
     const handler = handlerOf({ on: { 'job.completed': listener } });
     expect((await handler(await delivery())).status).toBe(200);
@@ -24,7 +24,7 @@ describe('responds', () => {
     expect(response.headers.get('allow')).toBe('POST');
   });
 
-  test('400 with only the reason for a forged, a stale, and an unsigned one', async () => {
+  test('400 with only the reason for a forged, old, or unsigned event', async () => {
     const errors: unknown[] = [];
     const onError = (...told: unknown[]) => errors.push(told);
     const forged = await handlerOf({ onError })(await delivery(event, 'whsec_other'));
@@ -49,7 +49,7 @@ describe('responds', () => {
     expect(onError).toHaveBeenCalledExactlyOnceWith(new TypeError('no clock'), undefined);
   });
 
-  test('200 whatever onError and notify do', async () => {
+  test('200 even if onError and notify throw', async () => {
     const fails = [
       () => {
         throw new Error('no waits');
@@ -65,7 +65,7 @@ describe('responds', () => {
 });
 
 describe('listeners', () => {
-  test('"*" receives events without their own listener, including undocumented types', async () => {
+  test('"*" receives events without a specific listener, including undocumented types', async () => {
     const own = vi.fn();
     const rest = vi.fn();
     const handler = handlerOf({ on: { 'job.completed': own, '*': rest } });
@@ -76,7 +76,7 @@ describe('listeners', () => {
     expect(rest.mock.calls).toEqual([[later], [trap]]);
   });
 
-  test('a client is notified of every copy, the listener of one', async () => {
+  test('run once per event, while the client is notified of every duplicate', async () => {
     const client = { notify: vi.fn() };
     const listener = vi.fn();
     const handler = handlerOf({ client, on: { '*': listener } });
@@ -86,27 +86,24 @@ describe('listeners', () => {
     expect(listener).toHaveBeenCalledOnce();
   });
 
-  test.each(['before', 'after'] as const)(
-    'run in the async context of their own request, acknowledged %s',
-    async (ack) => {
-      const tenant = new AsyncLocalStorage<string>();
-      const seen: unknown[] = [];
-      const fail = async (event: { id: string }) => {
-        await new Promise((resolve) => setTimeout(resolve, 1));
-        seen.push(['listener', event.id, tenant.getStore()]);
-        throw new Error('seen');
-      };
-      const onError = (_: unknown, event?: { id: string }) => seen.push(['onError', event?.id, tenant.getStore()]);
-      const handler = handlerOf({ ack, on: { '*': fail }, onError });
-      const send = async (id: string) => {
-        const request = await delivery({ ...event, id });
-        return tenant.run(`tenant of ${id}`, () => handler(request));
-      };
-      await Promise.all(['evt_a', 'evt_b', 'evt_c'].map(send));
-      await vi.waitFor(() => expect(seen).toHaveLength(6), PATIENCE_MS);
-      for (const [, id, store] of seen as string[][]) expect(store).toBe(`tenant of ${id}`);
-    },
-  );
+  test.each(['before', 'after'] as const)("run in their own request's async context, acknowledged %s", async (ack) => {
+    const tenant = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const fail = async (event: { id: string }) => {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      seen.push(['listener', event.id, tenant.getStore()]);
+      throw new Error('seen');
+    };
+    const onError = (_: unknown, event?: { id: string }) => seen.push(['onError', event?.id, tenant.getStore()]);
+    const handler = handlerOf({ ack, on: { '*': fail }, onError });
+    const send = async (id: string) => {
+      const request = await delivery({ ...event, id });
+      return tenant.run(`tenant of ${id}`, () => handler(request));
+    };
+    await Promise.all(['evt_a', 'evt_b', 'evt_c'].map(send));
+    await vi.waitFor(() => expect(seen).toHaveLength(6), PATIENCE_MS);
+    for (const [, id, store] of seen as string[][]) expect(store).toBe(`tenant of ${id}`);
+  });
 
   test.each([undefined, null, 'text', 0])('that throw %j are reported with their event', async (thrown) => {
     const onError = vi.fn();
@@ -121,7 +118,7 @@ describe('listeners', () => {
 });
 
 describe('acknowledged before the work', () => {
-  test("the response doesn't wait, and the runtime's waitUntil is called", async () => {
+  test("responds immediately, and calls the runtime's waitUntil", async () => {
     const work = heldWork();
     const waitUntil = vi.fn();
     const response = await handlerOf({ ack: 'before', on: { '*': work.run } })(await delivery(), { waitUntil });
@@ -136,7 +133,7 @@ describe('acknowledged before the work', () => {
     expect(settled).toHaveBeenCalledOnce();
   });
 
-  test('waitUntil is called on its own context object, otherwise the passed one is used', async () => {
+  test('calls waitUntil on its own context object, or otherwise the option', async () => {
     class Context {
       readonly #work: Promise<unknown>[] = [];
       waitUntil(work: Promise<unknown>) {
@@ -160,7 +157,7 @@ describe('acknowledged before the work', () => {
     expect(onError).not.toHaveBeenCalled();
   });
 
-  test('a waitUntil that throws is reported, and has no effect', async () => {
+  test('reports a waitUntil that throws, without other effects', async () => {
     const onError = vi.fn();
     const waitUntil = () => {
       throw new TypeError('Illegal invocation');
@@ -169,7 +166,7 @@ describe('acknowledged before the work', () => {
     expect(onError).toHaveBeenCalledExactlyOnceWith(new TypeError('Illegal invocation'), event);
   });
 
-  test('a failing listener is reported to onError, not the runtime, and a later copy is handled', async () => {
+  test('reports a failing listener to onError, not the runtime, and handles a later duplicate', async () => {
     const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
     const onError = vi.fn();
     const waitUntil = vi.fn();
@@ -181,7 +178,7 @@ describe('acknowledged before the work', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test('a copy that another process is handling is acknowledged', async () => {
+  test('acknowledges a duplicate of an event in progress elsewhere', async () => {
     const shared = memoryStore();
     const state = { value: 'busy elsewhere', ttlMs: 60_000 };
     await shared.write(`events/${event.id}`, (await shared.read(`events/${event.id}`, [])).version, { state });
@@ -190,13 +187,13 @@ describe('acknowledged before the work', () => {
     const response = await handlerOf({ ack: 'before', store: shared, on: { '*': listener } })(await delivery());
     expect([response.status, response.headers.get('retry-after')]).toEqual([200, null]);
     expect(listener).not.toHaveBeenCalled();
-    // At once: nothing that it could wait for would change the answer.
+    // Immediately, because waiting wouldn't change the response.
     expect(read).toHaveBeenCalledOnce();
   });
 });
 
 describe('acknowledged after the work', () => {
-  test('the response shows the result, and a failed event is handled when it is sent again', async () => {
+  test('responds with the result, and handles a failed event when it is retried', async () => {
     const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
     const handler = handlerOf({ ack: 'after', on: { '*': listener }, ...quiet });
     const failed = await handler(await delivery());
@@ -206,7 +203,7 @@ describe('acknowledged after the work', () => {
     expect(listener).toHaveBeenCalledTimes(2);
   });
 
-  test("waitUntil is called, so that a sender who disconnects doesn't stop the work", async () => {
+  test("calls waitUntil, so a disconnected sender doesn't stop the work", async () => {
     const work = heldWork();
     const waitUntil = vi.fn();
     const response = handlerOf({ ack: 'after', on: { '*': work.run } })(await delivery(), { waitUntil });
@@ -216,12 +213,12 @@ describe('acknowledged after the work', () => {
   });
 });
 
-describe('called with something that is not a web Request', () => {
-  test('the handler reports what to do', async () => {
+describe('called without a web Request', () => {
+  test('reports the fix', async () => {
     const onError = vi.fn();
     const handler = handlerOf({ onError });
     for (const request of [undefined, {}, { headers: {}, method: 'POST' }]) {
-      // @ts-expect-error what other servers pass
+      // @ts-expect-error: other servers pass their own objects.
       const response = await handler(request);
       expect([response.status, await response.text()]).toEqual([
         500,
@@ -236,7 +233,7 @@ describe('called with something that is not a web Request', () => {
 });
 
 /** Returns the message of the GenError that `make` throws. */
-function refusalBy(make: () => unknown): string {
+function messageOf(make: () => unknown): string {
   try {
     make();
   } catch (error) {
@@ -260,31 +257,31 @@ describe('createWebhookHandler', () => {
     [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not a string.'],
     [{ on: { 'job.complete': () => {} } }, 'on has no event "job.complete". Did you mean "job.completed"?'],
     [{ __proto__: null, sercet: 'x' }, expect.stringContaining('Did you mean "secret"?')],
-  ])('rejects %j with its name', (options, message) => {
-    // @ts-expect-error JavaScript callers misspell.
-    expect(refusalBy(() => createWebhookHandler({ secret: SECRET, ...options }))).toEqual(message);
+  ])('rejects %j, naming the option', (options, message) => {
+    // @ts-expect-error: JavaScript callers may misspell options.
+    expect(messageOf(() => createWebhookHandler({ secret: SECRET, ...options }))).toEqual(message);
   });
 
   test.each(['whsec_test', null, 7, () => {}])('rejects %j as its options', (given) => {
-    // @ts-expect-error JavaScript callers pass the secret alone.
-    expect(refusalBy(() => createWebhookHandler(given))).toMatch(
+    // @ts-expect-error: JavaScript callers may pass only the secret.
+    expect(messageOf(() => createWebhookHandler(given))).toMatch(
       /^createWebhookHandler: options must be an object such as \{ secret \}, not /,
     );
   });
 
-  test("rejects a blank secret immediately, and doesn't show it", () => {
-    const message = refusalBy(() => createWebhookHandler({ secret: [SECRET, ''] }));
+  test('rejects a blank secret immediately without showing it', () => {
+    const message = messageOf(() => createWebhookHandler({ secret: [SECRET, ''] }));
     expect(message).toBe('secret is missing or blank. Pass { secret }, for example process.env.GEN_WEBHOOK_SECRET.');
   });
 
-  test('accepts undefined options, and none', () => {
+  test('accepts undefined options and no options', () => {
     expect(createWebhookHandler({ secret: undefined, on: { 'job.failed': undefined } })).toBeTypeOf('function');
     expect(createWebhookHandler()).toBeTypeOf('function');
   });
 });
 
 describe('signWebhook', () => {
-  test("returns the documented headers, with the event's if there is one", async () => {
+  test("returns the documented headers, including the event's ID if present", async () => {
     const { headers } = await signWebhook(event, { secret: [SECRET, 'whsec_next'], timestamp: 1_767_323_045 });
     expect(headers).toEqual({
       'Content-Type': 'application/json',
@@ -300,7 +297,7 @@ describe('signWebhook', () => {
   });
 
   test.each([undefined, null, 7])('rejects %j as an event', async (none) => {
-    // @ts-expect-error JavaScript callers forget it.
+    // @ts-expect-error: JavaScript callers may forget it.
     const rejected = signWebhook(none, { secret: SECRET });
     await expect(rejected).rejects.toThrow('event must be an object or a string');
   });
@@ -317,7 +314,7 @@ describe('without onError, the console', () => {
   });
 
   test.each(['before', 'after'] as const)(
-    "receives a listener's error, with its event, acknowledged %s",
+    "receives a listener's error with its event, acknowledged %s",
     async (ack) => {
       const fail = () => Promise.reject(new Error('disk full'));
       await handlerOf({ ack, on: { '*': fail } })(await delivery());
@@ -326,13 +323,13 @@ describe('without onError, the console', () => {
   );
 
   test("receives a failing store's error", async () => {
-    const shared = { ...memoryStore(), read: () => Promise.reject(new Error('store away')) };
+    const shared = { ...memoryStore(), read: () => Promise.reject(new Error('connection lost')) };
     expect((await handlerOf({ store: shared })(await delivery())).status).toBe(500);
-    const error = expect.objectContaining({ name: 'ConnectionError', cause: new Error('store away') });
+    const error = expect.objectContaining({ name: 'ConnectionError', cause: new Error('connection lost') });
     expect(printed.mock.calls).toEqual([[error, event]]);
   });
 
-  test("receives a missing secret's error with each event, and creating the handler needs none", async () => {
+  test("receives a missing secret's error with each event, not when the handler is created", async () => {
     const handler = createWebhookHandler({ secret: undefined });
     expect(printed).not.toHaveBeenCalled();
     const response = await handler(await delivery());
@@ -340,7 +337,7 @@ describe('without onError, the console', () => {
     expect(printed.mock.calls).toEqual([[expect.objectContaining({ reason: 'secret_missing' })]]);
   });
 
-  test("receives nothing about strangers' requests, which could fill the log", async () => {
+  test('receives nothing about forged requests, which could fill the log', async () => {
     const signed = await delivery();
     const cut = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
     const requests = [

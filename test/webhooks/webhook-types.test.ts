@@ -16,17 +16,17 @@ import {
   type WebhookHandler,
 } from '../../src/webhooks/index.js';
 
-test("a listener receives the event of its type, and a misspelled type doesn't compile", () => {
+test("a listener receives its type's event, and a misspelled type doesn't compile", () => {
   const on: WebhookListeners = {
     'job.completed': (event) => expectTypeOf(event).toEqualTypeOf<JobCompletedEvent>(),
     '*': (event) => expectTypeOf(event).toEqualTypeOf<WebhookEvent>(),
   };
   createWebhookHandler({ secret: 'whsec', on });
-  // @ts-expect-error there is no such event
+  // @ts-expect-error: the event doesn't exist.
   expectTypeOf(createWebhookHandler).toBeCallableWith({ secret: 'whsec', on: { 'job.complete': () => {} } });
 });
 
-/** What a receiver writes that verifies by hand. */
+/** Handles an event like a receiver that calls verifyWebhook itself. */
 function linkOf(event: WebhookEvent): string {
   switch (event.type) {
     case 'job.completed':
@@ -48,16 +48,16 @@ function linkOf(event: WebhookEvent): string {
   }
 }
 
-test("switch (event.type) narrows, and leaves other types' events with unknown data", () => {
+test('switch (event.type) narrows the event, and other types have unknown data', () => {
   expectTypeOf(linkOf).returns.toBeString();
   expectTypeOf<WebhookEventType>().toEqualTypeOf<'job.completed' | 'job.failed' | 'job.canceled' | 'job.blocked'>();
   expectTypeOf<WebhookEvent['data']>().toBeUnknown();
   expectTypeOf<WebhookEvent['type']>().toExtend<string>();
 });
 
-test("a misspelled type doesn't compile in a comparison either, and an undocumented one is compared as a string", () => {
+test("a comparison with a misspelled type doesn't compile, and undocumented types need a string", () => {
   const archived = (event: WebhookEvent): boolean => String(event.type) === 'job.archived';
-  // @ts-expect-error it is called job.completed
+  // @ts-expect-error: the type is job.completed.
   const misspelt = (event: WebhookEvent): boolean => event.type === 'job.complete';
   expectTypeOf(archived).returns.toBeBoolean();
   expectTypeOf(misspelt).returns.toBeBoolean();
@@ -70,13 +70,13 @@ test("an event's job has neither errorMessage nor finalTokenCost", () => {
   expectTypeOf<JobCompletedEvent['data']['job']['providerOutputUrl']>().toBeString();
 });
 
-test('notify accepts an event, and calls that accept a job accept its job', () => {
+test('notify accepts an event, and calls accept its job', () => {
   expectTypeOf<GenClient['notify']>().toBeCallableWith({} as WebhookEvent);
   expectTypeOf<EventJob>().toExtend<Job>();
   expectTypeOf<GenClient>().toExtend<NonNullable<NonNullable<Parameters<typeof createWebhookHandler>[0]>['client']>>();
 });
 
-test('a handler is assignable wherever receivers are mounted', () => {
+test("a handler is assignable to every framework's handler type", () => {
   type NextRoute = (request: Request, context: { params: Promise<Record<string, string>> }) => Promise<Response>;
   interface ExecutionContext {
     waitUntil(promise: Promise<unknown>): void;
