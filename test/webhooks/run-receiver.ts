@@ -18,7 +18,7 @@ export async function withReceiver(
   }
   const url = `http://127.0.0.1:${port}/webhooks`;
   try {
-    await until(() => receiver.exitCode !== null || responses(url), 'the receiver listens');
+    await until(() => receiver.exitCode !== null || isListening(url), 'the receiver listens');
     await use({ url, printed: () => printed });
   } catch (error) {
     throw new Error(`${error instanceof Error ? error.message : error}\nThe receiver printed:\n${printed}`);
@@ -27,7 +27,7 @@ export async function withReceiver(
   }
 }
 
-async function responses(url: string): Promise<boolean> {
+async function isListening(url: string): Promise<boolean> {
   return fetch(url).then(
     () => true,
     () => false,

@@ -184,33 +184,33 @@ test("is rejected, releasing its connection, if the body doesn't end within ten 
 describe("a body's size", () => {
   /** Creates a body that never ends and counts the bytes read. */
   function endlessBody() {
-    const told = { pulls: 0, isCanceled: false };
+    const usage = { pulls: 0, isCanceled: false };
     const body = new ReadableStream(
       {
         pull(controller) {
-          told.pulls++;
+          usage.pulls++;
           controller.enqueue(new Uint8Array(65_536));
         },
         cancel() {
-          told.isCanceled = true;
+          usage.isCanceled = true;
         },
       },
       { highWaterMark: 0 },
     );
-    return { body, told };
+    return { body, usage };
   }
 
   test("is limited to a megabyte or the caller's limit, without reading more", async () => {
-    const { body, told } = endlessBody();
+    const { body, usage } = endlessBody();
     const error = await verificationError(verifyWebhook(streaming(body, signed.headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_too_large', message: expect.stringContaining('1048576 bytes') });
-    expect(told).toEqual({ pulls: 17, isCanceled: true });
+    expect(usage).toEqual({ pulls: 17, isCanceled: true });
     const small = endlessBody();
     const options = { secret, now, maxBodyBytes: 65_536 };
     expect((await verificationError(verifyWebhook(streaming(small.body, signed.headers), options))).reason).toBe(
       'body_too_large',
     );
-    expect(small.told).toEqual({ pulls: 2, isCanceled: true });
+    expect(small.usage).toEqual({ pulls: 2, isCanceled: true });
   });
 
   test('can be exactly the limit', async () => {
@@ -232,7 +232,7 @@ describe("a body's size", () => {
       verificationError(verifyWebhook(streaming(body, headers), { secret, now })),
     );
     await Promise.all(rejected);
-    expect(flood.map(({ told }) => told.pulls)).toEqual(Array(500).fill(0));
+    expect(flood.map(({ usage }) => usage.pulls)).toEqual(Array(500).fill(0));
   });
 });
 
