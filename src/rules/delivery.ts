@@ -8,7 +8,7 @@ const NEVER_CONNECTED = /^(ENOTFOUND|EAI_[A-Z]+|UND_ERR_CONNECT_TIMEOUT|Connecti
 
 /** A rejected certificate, or an incomplete TLS handshake. */
 const NO_TLS_SESSION =
-  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|(CERT|CRL)_[A-Z_]+|HOSTNAME_MISMATCH|INVALID_CA|ERR_TLS_CERT_[A-Z_]+|ERR_TLS_HANDSHAKE_TIMEOUT|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNSUPPORTED_PROTOCOL|(TLSV1|SSLV3|SSL\/TLS)_ALERT_HANDSHAKE_FAILURE|TLSV1_ALERT_PROTOCOL_VERSION|TLSV1_UNRECOGNIZED_NAME|NO_PROTOCOLS_AVAILABLE))$/;
+  /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|(CERT|CRL)_[A-Z_]+|ERROR_IN_(CERT|CRL)_[A-Z_]+|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|ERR_TLS_CERT_[A-Z_]+|ERR_TLS_HANDSHAKE_TIMEOUT|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNSUPPORTED_PROTOCOL|(TLSV1|SSLV3|SSL\/TLS)_ALERT_HANDSHAKE_FAILURE|TLSV1_ALERT_PROTOCOL_VERSION|TLSV1_UNRECOGNIZED_NAME|NO_PROTOCOLS_AVAILABLE))$/;
 
 /**
  * Failures that only the message identifies. libuv starts it with the system call, and some libraries repeat it without
@@ -37,7 +37,7 @@ export function provesUnsent(failure: unknown, depth = 0): boolean {
 function failedBeforeSending(error: Error & { readonly code?: unknown; readonly syscall?: unknown }): boolean {
   const { code, syscall, message } = error;
   if (syscall !== undefined) return BEFORE_A_CONNECTION.includes(syscall) || isKnown(String(code));
-  return code === 'ECONNREFUSED' || isKnown(String(code)) || NEVER_SENT_MESSAGE.test(message);
+  return isKnown(String(code)) || NEVER_SENT_MESSAGE.test(message);
 }
 
 function isKnown(code: string): boolean {

@@ -165,7 +165,7 @@ const DENO = 'error sending request for url (https://gen.test/v1/videos): client
 
 describe('creates that were never sent', () => {
   test.each([
-    ['Node, no listener', 'fetch failed', { code: 'ECONNREFUSED' }],
+    ['Node, no listener', 'fetch failed', { code: 'ECONNREFUSED', syscall: 'connect' }],
     ['Node, no such host', 'fetch failed', { code: 'ENOTFOUND' }],
     ['Node, DNS failure', 'fetch failed', { code: 'EAI_AGAIN' }],
     ['Node, no route', 'fetch failed', { code: 'EHOSTUNREACH', syscall: 'connect' }],

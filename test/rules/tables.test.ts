@@ -179,7 +179,7 @@ describe("a budget's period", () => {
 });
 
 describe("a create's failure kind", () => {
-  const refusedConnection = Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
+  const refusedConnection = Object.assign(new Error('no'), { code: 'ECONNREFUSED', syscall: 'connect' });
   it.each<[string, unknown, rules.FailureKind | undefined]>([
     ['an abort', new Error('aborted'), undefined],
     ['an invalid call', new GenError('wrong'), 'unsent'],

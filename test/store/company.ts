@@ -114,7 +114,7 @@ export function errorResponse(status: number, code: string): Response {
 
 /** Returns the error of a connection that could not be opened. */
 export function connectionRefused(): Error {
-  const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+  const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' });
   return Object.assign(new TypeError('fetch failed'), { cause });
 }
 

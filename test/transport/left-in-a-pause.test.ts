@@ -8,7 +8,9 @@ import { BASE_URL, freshKey, json } from './support.js';
 const full = (seconds: number) => () =>
   json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': `${seconds}` } } as never);
 const refusedConnection = () => {
-  throw Object.assign(new TypeError('fetch failed'), { cause: Object.assign(new Error(), { code: 'ECONNREFUSED' }) });
+  throw Object.assign(new TypeError('fetch failed'), {
+    cause: Object.assign(new Error(), { code: 'ECONNREFUSED', syscall: 'connect' }),
+  });
 };
 const lostAnswer = () => {
   throw new TypeError('terminated');

@@ -10,7 +10,9 @@ const lost = (): never => {
   throw new TypeError('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) });
 };
 const notConnected = (): never => {
-  throw new TypeError('fetch failed', { cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }) });
+  throw new TypeError('fetch failed', {
+    cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED', syscall: 'connect' }),
+  });
 };
 const refusedKey = () => json({ error: { code: 'invalid_api_key' } }, { status: 401 });
 const paused = () => json({ error: { code: 'dispatch_disabled' } }, { status: 503 });

@@ -45,6 +45,11 @@ describe('a request was never sent', () => {
     ['Node: unknown issuer', coded('UNABLE_TO_VERIFY_LEAF_SIGNATURE')],
     ['Node: expired certificate', coded('CERT_HAS_EXPIRED')],
     ['Node: certificate of another host', coded('ERR_TLS_CERT_ALTNAME_INVALID')],
+    ['Node: certificate for another purpose', coded('INVALID_PURPOSE', 'unsuitable certificate purpose')],
+    ['Node: certificate chain longer than its issuer allows', coded('PATH_LENGTH_EXCEEDED')],
+    ['Node: rejected certificate', coded('CERT_REJECTED')],
+    ['Node: certificate with a malformed date', coded('ERROR_IN_CERT_NOT_AFTER_FIELD')],
+    ['Node: revocation list with a malformed date', coded('ERROR_IN_CRL_NEXT_UPDATE_FIELD')],
     [
       'wstunnel#545: undici, proxy answers CONNECT with 407',
       new DOMException('Request was cancelled.', {
@@ -111,6 +116,8 @@ describe('a request may have arrived', () => {
       'a fetch that retries: one attempt may have arrived',
       several('', system('connect', 'ECONNREFUSED'), system('read', 'ECONNRESET')),
     ],
+    ['Node: refused under a live socket', system('read', 'ECONNREFUSED')],
+    ['the code alone, without the system call', coded('ECONNREFUSED', 'refused')],
     ['an AggregateError without members', several('ECONNREFUSED')],
     ['nothing but a text', 'connect ECONNREFUSED'],
   ])('%s', (_, failure) => {
