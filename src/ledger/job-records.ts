@@ -22,11 +22,13 @@ async function recordEnd(
   end: Parameters<JobRecords['recordEnd']>[1],
   { recorded, warn }: Parameters<JobRecords['recordEnd']>[2],
 ): Promise<void> {
-  const written = recordOfJob(ledger, jobId, (tx, id) => {
+  const rule = (tx: LedgerTransaction, id: string) => {
     const wasEnded = tx.entry(id)?.phase === 'ended';
     endCreate(tx, { ...end, id, jobId });
     return !wasEnded;
-  });
+  };
+  const { status, chargedTokens, expiresMs } = end;
+  const written = recordOfJob(ledger, jobId, rule, ['end', jobId, status, chargedTokens, expiresMs].join(' '));
   const reported = written.then(recorded, (error) =>
     warn(`the end of job ${jobId} could not be recorded: ${reasonOf(error)}`),
   );
@@ -53,9 +55,11 @@ function recordOfJob<T>(
   ledger: Ledger,
   jobId: string,
   rule: (tx: LedgerTransaction, id: string) => T,
+  name?: string,
 ): Promise<T | undefined> {
-  return ledger.record((tx) => {
+  const ofJob = (tx: LedgerTransaction) => {
     const id = tx.jobEntry(jobId);
     return id === undefined ? undefined : rule(tx, id);
-  });
+  };
+  return ledger.record(ofJob, [], name);
 }

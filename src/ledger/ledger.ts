@@ -135,9 +135,12 @@ export class Ledger {
     return this.#steps.transact(rule, options);
   }
 
-  /** Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. */
-  record<T>(rule: Rule<T>, keys?: readonly string[]): Promise<T> {
-    return this.#steps.record(rule, keys);
+  /**
+   * Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. A
+   * `name` is for a fact that may be reported any number of times, and that can be learned again later.
+   */
+  record<T>(rule: Rule<T>, keys?: readonly string[], name?: string): Promise<T> {
+    return this.#steps.record(rule, keys, name);
   }
 
   /** Retains a create that has a job. A ledger in memory evicts the oldest. */

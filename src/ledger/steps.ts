@@ -4,6 +4,7 @@ import { backoff } from '../rules/backoff.js';
 import { type LedgerProcess, LedgerTransaction, MissingKeys, STEP_KEYS } from '../rules/ledger-transaction.js';
 import { type Clock, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
 import { abortable, settledOrAborted } from '../runtime/deadline.js';
+import { setAndEvict } from '../runtime/set-and-evict.js';
 import { boundedStore, isSetupError, type Store, type StoredValues, updateGroup } from '../store/store.js';
 
 const GROUP = 'ledger';
@@ -17,6 +18,8 @@ const BRIEFLY_MS = 2_000;
 /** How long a caller waits for a failed write. The write itself is retried, after these pauses, until it succeeds. */
 const RECORD_MS = 60_000;
 const RECORD_PAUSE = { firstMs: 250, mostMs: 8_000 } as const;
+/** Maximum pending writes with a name. Beyond it, the oldest fail. */
+const MAX_NAMED = 10_000;
 
 /** Reads and changes the ledger. May run several times. */
 export type Rule<T> = (tx: LedgerTransaction) => T;
@@ -29,6 +32,8 @@ interface Pending {
   readonly fail: (error: unknown) => void;
   /** For a write that must not be lost: when its caller stops waiting. */
   readonly untilMs: number | undefined;
+  /** Pending writes with the same name record the same facts, so only one is retained. */
+  readonly name: string | undefined;
 }
 
 export interface StepOptions {
@@ -42,8 +47,10 @@ export class LedgerSteps {
   readonly #process: () => LedgerProcess;
   readonly #recorded: () => void;
   readonly #queue: Pending[] = [];
-  /** Writes that failed. The next step repeats them first. Limited by the number of calls in flight. */
+  /** Writes that failed. The next step repeats them first. */
   #failedWrites: Pending[] = [];
+  /** Pending writes with a name, oldest first. */
+  readonly #named = new Map<string | undefined, Promise<unknown>>();
   #failures = 0;
   /** When the oldest pending step was added. Real time, because a response waits for it. */
   #pendingSince: number | undefined;
@@ -64,9 +71,15 @@ export class LedgerSteps {
     return signal ? abortable(result, signal) : result;
   }
 
-  /** Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. */
-  async record<T>(rule: Rule<T>, keys: readonly string[] = []): Promise<T> {
-    const result = await this.#add(rule, keys, this.#clock.now() + RECORD_MS);
+  /**
+   * Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. A
+   * `name` is for a fact that may be reported any number of times, and that can be learned again later.
+   */
+  async record<T>(rule: Rule<T>, keys: readonly string[] = [], name?: string): Promise<T> {
+    const added = this.#named.get(name) ?? this.#add(rule, keys, this.#clock.now() + RECORD_MS, name);
+    // On Workers, a call can't wait for another request's promise. Its write replaces the other one.
+    if (name !== undefined && !this.#clock.perRequest) setAndEvict(this.#named, name, added, MAX_NAMED);
+    const result = (await added) as T;
     this.#recorded();
     return result;
   }
@@ -86,18 +99,18 @@ export class LedgerSteps {
     return this.#persistently(() => boundedStore(this.#store, this.#clock).read(GROUP, keys));
   }
 
-  #add<T>(rule: Rule<T>, keys: readonly string[], untilMs: number | undefined): Promise<T> {
+  #add<T>(rule: Rule<T>, keys: readonly string[], untilMs: number | undefined, name?: string): Promise<T> {
     let result: { readonly value: T } | undefined;
     return new Promise<T>((resolve, reject) => {
       const run = (tx: LedgerTransaction) => {
         result = { value: rule(tx) };
       };
-      const settle = () => (result ? resolve(result.value) : undefined);
-      const pending = { keys, run, settle, fail: reject, untilMs };
+      const settle = () => (result ? resolve(result.value) : reject(new Error('a later call records it')));
+      const pending = { keys, run, settle, fail: reject, untilMs, name };
       this.#pendingSince ??= systemClock.now();
       if (this.#clock.perRequest) {
         // On Workers, a call can't wait for another request's promise.
-        if (untilMs !== undefined) this.#failedWrites.push(pending);
+        if (untilMs !== undefined) this.#failedWrites = [...this.#failedWrites.filter(isOtherThan(pending)), pending];
         void this.#step([pending]);
         return;
       }
@@ -131,6 +144,7 @@ export class LedgerSteps {
       this.#failedWrites = this.#failedWrites.filter((it) => !all.includes(it));
       const isBehind = this.#queue.length > 0 || this.#failedWrites.length > 0;
       this.#pendingSince = isBehind ? systemClock.now() : undefined;
+      for (const { name } of all) this.#named.delete(name);
       for (const it of pending) it.settle();
     } catch (error) {
       this.#failed(pending, error);
@@ -140,9 +154,12 @@ export class LedgerSteps {
   /** Rejects reads. Retries writes with the next step, or after a pause. */
   #failed(pending: readonly Pending[], error: unknown): void {
     const nowMs = this.#clock.now();
-    const writes = isSetupError(error) ? [] : pending.filter(({ untilMs }) => untilMs !== undefined);
+    const isRetried = (it: Pending) => it.untilMs !== undefined && this.#failedWrites.every(isOtherThan(it));
+    const writes = isSetupError(error) ? [] : pending.filter(isRetried);
     for (const it of pending) if (!writes.includes(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
+    for (const it of pending) if (!writes.includes(it)) this.#named.delete(it.name);
     this.#failedWrites = [...new Set([...this.#failedWrites, ...writes])];
+    this.#failExcess(error);
     if (this.#failedWrites.length === 0) {
       this.#pendingSince = undefined;
       return;
@@ -158,6 +175,17 @@ export class LedgerSteps {
       void this.#run();
     };
     this.#retry ??= this.#clock.after(pauseMs, again, idle);
+  }
+
+  #failExcess(error: unknown): void {
+    const named = this.#failedWrites.filter(({ name }) => name !== undefined);
+    const excess = new Set(named.slice(0, -MAX_NAMED));
+    if (excess.size === 0) return;
+    for (const it of excess) {
+      it.fail(error);
+      this.#named.delete(it.name);
+    }
+    this.#failedWrites = this.#failedWrites.filter((it) => !excess.has(it));
   }
 
   /** On Workers, a request retries its own writes, unless another request has completed them. */
@@ -197,6 +225,11 @@ export class LedgerSteps {
       for (const key of missing) keys.add(key);
     }
   }
+}
+
+/** Returns a function that returns false for another write with the same name. */
+function isOtherThan(write: Pending): (other: Pending) => boolean {
+  return (other) => other === write || other.name === undefined || other.name !== write.name;
 }
 
 function missingKeysOf(work: () => void): readonly string[] {

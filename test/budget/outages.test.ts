@@ -1,6 +1,8 @@
 // The ledger after outages, aborts, and disconnections.
 import type { GenClient } from 'gen-client';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
+import { ledgerOf } from '../../src/ledger/ledger.js';
+import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
 import { settle } from '../waiting/virtual-clock.js';
 
@@ -53,6 +55,51 @@ it('records the outcomes of 600 jobs even though the store was unavailable for 2
   // Only the first job's file isn't stored. The failures were delivered.
   expect(await openKeys(client)).toHaveLength(1);
 }, 60_000);
+
+it.each([
+  ['a server', false],
+  ['Workers', true],
+])(
+  'the end of a job that is reported 1,000 times in an outage is one pending write (%s)',
+  async (_, perRequest) => {
+    const { clock, open, jobs } = company({ perRequest });
+    const { client, budget, life } = open({ budget: priced });
+    await clock.until(client.videos.create(VIDEO));
+    await clock.until(client.videos.create(VIDEO));
+    life.isDisconnected = true;
+    const polls = Promise.all(Array.from({ length: 1_000 }, (_, at) => client.jobs.get(`job_${1 + (at % 2)}`)));
+    await turns();
+    await clock.advance(10_000);
+    await polls;
+    const rules = vi.spyOn(LedgerTransaction.prototype, 'jobEntry');
+    life.isDisconnected = false;
+    await clock.advance(15_000);
+    await turns();
+    // Each rule runs again until the step has read its keys, and on Workers again in the retry of its own request.
+    expect(rules.mock.calls.length).toBeLessThan(30);
+    rules.mockRestore();
+    expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: jobs.size * PRICE, reservedTokens: 0 });
+  },
+  30_000,
+);
+
+it('retains the latest 10,000 ends of jobs in an outage, and all other writes', async () => {
+  const { clock, open } = company();
+  const { store, life } = open();
+  const ledger = ledgerOf(store, clock);
+  const written = new Set<string>();
+  life.isDisconnected = true;
+  const record = (what: string, name?: string) => ledger.record(() => void written.add(what), [], name).catch(() => {});
+  void record('create');
+  for (let job = 0; job < 10_100; job++) void record(`end ${job}`, `end ${job}`);
+  await clock.advance(600_000);
+  expect(written.size).toBe(0);
+  life.isDisconnected = false;
+  await clock.advance(15_000);
+  await record('done');
+  expect(written.size).toBe(10_002);
+  expect([...written].slice(0, 2)).toEqual(['create', 'end 100']);
+});
 
 it('a create reserves again before it is sent if its process was disconnected for 30 s', async () => {
   const { clock, open, posted } = company();
