@@ -216,7 +216,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'and at most five, however many runs wait',
       'test/durable/crowd.test.ts',
-      '%i runs that start together take at most five steps each to their create, in order (%i processes)',
+      '%i concurrent runs need at most five steps each for their creates, in order (%i processes)',
     ],
     [
       'grow from 10 seconds to at most five minutes',
@@ -277,7 +277,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '`createAndWait` ends long before the seconds that its job takes',
       'test/sandbox/client.test.ts',
-      "a default sandbox: createAndWait passes through processing and ends long before its job's 3 s",
+      "runs createAndWait by default through processing to the end in far less than the job's 3 s",
     ],
   ],
   'docs/browser.md': [
@@ -294,12 +294,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'A double click returns the same run until its job is created',
       'test/page/kept.test.ts',
-      'at the same time, and while it is in flight, is the same run: a double click creates one job',
+      'while it is in flight returns the same run, so a double click creates one job',
     ],
     [
       'A run belongs to its user',
       'test/page/chromium-tabs.test.ts',
-      "creates no job for a user who has signed out in another tab, and removes that user's runs",
+      "creates no job for a user who signed out in another tab, and removes that user's runs",
     ],
     [
       'a job that has ended costs no create and no poll',

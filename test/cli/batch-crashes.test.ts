@@ -9,7 +9,7 @@ import { seeded } from '../support/seeded.js';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
 import { buildBin, runSpawned, spawnCli } from './spawn-cli.js';
 
-/** `npm run campaign -- batch` runs all of it, with another seed by SEED=2. The tests run a small part. */
+/** `npm run campaign -- batch` runs everything, with another seed if SEED=2. CI runs a small part. */
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const { rows, kills, fullDisks } = IS_FULL
   ? { rows: 60, kills: 18, fullDisks: 6 }
@@ -17,8 +17,8 @@ const { rows, kills, fullDisks } = IS_FULL
 const SEED = Number(process.env.SEED ?? 1);
 const CONCURRENCY = 4;
 const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', `${CONCURRENCY}`, '--poll', '100ms'];
-/** Remaining disk space: none for the store, or enough for it but not for a file. */
-const ROOM = [0, 24 * 1024];
+/** Free disk space: too little for the store, or for a file. */
+const FREE_BYTES = [0, 24 * 1024];
 
 const sandbox = createSandbox({ jobDurationMs: { image: 300, video: 600 }, limits: 'off', balanceTokens: 10_000 });
 const random = seeded(SEED);
@@ -33,7 +33,7 @@ beforeAll(async () => {
   close = () => server.close();
   mkdirSync(join(folder, 'out'));
   disk = mountSmallDisk(join(folder, 'out'), 32 * 1024 * 1024);
-  if (IS_FULL && disk === undefined) throw new Error('The campaign needs a disk that it can fill: run it as root.');
+  if (IS_FULL && disk === undefined) throw new Error('The campaign fills a disk. Run it as root.');
 }, 240_000);
 afterAll(async () => {
   await close();
@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The rows as in the prompts file. */
+/** A row of the prompts file. */
 interface PromptRow {
   readonly id?: string;
   readonly call: 'images' | 'videos';
@@ -53,7 +53,7 @@ const all = Array.from({ length: rows }, (_, at): PromptRow => {
   const references = at % 5 === 0 ? { reference_upload_ids: ['fox.png'] } : {};
   return { call: 'images', prompt: `picture ${at}`, ...references };
 });
-/** The file grows between the runs, so that each of them has something to do. */
+/** The file grows between runs, so that each run has work to do. */
 const prompts: PromptRow[] = [];
 const add = (count: number) => void prompts.push(...all.splice(0, count));
 const writePrompts = () =>
@@ -65,7 +65,7 @@ const files = () => readdirSync(join(folder, 'out')).filter((name) => /\.(png|mp
 const unsaved = () => sandbox.jobs.length - files().length;
 const anyOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
 
-/** Changes the prompt of a row that is not paid for, moves another row, and adds rows until so many are not paid for. */
+/** Changes the prompt of an unpaid row, moves another row, and adds rows until this many are unpaid. */
 function edit(unpaidRows: number): number {
   const changed = anyOf(unpaid());
   if (changed) prompts[prompts.indexOf(changed)] = { ...changed, prompt: `${changed.prompt}, edited` };
@@ -83,35 +83,35 @@ async function kill(): Promise<boolean> {
   await pause(random() * 500);
   run.kill();
   const { code } = await run.ended;
-  // The service may have a request that the run had sent.
+  // Let the service finish a request in flight.
   await pause(50);
   return code === null;
 }
 
-/** A run on a full disk stops, and pays only for creates in flight. */
+/** Runs the batch on a full disk. It must stop and pay only for creates in flight. */
 async function runOnFullDisk(small: SmallDisk): Promise<void> {
-  small.fill(anyOf(ROOM) ?? 0);
+  small.fill(anyOf(FREE_BYTES) ?? 0);
   const before = unsaved();
-  const begun = Date.now();
+  const startMs = Date.now();
   const { code, stdout, stderr } = await start().ended;
-  // The process doesn't wait for failed writes.
-  expect(Date.now() - begun).toBeLessThan(60_000);
+  // The process must not wait for failed writes.
+  expect(Date.now() - startMs).toBeLessThan(60_000);
   expect({ code, stderr }).toEqual({
     code: expect.any(Number),
     stderr: expect.stringMatching(/no space left|disk is full/),
   });
   expect(code).not.toBe(0);
-  // A store that cannot be opened ends the batch before the first row.
+  // If the store can't be opened, the batch ends before the first row.
   expect(stdout).toMatch(/^$|[1-9]\d* (failed|not started)/);
   expect(unsaved() - before).toBeLessThanOrEqual(CONCURRENCY);
   small.empty();
 }
 
-const name = `${rows} rows, ${kills} SIGKILLs, ${fullDisks} full disks and edited rows: ${rows} jobs, ${rows} files, ${rows} charges`;
+const name = `creates one job, file, and charge for each of ${rows} rows over ${kills} SIGKILLs, ${fullDisks} full disks, and edits`;
 it(name, async () => {
   const image = { kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: 'a fox' } as const;
   writeFileSync(join(folder, 'fox.png'), renderMedia(image));
-  // Slow creates and lost responses, so that kills hit them, too.
+  // Slow creates and lost responses, so that kills affect them, too.
   for (const path of ['/v1/images', '/v1/videos']) {
     sandbox.faults.add({ match: { method: 'POST', path }, commitThenDrop: true, probability: 0.2 });
     sandbox.faults.add({ match: { method: 'POST', path }, latencyMs: 150, probability: 0.5 });
@@ -144,7 +144,7 @@ it(name, async () => {
     console.log({ seed: SEED, rows, ...done, creates: createsOf(), requests: sandbox.requests.length, ...last.report });
 }, 400_000);
 
-/** Creates that were sent, repeated ones too. */
+/** Returns the number of creates sent, including retries. */
 function createsOf(): number {
   return sandbox.requests.filter(({ method, path }) => method === 'POST' && /images|videos/.test(path)).length;
 }

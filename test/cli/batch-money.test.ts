@@ -17,7 +17,7 @@ const images = (count: number) =>
   prompts(...Array.from({ length: count }, (_, at) => ({ ...IMAGE, prompt: `fox ${at}` })));
 const LOST = { match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true };
 
-describe('a 403 to the PUT of a file', () => {
+describe("a 403 response to a file's PUT", () => {
   const imageRows = () => {
     const png = new Uint8Array(64);
     png.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
@@ -28,7 +28,7 @@ describe('a 403 to the PUT of a file', () => {
     );
   };
 
-  it('from storage: the row is uploaded again, and all rows are saved', async () => {
+  it('from storage restarts the upload, and all rows are saved', async () => {
     imageRows();
     const storage = 'https://storage.test';
     let refusals = 1;
@@ -53,7 +53,7 @@ describe('a 403 to the PUT of a file', () => {
     expect(sandbox.jobs).toHaveLength(5);
   });
 
-  it('from the service: only its row fails, and the next run completes it', async () => {
+  it('from the service fails only its row, and the next run completes it', async () => {
     imageRows();
     sandbox.faults.add({ match: { method: 'PUT' }, status: 403, times: 1 });
     const first = await batch('--concurrency', '1');
@@ -65,9 +65,9 @@ describe('a 403 to the PUT of a file', () => {
 });
 
 describe('--max-tokens', () => {
-  it('applies while responses are lost: the row is sent again under its key before another unknown price', async () => {
+  it('applies despite lost responses, because the row is retried before another unknown price', async () => {
     prompts(...Array.from({ length: 6 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` })));
-    // The client makes four attempts, and then the batch runs the row again.
+    // The client makes four attempts, and then the batch retries the row.
     sandbox.faults.add({ ...LOST, times: 4 });
     const { report } = await batch('--max-tokens', '4');
     expect(report).toMatchObject({ completed: 2, notStarted: 4, tokens: 4 });
@@ -84,7 +84,7 @@ describe('--max-tokens', () => {
   });
 
   it('stops the batch if an outcome remains unknown, and the next run resolves it', async () => {
-    // A price that no other test has learned.
+    // No other test has learned this price.
     prompts(...Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-pro', prompt: `fox ${at}` })));
     sandbox.faults.add({ ...LOST, times: 1_000 });
     const stopped = await batch('--max-tokens', '500');
@@ -96,7 +96,7 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(4);
   });
 
-  it('applies when the wait of an accepted row fails, and the command to continue is printed', async () => {
+  it("applies if an accepted row's wait fails, and the output includes the command to continue", async () => {
     images(3);
     sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
     const { report } = await batch('--max-tokens', '4', '--concurrency', '1');
@@ -104,7 +104,7 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('counts the quote of a job that an earlier run left running', async () => {
+  it("counts the quote of an earlier run's unfinished job", async () => {
     const slow = { ...IMAGE, prompt: 'a [slow:3s]' };
     prompts(slow);
     sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
@@ -115,7 +115,7 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('makes the tokens of a failed job available to another row', async () => {
+  it("makes a failed job's tokens available to another row", async () => {
     prompts({ ...IMAGE, prompt: 'a [fail:generation_failed]' }, { ...IMAGE, prompt: 'b' }, { ...IMAGE, prompt: 'c' });
     const { report } = await batch('--max-tokens', '4');
     expect(report).toMatchObject({ completed: 2, failed: 1, notStarted: 0, tokens: 4 });
@@ -131,7 +131,7 @@ describe('--max-tokens', () => {
 describe("a row's name", () => {
   const row = { id: 'fox', ...IMAGE };
 
-  it('is rejected before the row is paid for if another file has it', async () => {
+  it('is rejected before the row is paid for if another file has the name', async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(inFolder('out'));
     writeFileSync(inFolder('out/FOX.jpg'), 'mine');
@@ -147,7 +147,7 @@ describe("a row's name", () => {
     expect(readdirSync(inFolder('out')).sort()).toEqual(['FOX.jpg', 'fox.png', 'prompts.store']);
   });
 
-  it('is still used after the prompt has changed, because the file belongs to the earlier job', async () => {
+  it('is still taken after the prompt has changed, because the file belongs to the earlier job', async () => {
     prompts({ ...row, prompt: 'a fox' });
     await batch();
     const first = readFileSync(inFolder('out/fox.png'));
@@ -161,7 +161,7 @@ describe("a row's name", () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('can be that of the prompts file, whose store is in the same directory', async () => {
+  it("can be the prompts file's, whose store is in the same directory", async () => {
     prompts({ ...row, id: 'prompts', prompt: 'a fox' });
     expect((await batch()).code).toBe(0);
     expect((await batch()).code).toBe(0);
@@ -169,7 +169,7 @@ describe("a row's name", () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it("can't be the name of a directory", async () => {
+  it("can't be a directory's", async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(inFolder('out/fox.png'), { recursive: true });
     for (const words of [[], ['--force']]) expect((await batch(...words)).code).toBe(2);
@@ -177,13 +177,13 @@ describe("a row's name", () => {
   });
 });
 
-it('an idempotency_key that another run has used with a different prompt is rejected before it is sent', async () => {
+it('an idempotency_key that another run used with a different prompt is rejected before it is sent', async () => {
   const order = { ...IMAGE, idempotency_key: 'order-1' };
   prompts({ ...order, prompt: 'a fox' });
   expect((await batch()).code).toBe(0);
   const seen = sandbox.requests.length;
   prompts({ ...order, prompt: 'an owl' });
-  // Another process has no memory of the key.
+  // Another process doesn't remember the key.
   const createClient: CliHost['createClient'] = (options) => sandbox.client(options);
   const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
   const message = 'line 1: idempotency_key "order-1" was already used for other params. Use a new key.';
@@ -194,7 +194,7 @@ it('an idempotency_key that another run has used with a different prompt is reje
 describe("a file that can't be saved", () => {
   const rows = () =>
     prompts(...Array.from({ length: 8 }, (_, at) => ({ id: `fox-${at}`, ...IMAGE, prompt: `fox ${at}` })));
-  /** Runs the batch, and does something to the directory when the first job has ended. */
+  /** Runs the batch, and calls `disturb` when the first job ends. */
   const disturbed = (disturb: () => void) => {
     let isFirst = true;
     const onJob = ({ phase }: JobEvent) => {
@@ -206,7 +206,7 @@ describe("a file that can't be saved", () => {
     return runCli(['batch', 'prompts.jsonl', ...QUICK, '--concurrency', '1'], { ...place.options, createClient });
   };
 
-  it('differs from a failed job, and the command that downloads it is printed', async () => {
+  it('is reported separately from failed jobs, with the command that downloads it', async () => {
     rows();
     const { code, stdout, stderr } = await disturbed(() => mkdirSync(inFolder('out/fox-0.png')));
     expect(code).toBe(1);
@@ -220,7 +220,7 @@ describe("a file that can't be saved", () => {
 describe('a full disk', () => {
   afterEach(() => void vi.restoreAllMocks());
 
-  it('starts no other row, and the next run saves what is paid for', async () => {
+  it('stops further rows, and the next run saves the paid ones', async () => {
     images(8);
     const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(full);
@@ -235,8 +235,8 @@ describe('a full disk', () => {
   });
 });
 
-describe('rows', () => {
-  it('have their cost totaled by label, which is never sent', async () => {
+describe("a row's label", () => {
+  it('groups the costs in the report, and is never sent', async () => {
     prompts(
       { ...IMAGE, prompt: 'a', label: 'ann' },
       { ...IMAGE, prompt: 'b', label: 'ann' },
@@ -248,11 +248,11 @@ describe('rows', () => {
   });
 });
 
-describe('a batch that has stopped', () => {
-  it("pays for nothing else: creates that are still queued for the rate limit aren't sent", async () => {
+describe('a stopped batch', () => {
+  it("doesn't send creates queued for the rate limit", async () => {
     prompts(...Array.from({ length: 7 }, (_, at) => ({ id: `fox-${at}`, call: 'videos', prompt: `fox ${at}` })));
     mkdirSync(inFolder('out'));
-    // Three creates go, and the others queue.
+    // Three creates are sent, and the others queue.
     const limits = { 'videos.create': { limit: 3, windowMs: 600_000 } };
     const limited = (more: object) => {
       const createClient: CliHost['createClient'] = (options) => place.options.createClient({ ...options, ...more });
@@ -268,7 +268,7 @@ describe('a batch that has stopped', () => {
     expect(sandbox.jobs).toHaveLength(7);
   });
 
-  it("doesn't send creates again that have to wait", async () => {
+  it("doesn't retry creates that have to wait", async () => {
     prompts({ id: 'fox', ...IMAGE, prompt: 'a fox' }, { id: 'owl', call: 'videos', prompt: 'an owl' });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, retryAfterS: 60, times: 1 });
     vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
@@ -278,7 +278,7 @@ describe('a batch that has stopped', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('reports a row whose job continues as pending, with its quote and what to do', async () => {
+  it('reports a row whose job continues as pending, with its quote and the next command', async () => {
     prompts({ ...IMAGE, prompt: 'a [slow:900s]' });
     const { code, stdout, stderr } = await run('--timeout', '2s');
     expect(code).toBe(4);

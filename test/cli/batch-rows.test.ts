@@ -1,4 +1,4 @@
-// Parsing a prompts file: rejected rows, the cells of CSV, and the keys of rows.
+// Parsing a prompts file: invalid rows, CSV cells, and row keys.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,10 +18,10 @@ const read = (text: string | Uint8Array, name = 'rows.jsonl') =>
     rowCheck((options) => new GenClient({ baseUrl: 'https://service.test', ...options })),
   );
 const readAll = (...rows: readonly object[]) => read(rows.map((row) => JSON.stringify(row)).join('\n'));
-/** Returns the error of a file, without the file's path. */
-const rejection = async (text: string | Uint8Array, name?: string) => {
+/** Returns a file's error without the file's path. */
+const parseError = async (text: string | Uint8Array, name?: string) => {
   const error: Error = await read(text, name).then(
-    () => expect.fail('was read'),
+    () => expect.fail('the file was parsed'),
     (reason) => reason,
   );
   expect(error.name).toBe('UsageError');
@@ -64,25 +64,25 @@ describe('an invalid row', () => {
     [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field. Pass it'],
     [{ prompt: 'a', extraBody: 4 }, 'extraBody must be an object.'],
   ])('that is %j: %s', async (row, message) => {
-    const told = await rejection(`\n${JSON.stringify(row)}\n`);
-    expect(told).toContain('rows.jsonl: line 2: ');
-    expect(told).toContain(message);
+    const actual = await parseError(`\n${JSON.stringify(row)}\n`);
+    expect(actual).toContain('rows.jsonl: line 2: ');
+    expect(actual).toContain(message);
   });
 
-  it('with a repeated ID, in any case, or a repeated key is reported with both lines, together with the other errors', async () => {
+  it('with a duplicate ID (in any case) or key is reported with both lines, along with all other errors', async () => {
     const key = { idempotency_key: 'order-1' };
     const rows = [{ id: 'fox', ...key }, { id: 'owl' }, { id: 'FOX' }, { id: 'fox' }, {}, key].map((row) =>
       JSON.stringify({ ...row, prompt: 'a' }),
     );
-    expect(await rejection([...rows, 'null'].join('\n'))).toBe(
+    expect(await parseError([...rows, 'null'].join('\n'))).toBe(
       'rows.jsonl: line 7: not a JSON object; line 3: id "fox" is already on line 1; line 4: id "fox" is already on line 1; line 6: idempotency_key "order-1" is already on line 1',
     );
   });
 
-  it('is listed with at most twenty others, and the rest is counted', async () => {
-    const told = await rejection('7\n'.repeat(23));
-    expect(told.split('; ')).toHaveLength(21);
-    expect(told).toMatch(/line 20: not a JSON object; and 3 more$/);
+  it('is listed with at most twenty others and a count of the rest', async () => {
+    const message = await parseError('7\n'.repeat(23));
+    expect(message.split('; ')).toHaveLength(21);
+    expect(message).toMatch(/line 20: not a JSON object; and 3 more$/);
   });
 });
 
@@ -98,17 +98,17 @@ describe('an invalid prompts file', () => {
       'rows.jsonl',
       'is not UTF-8. Save it as UTF-8.',
     ],
-    ['with a column twice', 'prompt,prompt\na,b\n', 'rows.csv', 'the column "prompt" appears twice.'],
+    ['with a duplicate column', 'prompt,prompt\na,b\n', 'rows.csv', 'the column "prompt" appears twice.'],
     ['with semicolons', 'id;prompt\n1;a\n', 'rows.csv', 'Separate columns with commas, not semicolons.'],
     [
-      'with a name in another case',
+      'with a column in another case',
       'Duration,prompt\n5,a\n',
       'rows.csv',
       'line 2: videos.create: Unknown parameter "Duration". Did you mean "duration"?',
     ],
-    ['with a name of two words', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
+    ['with a column of two words', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
   ])('%s: %j in %s', async (_, text, name, message) => {
-    expect(await rejection(text, name)).toContain(message);
+    expect(await parseError(text, name)).toContain(message);
   });
 });
 
@@ -131,11 +131,11 @@ describe('a row', () => {
       { prompt: 'a', extraBody: { shiny: 1 } },
       { params: { prompt: 'a' }, extraBody: { shiny: 1 } },
     ],
-  ])('%j: %j', async (given, expected) => {
+  ])('%j is parsed as %j', async (given, expected) => {
     expect(await readAll(given)).toMatchObject([{ line: 1, key: expect.any(String), ...expected }]);
   });
 
-  it('follows a byte order mark, blank lines, and carriage returns, and has the number of its line', async () => {
+  it('can follow a byte order mark, blank lines, and carriage returns, and has its line number', async () => {
     const rows = await read('\uFEFF{"prompt":"a"}\r\n\r\n  {"prompt":"b"}  \r\n');
     expect(rows.map(({ line, params }) => [line, params.prompt])).toEqual([
       [1, 'a'],
@@ -143,7 +143,7 @@ describe('a row', () => {
     ]);
   });
 
-  it('shares the source of a file with every row that has it, under any path', async () => {
+  it("shares a file's source with all rows that use it, under any path", async () => {
     for (const name of ['fox.png', 'owl']) writeFileSync(join(folder, name), png('00'));
     const rows = await readAll(
       { prompt: 'a', first_frame_upload_id: 'fox.png' },
@@ -176,7 +176,7 @@ describe('a CSV cell', () => {
       'https://x.test/a;b.png; https://x.test/c',
       ['https://x.test/a;b.png', 'https://x.test/c'],
     ],
-  ])('%s with "%s" is %j', async (name, cell, value) => {
+  ])('in %s with "%s" is %j', async (name, cell, value) => {
     const quoted = `"${cell.replaceAll('"', '""')}"`;
     const [row] = await read(` ${name} ,prompt\n${quoted},a\n`, 'rows.CSV');
     expect(row?.params).toEqual({ prompt: 'a', [name]: value });
@@ -188,13 +188,13 @@ describe('a CSV cell', () => {
     ['watermark', 'yes', '"yes" is neither true nor false.'],
     ['references', 'https://x.test/a', 'not JSON: '],
     ['references', '"[1"', 'not JSON: '],
-  ])('%s with "%s" is rejected with its line and column', async (name, cell, problem) => {
-    const told = await rejection(`prompt,${name}\na,\nb,${cell}\n`, 'rows.csv');
-    expect(told).toContain(`rows.csv: line 3: ${name}: `);
-    expect(told).toContain(problem);
+  ])('in %s with "%s" is rejected with its line and column', async (name, cell, problem) => {
+    const message = await parseError(`prompt,${name}\na,\nb,${cell}\n`, 'rows.csv');
+    expect(message).toContain(`rows.csv: line 3: ${name}: `);
+    expect(message).toContain(problem);
   });
 
-  it('is always text in prompt, id, and label, and ignored if it is empty', async () => {
+  it('is always text in prompt, id, and label, and ignored if empty', async () => {
     const text = 'prompt,id,label,duration,,call,extraBody\n007,12,3,,x,,\n"[slow]",true,{,4,,videos,"{""shiny"":1}"\n';
     const rows = await read(text, 'rows.csv');
     expect(rows.map(({ key, content, ...row }) => row)).toEqual([
@@ -215,12 +215,12 @@ describe('a CSV cell', () => {
   });
 });
 
-describe('the key of a row', () => {
+describe("a row's key", () => {
   const keys = async (rows: readonly object[], name = 'rows.jsonl') =>
     (await read(rows.map((row) => JSON.stringify(row)).join('\n'), name)).map(({ key }) => key);
   const fox = { id: 'fox', prompt: 'a', duration: 4 };
 
-  it('is the same in every run, wherever the row is and in whichever order its fields are', async () => {
+  it("is the same in every run, whatever the row's position and field order", async () => {
     const [key = ''] = await keys([fox]);
     expect(key).toMatch(/^batch-rows\.jsonl-/);
     expect(await keys([{ prompt: 'b' }, { duration: 4, id: 'fox', prompt: 'a' }])).toContain(key);
@@ -230,7 +230,7 @@ describe('the key of a row', () => {
     expect(await nested({ text: 'b', role: 'x' })).toEqual(await nested({ role: 'x', text: 'b' }));
   });
 
-  it('changes with the name of the file, the call, the ID, the params, and the number of equal rows', async () => {
+  it("changes with the file's name, the call, the ID, the params, and the number of equal rows", async () => {
     const plain = { prompt: 'a' };
     const all = [
       await keys([plain, plain, plain]),
@@ -243,7 +243,7 @@ describe('the key of a row', () => {
     expect(await keys([plain])).toEqual(all.slice(0, 1));
   });
 
-  it('changes with the content of a file, not with its name', async () => {
+  it("changes with an uploaded file's content, not with its name", async () => {
     const keyOf = async (name: string, last: string) => {
       writeFileSync(join(folder, name), png(last));
       return (await keys([{ prompt: 'a', first_frame_upload_id: name }]))[0];
@@ -253,7 +253,7 @@ describe('the key of a row', () => {
     expect(await keyOf('fox.png', '01')).not.toBe(key);
   });
 
-  it("is the row's own one if it has one, which isn't sent as a param", async () => {
+  it("can be set in the row, and isn't sent as a param", async () => {
     const [row] = await readAll({ prompt: 'a', idempotency_key: 'order-1' });
     expect(row).toMatchObject({ key: 'order-1' });
     expect(row?.params).toEqual({ prompt: 'a' });

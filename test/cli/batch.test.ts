@@ -14,7 +14,7 @@ const { prompts, batch, batchJson, media } = batchOn(place);
 const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
 
 describe('a batch', () => {
-  it('creates a job for each row, uploads its files, deletes them at the end, saves the files, and totals the cost', async () => {
+  it('creates a job per row, uploads and later deletes its inputs, saves its file, and sums the cost', async () => {
     prompts(
       { id: 'runs', prompt: 'the fox runs', duration: 4, reference_image_upload_ids: ['fox.png'] },
       { id: 'sleeps', call: 'videos', params: { prompt: 'it sleeps', duration: 4, first_frame_upload_id: 'fox.png' } },
@@ -61,7 +61,7 @@ describe('a batch', () => {
     expect(rows.find(({ line }) => line === 2)).not.toHaveProperty('warnings');
   });
 
-  it('creates nothing when it runs again, even after rows were moved and added', async () => {
+  it('creates nothing for finished rows when it runs again, even if rows were moved and added', async () => {
     prompts({ id: 'a', ...IMAGE }, IMAGE);
     await batch();
     expect(posts(/images/)).toHaveLength(2);
@@ -77,7 +77,7 @@ describe('a batch', () => {
       jobs: 3,
       created: 3,
     });
-    // Completed rows send no request, so an expired link does no harm.
+    // Completed rows send no request, so an expired link doesn't matter.
     const seen = sandbox.requests.length;
     await batch();
     expect(sandbox.requests).toHaveLength(seen);
@@ -91,7 +91,7 @@ describe('a batch', () => {
     expect(sandbox.jobs).toHaveLength(6);
   });
 
-  it('leaves no job and no file behind when Ctrl-C ends it, and resumes', async () => {
+  it('loses no job and no file on Ctrl-C, and resumes', async () => {
     prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { prompt: `${at} [slow:1s]` } })));
     const run = start('batch', 'prompts.jsonl', ...QUICK);
     await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(5);
@@ -102,8 +102,8 @@ describe('a batch', () => {
   });
 });
 
-describe('errors in a prompts file are reported before anything is sent', () => {
-  it('a missing base URL', async () => {
+describe('a usage error is reported before anything is sent', () => {
+  it('for a missing base URL', async () => {
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };
     const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, env });
@@ -115,7 +115,7 @@ describe('errors in a prompts file are reported before anything is sent', () => 
     [['batch', 'prompts.jsonl', '--out', '-'], 'Pass a directory'],
     [['batch', 'prompts.jsonl', '--out', '/proc/x'], '--out: '],
     [['batch', 'none.jsonl', '--out', 'out'], '"none.jsonl" cannot be read'],
-  ])('%j: %s', async (words, message) => {
+  ])('for %j: %s', async (words, message) => {
     prompts(IMAGE);
     const { code, stderr } = await cli(...words);
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
@@ -128,7 +128,7 @@ describe('standard input', () => {
   const read = (input: string, ...words: string[]) =>
     runCli(['batch', '-', ...QUICK, ...words], { ...place.options, input });
 
-  it('is read for "-", under a name that identifies its rows in the next run', async () => {
+  it('is read for "-" with a name that identifies its rows in the next run', async () => {
     expect((await read(row, '--name', 'foxes')).code).toBe(0);
     const { code, stdout } = await read(`${row}\n${row}`, '--name', 'foxes');
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('2 rows: 2 completed') });
@@ -139,7 +139,7 @@ describe('standard input', () => {
   });
 
   it.each(['-', '/dev/null', '.'])(
-    "without a name is rejected, like every path that isn't a regular file: %s",
+    "is rejected without a name, like every path that isn't a regular file: %s",
     async (path) => {
       const { code, stderr } = await runCli(['batch', path, ...QUICK], { ...place.options, input: row });
       expect({ code, stderr }).toMatchObject({
@@ -151,8 +151,8 @@ describe('standard input', () => {
   );
 });
 
-describe('rows that fail', () => {
-  it("don't stop the others, end with 1, and get new jobs only with --retry-failed", async () => {
+describe('failed rows', () => {
+  it("don't stop the others, exit with 1, and get new jobs only with --retry-failed", async () => {
     prompts(IMAGE, { call: 'images', params: { prompt: 'a [fail:generation_failed]' } });
     const { code, stdout, stderr } = await batch();
     expect({ code, stdout }).toMatchObject({ code: 1, stdout: expect.stringContaining('1 completed, 1 failed') });
@@ -164,7 +164,7 @@ describe('rows that fail', () => {
     expect(sandbox.ledger().spentTokens).toBe(2);
   });
 
-  it('are finished by the next run if --retry-failed was interrupted', async () => {
+  it('are completed by the next run if --retry-failed was interrupted', async () => {
     prompts({ call: 'images', params: { prompt: 'a [slow:1s]' } });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     expect((await batch()).code).toBe(1);
@@ -176,7 +176,7 @@ describe('rows that fail', () => {
     expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 1 });
   });
 
-  it('a rejected key or an empty account starts no further rows', async () => {
+  it('stop the batch for a rejected key or an empty account', async () => {
     const costly = { model: 'svc-video-pro', resolution: '4k', duration: 15 };
     prompts(...Array.from({ length: 8 }, (_, at) => ({ params: { ...costly, prompt: `${at}` } })));
     const { code, stdout, stderr } = await batch('--concurrency', '1');
@@ -190,7 +190,7 @@ describe('rows that fail', () => {
     expect(sandbox.jobs).toHaveLength(8);
   });
 
-  it("a file that can't be downloaded prints the command that downloads it", async () => {
+  it('print the command that downloads a file if only its download failed', async () => {
     prompts(IMAGE, IMAGE);
     sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 410, code: 'output_expired', times: 1 });
     const { code, rows } = await batchJson('--concurrency', '1');
@@ -218,7 +218,7 @@ it('--max-tokens applies to all runs, and learns prices from the first row of ea
   expect(sandbox.ledger().spentTokens).toBe(10);
 });
 
-describe('the result of a row without a file has a code', () => {
+describe('the result of a row without a file includes a code', () => {
   const image = (prompt: string) => ({ call: 'images', prompt, model: 'svc-image-fast' });
   const told = async (...words: string[]) =>
     (await batchJson('--concurrency', '1', ...words)).rows.map(({ status, error }) => [
@@ -231,18 +231,18 @@ describe('the result of a row without a file has a code', () => {
     ['[fail:generation_rejected]', 'JobFailedError', 'generation_rejected'],
     ['[canceled]', 'JobCanceledError', 'job_canceled'],
     ['[blocked]', 'JobBlockedError', 'job_blocked'],
-  ])('for a job that ended with %s: of a %s', async (prompt, name, code) => {
+  ])('for a job that ended with %s: a %s', async (prompt, name, code) => {
     prompts(image(prompt));
     expect(await told()).toEqual([['failed', name, code]]);
     expect(await told()).toEqual([['failed', name, code]]);
   });
 
-  it("for a job that didn't end in time", async () => {
+  it('for a job that timed out', async () => {
     prompts(image('[stall]'));
     expect(await told('--timeout', '300ms')).toEqual([['pending', 'WaitTimeoutError', 'timeout']]);
   });
 
-  it("for a rejection, and for the rows that weren't started after it", async () => {
+  it('for a rejected row, and for rows not started after it', async () => {
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 503, code: 'dispatch_disabled' });
     prompts(image('a fox'), image('an owl'));
     expect(await told()).toEqual([

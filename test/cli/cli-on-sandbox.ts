@@ -8,14 +8,14 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { ROOT } from '../support/build.js';
 import { type Outcome, type Running, type RunOptions, runCli, startCli } from './run-cli.js';
 
-/** Runs the command line in its own directory, with a sandbox as the service. */
+/** Runs the CLI in its own directory, with a sandbox as the service. */
 export interface CliOnSandbox {
   readonly sandbox: Sandbox;
-  /** Variables for the sandbox, its key, and its secret. */
+  /** Environment variables for the sandbox, its key, and its secret. */
   readonly env: Readonly<Record<string, string>>;
-  /** Working directory of commands, new for each test. */
+  /** The commands' working directory, new for each test. */
   readonly folder: string;
-  /** How commands run: the environment, the folder, and the sandbox's fetch and clock. */
+  /** Options for running commands: environment, folder, and the sandbox's fetch and clock. */
   readonly options: Required<Pick<RunOptions, 'env' | 'cwd'>> & {
     readonly createClient: NonNullable<RunOptions['createClient']>;
   };
@@ -25,7 +25,7 @@ export interface CliOnSandbox {
   start(...words: string[]): Running;
 }
 
-/** Shares one sandbox among the tests of a file, resets it before each, and creates a directory with these files. */
+/** Shares one sandbox among a file's tests. Resets it, and creates a directory with these files, before each test. */
 export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}): CliOnSandbox {
   const sandbox = createSandbox({ jobDurationMs: 150 });
   let folder = '';
@@ -36,7 +36,7 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
     folder = mkdtempSync(join(tmpdir(), 'gen-cli-'));
     for (const [name, bytes] of Object.entries(files)) writeFileSync(join(folder, name), bytes);
     return () => {
-      // The files of one worker share its process.
+      // Test files share the worker's process.
       process.chdir(ROOT);
       rmSync(folder, { recursive: true, force: true });
     };
@@ -61,9 +61,9 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
   return place;
 }
 
-/** `batch` over the prompts file of a folder. */
+/** Helpers for `batch` with the folder's prompts file. */
 export function batchOn(place: CliOnSandbox) {
-  /** Runs it with its files in `out/`. */
+  /** Runs `batch` with the output directory `out/`. */
   const batch = (...words: string[]) =>
     place.cli('batch', 'prompts.jsonl', '--out', 'out/', '--poll', '100ms', ...words);
   return {
@@ -74,7 +74,7 @@ export function batchOn(place: CliOnSandbox) {
         rows.map((row) => (typeof row === 'string' ? row : JSON.stringify(row))).join('\n'),
       ),
     batch,
-    /** JSON output for programs: the rows as they ended, and the report. */
+    /** Runs `batch --json`. Returns the rows in completion order, and the report. */
     batchJson: async (...words: string[]) => {
       const { code, stdout, stderr } = await batch('--json', ...words);
       const documents =
@@ -87,14 +87,14 @@ export function batchOn(place: CliOnSandbox) {
       const { report } = documents.at(-1) ?? {};
       return { code, stderr, report, rows: documents.filter(({ line }) => line !== undefined) };
     },
-    /** Files in `out/`, but for the store. */
+    /** Returns the files in `out/`, except the store. */
     media: () => readdirSync(join(place.folder, 'out')).filter((name) => !name.endsWith('.store')),
   };
 }
 
 /**
- * Makes clients that reach the sandbox without a port. One that is given no key has none. What this process knows of an
- * account's creates belongs to one test, as the emptied sandbox does.
+ * Creates clients that reach the sandbox without a port. They have no key unless one is passed. Each test uses its own
+ * account, so that the process remembers no creates of earlier tests.
  */
 function clientOf(sandbox: Sandbox, account: string): (options: ClientOptions) => GenClient {
   return (options) =>

@@ -72,7 +72,7 @@ describe('video', () => {
     expect([typeof idempotencyKey, warnings]).toEqual(['string', []]);
   });
 
-  it('resumes under the same key: one job, one charge', async () => {
+  it('resumes with the same key, creating and charging one job', async () => {
     const words = ['video', 'a fox', '--image', 'fox.png', '--idempotency-key', 'order-17', '--json', ...QUICK];
     const [once, again] = [await cli(...words), await cli(...words)];
     expect(JSON.parse(again.stdout).job.id).toBe(JSON.parse(once.stdout).job.id);
@@ -81,7 +81,7 @@ describe('video', () => {
   });
 });
 
-describe('the other commands', () => {
+describe('other commands', () => {
   it('image creates an image', async () => {
     const flags = '-m svc-image-pro -r 21:9 -i fox.png -o out.png'.split(' ');
     const { code } = await cli('image', 'a fox', ...flags, ...QUICK);
@@ -90,7 +90,7 @@ describe('the other commands', () => {
     expect(sent('/v1/images')).toMatchObject({ ratio: '21:9', reference_upload_ids: [expect.any(String)] });
   });
 
-  it('edit uploads the clip and edits it', async () => {
+  it('edit uploads a clip and edits it', async () => {
     const words = ['clip.mp4', 'make it snow', '--mode', 'restyle', '-o', 'snow.mp4'];
     const { code, stderr } = await cli('edit', ...words, ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 0 });
@@ -124,7 +124,7 @@ describe('the other commands', () => {
     expect(sent('/v1/images').reference_upload_ids).toEqual([id]);
   });
 
-  it("job, wait, and download continue with another run's job", async () => {
+  it("job, wait, and download accept another run's job", async () => {
     const id = JSON.parse((await cli('video', 'a', '--no-wait', '--json')).stdout).job.id;
     expect((await cli('job', id)).stdout).toMatch(new RegExp(`^${id} {2}(processing|completed)`));
     const waited = await cli('wait', id, ...QUICK);
@@ -134,7 +134,7 @@ describe('the other commands', () => {
     expect((await cli('download', id, '--out', `${id}.mp4`, '--force')).code).toBe(0);
   });
 
-  it('wait accepts several jobs, saves completed ones, and fails for the others', async () => {
+  it('wait accepts several jobs, saves completed ones, and fails for others', async () => {
     const start = async (prompt: string) =>
       JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
     const ids = [await start('one'), await start('two [fail:generation_rejected]'), await start('three')];
@@ -150,7 +150,7 @@ describe('the other commands', () => {
     expect(readdirSync(join(place.folder, 'all')).sort()).toEqual([`${ids[0]}.mp4`, `${ids[2]}.mp4`].sort());
   });
 
-  it('models needs no key', async () => {
+  it('models requires no key', async () => {
     const { code, stdout } = await runCli(['models', '--base-url', sandbox.baseUrl], { ...place.options, env: {} });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^svc-video-pro +video {2}seconds 4 5 6 8 10 12 15 {2}sizes 480p 720p 1080p 4k$/m);

@@ -9,7 +9,7 @@ import { runCli, startCli } from './run-cli.js';
 
 const place = cliOnSandbox();
 const { sandbox } = place;
-/** How the doctor runs against a service of our own. */
+/** Returns options that run the doctor with this fetch. */
 const against = (fetch: typeof globalThis.fetch, env: Record<string, string> = {}) => ({
   env: { ...place.env, ...env },
   createClient: (options: object) => new GenClient({ ...options, fetch }),
@@ -22,7 +22,7 @@ const check = async (name: string, env: Record<string, string> = {}, fetch?: typ
 };
 
 describe('reports', () => {
-  it('an invalid key, no key, a suspended account', async () => {
+  it('an invalid key, a missing key, and a suspended account', async () => {
     expect(await check('key', { GEN_API_KEY: 'wrong-key' })).toMatchObject({
       status: 'failed',
       code: 'invalid_api_key',
@@ -40,7 +40,7 @@ describe('reports', () => {
     [302, 'failed', ' s behind the service'],
     [-60, 'warning', ' s ahead of the service'],
     [4, 'ok', ' s behind the service'],
-  ])('a service whose clock is %i s off: %s', async (offS, wanted, message) => {
+  ])('a clock that is %i s off: %s', async (offS, wanted, message) => {
     const shifted = async (...given: Parameters<typeof sandbox.fetch>) => {
       const response = await sandbox.fetch(...given);
       response.headers.set('date', new Date(Date.now() + offS * 1000 - 500).toUTCString());
@@ -56,7 +56,7 @@ describe('reports', () => {
     expect(await check('key', { GEN_API_KEY: key })).toMatchObject({ status: 'warning', code: 'scope_missing' });
   });
 
-  it('a base URL of another service', async () => {
+  it("another service's base URL", async () => {
     const elsewhere = async () => new Response('<html>hello', { headers: { 'content-type': 'text/html' } });
     expect(await check('service', {}, elsewhere)).toMatchObject({
       status: 'failed',
@@ -64,7 +64,7 @@ describe('reports', () => {
     });
   });
 
-  it('a service that responds with 429, immediately and with the time to wait', async () => {
+  it('a 429 immediately, with the time to wait', async () => {
     const busy = async () => new Response('{}', { status: 429, headers: { 'retry-after': '900' } });
     const { message } = await check('service', {}, busy);
     expect(message).toContain('The rate limit of the account is used up. Run');
@@ -76,7 +76,7 @@ describe('the command', () => {
   const closing: (() => unknown)[] = [];
   afterAll(() => Promise.all(closing.map((close) => close())));
 
-  it('prints a line for each check, and sends two requests', async () => {
+  it('prints one line per check, and sends two requests', async () => {
     const { code, stdout, stderr } = await doctor([]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^ok {6}service {2}It responded in \d+ ms and lists 12 models\.\n/);
@@ -113,7 +113,7 @@ describe('the command', () => {
     expect(differs.stdout).toContain('Check that it has the same secret.');
   });
 
-  it('exits with 3 for a key, with 4 for an unavailable service, and with 2 for an unknown flag', async () => {
+  it('exits with 3 for an invalid key, 4 for an unavailable service, and 2 for an unknown flag', async () => {
     expect((await doctor([], { GEN_API_KEY: 'wrong-key' })).code).toBe(3);
     const away = () => Promise.reject(new TypeError('fetch failed'));
     expect(await doctor([], {}, away)).toMatchObject({ code: 4, stdout: expect.stringContaining('FAILED') });

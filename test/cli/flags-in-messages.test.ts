@@ -1,4 +1,4 @@
-// Messages of the command line name flags, and no option or function of the library.
+// CLI messages refer to flags, never to the library's options or functions.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -15,7 +15,7 @@ async function startSlowJob(): Promise<string> {
   return JSON.parse(stdout).job.id;
 }
 
-it('downloading a running job suggests to wait for it', async () => {
+it('download of a running job suggests waiting for it', async () => {
   const id = await startSlowJob();
   const { code, stderr } = await cli('download', id, '--out', 'a.mp4');
   expect({ code, stderr }).toEqual({
@@ -25,32 +25,32 @@ it('downloading a running job suggests to wait for it', async () => {
   expect(stderr).not.toMatch(LIBRARY);
 });
 
-it('downloading a failed job gives no circular advice', async () => {
+it("download of a failed job doesn't suggest downloading it", async () => {
   const { stdout } = await cli('image', 'a [fail:generation_rejected]', '--json', '--poll', '100ms');
   const { code, stderr } = await cli('download', JSON.parse(stdout).job.id, '--out', 'a.png');
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('has no file') });
   expect(stderr).not.toContain('gen-client download');
 });
 
-it("a missing job doesn't continue", async () => {
+it("an error for a missing job doesn't claim that it continues", async () => {
   const { code, stderr } = await cli('wait', 'job_nope');
   expect(code).toBe(2);
   expect(stderr).not.toMatch(/continues|gen-client wait/);
 });
 
-it("a file that was streamed to stdout isn't offered again", async () => {
+it("a file streamed to stdout isn't suggested for download", async () => {
   const { code, stderr } = await cli('image', 'a fox', '--out', '-', '--poll', '100ms');
   expect(code).toBe(0);
   expect(stderr).not.toContain('Save it');
 });
 
-it('a connection error mentions the variable that makes Node.js use a proxy', async () => {
+it('a connection error mentions the environment variable for proxies', async () => {
   const env = { ...place.env, GEN_BASE_URL: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
   const { stderr } = await runCli(['models'], { env, cwd: place.folder });
   expect(stderr).toContain('HTTP_PROXY is set, but Node.js ignores it: set NODE_USE_ENV_PROXY=1, too.');
 });
 
-it('the advice for a rejected row is to change it, not to run it again', async () => {
+it('the suggested fix for a rejected row is to change it', async () => {
   writeFileSync(join(place.folder, 'p.jsonl'), '{"call":"images","params":{"prompt":"a fox"}}\n');
   sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 422, code: 'invalid_request' });
   const { stderr } = await cli('batch', 'p.jsonl', '--out', 'out/');
@@ -78,14 +78,14 @@ it('a missing key mentions only its variable', async () => {
 const ROWS = '{"call":"images","params":{"prompt":"a fox","colour":"red"}}\n';
 it.each<[string, readonly string[]]>([
   ['an unknown column', ['batch', 'rows.jsonl', '--out', 'out/']],
-  ['a store that is none', ['jobs', 'clip.bin']],
-  ['a store that is none, resumed', ['resume', 'clip.bin']],
-  ['a target that is taken', ['image', 'a fox', '--out', 'clip.bin']],
-  ['a file that is no media', ['video', 'a fox', '--image', 'clip.bin']],
-  ['a duration that no model has', ['video', 'a fox', '--duration', '7']],
-  ['a key that was used for something else', ['image', 'a hare', '--idempotency-key', 'order-1', '--no-wait']],
-  ['a wait that took too long', ['video', 'a [slow:60s]', '--timeout', '1s']],
-])("%s is rejected without the library's terms", async (_, words) => {
+  ['a file that is not a store', ['jobs', 'clip.bin']],
+  ['a resumed file that is not a store', ['resume', 'clip.bin']],
+  ['an existing output file', ['image', 'a fox', '--out', 'clip.bin']],
+  ['a file that is not media', ['video', 'a fox', '--image', 'clip.bin']],
+  ['an unsupported duration', ['video', 'a fox', '--duration', '7']],
+  ['a reused key', ['image', 'a hare', '--idempotency-key', 'order-1', '--no-wait']],
+  ['a wait that timed out', ['video', 'a [slow:60s]', '--timeout', '1s']],
+])("%s is reported without the library's terms", async (_, words) => {
   writeFileSync(join(place.folder, 'rows.jsonl'), ROWS);
   await cli('image', 'a fox', '--idempotency-key', 'order-1', '--no-wait');
   const { code, stderr } = await cli(...words);

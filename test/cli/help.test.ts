@@ -9,7 +9,7 @@ const COMMANDS = [
 ];
 
 describe('--help', () => {
-  it.each(COMMANDS)('of %s has examples', async (name) => {
+  it.each(COMMANDS)('of %s includes examples', async (name) => {
     const { code, stdout, stderr } = await runCli([...name.split(' '), '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`Usage: gen-client ${name}`);

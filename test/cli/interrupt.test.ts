@@ -19,11 +19,11 @@ it('Ctrl-C during a wait prints the command that continues, which works', async 
   expect(sandbox.jobs).toHaveLength(1);
 });
 
-it('Ctrl-C before the response prints the key under which the same command pays once', async () => {
+it('Ctrl-C before the response prints the key with which the same command pays once', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
   sandbox.faults.add({ match: { path: '/v1/videos' }, latencyMs: 60_000, times: 9 });
   const run = start('video', 'a', '--poll', '100ms');
-  // The first attempt was committed and dropped; the second hangs.
+  // The service drops the first response after the commit, and the second attempt hangs.
   await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBe(2);
   run.interrupt();
   const { code, stderr } = await run.ended;

@@ -9,7 +9,7 @@ import { runCli } from './run-cli.js';
 const place = cliOnSandbox();
 const { sandbox, cli } = place;
 const QUICK = ['--poll', '100ms'];
-/** A program that has exited, with one create without a response, one running job, and one that fails. */
+/** Runs a program that crashes: one create without a response, one running job, and one that fails. */
 async function crash(account?: string): Promise<void> {
   const store = fileStore(join(place.folder, 'gen.store'));
   const create = account === undefined ? place.options.createClient : sandbox.client;
@@ -35,7 +35,7 @@ describe('jobs', () => {
 });
 
 describe('resume', () => {
-  it('finishes what a program left behind and saves the files, with one job per create', async () => {
+  it("completes a crashed program's creates and saves the files, with one job per create", async () => {
     await crash();
     const { code, stdout } = await cli('resume', 'gen.store', '--out', 'out/', '--json', ...QUICK);
     expect(code).toBe(1);
@@ -52,9 +52,9 @@ describe('resume', () => {
 });
 
 describe('resume of a program with the account option', () => {
-  it('needs --account', async () => {
+  it('requires --account', async () => {
     await crash('shop');
-    // Like the program `gen-client`, because the fixture's clients have their own account.
+    // Unlike the fixture's clients, which have their own account, this uses the default one like `gen-client`.
     const options = { ...place.options, createClient: (all: ClientOptions) => sandbox.client(all) };
     const resume = (...words: string[]) =>
       runCli(['resume', 'gen.store', '--out', 'out/', ...QUICK, ...words], options);
@@ -67,8 +67,8 @@ describe('resume of a program with the account option', () => {
   });
 });
 
-describe.each(['jobs', 'resume'])('%s of a file', (command) => {
-  it("that is missing, or isn't a store, is a usage error", async () => {
+describe.each(['jobs', 'resume'])('%s', (command) => {
+  it("fails with a usage error for a file that is missing or isn't a store", async () => {
     writeFileSync(join(place.folder, 'notes.txt'), 'milk\n');
     for (const file of ['none.store', 'notes.txt', '.']) {
       const { code, stderr } = await cli(command, file);

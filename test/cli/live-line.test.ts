@@ -12,10 +12,10 @@ const { sandbox } = place;
 const QUICK = ['--poll', '100ms'];
 const onTerminal = (words: readonly string[], env: Record<string, string> = {}) =>
   runCli(words, { ...place.options, env: { ...place.env, ...env }, isTerminal: true });
-/** Erases a line, or moves the cursor up. */
+/** Starts an escape sequence that erases a line or moves the cursor. */
 const MOVES = '\u001B[';
 
-it('a job is one line of a terminal, with its status, the elapsed time, and the time left', async () => {
+it('a job has one terminal line with its status, elapsed time, and remaining time', async () => {
   const { code, stdout, stderr } = await onTerminal(['video', 'a fox', '--out', 'a.mp4', ...QUICK]);
   expect(code).toBe(0);
   expect(stderr).toContain(MOVES);
@@ -27,9 +27,9 @@ it('a job is one line of a terminal, with its status, the elapsed time, and the 
   expect(stdout).not.toContain(MOVES);
 });
 
-it('a job shows the time left if an earlier command of the same service and model has completed one', async () => {
+it('the line includes the remaining time if an earlier command completed such a job', async () => {
   const env = { XDG_CACHE_HOME: join(place.folder, 'cache') };
-  /** The line when the job is accepted: the client of this process knows no duration then. */
+  /** Returns the line on acceptance, when this process's client knows no duration. */
   const accepted = async (...words: string[]) => {
     const { stderr } = await onTerminal(['image', 'a fox', ...QUICK, ...words], env);
     return stripVTControlCharacters(stderr).match(/.*processing.*/)?.[0];
@@ -45,14 +45,14 @@ it('a job shows the time left if an earlier command of the same service and mode
   }
 });
 
-it('no duration is remembered without a terminal, or without a cache directory', async () => {
+it('no duration is stored without a terminal or a cache directory', async () => {
   const env = { ...place.env, XDG_CACHE_HOME: join(place.folder, 'cache') };
   expect((await runCli(['video', 'a fox', ...QUICK], { ...place.options, env })).code).toBe(0);
   expect((await onTerminal(['video', 'a fox', ...QUICK])).code).toBe(0);
   expect(readdirSync(place.folder)).toEqual([]);
 });
 
-it('times continue between updates', () => {
+it('the times advance between updates', () => {
   vi.useFakeTimers();
   const stderr = Object.assign(new PassThrough(), { isTTY: true, columns: 100 });
   const terminal = createTerminal({ stdout: new PassThrough(), stderr, env: {} }, { isJson: false });
@@ -66,7 +66,7 @@ it('times continue between updates', () => {
   expect(frames).toEqual([line('0:00', '1:05'), line('0:01', '1:03'), line('0:02', '1:02'), line('0:03', '1:01')]);
 });
 
-it('a batch is one bar, below the rows that have ended', async () => {
+it('a batch has one progress bar below its finished rows', async () => {
   const rows = Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-fast', prompt: `fox ${at}` }));
   const failing = { ...rows[0], prompt: 'a fox [fail:generation_failed]' };
   writeFileSync(join(place.folder, 'p.jsonl'), [...rows, failing].map((row) => JSON.stringify(row)).join('\n'));
@@ -78,14 +78,14 @@ it('a batch is one bar, below the rows that have ended', async () => {
   expect(stdout.split('\n').filter((line) => line.startsWith('line '))).toHaveLength(5);
 });
 
-it.each([{ CI: 'true' }, { NO_COLOR: '1' }, { TERM: 'dumb' }])('nothing moves with %j', async (env) => {
+it.each([{ CI: 'true' }, { NO_COLOR: '1' }, { TERM: 'dumb' }])('nothing is redrawn with %j', async (env) => {
   const words = ['video', 'a fox', '--out', 'a.mp4', ...QUICK];
   const { stderr } = await onTerminal(words, env);
   expect(stderr).not.toContain(MOVES);
   expect(stderr).toMatch(/^Job job_\w+ accepted, \d+ tokens reserved\.\njob_\w+: /);
 });
 
-it('nothing moves with --json, or without a terminal', async () => {
+it('nothing is redrawn with --json or without a terminal', async () => {
   const words = ['image', 'a fox', ...QUICK];
   expect((await onTerminal([...words, '--json'])).stderr).toBe('');
   expect((await runCli(words, place.options)).stderr).not.toContain(MOVES);

@@ -12,7 +12,7 @@ const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000200000002000802', 
 const place = cliOnSandbox({ 'fox.png': png, 'notes.xyz': 'just words' });
 const { sandbox, cli, start } = place;
 
-describe('without any call, exit code 2', () => {
+describe('a usage error exits with 2 before any request', () => {
   it.each([
     [['video', 'a', '--duration', '7'], 'duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 7.'],
     [
@@ -51,7 +51,7 @@ describe('without any call, exit code 2', () => {
 });
 
 describe('exit codes', () => {
-  it('1: the job failed, with its reason', async () => {
+  it('1: the job failed, and the reason is printed', async () => {
     const { code, stderr } = await cli('video', 'a [fail:generation_rejected]', '--poll', '100ms');
     expect(code).toBe(1);
     expect(stderr).toMatch(/Error: Job job_\w+ failed \(generation_rejected.*\nNothing was charged\.\n$/);
@@ -66,7 +66,7 @@ describe('exit codes', () => {
     expect(await cli('job', 'job_unknown')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('3: an invalid key, no key, no scope, no balance', async () => {
+  it('3: an invalid or missing key, a missing scope, or no balance', async () => {
     const wrong = await runCli(['job', 'job_1'], { ...place.options, env: { ...place.env, GEN_API_KEY: 'wrong' } });
     expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
     expect((await runCli(['job', 'job_1'], { ...place.options, env: { GEN_BASE_URL: sandbox.baseUrl } })).code).toBe(3);
@@ -78,7 +78,7 @@ describe('exit codes', () => {
     expect(await cli(...costly)).toMatchObject({ code: 3, stderr: expect.stringMatching(/Top up at http/) });
   });
 
-  it("4: the service doesn't respond, or fails", async () => {
+  it("4: the service fails or doesn't respond", async () => {
     const closed = await createSandbox().listen();
     await closed.close();
     const away = await runCli(['video', 'a', '--base-url', closed.url], { env: place.env, cwd: place.folder });
@@ -88,7 +88,7 @@ describe('exit codes', () => {
     expect((await cli('video', 'a', '--no-wait')).code).toBe(4);
   });
 
-  it('4: a create without a response prints the key under which it can be sent again, paid once', async () => {
+  it('4: a create got no response, and the key that resumes it without a second charge is printed', async () => {
     sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 4 });
     const { code, stderr } = await cli('video', 'a', '--no-wait');
     expect(code).toBe(4);
@@ -98,7 +98,7 @@ describe('exit codes', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('4: the wait timed out, with the command that continues', async () => {
+  it('4: the wait timed out, and the command that continues it is printed', async () => {
     const { code, stderr } = await cli('video', 'a [slow:60s]', '--timeout', '300ms', '--poll', '100ms');
     expect(code).toBe(4);
     expect(stderr).toMatch(/Job job_\w+ continues\. Wait for it with: gen-client wait job_\w+\n$/);
@@ -132,7 +132,7 @@ describe('--json', () => {
     [new TimeoutError('Late.'), 'timeout'],
     [new UsageError('--out: no place.'), 'usage_error'],
     [new CommanderError(1, 'commander.unknownOption', 'No such flag.'), 'usage_error'],
-    [new GenError('The store is away.'), 'client_error'],
+    [new GenError('The store is unavailable.'), 'client_error'],
     [new Error('A defect.'), 'internal_error'],
   ])('the code of %o is %s', (error, code) => {
     expect(errorDocument(error)).toMatchObject({ code });
@@ -142,14 +142,14 @@ describe('--json', () => {
 describe('shell-safe output', () => {
   const evil = 'a\u001b[2J\u001b]0;owned\u0007\rb\u009b31m\u202ec\nd';
 
-  it('removes control characters of the service from terminal output', async () => {
+  it("removes the service's control characters from terminal output", async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: evil });
     const { stderr } = await cli('video', 'a', '--poll', '100ms');
     expect(stderr).toContain('a [2J ]0;owned');
     expect(stderr).not.toMatch(/[^\P{C}\n]/u);
   });
 
-  it('escapes them in JSON, so that the value is unchanged', async () => {
+  it('escapes them in JSON, preserving the value', async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: evil });
     const id = JSON.parse((await cli('video', 'a', '--no-wait', '--json')).stdout).job.id;
     await cli('wait', id, '--poll', '100ms');
@@ -158,7 +158,7 @@ describe('shell-safe output', () => {
     expect(JSON.parse(stdout).job.errorMessage).toBe(evil);
   });
 
-  it('quotes the commands that it suggests', async () => {
+  it('quotes suggested commands', async () => {
     const { stderr } = await cli('video', 'a [slow:60s]', '--timeout', '200ms', '--poll', '100ms', '--json');
     expect(stderr).toBe('');
     const run = start('video', 'a [slow:60s]', '--out', "it's $(x).mp4", '--poll', '100ms');
@@ -169,7 +169,7 @@ describe('shell-safe output', () => {
   });
 });
 
-describe('files of a job', () => {
+describe("a job's input files", () => {
   const deletions = () => sandbox.requests.filter(({ method }) => method === 'DELETE').length;
 
   it.each([
@@ -194,7 +194,7 @@ describe('files of a job', () => {
     expect(deletions()).toBe(1);
   });
 
-  it('are kept if a job may have been created', async () => {
+  it('are retained if a job may have been created', async () => {
     sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 9 });
     expect((await cli('video', 'a', '--image', 'fox.png')).code).toBe(4);
     expect(deletions()).toBe(0);
@@ -202,7 +202,7 @@ describe('files of a job', () => {
 });
 
 describe('upload', () => {
-  it("accepts the type, the use, and the name if the file doesn't show them", async () => {
+  it("accepts the type, the use, and the name if the file doesn't contain them", async () => {
     const flags = ['--mime-type', 'video/x-odd', '--type', 'VIDEO', '--name', 'odd.mov'];
     expect((await cli('upload', 'notes.xyz', ...flags)).code).toBe(0);
     const { body } = sandbox.requests.find(({ path }) => path === '/v1/uploads') ?? {};

@@ -15,7 +15,7 @@ export interface BinaryOutcome extends Outcome {
   readonly bytes: Buffer;
 }
 
-/** A command under way. */
+/** A running command. */
 export interface Running {
   readonly ended: Promise<BinaryOutcome>;
   /** Resolves when stdout or stderr contains this text. */
@@ -27,16 +27,16 @@ export interface Running {
 /** How to run a command. */
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** The process is moved there: commands of one test share a folder. */
+  /** Changes the process's working directory, so that a test's commands share a folder. */
   readonly cwd?: string;
   readonly input?: string;
   readonly createClient?: CliHost['createClient'];
-  /** If true, stderr is a terminal of 100 columns. */
+  /** If true, stderr is a terminal with 100 columns. */
   readonly isTerminal?: boolean;
 }
 
 /** Collects the output of two streams. */
-export function gathering(stdout: Readable | null, stderr: Readable | null) {
+export function collectOutput(stdout: Readable | null, stderr: Readable | null) {
   const written = { stdout: '', stderr: '' };
   const chunks: Buffer[] = [];
   stdout?.on('data', (chunk: Buffer) => {
@@ -58,7 +58,7 @@ export function gathering(stdout: Readable | null, stderr: Readable | null) {
   return { written, shows, outcome };
 }
 
-/** Starts a command in this process. Nothing of this process's environment gets there. */
+/** Starts a command in this process, without this process's environment. */
 export function startCli(
   words: readonly string[],
   { env = {}, cwd, input = '', createClient, isTerminal = false }: RunOptions = {},
@@ -66,7 +66,7 @@ export function startCli(
   if (cwd !== undefined) process.chdir(cwd);
   const controller = new AbortController();
   const [stdout, stderr] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: isTerminal, columns: 100 })];
-  const { written, shows, outcome } = gathering(stdout, stderr);
+  const { written, shows, outcome } = collectOutput(stdout, stderr);
   const stdin = Readable.from([Buffer.from(input)]);
   const { signal } = controller;
   const ended = main(words, { stdin, stdout, stderr, env, signal, ...(createClient && { createClient }) }).then(

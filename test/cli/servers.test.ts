@@ -5,7 +5,7 @@ import { signWebhook } from '../../src/webhooks/index.js';
 import { runCli, startCli } from './run-cli.js';
 
 describe('sandbox', () => {
-  it('prints URL, key, and secret, and ends on Ctrl-C', async () => {
+  it('prints its URL, key, and secret, and exits on Ctrl-C', async () => {
     const run = startCli(['sandbox', '--port', '0', '--job-time', '1ms']);
     await run.shows('GEN_WEBHOOK_SECRET=');
     const { stdout } = run.written;
@@ -34,7 +34,7 @@ describe('sandbox', () => {
     expect(await run.ended).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('explains that a port is in use, or that an option is invalid', async () => {
+  it('explains a port in use or an invalid option', async () => {
     const server = await createSandbox().listen();
     const port = new URL(server.url).port;
     expect(await runCli(['sandbox', '--port', port])).toEqual({
@@ -80,7 +80,7 @@ describe('webhook listen', () => {
     expect((await run.ended).code).toBe(0);
   });
 
-  it("requires the secret in the environment, where other users don't see it", async () => {
+  it("requires the secret in the environment, which other users can't read", async () => {
     expect(await runCli(['webhook', 'listen', '--port', '0'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('GEN_WEBHOOK_SECRET is not set'),

@@ -12,7 +12,7 @@ const inFolder = (name: string) => join(place.folder, name);
 const createJob = async (prompt = 'a fox') =>
   JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
 
-describe("a target that can't store the file is rejected before anything is paid", () => {
+describe("an output path that can't store the file is rejected before anything is paid", () => {
   it.each([
     [['--out', 'plain.txt/x.mp4'], '--out: a file cannot be created in "plain.txt": ENOTDIR'],
     [['--out', '/proc/x.mp4'], '--out: a file cannot be created in "/proc"'],
@@ -47,14 +47,14 @@ describe('--out dir/', () => {
 });
 
 describe('--out -', () => {
-  it("waits for a file that isn't published yet", async () => {
+  it('waits until the service publishes the file', async () => {
     const rule = { match: { path: '/v1/jobs/*/output' }, status: 400, code: 'video_not_ready', times: 2 };
     sandbox.faults.add(rule);
     const { code, bytes } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
     expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
   });
 
-  it('streams the file to stdout and prints the rest on stderr', async () => {
+  it('streams the file to stdout and prints everything else on stderr', async () => {
     const { code, bytes, stderr } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
     expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
     expect(stderr).toMatch(/job_\w+ {2}completed {2}svc-video-fast\n15 tokens charged\n/);
@@ -69,16 +69,16 @@ describe('--out -', () => {
     }
   });
 
-  it('accepts one job at a time', async () => {
+  it('accepts only one job', async () => {
     const { code, stderr } = await cli('wait', 'job_1', 'job_2', '--out', '-');
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--out - accepts one job') });
   });
 });
 
-describe('a failure after the job is paid prints the command that downloads the file', () => {
+describe('after the job is paid for, the command that downloads its file is printed', () => {
   const commandIn = (stderr: string) => /with: gen-client (download .*)\n/.exec(stderr)?.[1]?.split(' ') ?? [];
 
-  it('a file that appears during the wait', async () => {
+  it('if another file appears at the path during the wait', async () => {
     const run = start('video', 'a [slow:1s]', '--out', 'fox.mp4', ...QUICK);
     await run.shows('processing');
     writeFileSync(inFolder('fox.mp4'), 'mine');
@@ -90,7 +90,7 @@ describe('a failure after the job is paid prints the command that downloads the 
     expect(readdirSync(place.folder)).toContain(`${sandbox.jobs[0]?.id}.mp4`);
   });
 
-  it('a download that the service rejects is reported next to the job with --json', async () => {
+  it('if the service rejects the download, next to the job with --json', async () => {
     sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 403, code: 'scope_missing', times: 9 });
     const { code, stdout } = await cli('video', 'a fox', '--out', 'fox.mp4', '--json', ...QUICK);
     sandbox.faults.clear();
@@ -103,7 +103,7 @@ describe('a failure after the job is paid prints the command that downloads the 
     expect(secondsOf(readFileSync(inFolder('fox.mp4')))).toBe(5);
   });
 
-  it('a failed wait prints the command that continues it', async () => {
+  it('or the command that continues the wait, if the wait failed', async () => {
     sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 401, times: 9 });
     const { code, stderr } = await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     expect(code).toBe(3);
@@ -112,7 +112,7 @@ describe('a failure after the job is paid prints the command that downloads the 
 });
 
 describe("a finished job's result survives another job's failure", () => {
-  it('in one JSON document, with the code of each', async () => {
+  it("in one JSON document with each one's code", async () => {
     const id = await createJob();
     const { code, stdout } = await cli('wait', id, 'nope1', 'nope2', '--json', ...QUICK);
     const { jobs, error } = JSON.parse(stdout);
@@ -124,7 +124,7 @@ describe("a finished job's result survives another job's failure", () => {
     expect(error.message).toContain('nope1');
   });
 
-  it("a file that can't be saved doesn't stop the others", async () => {
+  it("even if one file can't be saved", async () => {
     const ids = [await createJob(), await createJob()];
     sandbox.faults.add({ match: { path: `/v1/jobs/${ids[0]}/output` }, status: 403, code: 'scope_missing', times: 9 });
     const { code, stdout, stderr } = await cli('wait', ...ids, '--out', 'all/', ...QUICK);
@@ -134,7 +134,7 @@ describe("a finished job's result survives another job's failure", () => {
     expect(stderr).toContain(`gen-client download ${ids[0]} --out all/`);
   });
 
-  it('Ctrl-C keeps finished results', async () => {
+  it('even after Ctrl-C', async () => {
     const [done, slow] = [await createJob(), await createJob('a [slow:60s]')];
     const run = start('wait', done, slow, '--json', ...QUICK);
     await expect.poll(() => sandbox.requests.filter(({ path }) => path.endsWith(slow)).length).toBeGreaterThan(2);
@@ -145,8 +145,8 @@ describe("a finished job's result survives another job's failure", () => {
   });
 });
 
-describe('a command that is run again', () => {
-  it('with the same key finds its file, and succeeds', async () => {
+describe('a repeated command', () => {
+  it('with the same key finds its file and succeeds', async () => {
     const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
     for (const out of ['fox.mp4', 'all/']) {
       const once = JSON.parse((await cli(...words, '--out', out)).stdout);
@@ -159,7 +159,7 @@ describe('a command that is run again', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('without a key is rejected before it pays if the name is taken', async () => {
+  it('without a key is rejected before it pays if the file exists', async () => {
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     const before = readFileSync(inFolder('fox.mp4'));
     const paid = sandbox.requests.length;
@@ -182,7 +182,7 @@ describe('a command that is run again', () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('also succeeds as a download or a wait', async () => {
+  it('succeeds for download and wait, too', async () => {
     const id = await createJob();
     await cli('wait', id, '--out', '.', ...QUICK);
     for (const words of [

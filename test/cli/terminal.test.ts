@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSandbox, type Listening } from '../../src/sandbox/index.js';
 import { BIN, buildBin, spawnCli } from './spawn-cli.js';
 
-// Behavior of a real process: pipes that close, signals, and exit codes.
+// Real processes: closed pipes, signals, and exit codes.
 
 const sandbox = createSandbox({ jobDurationMs: 150 });
 let server: Listening | undefined;
@@ -34,20 +34,20 @@ const shell = (line: string) =>
   );
 const saved = () => readdirSync(folder, { recursive: true }).filter((name) => /\.(mp4|png)$/.test(String(name)));
 
-describe('a reader that exits early ends nothing that is paid for', () => {
-  it('of stdout, while a file streams to it', async () => {
+describe('a reader that exits early stops no paid work', () => {
+  it('if it reads stdout while a file streams', async () => {
     expect((await shell('gen-client video "a fox" --poll 100ms --out - 2>/dev/null | head -c 1')).stdout).toHaveLength(
       1,
     );
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('of stderr, while a job runs', async () => {
+  it('if it reads stderr while a job runs', async () => {
     await shell('gen-client video "a fox" --poll 100ms --out a.mp4 2>&1 | head -1');
     expect(saved()).toEqual(['a.mp4']);
   });
 
-  it('of both, while a batch runs', async () => {
+  it('if it reads both while a batch runs', async () => {
     const rows = Array.from({ length: 8 }, (_, at) => JSON.stringify({ call: 'images', prompt: `fox ${at}` }));
     writeFileSync(join(folder, 'prompts.jsonl'), rows.join('\n'));
     await shell('gen-client batch prompts.jsonl --poll 100ms --out out/ 2>&1 | head -1');
@@ -56,7 +56,7 @@ describe('a reader that exits early ends nothing that is paid for', () => {
 });
 
 it.skipIf(process.platform !== 'linux')(
-  'a full disk behind stderr ends nothing, and one behind stdout is reported without a stack',
+  'a full disk behind stderr stops nothing, and one behind stdout is reported without a stack',
   async () => {
     const { stdout } = await shell('gen-client video "a fox" --poll 100ms --out a.mp4 2>/dev/full');
     expect({ stdout, saved: saved() }).toEqual({ stdout: expect.stringContaining('a.mp4'), saved: ['a.mp4'] });
@@ -71,7 +71,7 @@ it.skipIf(process.platform !== 'linux')(
 );
 
 it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s ends a wait with 130 and the command that continues',
+  '%s exits a wait with 130 and prints the command that continues it',
   async (name) => {
     const run = spawnCli(['video', 'a [slow:60s]', '--poll', '100ms'], { env: env(), cwd: folder });
     await run.shows('processing');

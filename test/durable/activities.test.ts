@@ -1,4 +1,4 @@
-// Results of activities: under an exhausted rate limit, for a failing copy, and for invalid input.
+// Activity results at the rate limit, for a failing copy, and for invalid input.
 import { expect, it } from 'vitest';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
@@ -9,7 +9,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 const create = (key: string, call = 'videos') => ({ call, params: { prompt: 'a fox' }, key, model: null });
 const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
 
-/** Activities on a sandbox. */
+/** Creates activities on a sandbox. */
 function setup(options: ClientOptions = {}) {
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 100_000 });
   const client = sandbox.client(options);
@@ -18,7 +18,7 @@ function setup(options: ClientOptions = {}) {
   return { sandbox, client, refuse, activities: createActivities(client) };
 }
 
-it("a create under an exhausted rate limit isn't sent, and returns the time of its slot", async () => {
+it("a create at the rate limit isn't sent, and returns when its slot is free", async () => {
   const { sandbox, client, activities } = setup({ limits });
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'job' });
   for (const key of ['run-2', 'run-3']) {
@@ -39,18 +39,21 @@ it("a create under an exhausted rate limit isn't sent, and returns the time of i
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
 });
 
-it.each(['images', 'videoEdits', 'characters'])('a create of %s waits only for a pause', async (call) => {
-  const { sandbox, activities, refuse } = setup({ preflight: false });
-  refuse(5);
-  expect(await activities.create(create('run-1', call))).toMatchObject({
-    failure: { kind: 'throttled', retryAfterMs: 5_000 },
-  });
-  expect(await activities.create(create('run-2', call))).toMatchObject({ failure: { kind: 'throttled' } });
-  const sent = sandbox.requests.length;
-  await sandbox.advance(6_000);
-  await activities.create(create('run-2', call));
-  expect(sandbox.requests.length - sent).toBe(1);
-});
+it.each(['images', 'videoEdits', 'characters'])(
+  'a create of %s, which has no limit, waits only after a 429',
+  async (call) => {
+    const { sandbox, activities, refuse } = setup({ preflight: false });
+    refuse(5);
+    expect(await activities.create(create('run-1', call))).toMatchObject({
+      failure: { kind: 'throttled', retryAfterMs: 5_000 },
+    });
+    expect(await activities.create(create('run-2', call))).toMatchObject({ failure: { kind: 'throttled' } });
+    const sent = sandbox.requests.length;
+    await sandbox.advance(6_000);
+    await activities.create(create('run-2', call));
+    expect(sandbox.requests.length - sent).toBe(1);
+  },
+);
 
 it('a create that fails for another reason leaves the queue', async () => {
   const { sandbox, client, activities } = setup({ limits });
@@ -62,15 +65,17 @@ it('a create that fails for another reason leaves the queue', async () => {
 
 it.each<[string, () => Promise<never>]>([
   ['fails', () => Promise.reject(new TypeError('fetch failed'))],
-  ['never answers', () => new Promise(() => {})],
-])("a store that %s holds a create back, because it can't be recorded, and ends no run", async (_, away) => {
-  const { sandbox, activities } = setup({ store: createStore({ read: away, write: away, timeoutMs: 20 }) });
+  ['never responds', () => new Promise(() => {})],
+])("a store that %s delays a create, which can't be recorded, without ending its run", async (_, unavailable) => {
+  const { sandbox, activities } = setup({
+    store: createStore({ read: unavailable, write: unavailable, timeoutMs: 20 }),
+  });
   const failure = { kind: 'unsent', error: { name: 'ConnectionError' } };
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure });
   expect(sandbox.jobs).toEqual([]);
 });
 
-it('a GenError of a copy fails the run, and any other error the activity', async () => {
+it("a copy's GenError fails the run, and any other error fails the activity", async () => {
   const { client, sandbox } = setup();
   const { job } = await client.videos.create({ prompt: 'a fox' });
   await sandbox.advance(600_000);
@@ -88,7 +93,7 @@ it('a GenError of a copy fails the run, and any other error the activity', async
   await expect(createActivities(client).store({})).rejects.toThrow('An activity needs job.');
 });
 
-it('runs whose budget waits for a lost response of unknown price continue once it is known, and none fails', async () => {
+it('runs that wait for the unknown price of a lost create continue once it is known', async () => {
   const budget = createBudget({ maxTokens: 100_000, per: 'month' });
   const { sandbox, activities } = setup({ budget, maxRetries: 0 });
   sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 3 });

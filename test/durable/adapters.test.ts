@@ -1,4 +1,4 @@
-// Each adapter, with doubles of its engine's functions.
+// Each adapter, with fakes of its engine's functions.
 import { GenClient } from 'gen-client';
 import {
   type Activities,
@@ -27,11 +27,11 @@ it.each([
   ['inngestEngine', () => inngestEngine({} as never, ACTIVITIES, {} as never), 'NonRetriableError'],
   ['restateEngine', () => restateEngine({} as never, ACTIVITIES, { TimeoutError } as never), 'TerminalError'],
   ['workflowEngine', () => workflowEngine(async () => null, { FatalError: TerminalError } as never), 'sleep'],
-])('%s throws without the parts of its engine', (_, make, option) => {
+])("%s throws without its engine's parts", (_, make, option) => {
   expect(make).toThrow(`${option} must be the function or class of your engine, not undefined.`);
 });
 
-it('a promise of Restate wakes a run once, and later waits sleep', async () => {
+it('a Restate promise wakes a run once, and later waits sleep', async () => {
   const asked: unknown[] = [];
   const orTimeout = async (ms: number) => void asked.push(['promise', ms]);
   const ctx = {
@@ -48,14 +48,14 @@ it('a promise of Restate wakes a run once, and later waits sleep', async () => {
   ]);
 });
 
-it('without a hook, a run of Vercel Workflow sleeps and polls', async () => {
+it('a Vercel Workflow run without a hook sleeps and polls', async () => {
   const sleeps: number[] = [];
   const options = { sleep: async (ms: number) => void sleeps.push(ms), FatalError: TerminalError };
   expect(await workflowEngine(async () => null, options).wait('wait', 'job_1', 5_000)).toBe(false);
   expect(sleeps).toEqual([5_000]);
 });
 
-it('a timeout of Cloudflare ends a wait, also over RPC, and other errors are thrown', async () => {
+it("Cloudflare's timeout ends a wait, even over RPC, and other errors are thrown", async () => {
   const broken = new Error('The engine is down');
   const failures = [new Error('Execution timed out after 10000ms'), broken];
   const waitForEvent = () => Promise.reject(failures.shift());
@@ -72,18 +72,18 @@ it.each([
   ['', false],
   ['_a9', true],
   ['x'.repeat(100), true],
-])('the event type %j of Cloudflare is valid: %s', (eventType, isTaken) => {
+])('the Cloudflare event type %j is valid: %s', (eventType, isTaken) => {
   const make = () => cloudflareEngine({} as never, ACTIVITIES, { NonRetryableError: TerminalError, eventType });
   if (isTaken) expect(make).not.toThrow();
   else expect(make).toThrow('eventType must be at most 100 letters, digits, "_", and "-"');
 });
 
-describe('the adapter of Vercel Workflow', () => {
-  it('is woken by every event of its hook', async () => {
+describe('the Vercel Workflow adapter', () => {
+  it('wakes on every event of its hook', async () => {
     const events: (() => void)[] = [];
-    // A hook is awaited once for each event.
+    // A hook is awaited once per event.
     const hook = {
-      // biome-ignore lint/suspicious/noThenProperty: a hook of the engine is a thenable of this kind.
+      // biome-ignore lint/suspicious/noThenProperty: the engine's hook is a thenable.
       then: (resolve: (value: null) => void) => events.push(() => resolve(null)),
     } as object as Promise<null>;
     let pass = () => {};
@@ -106,7 +106,7 @@ describe('the adapter of Vercel Workflow', () => {
   });
 });
 
-describe('a run that cannot work', () => {
+describe('an invalid run', () => {
   it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('throws for the engine %j', async (engine) => {
     await expect(generate(engine as never, asked)).rejects.toThrow(
       'generate: engine must be an adapter such as inngestEngine(…)',

@@ -1,9 +1,9 @@
 import type { Activities, ActivityName, DurableEngine, GenErrorJson, GeneratedJob, Json } from 'gen-client/durable';
 
-/** Ends a replay, as the death of a process does. */
+/** Thrown to end a replay like a crash. */
 const CRASH = Symbol('crash');
 
-/** The engine's "do not repeat". */
+/** The engine's error that prevents retries. */
 export class RunFailure extends Error {
   readonly json: GenErrorJson;
 
@@ -13,13 +13,13 @@ export class RunFailure extends Error {
   }
 }
 
-/** Probabilities of an adversarial engine, from 0 to 1. */
-export interface Malice {
+/** Fault probabilities, from 0 to 1. */
+export interface FaultRates {
   readonly chance: () => number;
-  /** Crashes before, in, and after a step, and activities that run twice. */
+  /** Probability of a crash before, in, or after a step. */
   readonly crash: number;
   readonly twice: number;
-  /** Lets `ms` pass at the service. Returns true or false if a webhook (first or repeated) ends the wait. */
+  /** Advances the service by `ms`. Returns true if a webhook ended the wait. */
   readonly wait: (jobId: string | null, ms: number) => Promise<boolean>;
 }
 
@@ -30,10 +30,10 @@ interface Remembered {
 }
 
 /**
- * An engine that replays a run from its beginning whenever it dies, forgets results that it had not yet remembered, does
- * activities twice, and wakes waits for nothing. It holds the run to what the port promises about names and inputs.
+ * An engine that replays a run after each crash, loses unsaved results, runs activities twice, and wakes waits without a
+ * reason. It also verifies that step names are unique and that replays pass the same inputs.
  */
-export function adversarialEngine(activities: Activities, { chance, crash, twice, wait }: Malice) {
+export function adversarialEngine(activities: Activities, { chance, crash, twice, wait }: FaultRates) {
   const history: Remembered[] = [];
   const luck = (part: number) => chance() < part;
   const mayCrash = () => {
@@ -44,7 +44,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
   async function perform(activity: ActivityName, input: Json): Promise<Json> {
     const run = () => activities[activity](JSON.parse(JSON.stringify(input)));
     if (!luck(twice)) return run();
-    // Two workers at once, or one after the other: the first result is the one that counts.
+    // Two concurrent or consecutive workers: the first result counts.
     if (luck(0.5)) return (await Promise.all([run(), run()]))[0];
     const first = await run();
     await run();
@@ -55,7 +55,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
     let at = 0;
     const names = new Set<string>();
     const remembered = async (step: string, input: unknown, act: () => Promise<Json>): Promise<Json> => {
-      if (names.has(step)) throw new Error(`${step} is the name of two steps`);
+      if (names.has(step)) throw new Error(`two steps are named ${step}`);
       names.add(step);
       const text = JSON.stringify(input);
       const before = history[at];
@@ -66,7 +66,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
       }
       mayCrash();
       const result = JSON.stringify(await act());
-      if (result === undefined) throw new Error(`${step} gave no JSON`);
+      if (result === undefined) throw new Error(`${step} did not return JSON`);
       mayCrash();
       history.push({ step, input: text, result });
       mayCrash();
@@ -84,7 +84,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
   return {
     steps: () => history.map(({ step }) => step),
     replays: () => replays,
-    /** Runs to the end, over any number of crashes. */
+    /** Runs a workflow to its end, over any number of crashes. */
     async run(workflow: (engine: DurableEngine) => Promise<GeneratedJob>): Promise<GeneratedJob | RunFailure> {
       for (; ; replays++) {
         try {

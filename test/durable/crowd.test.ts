@@ -1,4 +1,4 @@
-// Hundreds of runs wait for one rate limit, in one queue in the shared store.
+// Hundreds of runs wait for one rate limit in the shared store's queue.
 import { GenClient, memoryStore } from 'gen-client';
 import { createActivities, type DurableEngine, generate } from 'gen-client/durable';
 import { createSandbox } from 'gen-client/sandbox';
@@ -10,13 +10,13 @@ const { limit: PER_MINUTE } = DOCUMENTED_LIMITS['videos.create'];
 
 interface Run {
   readonly at: number;
-  /** Steps until the create was accepted. */
+  /** Number of steps until the create was accepted. */
   steps: number;
   isMade: boolean;
 }
 
-/** A manual clock: sleepers wake in the order of their times. */
-function heldTime(advance: (ms: number) => Promise<void>) {
+/** Creates a manual clock that wakes sleepers in order. */
+function manualTime(advance: (ms: number) => Promise<void>) {
   const asleep: { until: number; wake: () => void }[] = [];
   let now = 0;
   return {
@@ -43,7 +43,7 @@ function heldTime(advance: (ms: number) => Promise<void>) {
 async function crowd(count: number, processes: number) {
   const chance = seeded(1);
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
-  const time = heldTime((ms) => sandbox.advance(ms));
+  const time = manualTime((ms) => sandbox.advance(ms));
   const clients = Array.from({ length: processes }, () => sandbox.client());
   const activities = clients.map((client) => createActivities(client));
   const runs: Run[] = Array.from({ length: count }, (_, at) => ({ at, steps: 0, isMade: false }));
@@ -59,10 +59,10 @@ async function crowd(count: number, processes: number) {
       return event ?? null;
     },
     async wait(_step, jobId, ms) {
-      // Its job runs for an hour, and the run is not followed any longer.
+      // Its job takes an hour, so the run stops here.
       if (jobId !== null) await new Promise(() => {});
       run.steps++;
-      // An engine wakes a run up to two seconds late.
+      // The engine wakes a run up to two seconds late.
       await time.sleep(ms + chance() * 2_000);
       return false;
     },
@@ -91,7 +91,7 @@ test.each([
   [200, 1],
   [1_000, 4],
 ])(
-  '%i runs that start together take at most five steps each to their create, in order (%i processes)',
+  '%i concurrent runs need at most five steps each for their creates, in order (%i processes)',
   async (count, processes) => {
     const seen = await crowd(count, processes);
     expect(seen.steps).toBeLessThanOrEqual(5);
@@ -102,7 +102,7 @@ test.each([
   60_000,
 );
 
-test('the store contains the queue, and a run retains its position however often it asks', async () => {
+test('the store contains the queue, and a run retains its position over repeated requests', async () => {
   const shared = memoryStore();
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;

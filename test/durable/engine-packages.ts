@@ -17,12 +17,12 @@ import { build } from 'esbuild';
 import { sourceOf } from '../../scripts/entry-points.js';
 import { ROOT } from '../support/build.js';
 
-/** The engines whose packages have a folder here. */
+/** The engines with a package folder here. */
 export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest' | 'ai-sdk';
 
 export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}/`, import.meta.url));
 
-/** The reason that an engine's tests are skipped, with a printed message. CI requires its packages. */
+/** Returns and prints why an engine's tests are skipped. Throws in CI. */
 export function whyNoEngine(engine: EngineName): string | undefined {
   if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
   const reason = `the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`;
@@ -35,16 +35,16 @@ function engineFile(engine: EngineName, path: string): string {
   return createRequire(folder(engine)).resolve(path);
 }
 
-/** Packages that this package needs. */
+/** This package's dependencies. */
 const OWN_PACKAGES = ['ky', 'p-retry', 'is-network-error', 'zod', '@ai-sdk/provider'];
 
-/** Creates a folder with some sources, the packages of an engine, and this package as it is published. Returns its path. */
+/** Creates a folder with these sources, an engine's packages, and this package as published. Returns its path. */
 export function makeProject(engine: EngineName, sources: Readonly<Record<string, string>> = {}): string {
   const project = mkdtempSync(join(tmpdir(), `gen-client-${engine}-`));
   const packages = `${folder(engine)}node_modules`;
   mkdirSync(join(project, 'node_modules'));
   for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
-  // Copied and not linked: a builder names classes and steps after the package that they are in.
+  // Copied instead of linked, because builders name classes and steps after their package.
   const own = join(project, 'node_modules/gen-client');
   cpSync(`${ROOT}dist`, join(own, 'dist'), { recursive: true });
   copyFileSync(`${ROOT}package.json`, join(own, 'package.json'));
@@ -57,14 +57,14 @@ export function makeProject(engine: EngineName, sources: Readonly<Record<string,
   return project;
 }
 
-/** Loads a package of an engine. The caller declares the part that it uses, so that the types need no installation. */
+/** Loads an engine's package. The caller declares the types, so type checks need no installation. */
 export async function enginePackage<T>(engine: EngineName, name: string): Promise<T> {
   return (await import(pathToFileURL(engineFile(engine, name)).href)) as T;
 }
 
 const DOORS = ['durable', 'node', 'webhooks', 'storage', 'sandbox'];
 
-/** In a bundle, `gen-client` is this source. */
+/** Resolves `gen-client` to this source in bundles. */
 const alias = {
   'gen-client': `${ROOT}src/index.ts`,
   ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, ROOT + sourceOf(door)])),
@@ -72,26 +72,26 @@ const alias = {
 
 export const exampleSource = (name: string) => readFileSync(`${ROOT}examples/durable/${name}`, 'utf8');
 
-/** Adds a store that every process of an example uses, as the guide recommends. */
+/** Adds a store shared by all processes of an example, as the guide recommends. */
 const withFileStore = (source: string) =>
   `import { fileStore } from 'gen-client/node';\n${source}`.replaceAll(
     'new GenClient()',
     "new GenClient({ store: fileStore(process.env.STORE ?? '') })",
   );
 
-/** Two versions of an example with a store. The second one changes the prompt of the order "run one", and the URL of webhooks. */
+/** Returns two versions of an example with a store. The second one changes the prompt of "run one" and the webhook URL. */
 export function versionsOf(name: string, withStore = withFileStore): readonly [string, string] {
   const first = withStore(exampleSource(name));
   const params = '{ prompt, webhook_url';
-  if (!first.includes(params)) throw new Error(`${name} has no params that the second version could change`);
+  if (!first.includes(params)) throw new Error(`${name} has no params for the second version to change`);
   const second = first
     .replace(params, "{ prompt: prompt.replace('run one', 'run one at night'), webhook_url")
-    // For a URL that is an argument of the run.
+    // If the URL is an argument of the run.
     .replace('webhook_url }', "webhook_url: webhook_url.replace('127.0.0.1', 'localhost') }");
   return [first, second];
 }
 
-/** Bundles a version of an example for Node, with its engine's packages. Returns its path. */
+/** Bundles an example for Node with its engine's packages. Returns the path. */
 export async function bundleForNode(engine: EngineName, contents: string, name: string): Promise<string> {
   const outfile = `${folder(engine)}node_modules/.cache/${name}.mjs`;
   const directory = `${ROOT}examples/durable`;
@@ -108,7 +108,7 @@ export async function bundleForNode(engine: EngineName, contents: string, name: 
   return outfile;
 }
 
-/** The packages that the example imports stay external. Those that this package imports are bundled. */
+/** Keeps the example's imports external. This package's dependencies are bundled. */
 function resolvePackage({ path, importer }: { readonly path: string; readonly importer: string }) {
   const door = alias[path as keyof typeof alias];
   if (door !== undefined) return { path: door };

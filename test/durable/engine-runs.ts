@@ -1,4 +1,4 @@
-// The tests that every engine passes, with its example as a program that is killed and deployed again.
+// Tests for every engine: runs its example as a program that is killed and redeployed.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,16 +10,16 @@ import { type SlowService, slowService, until } from './slow-service.js';
 
 /** An engine that runs the example. */
 export interface RunningEngine {
-  /** Starts a run. Returns a function that resolves with its job, or with its error as `{ message }`. */
+  /** Starts a run. Returns a function that resolves with its job or its error as `{ message }`. */
   start(order: string, prompt: string): Promise<() => Promise<Record<string, unknown>>>;
   /** Kills the program, and starts its second version. */
   deploy(): Promise<void>;
-  /** True if the engine stores the input of a step before it runs: the second version repeats it unchanged. */
+  /** If true, the engine stores a step's input first, so the second version repeats it unchanged. */
   readonly storesInputs?: true;
   close(): Promise<void>;
 }
 
-/** Tests the runs of an engine. `more` adds tests. */
+/** Tests an engine's runs. `more` adds tests. */
 export function testRuns(
   name: string,
   open: (service: SlowService) => Promise<RunningEngine>,
@@ -44,39 +44,39 @@ export function testRuns(
       return { result, endedAt: Date.now() };
     };
 
-    it('creates one job for one charge if a deploy with another URL and prompt kills its create, and the webhook is lost', async () => {
+    it('pays for one job if a deploy with a new URL and prompt kills its create, and the webhook is lost', async () => {
       service.sandbox.outcomes.next({ webhookCopies: 0 });
       const ended = await engine.start('order-1', 'run one');
       await service.created('run one');
       await engine.deploy();
-      // These run while that one waits.
+      // These run while the first one waits.
       others = Promise.all([ran('order-2', 'run two'), ran('order-3', '[fail:generation_rejected] run three')]);
       others.catch(() => {});
       expect(await ended()).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
       expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
       expect(service.bill('run one at night')).toEqual({ jobs: 0, charges: 0 });
-      // The second version has sent the create again, so the check above means something.
+      // Verify that the second version retried the create.
       const [first, ...again] = service.creates('order-1');
       expect(first).toMatchObject({ prompt: 'run one' });
       expect(again.at(-1)?.prompt).toBe(engine.storesInputs ? 'run one' : 'run one at night');
       expect(again.at(-1)?.webhook_url === first?.webhook_url).toBe(engine.storesInputs ?? false);
     }, 120_000);
 
-    it('polls its job when the webhook comes, and fails for good with the error of its job', async () => {
+    it("polls its job when the webhook arrives, and fails permanently with its job's error", async () => {
       const [quick, failed] = await others;
       expect(quick?.result).toMatchObject({ status: 'completed' });
       expect(service.bill('run two')).toEqual({ jobs: 1, charges: 1 });
       expect(failed?.result.message).toMatch(/generation_rejected/);
-      // The job takes six seconds, but the first poll is due after ten: the webhook has woken the run.
+      // The job takes six seconds and the first poll is due after ten, so the webhook woke the run.
       const tookMs = Number(quick?.endedAt) - Date.parse(String(quick?.result.createdAt));
-      if (tookMs < 9_500 || !isTooSlow('that a webhook wakes a run')) expect(tookMs).toBeLessThan(9_500);
+      if (tookMs < 9_500 || !isTooSlow('waking a run with a webhook')) expect(tookMs).toBeLessThan(9_500);
     }, 90_000);
 
     more({ service: () => service, engine: () => engine });
   });
 }
 
-/** A program in two versions. */
+/** Runs a program that can be redeployed in a second version. */
 export async function deployable(start: (version: 0 | 1) => Promise<ChildProcess>) {
   let program = await start(0);
   return {
@@ -88,15 +88,15 @@ export async function deployable(start: (version: 0 | 1) => Promise<ChildProcess
   };
 }
 
-/** The origin of a version: a deploy changes it. */
+/** A version's origin. A deploy changes it. */
 export const originOf = (version: 0 | 1, port: number | string) =>
   `http://${['127.0.0.1', 'localhost'][version]}:${port}`;
 
-/** A file store that both versions of a program use. */
+/** A file store shared by both versions of a program. */
 export const storeFile = (engine: EngineName) =>
   join(mkdtempSync(join(tmpdir(), `gen-client-${engine}-`)), 'gen.store');
 
-/** The environment of an example. */
+/** Returns an example's environment. */
 export function environmentOf({ sandbox, url }: SlowService, more: Record<string, string>) {
   return {
     ...process.env,
@@ -109,14 +109,14 @@ export function environmentOf({ sandbox, url }: SlowService, more: Record<string
 
 interface Example {
   readonly service: SlowService;
-  /** The port that webhooks come to. */
+  /** The port that receives webhooks. */
   readonly port: number | string;
   readonly env: Record<string, string>;
-  /** A URL that responds once the program runs. */
+  /** A URL that responds once the program is ready. */
   readonly readyAt: string;
 }
 
-/** Starts an example as a program with its engine's packages. */
+/** Starts an example with its engine's packages. */
 export async function startExample(engine: EngineName, name: string, { service, port, env, readyAt }: Example) {
   const STORE = storeFile(engine);
   const programs = await Promise.all(
@@ -131,7 +131,6 @@ export async function startExample(engine: EngineName, name: string, { service, 
   });
 }
 
-/** Requests JSON. */
 export async function jsonAt(url: string, init?: RequestInit): Promise<Record<string, unknown>> {
   return (await (await fetch(url, init)).json()) as Record<string, unknown>;
 }

@@ -1,4 +1,4 @@
-// The examples of durable runs, against the published types of this package and the real types of each engine.
+// The durable examples compile with this package's published types and each engine's real types.
 import { execFile } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ function typeErrors(project: string, engine: EngineName): Promise<string> {
 }
 
 it.each(EXAMPLES)(
-  'the example of %s compiles',
+  'the %s example compiles',
   async (engine, examples) => {
     if (whyNoEngine(engine) !== undefined) return;
     const project = makeProject(engine, Object.fromEntries(examples.map((name) => [name, exampleSource(name)])));

@@ -41,8 +41,8 @@ const statusOf = (sandbox: Sandbox, jobId: string | null) => sandbox.jobs.find((
 
 const CODES = ['generation_timeout', 'generation_failed', 'generation_unavailable', 'generation_rejected'];
 
-/** Adds faults of the service and the network, chosen by the seed. */
-function trouble(sandbox: Sandbox, chance: () => number): void {
+/** Adds seeded service and network faults. */
+function addFaults(sandbox: Sandbox, chance: () => number): void {
   const luck = (part: number) => chance() < part;
   const some = () => 1 + Math.floor(chance() * 3);
   if (luck(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: some() });
@@ -66,19 +66,19 @@ function trouble(sandbox: Sandbox, chance: () => number): void {
 }
 
 const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
-/** `npm run campaign -- durable` runs all of it. */
+/** `npm run campaign -- durable` runs a thousand. */
 const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 100;
 const SEED = 20_261_122;
 
 describe('a durable run', () => {
-  it(`creates one job for one charge in each of ${RUNS} runs on an engine that crashes, forgets, and lies`, async () => {
+  it(`pays for one job in each of ${RUNS} runs on an engine that crashes, loses results, and wakes runs for no reason`, async () => {
     const seen = { completed: 0, failed: 0, replays: 0, steps: 0 };
     for (let seed = SEED; seed < SEED + RUNS; seed++) {
       const chance = seeded(seed);
       const { sandbox, activities } = onSandbox({ seed, jobDurationMs: [0, 20 * MINUTE_MS] });
       const recover = chance() < 0.5 ? RECOVER : {};
       const options: GenerateOptions = { call: 'videos', params: { prompt }, key: `run-${seed}`, recover };
-      trouble(sandbox, chance);
+      addFaults(sandbox, chance);
       const engine = adversarialEngine(activities, {
         chance,
         crash: chance() * 0.15,
@@ -113,7 +113,7 @@ describe('a durable run', () => {
     expect(seen.replays).toBeGreaterThan(RUNS);
   }, 300_000);
 
-  /** An engine without faults. If `lost`, no webhook arrives. */
+  /** Creates an engine without faults. If `lost`, no webhook arrives. */
   const plain = (sandbox: Sandbox, activities: ReturnType<typeof createActivities>, lost = false) =>
     adversarialEngine(activities, {
       chance: () => 1,
@@ -125,7 +125,7 @@ describe('a durable run', () => {
       },
     });
 
-  it('of half an hour takes at most 60 steps if every webhook is lost', async () => {
+  it('of half an hour needs at most 60 steps if every webhook is lost', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 });
     const engine = plain(sandbox, activities, true);
     const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
@@ -134,7 +134,7 @@ describe('a durable run', () => {
     expect(new Set(engine.steps()).size).toBe(engine.steps().length);
   });
 
-  it('polls its job at once when the webhook comes', async () => {
+  it('polls its job immediately when the webhook arrives', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 25 * MINUTE_MS });
     const engine = plain(sandbox, activities);
     const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
@@ -143,12 +143,12 @@ describe('a durable run', () => {
     expect(sandbox.now() - endedAt).toBeLessThanOrEqual(STEP_MS);
   });
 
-  it('has the same steps in every version that says gen1', async () => {
+  it('has the same steps in every version with the prefix gen1', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 15_000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } });
     const engine = plain(sandbox, activities, true);
     await engine.run((port) => generate(port, { call: 'images', params: { prompt }, key: 'order-17' }));
-    // Runs that began before an upgrade are replayed by it: change these names, or their order, only under a new version.
+    // An upgrade replays earlier runs: change these names or their order only with a new prefix.
     expect(engine.steps()).toEqual([
       'gen1 create 1 order-17',
       'gen1 wait 1 order-17',
@@ -164,7 +164,7 @@ describe('a durable run', () => {
     ]);
   });
 
-  it('can share a workflow with another one', async () => {
+  it('can share a workflow with another run', async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 15_000 });
     const engine = plain(sandbox, activities, true);
     await engine.run(async (port) => {
@@ -174,7 +174,7 @@ describe('a durable run', () => {
     expect(sandbox.jobs.map(({ mediaType }) => mediaType)).toEqual(['image', 'video']);
   });
 
-  it('fails with the error of its job, as JSON', async () => {
+  it("fails with its job's error as JSON", async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const failure = await plain(sandbox, activities).run((port) =>
@@ -191,7 +191,7 @@ describe('a durable run', () => {
     });
   });
 
-  it('fails with the rejection of its create, after one request', async () => {
+  it("fails with its create's error after one request", async () => {
     const { sandbox, activities } = onSandbox({ balanceTokens: 0 });
     const failure = await plain(sandbox, activities).run((port) =>
       generate(port, { call: 'videos', params: { prompt }, key: 'k' }),
@@ -218,7 +218,7 @@ describe('a durable run', () => {
     expect(sandbox.now() - Date.parse(String(sandbox.jobs[0]?.createdAt))).toBeLessThanOrEqual(MINUTE_MS + 1000);
   });
 
-  it('fails before any create if a model of recover does not fit the params', async () => {
+  it("fails before any create if a recover model doesn't support the params", async () => {
     const { sandbox, activities } = onSandbox();
     const recover = { generation_failed: { models: ['svc-image-pro'] } };
     const failure = await plain(sandbox, activities).run((port) =>
@@ -228,7 +228,7 @@ describe('a durable run', () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('fails with the error of its job if the service rejects the create that was to replace it', async () => {
+  it("fails with its job's error if the service rejects the replacement", async () => {
     const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const rejection = { status: 402, code: 'insufficient_balance' } as const;
@@ -249,7 +249,7 @@ describe('a durable run', () => {
     });
   });
 
-  it('waits in the engine, not in an activity, for a rate limit and for Retry-After', async () => {
+  it('waits for rate limits and Retry-After in the engine, not in an activity', async () => {
     const { sandbox, client } = onSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 50, times: 1 });
     const asked: (number | null)[] = [];
@@ -295,7 +295,7 @@ describe('a durable run', () => {
     [{ call: 'videos', params: { prompt }, key: 'k', timeoutMs: -5 }, 'timeoutMs must be a number of milliseconds'],
     [undefined, 'generate: call is missing. Pass '],
     [null, 'generate: options must be an object'],
-  ])('ends the run by engine.fail, which no engine retries, for %o', async (options, message) => {
+  ])('fails permanently with engine.fail for %o', async (options, message) => {
     const { sandbox, activities } = onSandbox();
     const run = plain(sandbox, activities, true).run((port) => generate(port, options as never));
     expect(await run).toBeInstanceOf(RunFailure);
@@ -305,7 +305,7 @@ describe('a durable run', () => {
 });
 
 describe('an activity', () => {
-  it('returns JSON, also for an error, and can be repeated', async () => {
+  it('returns JSON, even for an error, and can be repeated', async () => {
     const { sandbox, activities } = onSandbox();
     const input = { call: 'videos', params: { prompt }, key: 'k', model: null };
     const first = await activities.create(input);
@@ -316,13 +316,13 @@ describe('an activity', () => {
     expect(await activities.create(input)).toMatchObject({ type: 'failed', failure: { kind: 'lost' } });
   });
 
-  it('names its missing input', async () => {
+  it('rejects, naming its missing input', async () => {
     const { activities } = onSandbox();
     await expect(activities.read({})).rejects.toThrow('An activity needs jobId.');
     await expect(activities.create('x')).rejects.toThrow('An activity needs call, params, key.');
   });
 
-  it('whose result the engine changed ends the run with an error', async () => {
+  it('ends the run with an error if the engine changed its result', async () => {
     const engine: DurableEngine = {
       call: async () => null,
       wait: async () => false,

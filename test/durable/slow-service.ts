@@ -1,19 +1,19 @@
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 
-/** A service whose first response is lost, for the tests of all engines. */
+/** A service whose first response is lost, for all engines' tests. */
 export interface SlowService {
   readonly sandbox: Sandbox;
   readonly url: string;
-  /** The jobs and charges of one run, whose prompt is its name. */
+  /** Returns the jobs and charges of the run with this prompt. */
   bill(prompt: string): { jobs: number; charges: number };
-  /** The bodies of all creates that reached the service under a key, whatever its response. */
+  /** Returns the bodies of all creates that reached the service with a key. */
   creates(key: string): { readonly prompt?: string; readonly webhook_url?: string }[];
   /** Resolves when a create with the prompt has reached the service. */
   created(prompt: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts it. The response to the first create is dropped after a second, so a process can be killed meanwhile. */
+/** Starts the service. It drops its first response after a second, in time to kill a process. */
 export async function slowService(): Promise<SlowService> {
   const sandbox = createSandbox({ jobDurationMs: 6_000, limits: 'off' });
   sandbox.faults.add({ match: { method: 'POST' }, latencyMs: 1000, commitThenDrop: true, times: 1 });

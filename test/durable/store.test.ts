@@ -1,4 +1,4 @@
-// The last step of a durable run: the copy of its file.
+// A durable run's last step: copying its file.
 import { createHash } from 'node:crypto';
 import { expect, it, vi } from 'vitest';
 import type { ActivityOptions } from '../../src/adapters/durable/activities.js';
@@ -9,7 +9,7 @@ import { rejection } from '../transport/support.js';
 
 vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
 
-/** An engine in memory that doesn't wait. Runs every activity `forgets` more times. */
+/** Sets up an in-memory engine that never waits, and runs each activity `forgets` more times. */
 function setup(options: ActivityOptions = {}, forgets = 0) {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   const client = sandbox.client();
@@ -31,7 +31,7 @@ function setup(options: ActivityOptions = {}, forgets = 0) {
   return { sandbox, client, calls, run };
 }
 
-it('copies the file to the destination, and returns its name', async () => {
+it('copies the file to the destination and returns its name', async () => {
   const store = new MemoryStore();
   const { client, run, calls } = setup({ destination: (job) => store.at(`${job.id}.mp4`) });
   const job = await run();
@@ -42,7 +42,7 @@ it('copies the file to the destination, and returns its name', async () => {
   expect(calls.at(-1)).toBe('store');
 });
 
-it('an engine that forgets repeats the copy, which transfers nothing', async () => {
+it('transfers nothing if the engine repeats the copy', async () => {
   const store = new MemoryStore();
   const { run, sandbox } = setup({ destination: (job) => store.at(job.id) }, 2);
   expect((await run()).stored).toMatchObject({ existed: true });
@@ -50,7 +50,7 @@ it('an engine that forgets repeats the copy, which transfers nothing', async () 
 });
 
 it.each([503, 429])(
-  'the run retries a store that responds %i for a moment, and ends if one rejects the copy',
+  'retries a store that responds with %i temporarily, and ends if the store rejects the copy',
   async (status) => {
     const store = new MemoryStore();
     const busy = () => Promise.reject(Object.assign(new Error('busy'), { status }));
@@ -70,7 +70,7 @@ it.each([503, 429])(
   },
 );
 
-it("a run with store: true needs a destination, and other runs don't", async () => {
+it('requires a destination only with store: true', async () => {
   const { run } = setup();
   expect(await rejection(run())).toMatchObject({
     message: expect.stringContaining('destination is missing'),
@@ -78,7 +78,7 @@ it("a run with store: true needs a destination, and other runs don't", async () 
   expect((await run(false)).stored).toBeUndefined();
 });
 
-it('unknown options throw', () => {
+it('throws for unknown options', () => {
   const { client } = setup();
   expect(() => createActivities(client, { destinations: () => 1 } as never)).toThrow('Did you mean "destination"?');
   expect(() => createActivities(client, { destination: 's3://x' } as never)).toThrow('destination must be a function');

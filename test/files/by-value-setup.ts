@@ -3,7 +3,7 @@ import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sand
 
 export const prompt = 'the fox runs';
 
-/** A picture of `width` pixels as far as its header says. */
+/** Creates a PNG whose header states this width. */
 export function png(width = 300, bytes = 5_000): Blob {
   const data = new Uint8Array(bytes);
   data.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);
@@ -21,7 +21,7 @@ export function start(options: SandboxOptions = {}): { sandbox: Sandbox; client:
   return { sandbox, client: sandbox.client(), log };
 }
 export const count = (log: readonly string[], line: string) => log.filter((it) => it.startsWith(line)).length;
-/** Uploads that are still on the service. */
+/** Returns the uploads that still exist on the service. */
 export const left = async (sandbox: Sandbox) => {
   const gone = sandbox.requests.filter(({ method, status }) => method === 'DELETE' && status === 200).length;
   return (
@@ -31,14 +31,14 @@ export const left = async (sandbox: Sandbox) => {
     ) - gone
   );
 };
-/** `videos.create` and `videos.createAndWait` as JavaScript calls them. */
+/** `videos.create` and `videos.createAndWait` without types. */
 export function calls({ videos }: GenClient): ((params: object) => Promise<unknown>)[] {
   return [(params) => videos.create(params as never), (params) => videos.createAndWait(params as never)];
 }
-/** The body of the last request as it was sent. */
+/** Parses a request's body. */
 export const bodyOf = (request: { readonly body: string | null } | undefined) => JSON.parse(request?.body ?? '{}');
 export const caught = (promise: Promise<unknown>): Promise<{ readonly message: string }> =>
   promise.then(
-    () => ({ message: 'it resolved' }),
+    () => ({ message: 'the call resolved' }),
     (error: { readonly message: string }) => error,
   );

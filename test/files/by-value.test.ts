@@ -79,7 +79,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it("returns the create's response with withResponse, and leaves the params unchanged", async () => {
+  it("returns the create's response with withResponse, without changing the params", async () => {
     const { client } = start();
     const params = { prompt, first_frame_upload_id: png() };
     const { data, attempts } = await client.videos.create(params).withResponse();
@@ -87,7 +87,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     expect(params.first_frame_upload_id).toBeInstanceOf(Blob);
   });
 
-  it('sends the original params even if the caller changes them in the meantime', async () => {
+  it('sends the original params even if the caller changes them meanwhile', async () => {
     const { client, sandbox } = start();
     const params = { prompt, reference_image_upload_ids: [png()] };
     const sent = client.videos.create(params);
@@ -106,7 +106,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
       release = resolve;
     });
     let open = 0;
-    // Uses the real clock, which continues while the files are held.
+    // Uses the real clock, which runs while the uploads are blocked.
     const client = new GenClient({
       apiKey,
       baseUrl,
@@ -135,13 +135,13 @@ describe('everything is validated before any bytes are sent', () => {
       'reference_combination_not_supported',
     ],
     [
-      'a video instead of an image, next to a valid one',
+      'a video instead of an image, next to a valid image',
       () => ({ prompt, reference_image_upload_ids: [png(), mp4()] }),
       'reference_image_upload_ids[1]: an image is required, but this file is video/mp4.',
     ],
-    ['an image where a clip belongs', () => ({ prompt, reference_video_upload_ids: [png()] }), 'a video is required'],
+    ['an image instead of a clip', () => ({ prompt, reference_video_upload_ids: [png()] }), 'a video is required'],
     [
-      'a clip instead of a sound',
+      'a clip instead of audio',
       () => ({ prompt, reference_audio_upload_ids: [mp4()] }),
       'reference_audio_upload_ids[0]: an audio file is required',
     ],
@@ -179,7 +179,7 @@ describe('everything is validated before any bytes are sent', () => {
     expect(log()).toEqual([]);
   });
 
-  it('rejects an image that is too narrow for a character', async () => {
+  it('an image that is too narrow for a character is rejected', async () => {
     const { client, log } = start();
     const narrow = await caught(client.characters.register({ name: 'Fox', upload_id: png(299) }));
     expect(narrow).toMatchObject({ name: 'PreflightError', param: 'upload_id' });
@@ -200,7 +200,7 @@ describe("cleanup: 'after-job'", () => {
   const run = (client: GenClient, options: CreateOptions = {}) =>
     client.videos.createAndWait(params(), { cleanup: 'after-job', ...options });
 
-  it('deletes the uploads of a completed job, and only with the option', async () => {
+  it("deletes a completed job's uploads, and only with the option", async () => {
     const { client, sandbox } = start();
     await client.videos.createAndWait(params());
     expect(await left(sandbox)).toBe(2);
@@ -208,7 +208,7 @@ describe("cleanup: 'after-job'", () => {
     expect(await left(sandbox)).toBe(2);
   });
 
-  it('deletes them after a failed job, even if the call resolves', async () => {
+  it('deletes uploads after a failed job, even if the call resolves', async () => {
     const { client, sandbox } = start();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     await expect(run(client)).rejects.toMatchObject({ code: 'generation_rejected' });
@@ -217,7 +217,7 @@ describe("cleanup: 'after-job'", () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it('keeps them after a timeout and after an abort, because the job continues', async () => {
+  it('retains uploads after a timeout or an abort, because the job continues', async () => {
     const { client, sandbox } = start({ clock: 'manual', jobDurationMs: 60_000 });
     const late = caught(run(client, { timeoutMs: 20_000 }));
     await sandbox.advance(30_000);
@@ -229,7 +229,7 @@ describe("cleanup: 'after-job'", () => {
     expect(await left(sandbox)).toBe(4);
   });
 
-  it('is an option only of createAndWait', async () => {
+  it('is only an option of createAndWait', async () => {
     const { client, log } = start();
     await expect(client.videos.create(params(), { cleanup: 'after-job' } as never)).rejects.toThrow(
       'has no option "cleanup"',
@@ -241,14 +241,14 @@ describe("cleanup: 'after-job'", () => {
 });
 
 describe('files are uploaded once, however often a body is sent', () => {
-  it('over retries of the create', async () => {
+  it("for a create's retries", async () => {
     const { client, sandbox, log } = start();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 500, times: 2 });
     await client.videos.createAndWait({ prompt, first_frame_upload_id: png() });
     expect([count(log(), 'POST /v1/uploads/complete'), count(log(), 'POST /v1/videos')]).toEqual([1, 3]);
   });
 
-  it('over resubmissions after a pending reference, and with other models', async () => {
+  it('for resubmissions after a pending reference, and with other models', async () => {
     const { client, sandbox, log } = start();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
@@ -267,7 +267,7 @@ describe('files are uploaded once, however often a body is sent', () => {
   });
 });
 
-it('a call that runs again under its key returns its first job, and deletes its new uploads', async () => {
+it('and a call repeated with its key returns its first job and deletes its new uploads', async () => {
   const { client, sandbox } = start();
   const options = { idempotencyKey: 'order-17', cleanup: 'after-job' } as const;
   const first = await client.videos.createAndWait({ prompt, first_frame_upload_id: png() }, options);
@@ -277,7 +277,7 @@ it('a call that runs again under its key returns its first job, and deletes its 
   expect(await left(sandbox)).toBe(0);
 });
 
-it('onUploadProgress totals all files, in the context of its call', async () => {
+it("and onUploadProgress sums all files, in its call's async context", async () => {
   const { client } = start();
   const tenant = new AsyncLocalStorage<string>();
   const told: { sentBytes: number; totalBytes: number; tenant: string | undefined }[] = [];

@@ -10,14 +10,14 @@ describe('reads the width and height from the header of', () => {
   it.each([
     ['a PNG', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\x2c'],
     ['a GIF', 'GIF89a\x80\x02\x2c\x01'],
-    ['a JPEG behind its other segments', `\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x03x\xff\xc2${FRAME}`],
+    ['a JPEG with its frame after other segments', `\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc4\0\x03x\xff\xc2${FRAME}`],
     [
-      'a JPEG behind segments below and between those of a frame',
+      'a JPEG with segments whose markers precede and separate the frame markers',
       `\xff\xd8\xff\x10\0\x04ab\xff\xcc\0\x02\xff\xc0${FRAME}`,
     ],
-    ['a JPEG of the last kind', `\xff\xd8\xff\xcf${FRAME}`],
+    ['a JPEG with the last frame marker', `\xff\xd8\xff\xcf${FRAME}`],
     ['a lossy WebP', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\x2c\x01'],
-    ['a lossy WebP that is to be scaled', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x42\x2c\x81'],
+    ['a lossy WebP with scaling', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x42\x2c\x81'],
     ['a lossless WebP', 'RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x7f\xc2\x4a\0'],
     ['an extended WebP', 'RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\x2b\x01\0'],
   ])('%s', (_, head) => {
@@ -26,20 +26,20 @@ describe('reads the width and height from the header of', () => {
 
   it.each([
     ['', 'no bytes'],
-    ['\x89PNG', 'a cut PNG'],
-    ['\xff\xd8\xff\xe0\xff\xff', 'a JPEG that goes on'],
+    ['\x89PNG', 'a truncated PNG'],
+    ['\xff\xd8\xff\xe0\xff\xff', 'a truncated JPEG'],
     ['\xff\xd8\0\xc0\0\x0b\x08\x01\x2c\x02\x80', 'a JPEG without a marker'],
-    [`RIFF\0\0\0\0WEBPVP9 ${'\x01'.repeat(16)}`, 'a WebP of another kind'],
-    [`RIFF\0\0\0\0AVI VP8 ${'\x01'.repeat(16)}`, 'a RIFF file that is no WebP'],
-    [`JUNK\0\0\0\0WEBPVP8 ${'\x01'.repeat(16)}`, 'a file that is no RIFF'],
-    [`xx\xff\xc0${FRAME}`, 'a frame without the beginning of a JPEG'],
-    ['text', 'a text'],
-  ])('returns nothing for %j: %s', (head) => {
+    [`RIFF\0\0\0\0WEBPVP9 ${'\x01'.repeat(16)}`, 'an unknown WebP format'],
+    [`RIFF\0\0\0\0AVI VP8 ${'\x01'.repeat(16)}`, 'a RIFF file other than WebP'],
+    [`JUNK\0\0\0\0WEBPVP8 ${'\x01'.repeat(16)}`, 'a file other than RIFF'],
+    [`xx\xff\xc0${FRAME}`, 'a frame without a JPEG header'],
+    ['text', 'plain text'],
+  ])('returns undefined for %j: %s', (head) => {
     expect(imageSize(latin1(head))).toBeUndefined();
   });
 });
 
-describe('a name is converted to a safe one', () => {
+describe('a file name is sanitized', () => {
   it.each([
     ['../../etc/passwd', 'image/png', 'passwd.png'],
     ['C:\\Users\\me\\fox.PNG', 'image/png', 'fox.PNG'],
@@ -60,7 +60,7 @@ describe('a name is converted to a safe one', () => {
   });
 });
 
-it('extensionFor returns the usual extension of a content type, and undefined for an unknown one', () => {
+it("extensionFor returns a content type's usual extension, or undefined", () => {
   expect(extensionFor('video/mp4')).toBe('.mp4');
   expect(extensionFor('Image/JPEG; charset=binary')).toBe('.jpg');
   expect(extensionFor('audio/x-wav')).toBe('.wav');

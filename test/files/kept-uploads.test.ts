@@ -1,4 +1,4 @@
-// Which uploads of a create stay on the service: those that a job uses or may use, for later calls with the same file too.
+// A create's uploads remain on the service if a job uses or may use them, including for later calls with the same file.
 import { describe, expect, it } from 'vitest';
 import { GenClient, GenError } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
@@ -19,8 +19,8 @@ describe("an upload isn't deleted for a later, rejected call", () => {
     ['that was created', () => {}, create],
     ['that has completed', () => {}, createAndWait],
     ['that has failed', failed, createAndWait],
-    ['whose create lost its answer', lost, create],
-    ['whose create lost its answer while a wait was to follow', lost, createAndWait],
+    ['whose create lost its response', lost, create],
+    ['whose createAndWait lost its response', lost, createAndWait],
   ])('if it belongs to a job %s', async (_, prepare, call) => {
     const { sandbox } = start();
     const client = sandbox.client({ maxRetries: 0 });
@@ -37,7 +37,7 @@ describe("an upload isn't deleted for a later, rejected call", () => {
 describe('the error lists the remaining uploads', () => {
   const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
 
-  it('after a timeout of the wait, because the job continues with them', async () => {
+  it("after a wait's timeout, because the job continues with them", async () => {
     const { sandbox, client } = start({ clock: 'manual', jobDurationMs: 60_000 });
     const late = caught(client.videos.createAndWait(params(), { timeoutMs: 20_000 }));
     await sandbox.advance(30_000);
@@ -57,7 +57,7 @@ describe('the error lists the remaining uploads', () => {
     expect(await left(sandbox)).toBe(2);
   });
 
-  it('but not if there are none, or the job has ended', async () => {
+  it('unless there are none or the job has ended', async () => {
     const { sandbox } = start();
     const client = sandbox.client({ maxRetries: 0 });
     for (const call of [create, createAndWait]) {
@@ -72,8 +72,8 @@ describe('the error lists the remaining uploads', () => {
 });
 
 it.each([
-  ['shares its upload with a call that comes meanwhile', false, 1],
-  ['is uploaded once more by a call that comes meanwhile on Workers, where no call may wait for another', true, 2],
+  ['shares its upload with a concurrent call', false, 1],
+  ["is uploaded separately by a concurrent call on Workers, where calls can't wait for each other", true, 2],
 ])('a file %s', async (_, perRequest, times) => {
   const { sandbox, log } = start();
   const { apiKey, baseUrl, fetch } = sandbox;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { calls, caught, count, left, png, prompt, start } from './by-value-setup.js';
 
-describe('the uploads of a create without a job are deleted', () => {
+describe("a create's uploads are deleted if no job was created", () => {
   const cases: [string, SandboxOptions, string][] = [
     ['no balance', { balanceTokens: 0 }, 'insufficient_balance'],
     ['generation is paused', { dispatch: 'disabled' }, 'dispatch_disabled'],
@@ -17,7 +17,7 @@ describe('the uploads of a create without a job are deleted', () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it('after an exhausted rate limit of the service', async () => {
+  it("after the service's 429s", async () => {
     const { sandbox } = start();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, code: 'rate_limited', times: 2 });
     const client = sandbox.client({ rateLimit: 'throw' });
@@ -27,7 +27,7 @@ describe('the uploads of a create without a job are deleted', () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it("nothing is uploaded for a body that isn't valid JSON", async () => {
+  it("and nothing is uploaded if the body can't be serialized", async () => {
     const { client, log } = start();
     for (const call of calls(client)) {
       const error = await caught(call({ prompt, first_frame_upload_id: png(), seed: 1n }));
@@ -37,7 +37,7 @@ describe('the uploads of a create without a job are deleted', () => {
     expect(log()).toEqual([]);
   });
 
-  it("nothing is uploaded while the rate limit is exhausted and the call doesn't wait", async () => {
+  it("and nothing is uploaded at the rate limit if the call doesn't wait", async () => {
     const { sandbox, log } = start();
     const client = sandbox.client({ rateLimit: 'throw' });
     for (let at = 0; at < 20; at++) await client.videos.create({ prompt });
@@ -47,13 +47,13 @@ describe('the uploads of a create without a job are deleted', () => {
     expect(log().length).toBe(before);
   });
 
-  it('an error after which a job may exist lists the uploads, and no other error does', async () => {
+  it('and only errors after which a job may exist list uploads', async () => {
     const { sandbox } = start({ jobDurationMs: 60_000 });
     const client = sandbox.client({ maxRetries: 0 });
     for (const call of calls(client)) {
       sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
       const error = await call({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() }).then(
-        () => expect.fail('it resolved'),
+        () => expect.fail('the call resolved'),
         (reason: { uploadIds?: string[] }) => reason,
       );
       const { uploadIds } = sandbox.jobs.at(-1) ?? { uploadIds: [] };
@@ -66,7 +66,7 @@ describe('the uploads of a create without a job are deleted', () => {
     expect(rejected).not.toHaveProperty('uploadIds');
   });
 
-  it('after a rejected register', async () => {
+  it('after a rejected registration', async () => {
     const { sandbox } = start();
     sandbox.faults.add({
       match: { method: 'POST', path: '/v1/characters' },
@@ -79,7 +79,7 @@ describe('the uploads of a create without a job are deleted', () => {
     expect(await left(sandbox)).toBe(0);
   });
 
-  it("the caller's own upload IDs are kept", async () => {
+  it("except the caller's own upload IDs", async () => {
     const { sandbox, client } = start();
     const { upload_id } = await client.uploads.upload(png());
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
@@ -90,7 +90,7 @@ describe('the uploads of a create without a job are deleted', () => {
     expect(deleted[0]).not.toContain(upload_id);
   });
 
-  it("a failed upload ends the others, and the create isn't sent", async () => {
+  it('after a failed upload, which cancels the others and the create', async () => {
     const { sandbox, log } = start();
     sandbox.faults.add({
       match: { method: 'POST', path: '/v1/uploads/complete', nth: 2 },
@@ -106,7 +106,7 @@ describe('the uploads of a create without a job are deleted', () => {
     await expect.poll(() => count(log(), 'DELETE')).toBe(3);
   });
 
-  it('an abort during the upload rejects with its reason, and nothing remains', async () => {
+  it('after an abort during the upload, which rejects with its reason', async () => {
     const { sandbox, log } = start();
     const controller = new AbortController();
     const reason = new Error('enough');

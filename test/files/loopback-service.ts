@@ -1,5 +1,5 @@
-// Two real HTTP servers: the service, and object storage on another origin that is as strict as the well-known ones.
-// Imports nothing but node:*, so that scripts for other runtimes can start it too.
+// Two real HTTP servers: the service, and object storage on another origin that is as strict as well-known ones.
+// Imports only node:*, so that scripts for other runtimes can start it, too.
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -10,12 +10,12 @@ export interface Seen {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly at: 'service' | 'storage';
-  /** Bytes of the body that arrived. */
+  /** Number of body bytes that arrived. */
   bytes: number;
   json?: Record<string, unknown>;
 }
 
-/** A record of an upload. */
+/** An upload's record. */
 export interface StoredUpload {
   readonly id: string;
   readonly params: Record<string, unknown>;
@@ -24,15 +24,15 @@ export interface StoredUpload {
   completed: boolean;
 }
 
-/** A finished file and how it misbehaves. */
+/** A job's file and its faults. */
 export interface StoredOutput {
   body: Uint8Array;
   contentType: string;
   etag?: string | undefined;
-  /** Each GET takes the next: how many bytes are sent before the connection is cut. */
+  /** For each GET in turn: the number of bytes sent before the connection is closed. */
   readonly cuts: number[];
   ranges: boolean;
-  /** Sends no content-length. */
+  /** If true, sends no content-length. */
   chunked?: boolean;
   redirect: boolean;
   /** Responds to every request with this status. */
@@ -45,17 +45,17 @@ export interface StoredOutput {
 
 type Handler = (request: IncomingMessage, response: ServerResponse, seen: Seen) => unknown;
 
-/** The two servers with their objects and requests. */
+/** The two servers, with their objects and requests. */
 export class LoopbackService {
   readonly seen: Seen[] = [];
   readonly uploads = new Map<string, StoredUpload>();
   readonly outputs = new Map<string, StoredOutput>();
   readonly jobs = new Map<string, Record<string, unknown>>();
-  /** Taken one by one by the next requests of a step: a status to answer, or `reset` after some bytes. */
+  /** Faults for the next requests of a step: a status to respond with, or `reset` after some bytes. */
   readonly faults: {
     readonly step: string;
     readonly status?: number;
-    /** The code of storage. @default 'Fault' */
+    /** Storage's error code. @default 'Fault' */
     readonly code?: string;
     readonly body?: string;
     readonly resetAfter?: number;
@@ -83,7 +83,7 @@ export class LoopbackService {
     return this.seen.map(({ method, path }) => `${method} ${path.split('?')[0]?.replace(/up_\d+/, ':id')}`);
   }
 
-  /** Puts a completed job with its file there. */
+  /** Adds a completed job with its file. */
   addOutput(id: string, output: Partial<StoredOutput> & { body: Uint8Array }): StoredOutput {
     const stored: StoredOutput = {
       contentType: 'video/mp4',
@@ -199,7 +199,7 @@ export class LoopbackService {
     const { sha256, bytes } = await read(request, seen);
     if (fault?.status !== undefined)
       return refuse(response, fault.status, fault.code ?? 'Fault', fault.body ?? 'Injected');
-    if (bytes !== upload.params.file_size) return refuse(response, 400, 'EntityTooSmall', `${bytes} bytes came`);
+    if (bytes !== upload.params.file_size) return refuse(response, 400, 'EntityTooSmall', `${bytes} bytes arrived`);
     Object.assign(upload, { bytes, sha256 });
     response.writeHead(200, { etag: `"${sha256}"` }).end();
   }
@@ -265,7 +265,7 @@ function send(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(text);
 }
 
-/** Object storage speaks XML. */
+/** Sends an error as XML, like object storage. */
 function refuse(response: ServerResponse, status: number, code: string, message: string): void {
   response.writeHead(status, { 'content-type': 'application/xml', connection: 'close' });
   response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`);

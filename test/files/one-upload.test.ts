@@ -19,7 +19,7 @@ function start(options: SandboxOptions = {}) {
 }
 
 describe('an object is uploaded once while its upload exists', () => {
-  it('across consecutive and concurrent calls, and clients of the same account', async () => {
+  it("across consecutive and concurrent calls, and an account's clients", async () => {
     const { sandbox, client, uploads, frames } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -33,7 +33,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect(uploads()).toBe(2);
   });
 
-  it("two concurrent calls share an upload in flight, and one that fails doesn't end the other", async () => {
+  it('by concurrent calls, even if one of them fails', async () => {
     const { sandbox, client, uploads } = start();
     const file = png();
     const abort = new AbortController();
@@ -45,7 +45,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect(uploads()).toBe(1);
   });
 
-  it('bytes and files that have changed are uploaded again', async () => {
+  it('unless its content has changed', async () => {
     const { client, uploads } = start();
     const bytes = Buffer.from(new Uint8Array(await png().arrayBuffer()));
     bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
@@ -62,7 +62,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect(uploads()).toBe(4);
   });
 
-  it('a deleted upload is uploaded again', async () => {
+  it('and again after the upload was deleted', async () => {
     const { client, uploads, frames, sent } = start();
     const file = png();
     await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
@@ -72,7 +72,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect(sent('POST /v1/videos').map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('with cleanup, it is deleted after the last job that uses it, and uploaded again for the next one', async () => {
+  it('with cleanup until its last job ends, and again for the next one', async () => {
     const { client, uploads, sent } = start();
     const file = png();
     const run = () => client.videos.createAndWait({ prompt, first_frame_upload_id: file }, { cleanup: 'after-job' });
@@ -82,7 +82,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect([uploads(), sent('DELETE').length]).toEqual([2, 2]);
   });
 
-  it('it is kept for a job that is created again, whatever another call cleans up in the meantime', async () => {
+  it("and retained for a recovering call, even if another call's cleanup runs", async () => {
     const { client, sandbox, sent, uploads } = start({ clock: 'manual' });
     const file = png();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 60 } });
@@ -95,7 +95,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect([uploads(), sent('DELETE').length]).toEqual([1, 0]);
   });
 
-  it("an upload that an earlier call keeps isn't deleted for a rejected call", async () => {
+  it("and a rejected call doesn't delete an earlier call's upload", async () => {
     const { sandbox, client, sent } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -110,10 +110,10 @@ describe('an object is uploaded once while its upload exists', () => {
   });
 });
 
-describe('an upload that the service has deleted', () => {
+describe('an upload deleted by the service', () => {
   const forgotten = { status: 404, code: 'reference_upload_not_found' };
 
-  it('is uploaded again, once, and the create is sent again under its key', async () => {
+  it('is uploaded again once, and the create is retried with its key', async () => {
     const { sandbox, client, uploads, frames, sent } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -129,7 +129,7 @@ describe('an upload that the service has deleted', () => {
     expect(frames().at(-1)).toBe(again);
   });
 
-  it('is sent under a derived key if the service repeats the first rejection', async () => {
+  it('needs a derived key if the service repeats its first rejection', async () => {
     const { sandbox, client, uploads, sent } = start();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -145,7 +145,7 @@ describe('an upload that the service has deleted', () => {
     expect(uploads()).toBe(2);
   });
 
-  it('is sent under a key of at most 255 characters, so that resume() can send it again', async () => {
+  it('needs a derived key of at most 255 characters, so that resume() can retry it', async () => {
     const { sandbox, sent } = start();
     const client = sandbox.client({ store: outlivingStore(), maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
@@ -161,7 +161,7 @@ describe('an upload that the service has deleted', () => {
     expect(keys.slice(-2)).toEqual([idempotencyKey, idempotencyKey]);
   });
 
-  it('is an error if it was uploaded for this very call', async () => {
+  it('is an error if this call uploaded it', async () => {
     const { sandbox, client, uploads } = start();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 1 });
     const create = client.videos.create({ prompt, first_frame_upload_id: png() });

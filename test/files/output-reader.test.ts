@@ -1,4 +1,4 @@
-// Reading a file over several connections, response by response, on a manual clock.
+// Reading a file over several responses, on a manual clock.
 import { describe, expect, it } from 'vitest';
 import { OutputReader, type OutputReading } from '../../src/downloading/output-reader.js';
 import { APIError, ConnectionError, type DownloadError, ServerError } from '../../src/errors/index.js';
@@ -6,7 +6,7 @@ import { countedSignal, rejection } from '../transport/support.js';
 
 const HEADERS = { 'content-type': 'video/mp4', etag: '"a"', 'content-length': '10' };
 const bytesOf = (text: string) => new TextEncoder().encode(text);
-/** A body with this text that ends, or breaks off with a reason. */
+/** Creates a body that ends after the text, or errors with a reason. */
 function body(text: string, cut?: unknown): ReadableStream {
   let isGiven = text === '';
   return new ReadableStream({
@@ -26,7 +26,7 @@ const refusal = (status: number, Class = APIError, code = `http_${status}`) =>
   new Class('no', { status, code, recovery: 'retry', method: 'GET', url: '/x', attempts: 1 });
 const away = () => new ConnectionError('away', { method: 'GET', url: '/x', attempts: 1 });
 
-/** A response with these chunks, without an end, and the reasons of its cancellation. */
+/** Creates a response that never ends after these chunks, and records its cancellation reasons. */
 function endless(chunks: readonly string[], headers: object = {}, status = 200) {
   const cancelled: unknown[] = [];
   const left = chunks.map(bytesOf);
@@ -40,7 +40,7 @@ function endless(chunks: readonly string[], headers: object = {}, status = 200) 
   return { response: new Response(stream, { status, headers: { ...HEADERS, ...headers } }), cancelled };
 }
 
-/** Reads these responses to the end. Pauses end immediately, and are recorded. */
+/** Reads these responses to the end. Pauses are recorded and end immediately. */
 function reading(responses: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
   const asked: unknown[] = [];
   const pauses: number[] = [];
@@ -51,7 +51,7 @@ function reading(responses: readonly (Response | Error)[], options: Partial<Outp
       asked.push(rest && [rest.range.start, rest.range.end, rest.ifRange]);
       const response = left.shift();
       if (response instanceof Response) return response;
-      throw response ?? new Error('asked too often');
+      throw response ?? new Error('too many requests');
     },
     info: async () => ({ sizeBytes: undefined }),
     clock: {
@@ -64,13 +64,13 @@ function reading(responses: readonly (Response | Error)[], options: Partial<Outp
     },
     ...options,
   });
-  /** The text that is left of the version that was opened. */
+  /** Reads the rest of the opened version. */
   const rest = async () => {
     let text = '';
     for (let bytes = await reader.read(); bytes; bytes = await reader.read()) text += new TextDecoder().decode(bytes);
     return text;
   };
-  /** The text of each version, from its first byte on. */
+  /** Reads each version from its first byte. */
   const all = async () => {
     const versions: string[] = [];
     await reader.fromStart(async () => {
@@ -99,7 +99,7 @@ const CHANGED = (at: number) => ({
 });
 
 describe('reading a file', () => {
-  it('continues where it was interrupted, with pauses that double until another byte arrives', async () => {
+  it('resumes after interruptions, with pauses that double until another byte arrives', async () => {
     const cuts = [whole('0123', {}, away()), part('', 'bytes 4-9/10'), away(), refusal(503, ServerError)];
     const { all, asked, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
     expect(await all()).toEqual(['0123456789']);
@@ -108,17 +108,17 @@ describe('reading a file', () => {
   });
 
   it.each<[string, Response | Error]>([
-    ['all of the file again, because the service takes no ranges', whole('abcdefghij')],
-    ['an answer with another tag', whole('abcdefghij', { etag: '"b"' })],
-    ['an answer without a tag', new Response(body('abc'), { headers: { 'content-type': 'video/mp4' } })],
-    ['an answer of another size', whole('abcdefghijk', { 'content-length': '11' })],
-    ['a part of another file from its first byte', part('abcde', 'bytes 0-4/5', { etag: '"b"' })],
+    ['the complete file again, from a service without ranges', whole('abcdefghij')],
+    ['a response with another ETag', whole('abcdefghij', { etag: '"b"' })],
+    ['a response without an ETag', new Response(body('abc'), { headers: { 'content-type': 'video/mp4' } })],
+    ['a response with another size', whole('abcdefghijk', { 'content-length': '11' })],
+    ["another file's first range", part('abcde', 'bytes 0-4/5', { etag: '"b"' })],
     ['another range', part('56789', 'bytes 5-9/10')],
-    ['a range of another size', part('456789', 'bytes 4-9/11')],
+    ['a range with another size', part('456789', 'bytes 4-9/11')],
     ['a range past the end', part('456789x', 'bytes 4-10/10')],
-    ['a range of another file', part('456789', 'bytes 4-9/10', { etag: '"b"' })],
-    ['a range that cannot be', refusal(416)],
-  ])('starts over after %s, or fails if it must not start over', async (_, second) => {
+    ["another file's range", part('456789', 'bytes 4-9/10', { etag: '"b"' })],
+    ['a 416', refusal(416)],
+  ])('starts over after %s, or fails if it may not start over', async (_, second) => {
     const again = () => (second instanceof Response ? second.clone() : second);
     const { all, asked } = reading([whole('0123'), again(), whole('abcdefghij')]);
     expect(await all()).toEqual(['0123', 'abcdefghij']);
@@ -128,7 +128,7 @@ describe('reading a file', () => {
     expect(await errorOf(strict.rest())).toEqual(CHANGED(4));
   });
 
-  it('starts over if it has no tag, or fails if it must not start over', async () => {
+  it('starts over without an ETag, or fails if it may not start over', async () => {
     const weak = () => whole('0123', { etag: 'W/"a"' });
     expect(await reading([weak(), whole('0123456789')]).all()).toEqual(['0123', '0123456789']);
     const strict = reading([]);
@@ -138,7 +138,7 @@ describe('reading a file', () => {
     );
   });
 
-  it('stays within the range of its first response', async () => {
+  it("stays within its first response's range", async () => {
     const { reader, rest, asked } = reading([part('89', 'bytes 8-9/20'), part('ab', 'bytes 10-11/20')]);
     await reader.begin(part('567', 'bytes 5-11/20'));
     expect(await rest()).toEqual('56789ab');
@@ -151,13 +151,13 @@ describe('reading a file', () => {
     expect([await toItsEnd.rest(), toItsEnd.asked]).toEqual(['56789', [[8, undefined, '"a"']]]);
   });
 
-  it('stays within its range if no byte of it has arrived', async () => {
+  it('stays within its range even if no byte has arrived', async () => {
     const { reader, rest, asked } = reading([part('0123', 'bytes 0-3/10')]);
     await reader.begin(part('', 'bytes 0-3/10'));
     expect([await rest(), asked]).toEqual(['0123', [[0, 3, '"a"']]]);
   });
 
-  it('continues after a cut even if only the partial responses contain the size', async () => {
+  it('resumes after a cut even if only the partial responses include the size', async () => {
     const { 'content-length': _, ...unsized } = HEADERS;
     const first = new Response(body('0123', away()), { headers: unsized });
     const { all, asked } = reading([first, part('456789', 'bytes 4-9/10')]);
@@ -165,7 +165,7 @@ describe('reading a file', () => {
     expect(asked).toEqual([undefined, [4, undefined, '"a"']]);
   });
 
-  it('ends at the announced size, or at the end of the body without one', async () => {
+  it('ends at the announced size, or otherwise at the end of the body', async () => {
     for (const chunks of [['56789xx'], ['567', '89', 'xx'], ['567', '89x']]) {
       const ranged = reading([]);
       const pieces = new ReadableStream({
@@ -207,7 +207,7 @@ describe('a download fails', () => {
     );
   });
 
-  it('immediately if the first response fails, or a later one for good', async () => {
+  it('immediately if the first response fails, or a later one fails permanently', async () => {
     const [first, later] = [away(), refusal(403)];
     expect(await rejection(reading([first]).all())).toBe(first);
     expect(await rejection(reading([whole('0123'), later]).all())).toBe(later);
@@ -215,10 +215,10 @@ describe('a download fails', () => {
     expect(await rejection(reading([unsatisfiable]).all())).toBe(unsatisfiable);
   });
 
-  it("if a response can't be checked: without its range, without a byte", async () => {
+  it('if a response is empty or lacks its range', async () => {
     const { 'content-length': _length, ...encoded } = { ...HEADERS, 'content-encoding': 'gzip' };
     const zipped = () => new Response(body('01'), { headers: encoded });
-    // Its own end, and that of its chunks, prove that it is complete.
+    // The end of the chunked encoding proves that the body is complete.
     expect(await reading([zipped()]).all()).toEqual(['01']);
     expect(await reading([zipped()], { info: async () => ({ sizeBytes: 2 }) }).all()).toEqual(['01']);
     for (const range of ['bytes ?', 'x bytes 0-1/2', 'bytes 0-1/2x', 'bytes 0-1', 'bytes */2']) {
@@ -233,7 +233,7 @@ describe('a download fails', () => {
     });
   });
 
-  it('with the reason of its signal, and without another request', async () => {
+  it("with its signal's reason, without another request", async () => {
     const stop = new AbortController();
     const { all, reader } = reading([whole('0123456789')], { signal: stop.signal });
     stop.abort(new Error('enough'));
@@ -250,7 +250,7 @@ describe('a download fails', () => {
 });
 
 describe("a response's connection", () => {
-  it('is closed when reading is canceled, with the reason', async () => {
+  it('is closed with the reason when reading is canceled', async () => {
     const { response, cancelled } = endless([], { 'content-range': 'bytes 5-9/20' }, 206);
     const { reader } = reading([]);
     await reader.begin(response);
@@ -258,7 +258,7 @@ describe("a response's connection", () => {
     await expect.poll(() => cancelled).toEqual(['enough']);
   });
 
-  it('leaves no listener on the signal when the file has ended, or has failed', async () => {
+  it('leaves no listener on the signal after the end or a failure', async () => {
     for (const responses of [[whole('0123456789')], [refusal(403)]]) {
       const { signal, listeners } = countedSignal();
       const { all } = reading(responses, { signal });

@@ -1,4 +1,4 @@
-// The errors of a rejected file, and of a response without a file.
+// Errors for a rejected file and for a response without a file.
 import { describe, expect, it } from 'vitest';
 import { outputType, readOutputAnswer } from '../../src/downloading/output.js';
 import { JobFile } from '../../src/downloading/output-source.js';
@@ -14,16 +14,16 @@ describe("a response isn't a file", () => {
     ['text/html; charset=utf-8', 'text/html instead of the file'],
     ['application/problem+json', 'application/problem+json instead of the file'],
     ['text/xml', 'text/xml instead of the file'],
-  ])('with the type %s', (type, what) => {
+  ])('if its type is %s', (type, what) => {
     expect(() => outputType('job_1', type, new Uint8Array())).toThrow(
       expect.objectContaining({ code: 'not_media', message: expect.stringContaining(what) }),
     );
   });
 
   it.each([
-    ['no body', new Response(null, { status: 204 })],
-    ['no byte', new Response('', { headers: { 'content-length': '0' } })],
-  ])('with %s', (_, response) => {
+    ['has no body', new Response(null, { status: 204 })],
+    ['has an empty body', new Response('', { headers: { 'content-length': '0' } })],
+  ])('if it %s', (_, response) => {
     expect(() => readOutputAnswer('job_1', response)).toThrow(expect.objectContaining({ code: 'not_media' }));
   });
 });
@@ -55,7 +55,7 @@ describe('a rejected file', () => {
     else expect(error).toMatchObject({ name: 'DownloadError', jobId: 'job_1', cause, ...expected });
   });
 
-  it("rejects with the abort's reason if the call was aborted", async () => {
+  it("is reported with the abort's reason if the call was aborted", async () => {
     expect(await told(refusal(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
   });
 });

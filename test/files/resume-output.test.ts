@@ -16,7 +16,7 @@ const open = (options = {}) => makeClient(service).jobs.output('job_1', { resume
 const bytes = async (response: Response) => new Uint8Array(await response.arrayBuffer());
 const gets = () => service.seen.filter(({ method }) => method === 'GET');
 
-it('returns a response with headers and length, and a body that resumes after cuts', async () => {
+it('returns a response with headers and length, whose body resumes after interruptions', async () => {
   const { etag } = service.addOutput('job_1', { body: MOVIE, cuts: [100, 0, 500_000] });
   const response = await open();
   expect([response.status, response.url]).toEqual([200, `${service.baseUrl}/v1/jobs/job_1/output`]);
@@ -37,7 +37,7 @@ it('returns a response with headers and length, and a body that resumes after cu
   ]);
 });
 
-it('has no header that counts encoded bytes, because the bytes come decoded', async () => {
+it('omits headers about encoded bytes, because the bytes are decoded', async () => {
   const encoded = { 'content-encoding': 'gzip', 'content-length': '99', 'accept-ranges': 'bytes', etag: '"a"' };
   const fetch = async (_: unknown, init?: RequestInit) =>
     init?.method === 'HEAD'
@@ -69,7 +69,7 @@ it('resumes within the requested range', async () => {
   ]);
 });
 
-it('can be copied', async () => {
+it('can be cloned', async () => {
   service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
   const [one, two] = (await open()).body?.tee() ?? [];
   expect((await new Response(one).arrayBuffer()).byteLength + (await new Response(two).arrayBuffer()).byteLength).toBe(

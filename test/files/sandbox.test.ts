@@ -6,7 +6,7 @@ import { fromPath, saveOutput } from '../../src/adapters/node/index.js';
 import { GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 
-it("uploads a local file for a job and saves the job's file, through the sandbox", async () => {
+it("uploads a local file for a job and saves the job's file on the sandbox", async () => {
   const directory = await mkdtemp(join(tmpdir(), 'gen-files-'));
   const sandbox = createSandbox({ clock: 'manual' });
   try {

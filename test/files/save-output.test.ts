@@ -69,7 +69,7 @@ it('follows a redirect to storage without the key', async () => {
 });
 
 describe('after an interruption', () => {
-  it('requests only the rest, if it is the same file', async () => {
+  it("requests only the rest if the file hasn't changed", async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000, 300_000, 1_000] });
     await save();
     await isMovie(target);
@@ -77,12 +77,12 @@ describe('after an interruption', () => {
     expect(rest).toHaveLength(3);
     for (const { headers } of rest) expect(headers['if-range']).toBe(output.etag);
     const starts = rest.map(({ headers }) => Number(/\d+/.exec(headers.range ?? '')?.[0]));
-    // The bytes in the broken connection are requested again.
+    // Bytes lost in the broken connection are requested again.
     expect(starts[0]).toBeGreaterThan(400_000);
     expect(starts).toEqual(starts.toSorted((a, b) => a - b));
   });
 
-  it('starts over if the file has changed, so that two files are never mixed', async () => {
+  it('starts over if the file has changed, so two files are never mixed', async () => {
     const output = service.addOutput('job_1', { body: OTHER, cuts: [500_000] });
     output.onGet = () => {
       if (gets().length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
@@ -91,7 +91,7 @@ describe('after an interruption', () => {
     await isMovie(target);
   });
 
-  it('fails if nothing more arrives, without a file but with its progress', async () => {
+  it('fails with its progress, leaving no file, if it stalls', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [500_000, ...Array(20).fill(0)] });
     const error = await failure(save());
     expect(error).toBeInstanceOf(DownloadError);
@@ -130,7 +130,7 @@ describe('an existing file', () => {
     await isMovie(target);
   });
 
-  it("that is this job's, in a directory, resolves without a second download", async () => {
+  it("in a directory resolves without a second download if it is this job's", async () => {
     const client = makeClient(service);
     const first = await saveOutput(client, 'job_1', directory);
     await writeFile(first.path, OTHER);
@@ -139,13 +139,13 @@ describe('an existing file', () => {
     const again = await saveOutput(client, 'job_1', directory, { onProgress });
     expect(again).toEqual({ ...first, existed: true });
     expect(told).toEqual([]);
-    // It was not written again.
+    // The file was not rewritten.
     expect(hash(await readFile(first.path))).toBe(hash(OTHER));
     await saveOutput(client, 'job_1', directory, { overwrite: true });
     expect(hash(await readFile(first.path))).toBe(hash(MOVIE));
   });
 
-  it("that is this job's, under the caller's name, resolves without a write, even after a cut", async () => {
+  it("with the caller's name resolves without a write if it is this job's, even after an interruption", async () => {
     const output = service.addOutput('job_1', { body: MOVIE });
     const first = await save();
     output.cuts.push(700_000);
@@ -164,14 +164,14 @@ describe('an existing file', () => {
     }
   });
 
-  it('is written to the target of a dangling link', async () => {
+  it("is created at a dangling link's target", async () => {
     await symlink('new.mp4', target);
     expect(await save()).toMatchObject({ path: target });
     expect((await lstat(target)).isSymbolicLink()).toBe(true);
     await isMovie(join(directory, 'new.mp4'));
   });
 
-  it('is replaced behind a link, and keeps its mode and the link', async () => {
+  it('is replaced through a link, retaining its mode and the link', async () => {
     const real = join(directory, 'real.mp4');
     await writeFile(real, 'old');
     await chmod(real, 0o640);
@@ -184,9 +184,9 @@ describe('an existing file', () => {
   });
 
   it.each([
-    ['under the name of the job', () => directory, { existed: true, contentType: 'video/mp4' }],
-    ['of another size under a name of the caller', () => target, { code: 'file_exists' }],
-  ])('%s transfers no bytes: one HEAD', async (_, path, expected) => {
+    ["with the job's name", () => directory, { existed: true, contentType: 'video/mp4' }],
+    ["with the caller's name and another size", () => target, { code: 'file_exists' }],
+  ])('%s needs only a HEAD', async (_, path, expected) => {
     await writeFile(join(directory, 'job_1.mp4'), MOVIE);
     await writeFile(target, 'mine');
     expect(await save(path()).catch((error) => error)).toMatchObject(expected);
@@ -194,7 +194,7 @@ describe('an existing file', () => {
     expect(requests).toEqual(['HEAD']);
   });
 
-  it("with the job's own name is recognized after its link has expired", async () => {
+  it("with the job's name is recognized even after its link has expired", async () => {
     await writeFile(join(directory, 'job_1.mp4'), MOVIE);
     const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
     service.addOutput('job_1', { body: MOVIE, refuse });
@@ -203,7 +203,7 @@ describe('an existing file', () => {
 });
 
 describe('failures', () => {
-  it('an expired link has the time of its expiry', async () => {
+  it('an expired link rejects with the time of expiry', async () => {
     const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
     service.addOutput('job_1', { body: MOVIE, refuse });
     const expired = '2020-02-02T02:02:02.000Z';
@@ -214,7 +214,7 @@ describe('failures', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('a link that expires during the download does, too', async () => {
+  it('a link that expires during the download rejects the same way', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
     output.onGet = () => {
       if (gets().length === 2)
@@ -225,7 +225,7 @@ describe('failures', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('an unknown job is a NotFoundError', async () => {
+  it('an unknown job rejects with a NotFoundError', async () => {
     expect(await failure(saveOutput(makeClient(service), 'job_9', target))).toMatchObject({ name: 'NotFoundError' });
   });
 
@@ -243,13 +243,13 @@ describe('failures', () => {
 });
 
 describe('a path that ends in a slash', () => {
-  it('is a file in a missing directory, which is created with its parents', async () => {
+  it('means a directory, so a file with a missing directory creates its parents', async () => {
     const path = join(directory, 'new/deep/fox.mp4');
     expect((await save(path)).path).toBe(path);
     await isMovie(path);
   });
 
-  it('is a directory, which is created with its parents', async () => {
+  it('means a directory, which is created with its parents', async () => {
     const { path } = await save(join(directory, 'new/deep/'));
     expect(path).toBe(join(directory, 'new/deep/job_1.mp4'));
     await isMovie(path);
@@ -258,20 +258,20 @@ describe('a path that ends in a slash', () => {
   });
 
   it.skipIf(platform() !== 'linux')(
-    'in a place without directories ends (regression: Node never did on /proc)',
+    "rejects if directories can't be created (regression: Node hung on /proc)",
     async () => {
       expect(await failure(save('/proc/none/deep/'))).toMatchObject({ code: 'cannot_write' });
     },
   );
 
-  it('of an existing file is rejected', async () => {
+  it('is rejected for an existing file', async () => {
     await writeFile(target, 'mine');
     expect(await failure(save(`${target}/`, { overwrite: true }))).toMatchObject({ code: 'cannot_write' });
     expect(await readFile(target, 'utf8')).toBe('mine');
   });
 });
 
-describe('anything but a regular file', () => {
+describe('a path other than a regular file', () => {
   it("a pipe isn't replaced, even with overwrite", async () => {
     await run('mkfifo', [target]);
     const error = await failure(save(target, { overwrite: true }));
@@ -292,12 +292,12 @@ describe('anything but a regular file', () => {
   });
 });
 
-describe("every error is this package's", () => {
+describe('every error is a DownloadError', () => {
   it.each<[string, () => string]>([
-    ['a name that is too long', () => join(directory, 'x'.repeat(300))],
-    ['a file in the way', () => join(directory, 'file', 'fox.mp4')],
-    ['a null character', () => join(directory, 'a\0b')],
-    ['a loop of links', () => join(directory, 'loop')],
+    ['for a name that is too long', () => join(directory, 'x'.repeat(300))],
+    ['for a file instead of a directory', () => join(directory, 'file', 'fox.mp4')],
+    ['for a null character', () => join(directory, 'a\0b')],
+    ['for a loop of links', () => join(directory, 'loop')],
   ])('%s is a DownloadError', async (_, path) => {
     await writeFile(join(directory, 'file'), '');
     await symlink('loop', join(directory, 'loop'));
@@ -307,17 +307,21 @@ describe("every error is this package's", () => {
 
   it.each<[string, () => Promise<unknown>, string]>([
     [
-      'a forgotten client',
+      'a missing client',
       () => saveOutput('job_1' as never, target as never, undefined as never),
       'must be a GenClient',
     ],
     [
-      'what a create returned',
+      "a create's result",
       () => saveOutput(makeClient(service), { job: { id: 'job_1' } } as never, target),
       'created.job',
     ],
-    ['no job', () => saveOutput(makeClient(service), undefined as never, target), 'Pass a job or its ID'],
-    ['no path', () => saveOutput(makeClient(service), 'job_1', undefined as never), 'path must be a non-empty string'],
+    ['a missing job', () => saveOutput(makeClient(service), undefined as never, target), 'Pass a job or its ID'],
+    [
+      'a missing path',
+      () => saveOutput(makeClient(service), 'job_1', undefined as never),
+      'path must be a non-empty string',
+    ],
     ['an unknown option', () => save(target, { overwite: true } as never), 'Did you mean "overwrite"?'],
   ])('%s is reported with the fix', async (_, call, message) => {
     const error = await failure(call());
@@ -326,7 +330,7 @@ describe("every error is this package's", () => {
   });
 });
 
-it('a file without a length in the response is complete if it has the size that HEAD returned', async () => {
+it('a file without a content-length is complete if its size matches HEAD', async () => {
   const answering = (bytes: string) => async (_: unknown, init?: RequestInit) =>
     init?.method === 'HEAD'
       ? new Response(null, { headers: { 'content-type': 'video/mp4', 'content-length': '4' } })
@@ -337,7 +341,7 @@ it('a file without a length in the response is complete if it has the size that 
   expect(await saved('0123')).toMatchObject({ sizeBytes: 4 });
 });
 
-it("JSON or a page instead of the file isn't a file", async () => {
+it('JSON or HTML instead of the file is rejected', async () => {
   service.addOutput('job_1', { body: Buffer.from('{"success":false}'), contentType: 'application/json' });
   expect(await failure(save())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
   expect(await readdir(directory)).toEqual([]);
@@ -362,7 +366,7 @@ describe('a killed process', () => {
   };
   const parts = async () => (await readdir(directory)).filter((name) => name.startsWith('.gen-'));
 
-  it('leaves a part and no file. The next run downloads all of it, and removes the part after an hour', async () => {
+  it('leaves only a partial file, which a later run removes after an hour', async () => {
     await killed();
     const [part = ''] = await parts();
     expect(await readdir(directory)).toEqual([part]);
@@ -378,7 +382,7 @@ describe('a killed process', () => {
   });
 });
 
-describe('two calls that save the same job to the same path', () => {
+describe('concurrent calls that save one job to one path', () => {
   it.each([
     ['a path', () => target, 'fox.mp4'],
     ['a directory', () => directory, 'job_1.mp4'],
@@ -401,7 +405,7 @@ describe('two calls that save the same job to the same path', () => {
     expect(await readdir(directory)).toEqual(['fox.mp4']);
   });
 
-  it('both resolve with overwrite, with the complete file each time', async () => {
+  it('all resolve with overwrite, with the complete file each time', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => save(target, { overwrite: true })));
     expect(all.map(({ sizeBytes }) => sizeBytes)).toEqual(Array(5).fill(MOVIE.length));
     await isMovie(target);

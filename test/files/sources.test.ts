@@ -1,4 +1,4 @@
-// An upload's source before any call: its kind, its content, and the reasons for its rejection.
+// Upload sources before any call: kind, content, and reasons for rejection.
 import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -31,10 +31,10 @@ const response = (headers: Record<string, string> = {}, url?: string) => {
   return url === undefined ? response : Object.defineProperty(response, 'url', { value: url });
 };
 
-describe("a stream that isn't sent is canceled:", () => {
+describe("a stream that isn't sent is canceled", () => {
   it.each<[string, FileOptions]>([
-    ['it is refused for its missing size', {}],
-    ['it is refused for its size', { sizeBytes: 500_000_000, mimeType: 'image/png' }],
+    ['if its size is missing', {}],
+    ['if it is too large', { sizeBytes: 500_000_000, mimeType: 'image/png' }],
   ])('%s', async (_why, options) => {
     const cancel = vi.fn();
     await expect(describeFile(new ReadableStream({ cancel }), options)).rejects.toThrow(GenError);
@@ -44,7 +44,7 @@ describe("a stream that isn't sent is canceled:", () => {
     await vi.waitFor(() => expect(own.destroyed).toBe(true));
   });
 
-  it('its body was locked by the sender', async () => {
+  it('if the sender locked its body', async () => {
     const cancel = vi.fn();
     const file = openFile(new ReadableStream({ cancel }), { sizeBytes: 5 });
     const body = (await file.body(() => {})) as ReadableStream;
@@ -56,7 +56,7 @@ describe("a stream that isn't sent is canceled:", () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
   });
 
-  it('the call was aborted before it started', async () => {
+  it('if the call was aborted before it started', async () => {
     const cancel = vi.fn();
     const { client, seen } = stubbed([]);
     const options = { sizeBytes: 5, mimeType: 'image/png', signal: AbortSignal.abort(new Error('left')) };
@@ -78,19 +78,19 @@ describe('a source is recognized', () => {
       () => response({ 'content-length': '5', 'content-encoding': 'gzip' }),
       { sizeBytes: undefined },
     ],
-    ['a Response with a wrong length', () => response({ 'content-length': '5x' }), { sizeBytes: undefined }],
+    ['a Response with an invalid length', () => response({ 'content-length': '5x' }), { sizeBytes: undefined }],
     [
-      'a Response of a file',
+      'a Response with a file name',
       () => response({ 'content-disposition': 'inline; filename="a b.png"; x=1' }),
       { name: 'a b.png' },
     ],
     [
-      'a Response of a file with a semicolon in its name',
+      'a Response with a semicolon in its file name',
       () => response({ 'content-disposition': 'attachment; filename="a;\\"b.png"' }),
       { name: 'a;"b.png' },
     ],
     [
-      'a Response of a file with an encoded name',
+      'a Response with an encoded file name',
       () => response({ 'content-disposition': "attachment; filename=x.png; filename*=UTF-8''f%C3%BC.png" }),
       { name: 'fü.png' },
     ],
@@ -100,12 +100,12 @@ describe('a source is recognized', () => {
       { name: undefined },
     ],
     [
-      'an ArrayBuffer of another realm',
+      'an ArrayBuffer from another realm',
       () => runInNewContext('Uint8Array.of(1, 2, 3, 4, 5).buffer'),
       { kind: 'bytes' },
     ],
     [
-      'a Response of a URL',
+      'a Response from a URL',
       () => response({}, 'https://a.test/files/fox.png?sig=1'),
       { name: 'fox.png', type: undefined },
     ],
@@ -162,11 +162,11 @@ describe('a source is rejected', () => {
   it.each<[unknown, string]>([
     [pieces('text'), 'A source must yield bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
-  ])('when it is read: %s', async (given, message) => {
+  ])('on reading: %s', async (given, message) => {
     await expect(contentOf(recognizeSource(given))).rejects.toThrow(message);
   });
 
-  it('as unreadable, with its kind and the reason', async () => {
+  it('with its kind and the reason if reading fails', async () => {
     const cause = new Error('EACCES');
     const broken = {
       name: 'fox',
@@ -185,7 +185,7 @@ describe('a source is rejected', () => {
   });
 });
 
-describe('the description of a file', () => {
+describe("a file's metadata", () => {
   it.each<[unknown, FileOptions, object]>([
     [new Blob([PNG]), {}, { file_name: 'upload.png', mime_type: 'image/png', file_size: 64, upload_type: 'IMAGE' }],
     [
@@ -199,23 +199,23 @@ describe('the description of a file', () => {
       { file_name: 'b.wav', mime_type: 'audio/wav', upload_type: 'AUDIO' },
     ],
     [BYTES, { mimeType: 'text/plain', uploadType: 'VIDEO' }, { mime_type: 'text/plain', upload_type: 'VIDEO' }],
-  ])('of %o with %j is %j', async (given, options, expected) => {
+  ])('for %o with %j is %j', async (given, options, expected) => {
     expect((await describeFile(given, options)).params).toMatchObject(expected);
   });
 });
 
-describe('the body of an upload', () => {
+describe("an upload's body", () => {
   it.each([
-    ['a Blob as it is, without being read', new Blob([BYTES]), []],
+    ['a Blob itself, unread', new Blob([BYTES]), []],
     [
-      'what only looks like one gathered',
+      'the collected bytes of a Blob look-alike',
       { size: 5, stream: () => new Blob([BYTES]).stream() },
       [
         [0, 5],
         [5, 5],
       ],
     ],
-  ])('is, for a stream without a length on the wire, %s', async (_, given, read) => {
+  ])('without a content-length is %s', async (_, given, read) => {
     const sent: [number, number][] = [];
     const file = openFile(given, { onProgress: ({ sentBytes, totalBytes }) => sent.push([sentBytes, totalBytes]) });
     vi.stubGlobal('Deno', {});
@@ -226,7 +226,7 @@ describe('the body of an upload', () => {
   });
 });
 
-describe('a stream that never yields its first byte fails the call after timeoutMs, and is canceled:', () => {
+describe('a stream that never yields a byte is canceled after timeoutMs, and rejects', () => {
   type Call = (client: GenClient, stream: ReadableStream<Uint8Array>) => Promise<unknown>;
   const labeled = { headers: { 'content-length': '9', 'content-type': 'image/png' } };
   it.each<[string, Call]>([

@@ -1,4 +1,4 @@
-// The three steps of an upload as separate calls, with all forms of responses.
+// An upload's three steps as separate calls, with all response formats.
 import { expect, it } from 'vitest';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
@@ -12,23 +12,26 @@ const record = { ...bare, headers };
 it.each<[string, object]>([
   ['data', { success: true, data: record }],
   ['data.upload', { success: true, data: { upload: record } }],
-  ['its name alone', { upload: record }],
-  ['nothing around it', record],
-  ['data.upload beside URL and headers', { data: { upload: { upload_id: 'upl_1' }, direct_upload_url: url, headers } }],
+  ['upload', { upload: record }],
+  ['the top level', record],
+  [
+    'data.upload, with URL and headers in data',
+    { data: { upload: { upload_id: 'upl_1' }, direct_upload_url: url, headers } },
+  ],
   ...['upload_headers', 'direct_upload_headers', 'required_headers'].map((field): [string, object] => [
     `data with ${field}`,
     { data: { ...bare, [field]: headers } },
   ]),
-  ['data with a list of headers', { data: { ...bare, headers: [['content-type', 'image/png']] } }],
-  ['data with named headers', { data: { ...bare, headers: [{ name: 'content-type', value: 'image/png' }] } }],
-])('step 1 is found in %s', async (_, body) => {
+  ['data with headers as pairs', { data: { ...bare, headers: [['content-type', 'image/png']] } }],
+  ['data with headers as objects', { data: { ...bare, headers: [{ name: 'content-type', value: 'image/png' }] } }],
+])('step 1 accepts a response with the upload in %s', async (_, body) => {
   expect(await answering(body).client.uploads.create(FOX)).toMatchObject(record);
 });
 
 it.each<[string, unknown]>([
   ['data.upload_id', { data: { ...record, upload_id: '' } }],
   ['data.direct_upload_url', { data: { upload: { upload_id: 'upl_1' } } }],
-])('step 1 without a valid %s is a ResponseError with the key', async (path, body) => {
+])('step 1 without a valid %s rejects with a ResponseError with the key', async (path, body) => {
   const error = await rejection(answering(body).client.uploads.create(FOX, { idempotencyKey: 'order-1' }));
   expect(error).toMatchObject({ name: 'ResponseError', idempotencyKey: 'order-1', path });
 });
@@ -38,13 +41,13 @@ it.each<[object | null, object]>([
   [{ data: { status: 'ready' } }, { upload_id: 'upl_1', status: 'ready' }],
   [{ data: { upload_id: 7 } }, { upload_id: 'upl_1' }],
   [null, { upload_id: 'upl_1' }],
-])('the response %j to step 3 becomes %j', async (body, upload) => {
+])('step 3 converts the response %j to %j', async (body, upload) => {
   const { client, seen } = answering(body);
   expect(await client.uploads.complete('upl_1')).toEqual(upload);
   expect(seen).toMatchObject([{ url: `${BASE_URL}/v1/uploads/complete`, body: '{"upload_id":"upl_1"}' }]);
 });
 
-it('an invalid upload, and a misspelled option, are rejected before anything is sent', async () => {
+it('an invalid upload or a misspelled option rejects before anything is sent', async () => {
   const { client, seen } = answering({});
   const file = new Blob(['x'], { type: 'image/png' });
   await expect(client.uploads.put('upl_1' as never, file)).rejects.toThrow(
@@ -58,7 +61,7 @@ it('an invalid upload, and a misspelled option, are rejected before anything is 
   expect(seen).toEqual([]);
 });
 
-it("a returned header that HTTP can't carry is an UploadError, and the upload is deleted", async () => {
+it('an invalid returned header rejects with an UploadError, and the upload is deleted', async () => {
   const { client, seen } = answering({ data: { ...bare, headers: { 'x-meta-name': 'лиса' } } });
   expect(await rejection(client.uploads.upload(new Blob(['x'], { type: 'image/png' })))).toMatchObject({
     ...{ name: 'UploadError', step: 'put', message: expect.stringContaining('"x-meta-name"') },

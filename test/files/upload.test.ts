@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.close());
 
-/** A stream of `bytes` in pieces. */
+/** Creates a stream that yields `bytes` in chunks. */
 function streamOf(bytes: Uint8Array, piece = 10_000): ReadableStream<Uint8Array> {
   let at = 0;
   return new ReadableStream({
@@ -48,14 +48,14 @@ async function* iterate(bytes: Uint8Array) {
   for (let at = 0; at < bytes.length; at += 7_777) yield bytes.slice(at, at + 7_777);
 }
 
-describe('every source arrives complete, with its length and the signed headers', () => {
+describe('every source arrives in full, with its length and the signed headers', () => {
   const sizeBytes = PNG.length;
   const sources: [string, () => UploadSource, { sizeBytes?: number; mimeType?: string }?][] = [
     ['a Blob', () => new Blob([PNG], { type: 'image/png' })],
     ['a Blob without a type', () => new Blob([PNG])],
     ['a File', () => new File([PNG], 'fox.png')],
     ['an ArrayBuffer', () => PNG.buffer],
-    ['a view of a part', () => new DataView(new Uint8Array([9, ...PNG, 9]).buffer, 1, PNG.length)],
+    ['a view of a buffer', () => new DataView(new Uint8Array([9, ...PNG, 9]).buffer, 1, PNG.length)],
     [
       'a Response',
       () => new Response(PNG, { headers: { 'content-length': `${sizeBytes}`, 'content-type': 'image/png' } }),
@@ -81,7 +81,7 @@ describe('every source arrives complete, with its length and the signed headers'
   });
 });
 
-it('keeps the API key from storage and sends exactly the returned headers', async () => {
+it('sends exactly the returned headers to storage, without the API key', async () => {
   await makeClient(service, { headers: { 'x-mine': 'for the service only' } }).uploads.upload(new Blob([PNG]));
   const put = service.seen.find(({ at }) => at === 'storage');
   expect(put?.headers).toMatchObject({ 'content-type': 'image/png', 'content-length': `${PNG.length}` });
@@ -104,7 +104,7 @@ it('omits headers that only the runtime can set, in any spelling', async () => {
   expect(put?.headers).not.toHaveProperty('expect');
 });
 
-it('counts progress exactly up to the size, and never backward', async () => {
+it('reports progress exactly up to the size, never backward', async () => {
   const told: number[] = [];
   await makeClient(service).uploads.upload(fromPath(file), {
     onProgress: ({ sentBytes, totalBytes }) => {
@@ -142,15 +142,15 @@ describe('rejects before any bytes are sent', () => {
     ['an empty file', () => new Blob([]), {}, 'source'],
     ['a Response without a length', () => new Response(PNG), {}, 'sizeBytes'],
     [
-      'a Response whose length is that of its compressed form',
+      'a compressed Response, whose content-length is the compressed size',
       () => new Response(PNG, { headers: { 'content-length': '7', 'content-encoding': 'br' } }),
       {},
       'sizeBytes',
     ],
     ['a wrong sizeBytes', () => new Blob([PNG]), { sizeBytes: 7 }, 'sizeBytes'],
-    ['a sizeBytes that is no whole number', () => PNG, { sizeBytes: 1.5 }, 'sizeBytes'],
-    ['bytes of no known type', () => new Uint8Array(99), {}, 'mimeType'],
-    ['a type that is no medium', () => new Blob(['{}'], { type: 'application/json' }), {}, 'mimeType'],
+    ['a fractional sizeBytes', () => PNG, { sizeBytes: 1.5 }, 'sizeBytes'],
+    ['bytes of unknown type', () => new Uint8Array(99), {}, 'mimeType'],
+    ['a type other than media', () => new Blob(['{}'], { type: 'application/json' }), {}, 'mimeType'],
   ])('%s', async (_, source, options, param) => {
     const error = await makeClient(service)
       .uploads.upload(source(), options)
@@ -160,7 +160,7 @@ describe('rejects before any bytes are sent', () => {
     expect(service.log).toEqual([]);
   });
 
-  it('an image that is too narrow, if it is for a character', async () => {
+  it('an image that is too narrow for a character', async () => {
     const narrow = PNG.slice();
     narrow.set([0, 0, 1, 43], 16);
     const { uploads } = makeClient(service);
@@ -175,16 +175,16 @@ describe('rejects before any bytes are sent', () => {
   });
 
   it.each([
-    ['a path as text', 'fox.png', 'fromPath'],
-    ['nothing', undefined, 'not a source'],
-    ['a refused Response', new Response('no', { status: 404 }), '404'],
+    ['a path string', 'fox.png', 'fromPath'],
+    ['undefined', undefined, 'not a source'],
+    ['an error Response', new Response('no', { status: 404 }), '404'],
   ])('%s', async (_, source, message) => {
     await expect(makeClient(service).uploads.upload(source as never)).rejects.toThrow(message);
     expect(service.log).toEqual([]);
   });
 });
 
-it('throws an UploadError for content that is shorter or longer than announced, and never completes the upload', async () => {
+it('rejects content that is shorter or longer than announced, without completing the upload', async () => {
   for (const [sizeBytes, text] of [
     [PNG.length + 1, 'ended after'],
     [PNG.length - 1, 'longer than'],
@@ -207,7 +207,7 @@ MP4.set([0, 0, 0, 24, ...Buffer.from('ftypisom')]);
 const blob = () => new Blob([MP4], { type: 'video/mp4' });
 const stream = () => blob().stream();
 
-it('fails for a file that is rewritten with the same size while it is sent', async () => {
+it('rejects a file that is rewritten with the same size during the upload', async () => {
   const path = join(directory, 'changing.png');
   await writeFile(path, PNG);
   let isRewritten = false;
@@ -223,7 +223,7 @@ it('fails for a file that is rewritten with the same size while it is sent', asy
 });
 
 describe('the PUT', () => {
-  it('is retried in full after a cut, and its progress starts over', async () => {
+  it('is retried in full after an interruption, and its progress restarts', async () => {
     service.faults.push({ step: 'put', resetAfter: 1_000_000 }, { step: 'put', status: 503 });
     const told: number[] = [];
     await makeClient(service).uploads.upload(blob(), { onProgress: ({ sentBytes }) => told.push(sentBytes) });
@@ -234,7 +234,7 @@ describe('the PUT', () => {
     expect(told.at(-1)).toBe(MP4.length);
   });
 
-  it("isn't retried for a stream that can be read only once, and the error explains it", async () => {
+  it("isn't retried for a stream that can be read only once, and the error explains why", async () => {
     service.faults.push({ step: 'put', resetAfter: 100_000 });
     const error = await failure(makeClient(service).uploads.upload(stream(), { sizeBytes: MP4.length }));
     expect(error).toBeInstanceOf(UploadError);
@@ -251,7 +251,7 @@ describe('the PUT', () => {
   });
 });
 
-describe('a rejection by storage', () => {
+describe('a storage error', () => {
   const STALE: readonly [number, string][] = [
     [403, 'AccessDenied'],
     [403, 'SignatureDoesNotMatch'],
@@ -277,7 +277,7 @@ describe('a rejection by storage', () => {
     expect(service.uploads.size).toBe(0);
   });
 
-  it("doesn't blame the API key for a stream either, which can't be sent again", async () => {
+  it("doesn't blame the API key for a stream, which can't be retried, either", async () => {
     refusing(403, 'AccessDenied', 1);
     const error = await failure(makeClient(service).uploads.upload(stream(), { sizeBytes: MP4.length }));
     expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
@@ -293,7 +293,7 @@ describe('a rejection by storage', () => {
 });
 
 describe('a failed step', () => {
-  it('names the create, after which nothing is left', async () => {
+  it('is named in the error if it is the create, which leaves nothing behind', async () => {
     service.faults.push({
       step: 'create',
       status: 400,
@@ -309,7 +309,7 @@ describe('a failed step', () => {
     expect(service.log).toEqual(['POST /v1/uploads']);
   });
 
-  it('retries a create without a response under the same key', async () => {
+  it('is retried with the same key if it is a create without a response', async () => {
     service.faults.push({ step: 'create', resetAfter: 0 });
     await makeClient(service).uploads.upload(blob());
     const [first, second] = service.seen.filter(({ path }) => path === '/v1/uploads');
@@ -317,7 +317,7 @@ describe('a failed step', () => {
     expect(first?.headers['idempotency-key']).toBeTruthy();
   });
 
-  it('retries a complete without a response, and treats a conflict as its success', async () => {
+  it('is retried if it is a complete without a response, where a conflict means success', async () => {
     service.faults.push(
       { step: 'complete', resetAfter: 0 },
       { step: 'complete', status: 409, body: '{"error":{"code":"already_complete"}}' },
@@ -326,14 +326,14 @@ describe('a failed step', () => {
     expect(service.log).not.toContain('DELETE /v1/uploads/:id');
   });
 
-  it("deletes an upload that couldn't be completed", async () => {
+  it('deletes the upload if it is the complete', async () => {
     service.faults.push({ step: 'complete', status: 422, body: '{"error":{"code":"upload_invalid"}}' });
     const error = await failure(makeClient(service).uploads.upload(blob()));
     expect(error).toMatchObject({ step: 'complete', uploadId: 'up_1' });
     expect(service.uploads.size).toBe(0);
   });
 
-  it('shows neither key nor signature', async () => {
+  it('reveals neither key nor signature', async () => {
     service.faults.push({ step: 'put', status: 400 });
     const error = await failure(makeClient(service).uploads.upload(blob()));
     const shown = `${error.message} ${error.stack} ${JSON.stringify(error)} ${JSON.stringify(error.cause)}`;
@@ -342,7 +342,7 @@ describe('a failed step', () => {
 });
 
 describe('an abort', () => {
-  it('while bytes are sent, rejects immediately with its reason and releases the source', async () => {
+  it('during the PUT rejects immediately with its reason and releases the source', async () => {
     const abort = new AbortController();
     let canceled = false;
     const endless = new ReadableStream<Uint8Array>({
@@ -365,7 +365,7 @@ describe('an abort', () => {
     expect(canceled).toBe(true);
   });
 
-  it("while the source hasn't yielded its first byte, rejects immediately", async () => {
+  it("before the source's first byte rejects immediately", async () => {
     const stalled = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => undefined) });
     const abort = new AbortController();
     const work = makeClient(service).uploads.upload(stalled, { sizeBytes: 9, signal: abort.signal });
@@ -384,7 +384,7 @@ describe('the separate steps', () => {
     upload_type: 'VIDEO',
   } as const;
 
-  it('return the same as the single call', async () => {
+  it('return the same result as the single call', async () => {
     const { uploads } = makeClient(service);
     const created = await uploads.create(A_MOVIE);
     expect(created.headers).toEqual({ 'Content-Type': 'video/mp4', 'x-storage-meta-owner': 'workspace-1' });
@@ -400,7 +400,7 @@ describe('the separate steps', () => {
     await expect(uploads.delete(created.upload_id)).rejects.toMatchObject({ code: 'upload_not_found' });
   });
 
-  it("send the key with the service's own PUT, within its documented rate limit", async () => {
+  it("send the key with the service's own PUT, within its rate limit", async () => {
     const { uploads } = makeClient(service);
     const created = await uploads.create(A_MOVIE);
     await uploads.put({ ...created, direct_upload_url: `/v1/uploads?upload_id=${created.upload_id}` }, blob());
@@ -411,12 +411,12 @@ describe('the separate steps', () => {
     });
   });
 
-  it('distinguish a failing source from a failing connection', async () => {
+  it('distinguish source errors from connection errors', async () => {
     const { uploads } = makeClient(service);
     const created = await uploads.create({ ...A_MOVIE, file_size: 100 });
-    const broken = () => new ReadableStream<Uint8Array>({ pull: () => Promise.reject(new Error('The disk is gone.')) });
+    const broken = () => new ReadableStream<Uint8Array>({ pull: () => Promise.reject(new Error('The disk failed.')) });
     const error = await failure(uploads.put(created, broken, { sizeBytes: 100 }));
     expect(error).toMatchObject({ name: 'UploadError', step: 'put' });
-    expect(error.message).toContain('The disk is gone.');
+    expect(error.message).toContain('The disk failed.');
   });
 });

@@ -8,39 +8,38 @@ import { createGenProxy, type DefaultInput, type GenProxy } from 'gen-client/pro
 import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { ROOT } from '../support/build.js';
 
-/** An app with one page, its proxy, and a service that is reached over the network as a real one is. */
+/** An app with a page and its proxy, and a service reached over the network. */
 export interface PageApp {
-  /** The URL of the page. */
+  /** The page's URL. */
   readonly url: string;
   readonly sandbox: Sandbox;
   readonly client: GenClient;
   readonly proxy: GenProxy;
   /** Requests to the proxy, such as `POST videos`. */
   readonly requests: string[];
-  /** The number of them without a response. */
+  /** Number of requests without a response. */
   open(): number;
   /** Delays responses to creates until it settles. */
   creates: Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** A test's changes of the app. */
 export interface PageAppOptions {
   readonly storage?: SandboxOptions['storage'];
   readonly jobMs?: number;
   /** Speed of the service's and the client's clock. Without it, a second of the client's waits takes a millisecond. */
   readonly speed?: number;
-  /** Another script of the page, which may use React. */
+  /** Replaces the page's script. May use React. */
   readonly script?: string;
   /** The content of `<main>`. */
   readonly main?: (app: Pick<PageApp, 'client' | 'proxy'>) => Promise<string>;
-  /** More headers of the page. Its script has the nonce `page`. */
+  /** Additional page headers. The script has the nonce `page`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** If true, another server serves the page, and the proxy lists its origin. */
   readonly isOtherOrigin?: boolean;
 }
 
-/** The page's script: it resumes its runs, and lets a test drive it. */
+/** The page's script. It resumes its runs, and exposes them to the test. */
 const RESUMING = `
   import { createGenPage } from './src/adapters/page/index.js';
   const gen = createGenPage({ url: PROXY_URL });
@@ -48,8 +47,8 @@ const RESUMING = `
 `;
 
 /**
- * Starts the app. Its user is ann until a page is opened with `?as=ben`, which signs ann out of every tab. The page's script
- * puts `gen` and the runs on `window`.
+ * Starts the app. Its user is ann until a page opens with `?as=ben`, which signs ann out of every tab. The page's script
+ * exposes `gen` and the runs on `window`.
  */
 export async function startApp(options: PageAppOptions): Promise<PageApp> {
   const { storage, jobMs = 2_500, speed, isOtherOrigin = false } = options;
@@ -112,7 +111,7 @@ export async function startApp(options: PageAppOptions): Promise<PageApp> {
   return app;
 }
 
-/** Serves a web handler on every address of this machine. */
+/** Serves a web handler on all of this machine's addresses. */
 async function serve(handler: (request: Request) => Promise<Response>) {
   const server = createServer(toNodeHandler(handler));
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
@@ -125,7 +124,7 @@ async function serve(handler: (request: Request) => Promise<Response>) {
   };
 }
 
-/** Directory of React, for programs that use it. */
+/** The directory of React. */
 export const REACT_MODULES = join(ROOT, 'test/runtimes/node_modules');
 
 interface BundleOptions {
@@ -145,7 +144,7 @@ export async function bundled(
     platform,
     minify: true,
     write: false,
-    // One React for the hook and for the program.
+    // The hook and the program must share one React.
     alias: { react: join(REACT_MODULES, 'react'), 'react-dom': join(REACT_MODULES, 'react-dom') },
     define: { 'process.env.NODE_ENV': '"development"', PROXY_URL: JSON.stringify(proxyUrl) },
   });

@@ -1,4 +1,4 @@
-// The React hook in Chromium and on a server. React is installed in test/runtimes.
+// The React hook in Chromium and on a server, with React from test/runtimes.
 import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -17,7 +17,7 @@ const IMPORTS = `
   const root = () => createRoot(document.querySelector('main'));
 `;
 
-/** A component that resumes its run or creates it, and stops it when it unmounts. StrictMode mounts it twice. */
+/** A component that resumes or creates its run, and stops it on unmount. StrictMode mounts it twice. */
 const STRICT = `${IMPORTS}
   const gen = createGenPage({ url: PROXY_URL });
   let mounts = 0;
@@ -35,7 +35,7 @@ const STRICT = `${IMPORTS}
   Object.assign(window, { root, render, text, mounts: () => mounts });
 `;
 
-/** A component whose effect creates, and runs again when \`theme\` changes. */
+/** A component whose effect creates a job, and runs again when \`theme\` changes. */
 const EFFECT = `${IMPORTS}
   const gen = createGenPage({ url: PROXY_URL });
   function Video({ theme }) {
@@ -52,7 +52,7 @@ const EFFECT = `${IMPORTS}
   Object.assign(window, { render, text });
 `;
 
-/** A component that follows the ticket that it is given. */
+/** A component that follows its ticket's job. */
 const WATCHED = `${IMPORTS}
   export const Watched = ({ ticket }) => {
     const gen = useMemo(() => createGenPage({ url: '/api/gen' }), []);
@@ -72,7 +72,7 @@ const HYDRATED = `${WATCHED}
   hydrateRoot(main.querySelector('div'), createElement(Watched, { ticket }), { onRecoverableError });
 `;
 
-/** A component that shows a run, and how many listen to each run. */
+/** A component that shows a run, and counts each run's listeners. */
 const SHOWN = `${IMPORTS}
   const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
   const at = root();
@@ -89,7 +89,7 @@ const SHOWN = `${IMPORTS}
   window.changed = (run, phase) => { flushSync(() => run.set(phase)); return text(); };
 `;
 
-/** The exports of a program that runs in this process. */
+/** Runs a program in this process, and returns its exports. */
 async function onServer<Exports>(code: string): Promise<Exports> {
   const program = await bundled(code, { platform: 'node' });
   const module = { exports: {} };
@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
   const open = inChromium();
   const shows = (tab: Page, phase: string) => until(async () => expect(await tab.evaluate('text()')).toBe(phase));
 
-  it('creates one run in StrictMode, and leaves no request after it unmounts or its page is left', async () => {
+  it('creates one run in StrictMode, and leaves no request after unmount or navigation', async () => {
     const { app, tab, posts } = await open({ jobMs: 60_000, speed: 1, script: STRICT });
     const waits = async (mounts: number) => {
       await shows(tab, 'waiting');
@@ -123,7 +123,7 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
     await until(() => expect(app.open()).toBe(0));
   });
 
-  it('creates one job if the dependency of its effect changes while the create is in flight', async () => {
+  it("creates one job if an effect's dependency changes while the create is in flight", async () => {
     const { app, tab, posts } = await open({ jobMs: 200, speed: 10, script: EFFECT });
     let respond = () => {};
     app.creates = new Promise<void>((resolve) => (respond = resolve));
@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
     expect(app.sandbox.jobs).toHaveLength(1);
   });
 
-  it('hydrates a server-rendered watch, and follows its job', async () => {
+  it('hydrates a server-rendered watch and follows its job', async () => {
     const { render } = await onServer<OnServer>(ON_SERVER);
     const { app, tab, posts } = await open({
       jobMs: 200,
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
     expect([app.sandbox.jobs.length, posts('videos')]).toEqual([1, 0]);
   });
 
-  it('useRun returns undefined without a run, follows its run, and leaves no listener', async () => {
+  it('returns undefined from useRun without a run, follows its run, and leaves no listener', async () => {
     const { tab } = await open({ script: SHOWN });
     const [texts, counts] = await tab.evaluate<unknown[]>(`(() => {
       const [first, second] = [runOf('uploading'), runOf('creating')];
@@ -168,7 +168,7 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
   });
 });
 
-it.skipIf(!hasReact)('a server that renders 1,000 watched tickets has no timer and no state of them', async () => {
+it.skipIf(!hasReact)('a server that renders 1,000 watched tickets retains no timer and no state', async () => {
   const { render } = await onServer<OnServer>(ON_SERVER);
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   for (let warm = 0; warm < 200; warm++) render(`warm-${warm}`);

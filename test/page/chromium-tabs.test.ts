@@ -1,4 +1,4 @@
-// The page part in Chromium over time: several tabs and users, navigation, and a network that fails.
+// The page entry point in Chromium with several tabs and users, navigation, and network failures.
 import { describe, expect, it } from 'vitest';
 import { hasChromium } from '../sandbox-doors/browser.js';
 import { DONE, endOf, inChromium, keptIn, PING, reached, until, waiting } from './in-chromium.js';
@@ -11,7 +11,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
   it.each([
     ['waiting', 'a fox [stall]', 'not_found'],
     ['creating', 'a fox', 'other_user'],
-  ])('does not show a run that is %s to its next user, and creates no job', async (phase, prompt, code) => {
+  ])('neither shows a run that is %s to the next user nor creates a job', async (phase, prompt, code) => {
     const { app, tab } = await open({ jobMs: 200, speed: 10 });
     if (phase === 'creating') app.creates = new Promise(() => {});
     const isSent = `run.get().phase === '${phase}' && !run.get().isCancelable`;
@@ -23,12 +23,12 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     await tab.goto(`${app.url}?as=ben`);
     expect(await tab.evaluate(endOf('runs[0]'))).toEqual(['failed', code, []]);
     expect(await keptIn(tab)).toEqual([]);
-    // Ben's own click.
+    // Ben's own create works.
     expect(await tab.evaluate(endOf(`gen.videos.create({ prompt: 'a crow' })`))).toEqual(DONE);
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
-  it("creates no job for a user who has signed out in another tab, and removes that user's runs", async () => {
+  it("creates no job for a user who signed out in another tab, and removes that user's runs", async () => {
     const { app, context, tab } = await open({ jobMs: 200, speed: 10 });
     await tab.evaluate(waiting(`window.run = gen.videos.create({ prompt: 'a fox [slow:60s]' })`));
     const other = await context.newPage();
@@ -39,13 +39,13 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     expect(await keptIn(tab)).toEqual([]);
     expect(app.sandbox.jobs).toHaveLength(1);
     expect(await other.evaluate(endOf('gen.videos.create({ prompt: "a click of ben" })'))).toEqual(DONE);
-    // Ben's tab stores his run, and a reload of the first tab shows nothing of it.
+    // Ben's tab stores his run, and the first tab doesn't show it after a reload.
     await tab.goto(app.url);
     expect([await tab.evaluate('runs.length'), (await keptIn(other)).length]).toEqual([0, 1]);
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
-  it('rejects a click at once without a session, and follows its run again after the next sign-in', async () => {
+  it('rejects a create immediately without a session, and follows its run again after the next sign-in', async () => {
     const { app, context, tab, posts } = await open({ jobMs: 200, speed: 10 });
     await tab.evaluate(waiting(`window.run = gen.videos.create({ prompt: 'a fox [slow:8s]' })`));
     await context.clearCookies();
@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     expect(await tab.evaluate(endOf(`runs[0]`))).toEqual(DONE);
   });
 
-  it('shares its runs with its copy: one job each, two held requests, and capacity for others', async () => {
+  it('shares its runs with a duplicated tab, with one job each and two held requests', async () => {
     const { app, context, tab } = await open({ jobMs: 60_000, speed: 1 });
     const three = `Promise.all(['a', 'b', 'c'].map((prompt) => { const one = gen.videos.create({ prompt }); return ${waiting('one')}; }))`;
     await tab.evaluate(three);
@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
 
   it.each([
     ['from the back/forward cache', { 'cache-control': 'max-age=0' }],
-    ['by a new load', { 'cache-control': 'no-store' }],
+    ['with a new page load', { 'cache-control': 'no-store' }],
   ])('follows its run after a navigation and back, %s', async (how, headers) => {
     const { app, tab } = await open({ jobMs: 2_500, speed: 1, headers });
     await tab.evaluate(`onpageshow = (event) => { window.isRestored = event.persisted; }`);
@@ -103,7 +103,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
-  it('finds the job of a click after it was closed in the middle of the request', async () => {
+  it('finds the job of a create during which the tab was closed', async () => {
     const { app, tab, posts } = await open({ jobMs: 200, speed: 10 });
     let respond = () => {};
     app.creates = new Promise<void>((resolve) => (respond = resolve));

@@ -1,4 +1,4 @@
-// The page part in Chromium: files, money, connections, and the ways in which a page is served.
+// The page entry point in Chromium: files, charges, connections, and ways to serve a page.
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { hasChromium } from '../sandbox-doors/browser.js';
@@ -9,7 +9,7 @@ it.runIf(process.env.CI)('has Chromium and React', () => {
   expect({ hasChromium, hasReact }).toEqual({ hasChromium: true, hasReact: true });
 });
 
-/** A form with a PNG of 5 MB (a small picture and what readers skip), submitted by a double click. */
+/** A form with a 5 MB PNG (a small image plus padding), submitted by a double click. */
 const DOUBLE_CLICK = `(async () => {
   const canvas = Object.assign(document.createElement('canvas'), { width: 400, height: 300 });
   canvas.getContext('2d').fillRect(0, 0, 200, 200);
@@ -46,7 +46,7 @@ const PLAY = (url: string | undefined) => `new Promise((resolve, reject) => {
 })`;
 const PLAYED = [expect.closeTo(5, 0), expect.closeTo(2.5, 0)];
 
-/** As strict as a page can be: no evaluated text, no markup from text, no frames, and media of its own origin only. */
+/** The strictest policy: no eval, trusted types, no frames, and same-origin media. */
 const STRICT_CSP = {
   'content-security-policy':
     "default-src 'none'; script-src 'nonce-page'; connect-src 'self' http:; media-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
@@ -58,15 +58,15 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   const open = inChromium();
 
   it.each([
-    ['to a storage that accepts requests of pages', { storage: 'other-origin' }, 0, []],
-    ['through the proxy if the storage rejects requests of pages', { storage: 'other-origin' }, 9, ['POST bytes']],
-    ['through the proxy if the storage is the service itself', { storage: 'same-origin' }, 0, ['POST bytes']],
-    ['through the proxy of another origin', { storage: 'same-origin', isOtherOrigin: true }, 0, ['POST bytes']],
-    ['under a strict content security policy', { storage: 'other-origin', headers: STRICT_CSP }, 0, []],
+    ['to a storage that accepts requests from pages', { storage: 'other-origin' }, 0, []],
+    ['through the proxy if the storage rejects requests from pages', { storage: 'other-origin' }, 9, ['POST bytes']],
+    ['through the proxy if the service is the storage', { storage: 'same-origin' }, 0, ['POST bytes']],
+    ['through a proxy on another origin', { storage: 'same-origin', isOtherOrigin: true }, 0, ['POST bytes']],
+    ['with a strict content security policy', { storage: 'other-origin', headers: STRICT_CSP }, 0, []],
   ] as const)(
-    'uploads the file of a double click once, %s, and plays the video',
+    'uploads a file once after a double click, %s, and plays the video',
     async (_, options, rejected, relayed) => {
-      // The bytes are sent in real time: on a much faster clock, the request of a busy machine would time out.
+      // The bytes need real time. On a faster clock, a busy machine's request would time out.
       const { app, tab } = await open({ ...options, jobMs: 300, speed: 10 });
       const match = { method: 'OPTIONS', path: '/storage/*' };
       if (rejected > 0) app.sandbox.faults.add({ match, status: 403, times: rejected });
@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
       const sent = app.requests.filter((one) => !/^OPTIONS|watch$/.test(one));
       expect(sent).toEqual(['POST session', 'POST upload', ...relayed, 'POST uploaded', 'POST videos']);
       expect(await tab.evaluate(PLAY(last?.url))).toEqual(PLAYED);
-      // The page has no key, and sends requests only to its own server and the storage.
+      // The page never has the key, and sends requests only to its own server and the storage.
       expect(urls.filter((url) => url.includes(app.sandbox.apiKey))).toEqual([]);
       expect([app.sandbox.jobs.length, violations]).toEqual([1, []]);
     },
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   it('creates one job over reloads at random moments, in real time', async () => {
     const { app, tab } = await open({ jobMs: 2_000, speed: 1 });
     const random = seeded(7);
-    // From this moment on the run is stored: a reload before it sends nothing.
+    // The run is stored now. An earlier reload would send nothing.
     await tab.evaluate(reached(`gen.videos.create({ prompt: 'a fox over reloads' })`, '!run.get().isCancelable'));
     for (let reload = 0; reload < 6; reload++) {
       await tab.evaluate(`new Promise((resolve) => setTimeout(resolve, ${Math.floor(random() * 500)}))`);
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     expect(await tab.evaluate('runs.length')).toBe(0);
   });
 
-  it.each([6, 12])('sends one request for %i runs, and another one takes less than a second', async (count) => {
+  it.each([6, 12])('sends one request for %i runs, and leaves connections free for others', async (count) => {
     const { app, tab } = await open({ jobMs: 60_000, speed: 1 });
     const prompts = JSON.stringify(Array.from({ length: count }, (_, at) => `fox ${at}`));
     await tab.evaluate(
@@ -120,7 +120,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     expect([app.open(), app.sandbox.jobs.length]).toEqual([1, count]);
   });
 
-  it('creates one job for stop() and the same create() in one tick, while the create is in flight', async () => {
+  it('creates one job for stop() and an equal create() in one tick while the first is in flight', async () => {
     const { app, tab, posts } = await open({ jobMs: 200, speed: 10 });
     let respond = () => {};
     app.creates = new Promise<void>((resolve) => (respond = resolve));
@@ -149,14 +149,14 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   const lan = Object.values(networkInterfaces())
     .flat()
     .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
-  it.runIf(lan)('works over plain HTTP at the address of this machine in its network', async () => {
+  it.runIf(lan)("works over plain HTTP at this machine's network address", async () => {
     const { app, tab } = await open({ jobMs: 200, speed: 10 });
     await tab.goto(app.url.replace('127.0.0.1', lan ?? ''));
     expect(await tab.evaluate('isSecureContext')).toBe(false);
     expect(await tab.evaluate(endOf(`gen.videos.create({ prompt: 'a fox' })`))).toEqual(DONE);
   });
 
-  it('plays the video of an opened link', async () => {
+  it('plays the video of a link opened directly', async () => {
     const { app, tab } = await open({ jobMs: 200, speed: 10 });
     const job = await app.client.videos.createAndWait({ prompt: 'a fox' });
     await tab.goto(`${app.url}api/gen/${await app.proxy.link(job, { expiresInMs: 60_000 })}`);

@@ -1,4 +1,4 @@
-// A fake browser, whose page calls a proxy with the responses that each test sets.
+// A fake browser whose proxy returns the responses that a test sets.
 import { createGenPage, type Run, type RunState } from 'gen-client/page';
 import type { GenProxy } from 'gen-client/proxy';
 import { vi } from 'vitest';
@@ -9,8 +9,8 @@ interface Asked {
 }
 type Answer = object | Response | Error;
 
-/** A request of the page: JSON to the proxy, or a file. */
-class Sending {
+/** A page's request: JSON to the proxy, or a file. */
+class PageRequest {
   method = '';
   url = '';
   responseURL = '';
@@ -81,9 +81,9 @@ class Sending {
   }
 }
 
-/** Sends JSON to the proxy, as the browser's `fetch` does. */
+/** Sends JSON to the proxy like the browser's `fetch`. */
 function fetched(url: string, { method = 'GET', headers, credentials, body, signal }: RequestInit): Promise<Response> {
-  const request = new Sending();
+  const request = new PageRequest();
   request.open(method, url);
   Object.assign(request.headers, headers);
   request.withCredentials = credentials === 'include';
@@ -98,21 +98,21 @@ function fetched(url: string, { method = 'GET', headers, credentials, body, sign
   });
 }
 
-/** Requests that the page sent, and the responses of each path in order. The last one repeats. */
+/** The page's requests, and the responses for each path in order. The last one repeats. */
 export const browser = {
   asked: [] as Asked[],
-  /** Number of session tickets that the page requested: s1, s2, … They are not part of `asked`. */
+  /** Number of session tickets that the page requested: s1, s2, … They aren't included in `asked`. */
   sessions: 0,
-  requests: [] as Sending[],
+  requests: [] as PageRequest[],
   answers: {} as Record<string, Answer[]>,
   stored: new Map<string, string>(),
-  sends: [] as Sending[],
+  sends: [] as PageRequest[],
   /** Responses to uploaded bytes, by method: a status, or a broken connection. */
   bytesStatus: {} as Record<string, number | 'broken' | 'pending'>,
   bytesReply: null as object | null,
 };
 
-/** Adds the phase of a job, as the proxy does. */
+/** Adds a job's phase like the proxy. */
 const withPhase = (reply: object) => ({
   ...reply,
   ...('status' in reply && { phase: 'url' in reply ? 'done' : 'error' in reply ? 'failed' : 'waiting' }),
@@ -132,7 +132,7 @@ export function openBrowser(): void {
     bytesReply: null,
   });
   vi.stubGlobal('location', new URL('https://app.test/'));
-  vi.stubGlobal('XMLHttpRequest', Sending);
+  vi.stubGlobal('XMLHttpRequest', PageRequest);
   vi.stubGlobal('fetch', fetched);
   vi.stubGlobal('sessionStorage', {
     getItem: (name: string) => browser.stored.get(name) ?? null,
@@ -140,7 +140,7 @@ export function openBrowser(): void {
   });
 }
 
-/** Restores the globals and the clock after pending work has reached a request, which gets no response. */
+/** Restores the globals and the clock once pending work has reached a request, which gets no response. */
 export async function closeBrowser(): Promise<void> {
   vi.useRealTimers();
   browser.answers = {};
@@ -162,28 +162,28 @@ type AnyProxy = GenProxy<{
   characters: object;
 }>;
 
-/** A page with every verb. */
+/** Creates a page with every verb. */
 export const open = (url = '/api/gen') => createGenPage<AnyProxy>({ url });
 
 /** Runs pending microtasks. */
 export const settled = () => vi.advanceTimersByTimeAsync(0);
 
-/** Requested paths, in order. */
+/** Returns the requested paths, in order. */
 export const paths = () => browser.asked.map(({ path }) => path.replace('/api/gen/', ''));
 
-/** Public states of a run. */
+/** Records a run's states. */
 export function statesOf(run: Run): RunState[] {
   const states = [run.get()];
   run.subscribe(() => states.push(run.get()));
   return states;
 }
 
-/** Outcome of a run: its state, its failure, or `open`. */
+/** Returns a run's state or failure, or `open`. */
 export const endOf = (run: Run | undefined) =>
   Promise.race([
     run?.done.catch(({ code, message }) => ({ code, message })),
     vi.advanceTimersByTimeAsync(0).then(() => 'open'),
   ]);
 
-/** Data that the tab stores across a reload. */
+/** Returns the data that the tab stores across reloads. */
 export const kept = () => JSON.parse(browser.stored.get('gen-page:/api/gen') ?? '{}');

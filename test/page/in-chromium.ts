@@ -5,21 +5,21 @@ import { type Browser, type Context, launch, type Page } from '../sandbox-doors/
 import { PATIENCE_MS } from '../support/patience.js';
 import { type PageApp, type PageAppOptions, REACT_MODULES, startApp } from './app.js';
 
-/** True if React is installed, for the tests of test/runtimes. */
+/** True if test/runtimes has installed React. */
 export const hasReact = existsSync(join(REACT_MODULES, 'react-dom'));
-/** What `endOf` returns of a run that has a file. */
+/** The result of `endOf` for a completed run. */
 export const DONE = ['done', null, expect.any(Array)];
 export const until = <T>(check: () => T) => vi.waitFor(check, { timeout: PATIENCE_MS });
 
-/** Expression that resolves when a condition holds for a run, or the run is over. */
-export const reached = (run: string, holds: string) => `new Promise((resolve) => {
+/** Expression that resolves when a run meets a condition or ends. */
+export const reached = (run: string, condition: string) => `new Promise((resolve) => {
   const run = ${run};
-  const look = () => (${holds} || /done|failed/.test(run.get().phase)) && resolve();
+  const look = () => (${condition} || /done|failed/.test(run.get().phase)) && resolve();
   run.subscribe(look);
   look();
 })`;
 
-/** Expression that resolves with the last phase of a run, its code, and everything that it has shown of a job. */
+/** Expression that resolves with a run's last phase, its code, and everything that it has shown of a job. */
 export const endOf = (run: string) => `new Promise((resolve) => {
   const run = ${run};
   const seen = [];
@@ -38,7 +38,7 @@ export const waiting = (run: string) => reached(run, `run.get().phase === 'waiti
 /** Expression that resolves with the milliseconds of another request to the app. */
 export const PING = `(async () => { const start = performance.now(); await (await fetch('/plain')).text(); return performance.now() - start; })()`;
 
-/** Runs the tests of a file in one browser. Each test opens its own app. */
+/** Runs a file's tests in one browser. Each test opens its own app. */
 export function inChromium() {
   let browser: Browser;
   let context: Context | undefined;
@@ -48,7 +48,7 @@ export function inChromium() {
   });
   afterAll(() => browser?.close());
   afterEach(async () => {
-    // An open page would send requests to the closed app.
+    // An open page would keep sending requests to the closed app.
     await context?.close();
     await app?.close();
   });
@@ -62,12 +62,12 @@ export function inChromium() {
       app: started,
       context,
       tab,
-      /** The number of requests of a verb. */
+      /** Returns the number of requests for a verb. */
       posts: (verb: string) => started.requests.filter((one) => one === `POST ${verb}`).length,
     };
   };
 }
 
-/** The keys of the runs that a tab stores. */
+/** Returns the keys of the runs that a tab stores. */
 export const keptIn = (tab: Page) =>
   tab.evaluate<string[]>('Object.keys(JSON.parse(sessionStorage["gen-page:/api/gen"] ?? "{}"))');

@@ -1,4 +1,4 @@
-// Identity of runs: repeated creates, and a tab's storage after a reload, where each ticket is valid only for its own user.
+// Identity of runs: repeated creates, and a tab's stored runs after a reload, which belong to their user.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   browser,
@@ -19,7 +19,7 @@ beforeEach(openBrowser);
 afterEach(closeBrowser);
 
 describe('a repeated create', () => {
-  it('at the same time, and while it is in flight, is the same run: a double click creates one job', async () => {
+  it('while it is in flight returns the same run, so a double click creates one job', async () => {
     const page = open();
     const run = page.videos.create({ ...PROMPT, seconds: 5 });
     expect(page.videos.create({ ...PROMPT, seconds: 5 })).toBe(run);
@@ -30,7 +30,7 @@ describe('a repeated create', () => {
     expect(paths()).toEqual(['videos']);
   });
 
-  it('while its file is being uploaded is the same run', async () => {
+  it('during its upload returns the same run', async () => {
     browser.bytesStatus = { POST: 'pending' };
     browser.answers = { upload: [{ put: 'p1' }] };
     const page = open();
@@ -45,26 +45,26 @@ describe('a repeated create', () => {
 
   it.each([
     ['another prompt', { prompt: 'a crow' }],
-    ['one field more', { ...PROMPT, seconds: 5 }],
+    ['an additional field', { ...PROMPT, seconds: 5 }],
     ['another file of the same size', { ...PROMPT, first_frame_upload_id: new Blob(['2']) }],
     ['a file in another field', { ...PROMPT, last_frame_upload_id: new Blob(['1']) }],
-    ['an object in place of the file', { ...PROMPT, first_frame_upload_id: {} }],
-  ])('with %s is another run', (_, other) => {
+    ['an object instead of the file', { ...PROMPT, first_frame_upload_id: {} }],
+  ])('with %s returns another run', (_, other) => {
     const page = open();
     const run = page.videos.create({ ...PROMPT, first_frame_upload_id: new Blob(['1']) });
     expect(page.videos.create(other)).not.toBe(run);
   });
 
-  it('of another verb is another run', () => {
+  it('with another verb returns another run', () => {
     const page = open();
     expect(page.images.create(PROMPT)).not.toBe(page.videos.create(PROMPT));
   });
 
   it.each([
     ['created', () => ({ ticket: 't1', status: 'queued' })],
-    ['done', () => DONE],
-    ['refused', () => errorResponse(402)],
-  ])('after its job was %s is a new run with a new key', async (_, response) => {
+    ['completed', () => DONE],
+    ['rejected', () => errorResponse(402)],
+  ])('after its job was %s returns a new run with a new key', async (_, response) => {
     browser.answers = { videos: [response()] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -76,7 +76,7 @@ describe('a repeated create', () => {
 
   it.each([
     ['the network failed', () => new TypeError('fetch failed')],
-    ['a CDN gave up on it', () => errorResponse(504, '<html>')],
+    ['a CDN timed out', () => errorResponse(504, '<html>')],
     ['the session had ended', () => errorResponse(401, { code: 'unauthorized' })],
   ])('after %s reuses its key, because the job may exist', async (_, response) => {
     browser.answers = { videos: [response()] };
@@ -92,7 +92,7 @@ describe('a repeated create', () => {
     expect(new Set(browser.asked.map(({ body }) => body.key))).toEqual(new Set([run.id]));
   });
 
-  it.each(['stop', 'forget'] as const)('after %s() is a new run', (end) => {
+  it.each(['stop', 'forget'] as const)('after %s() returns a new run', (end) => {
     const page = open();
     const run = page.videos.create(PROMPT);
     run[end]();
@@ -101,7 +101,7 @@ describe('a repeated create', () => {
 });
 
 describe('a run whose job may still be running', () => {
-  it('after a create without a session is restarted by resume(), under its key and in its session', async () => {
+  it('is restarted by resume() after a create without a session, with its key and session', async () => {
     browser.answers = { videos: [errorResponse(401)] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -116,7 +116,7 @@ describe('a run whose job may still be running', () => {
     expect(run.get().phase).toBe('failed');
   });
 
-  it('after a wait without a session is followed again by resume(), with its ticket', async () => {
+  it('is followed again by resume() after a wait without a session, with its ticket', async () => {
     browser.answers = { videos: [{ ticket: 't1', status: 'queued' }], watch: [errorResponse(401), DONE] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -128,7 +128,7 @@ describe('a run whose job may still be running', () => {
     expect(paths()).toEqual(['videos', 'watch', 'watch']);
   });
 
-  it('is removed as it was and as it is now', async () => {
+  it('can be removed by its old and its new object', async () => {
     browser.answers = { videos: [errorResponse(401)] };
     const page = open();
     const run = page.videos.create(PROMPT);
@@ -150,7 +150,7 @@ describe('a run whose job may still be running', () => {
 it.each([
   ['done', { url: 'file?t=f1' }],
   ['failed', { error: { code: 'generation_rejected', message: 'No.' } }],
-])('a run whose job is %s is returned by resume(), without a request', async (phase, end) => {
+])('a run whose job is %s is returned by resume() without a request', async (phase, end) => {
   browser.answers = { videos: [{ ticket: 't1', status: 'over', ...end }] };
   const page = open();
   const run = page.videos.create(PROMPT);
@@ -165,7 +165,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
   const direct = { url: 'https://bucket/1', headers: {} };
   const ask = () => ({ first_frame_upload_id: new Blob(['1']) });
 
-  it("doesn't send the file another way", async () => {
+  it("doesn't send the file through the proxy", async () => {
     browser.bytesStatus = { PUT: 'pending' };
     browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
     const run = open().videos.create(ask());
@@ -176,7 +176,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
     expect(paths()).toEqual(['upload']);
   });
 
-  it("sends no byte if it hasn't started", async () => {
+  it("sends no bytes if the upload hasn't started", async () => {
     let begun = (_: object) => {};
     browser.answers = { upload: [new Promise<object>((resolve) => (begun = resolve))] };
     const run = open().videos.create(ask());
@@ -190,10 +190,10 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
 
 const QUEUED = { ticket: 't1', status: 'queued', againMs: 60_000 };
 const QUEUED_NOW = { ticket: 't1', status: 'queued' };
-const OTHER_USER = { code: 'other_user', message: 'This was asked for in another session.' };
+const OTHER_USER = { code: 'other_user', message: 'This was requested in another session.' };
 const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
 
-/** A run whose create is in flight, or has a response, in a tab that is then reloaded. */
+/** Creates a run whose create is in flight or has a response, then reloads the tab. */
 async function leftRun(responses: (typeof browser)['answers']) {
   browser.answers = responses;
   const run = open().videos.create(PROMPT);
@@ -207,19 +207,22 @@ describe('after a reload', () => {
     ['waiting', QUEUED],
     ['done', DONE],
     ['failed', { ticket: 't1', status: 'failed', error: { code: 'generation_rejected', message: 'No.' } }],
-  ])('a run that was %s is followed with its ticket: no create is sent, and no input is kept', async (_, response) => {
-    const run = await leftRun({ videos: [response], watch: [DONE] });
-    expect(JSON.stringify(kept())).not.toContain(PROMPT.prompt);
-    const [again] = open().resume();
-    expect(again?.get()).toEqual({ phase: 'waiting', isCancelable: false, uploaded: 1 });
-    expect(await endOf(again)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
-    expect([again?.id, browser.asked]).toEqual([
-      run.id,
-      [{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't1' }], hold: true } }],
-    ]);
-  });
+  ])(
+    'a run that was %s is followed with its ticket, without a create and without storing its input',
+    async (_, response) => {
+      const run = await leftRun({ videos: [response], watch: [DONE] });
+      expect(JSON.stringify(kept())).not.toContain(PROMPT.prompt);
+      const [again] = open().resume();
+      expect(again?.get()).toEqual({ phase: 'waiting', isCancelable: false, uploaded: 1 });
+      expect(await endOf(again)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
+      expect([again?.id, browser.asked]).toEqual([
+        run.id,
+        [{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't1' }], hold: true } }],
+      ]);
+    },
+  );
 
-  it('a run whose create has no response sends it again, in its own session', async () => {
+  it('a run whose create has no response retries it with its own session', async () => {
     const run = await leftRun({});
     expect(kept()).toEqual({ [run.id]: { verb: 'videos', session: 's1', input: PROMPT } });
     browser.answers = { videos: [DONE] };
@@ -229,10 +232,10 @@ describe('after a reload', () => {
   });
 
   it.each([
-    ['whose create was not answered', {}, { videos: [errorResponse(403, OTHER_USER)] }, OTHER_USER],
+    ['whose create got no response', {}, { videos: [errorResponse(403, OTHER_USER)] }, OTHER_USER],
     ['that was waiting', { videos: [QUEUED] }, { watch: [errorResponse(404, NOT_FOUND)] }, NOT_FOUND],
-    ['that was done', { videos: [DONE] }, { watch: [errorResponse(404, NOT_FOUND)] }, NOT_FOUND],
-  ])('a run %s is removed if another user has signed in, and shows nothing', async (_, before, after, error) => {
+    ['that was completed', { videos: [DONE] }, { watch: [errorResponse(404, NOT_FOUND)] }, NOT_FOUND],
+  ])('a run %s is removed without being shown if another user has signed in', async (_, before, after, error) => {
     await leftRun(before);
     browser.answers = after;
     const page = open();
@@ -248,8 +251,8 @@ describe('after a reload', () => {
 
   it.each([
     ['401', errorResponse(401, { code: 'unauthorized', message: 'Sign in first.' })],
-    ['a 404 of another server', errorResponse(404, '<html>')],
-  ])('a run whose wait gets %s is kept', async (_, response) => {
+    ['a 404 from another server', errorResponse(404, '<html>')],
+  ])('a run whose wait gets %s is retained', async (_, response) => {
     const run = await leftRun({ videos: [QUEUED] });
     browser.answers = { watch: [response] };
     const [again] = open().resume();
@@ -260,7 +263,7 @@ describe('after a reload', () => {
 });
 
 describe('the session ticket', () => {
-  it('is requested once, before the first create, and not by a page that creates nothing', async () => {
+  it('is requested once, before the first create', async () => {
     browser.answers = { videos: [DONE], watch: [DONE] };
     const page = open();
     page.watch('t9');
@@ -275,7 +278,7 @@ describe('the session ticket', () => {
     expect(browser.asked.slice(1).map(({ body }) => body.session)).toEqual(['s1', 's1', 's1', 's1']);
   });
 
-  it('is retained after a rejection: no later click creates a job for the user who has signed in', async () => {
+  it('is retained after a rejection, so no later click creates a job for the next user', async () => {
     browser.answers = { videos: [errorResponse(403, OTHER_USER)] };
     const page = open();
     for (let click = 0; click < 2; click++) expect(await endOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
@@ -283,22 +286,19 @@ describe('the session ticket', () => {
   });
 
   it.each([
-    ['a wait was refused', { videos: [QUEUED_NOW], watch: [errorResponse(404, NOT_FOUND)] }],
+    ['a wait was rejected', { videos: [QUEUED_NOW], watch: [errorResponse(404, NOT_FOUND)] }],
     ['a create has failed for half a minute', { videos: [errorResponse(503)] }],
-  ])(
-    'is retained if %s: a tab of the user who has signed out elsewhere creates nothing for the next one',
-    async (_, responses) => {
-      browser.answers = responses;
-      const page = open();
-      page.videos.create(PROMPT);
-      await vi.advanceTimersByTimeAsync(31_000);
-      browser.answers = { videos: [errorResponse(403, OTHER_USER)] };
-      expect(await endOf(page.videos.create({ prompt: 'a crow' }))).toEqual(OTHER_USER);
-      expect([browser.sessions, browser.asked.at(-1)?.body.session]).toEqual([1, 's1']);
-    },
-  );
+  ])('is retained if %s, so the tab creates nothing for a user who signed in elsewhere', async (_, responses) => {
+    browser.answers = responses;
+    const page = open();
+    page.videos.create(PROMPT);
+    await vi.advanceTimersByTimeAsync(31_000);
+    browser.answers = { videos: [errorResponse(403, OTHER_USER)] };
+    expect(await endOf(page.videos.create({ prompt: 'a crow' }))).toEqual(OTHER_USER);
+    expect([browser.sessions, browser.asked.at(-1)?.body.session]).toEqual([1, 's1']);
+  });
 
-  it('is requested again if the network fails, and nothing is uploaded before it arrives', async () => {
+  it('is requested again if the network fails, before anything is uploaded', async () => {
     const responses = [new TypeError('fetch'), errorResponse(200, '<html>'), { ticket: 'sA' }];
     browser.answers = { session: responses, videos: [DONE] };
     const run = open().videos.create({ first_frame_upload_id: new Blob([]) });
@@ -311,7 +311,7 @@ describe('the session ticket', () => {
     expect(browser.asked.at(-1)?.body).toMatchObject({ session: 'sA' });
   });
 
-  it('of a run that was stopped is reused by the next one', async () => {
+  it('of a stopped run is reused by the next one', async () => {
     browser.answers = { videos: [DONE] };
     const page = open();
     const left = page.videos.create(PROMPT);
@@ -322,7 +322,7 @@ describe('the session ticket', () => {
 });
 
 describe('with many runs', () => {
-  it('the last 100 are retained, and finished ones are dropped first', async () => {
+  it('retains the last 100, and evicts finished ones first', async () => {
     const page = open();
     const ids: string[] = [];
     for (let made = 0; made < 102; made++) {
@@ -346,8 +346,8 @@ describe('a sessionStorage', () => {
   it.each<[string, PropertyDescriptor]>([
     ['that is full', { value: { getItem: () => null, setItem: throwing(new DOMException('', 'QuotaExceededError')) } }],
     ['that is blocked', { get: throwing(new Error('SecurityError')) }],
-    ['that does not exist', { value: undefined }],
-  ])('%s lets creates work, but stores nothing', async (_, property) => {
+    ['that is missing', { value: undefined }],
+  ])("%s stores nothing, but doesn't affect creates", async (_, property) => {
     Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property });
     browser.answers = { videos: [DONE] };
     const page = open();

@@ -1,4 +1,4 @@
-// A page pays only for clicks, holds one request, and does nothing on a server.
+// A page pays only for creates, holds one request, and does nothing on a server.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   browser,
@@ -19,7 +19,7 @@ afterEach(closeBrowser);
 
 const creates = () => browser.asked.filter(({ path }) => path.endsWith('videos'));
 
-it('stop() and the same create() in one tick, while the POST is in flight, have one key', async () => {
+it('stop() and an equal create() in one tick share one key while the POST is in flight', async () => {
   const page = open();
   const first = page.videos.create(PROMPT);
   await settled();
@@ -29,7 +29,7 @@ it('stop() and the same create() in one tick, while the POST is in flight, have 
   expect([second.id, new Set(creates().map(({ body }) => body.key)).size]).toEqual([first.id, 1]);
 });
 
-it('a create that was stopped in flight retains its key if the connection fails', async () => {
+it('a create stopped in flight retains its key if the connection fails', async () => {
   let fail = (_: Error) => {};
   browser.answers = { videos: [new Promise<object>((_, reject) => (fail = reject)), DONE] };
   const page = open();
@@ -50,7 +50,7 @@ describe('a rejected create', () => {
     [502, false],
     [401, true],
     [429, true],
-  ])('with %i is sent once; kept for resume(): %j', async (status, isKept) => {
+  ])('with %i is sent once, and is retained for resume(): %j', async (status, isKept) => {
     browser.answers = { videos: [errorResponse(status, { code: 'no_such', message: 'No.', retry: false })] };
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toEqual({ code: 'no_such', message: 'No.' });
@@ -66,7 +66,7 @@ describe('a rejected create', () => {
   });
 });
 
-it('shows whether it can still be canceled for free, and then forget() sends nothing', async () => {
+it('a run indicates whether it can be canceled for free, and then forget() sends nothing', async () => {
   const page = open();
   const run = page.videos.create(PROMPT);
   expect(run.get().isCancelable).toBe(true);
@@ -95,7 +95,7 @@ it('a hidden tab holds no request', async () => {
   expect(browser.asked[0]?.body.hold).toBe(false);
 });
 
-it('each request contains a hundred of two hundred tickets, until all have had their turn', async () => {
+it('each request contains a hundred of two hundred tickets, in turns', async () => {
   browser.answers = { watch: [DONE] };
   const page = open();
   const runs = Array.from({ length: 200 }, (_, at) => page.watch(`t${at}`));
@@ -103,7 +103,7 @@ it('each request contains a hundred of two hundred tickets, until all have had t
   expect(paths()).toEqual(['watch', 'watch']);
 });
 
-it('on a server causes no request, no timer, and no registered run', async () => {
+it('on a server, a page sends no request, sets no timer, and registers no run', async () => {
   Reflect.deleteProperty(globalThis, 'location');
   const page = open();
   const runs = [page.watch('t1'), page.watch('t1'), page.videos.create(PROMPT)];
@@ -112,7 +112,7 @@ it('on a server causes no request, no timer, and no registered run', async () =>
   expect([runs[0] === runs[1], browser.asked, browser.sessions, vi.getTimerCount()]).toEqual([false, [], 0, 0]);
 });
 
-it('outside a browser works by fetch with an absolute URL', async () => {
+it('outside a browser, a page uses fetch with an absolute URL', async () => {
   Reflect.deleteProperty(globalThis, 'location');
   Reflect.deleteProperty(globalThis, 'XMLHttpRequest');
   browser.answers = { 'https://app.test/session': [{ ticket: 's1' }], 'https://app.test/videos': [DONE] };
@@ -120,7 +120,7 @@ it('outside a browser works by fetch with an absolute URL', async () => {
   expect(await endOf(run)).toMatchObject({ phase: 'done' });
 });
 
-it('needs no API of a secure context', async () => {
+it('a page needs no APIs that require a secure context', async () => {
   const { getRandomValues } = crypto;
   vi.stubGlobal('crypto', { getRandomValues: getRandomValues.bind(crypto) });
   browser.answers = { videos: [DONE] };
@@ -129,7 +129,7 @@ it('needs no API of a secure context', async () => {
   expect(run.id).toMatch(/^[\w-]{16,128}$/);
 });
 
-it('relays bytes with credentials, and shows why the proxy rejected them', async () => {
+it('a page relays bytes with credentials, and reports why the proxy rejected them', async () => {
   browser.bytesStatus = { PUT: 403, POST: 401 };
   browser.bytesReply = { code: 'unauthorized', message: 'Sign in first.', retry: false };
   browser.answers = { upload: [{ put: 'p1', direct: { url: 'https://bucket/1', headers: {} } }] };

@@ -1,4 +1,4 @@
-// The page part in process, in a browser of doubles. Chromium runs the same in chromium.test.ts.
+// The page entry point in a fake browser. For Chromium, see chromium.test.ts.
 import { createGenPage } from 'gen-client/page';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -19,12 +19,12 @@ import {
 beforeEach(openBrowser);
 afterEach(closeBrowser);
 
-it('a page requires the URL of its proxy', () => {
+it("createGenPage requires the proxy's URL", () => {
   expect(() => createGenPage({} as { url: string })).toThrow('createGenPage: url is missing');
 });
 
 describe('a run', () => {
-  it('creates a job under its key, waits for it, and ends with the URL of its file', async () => {
+  it("creates a job with its key, waits for it, and ends with its file's URL", async () => {
     browser.answers = {
       videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, progress: 0.1, tokens: 50 }],
       watch: [
@@ -46,7 +46,7 @@ describe('a run', () => {
     });
     expect(kept()).toEqual({ [run.id]: { ticket: 't1' } });
 
-    // The proxy sets the time of the next request.
+    // The proxy determines the time of the next request.
     await vi.advanceTimersByTimeAsync(1_699);
     expect(paths()).toEqual(['videos', 'watch']);
     await vi.advanceTimersByTimeAsync(1);
@@ -72,11 +72,11 @@ describe('a run', () => {
     const page = open();
     for (const verb of ['images', 'videos', 'videoEdits', 'characters'] as const) page[verb].create(PROMPT);
     await settled();
-    // Two creates at a time: a browser has six connections.
+    // Two creates at a time, because browsers have six connections.
     expect(paths()).toEqual(['images', 'videos']);
   });
 
-  it("fails with the job's error, and sends nothing more", async () => {
+  it("fails with the job's error and sends nothing more", async () => {
     const error = { code: 'content_rejected', message: 'The prompt was refused.' };
     browser.answers = { videos: [{ ticket: 't1', status: 'failed', error }] };
     const run = open().videos.create(PROMPT);
@@ -87,7 +87,7 @@ describe('a run', () => {
     expect(paths()).toEqual(['videos']);
   });
 
-  it('follows the ticket of a job that the server created', async () => {
+  it("follows a server-created job's ticket", async () => {
     browser.answers = { watch: [{ status: 'completed', url: 'file?t=f9' }] };
     const page = open();
     const run = page.watch('t9');
@@ -96,7 +96,7 @@ describe('a run', () => {
     expect(browser.asked).toEqual([{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't9' }], hold: true } }]);
   });
 
-  it('calls each listener after each change until it unsubscribes, and has the same state between two changes', async () => {
+  it('calls each listener on each change until it unsubscribes, and has a stable state in between', async () => {
     browser.answers = {
       videos: [{ ticket: 't1', status: 'queued' }],
       watch: [{ status: 'queued', againMs: 1_000 }, DONE],
@@ -125,7 +125,7 @@ describe('a failed request', () => {
     [401, {}, { code: 'service_error', message: '/api/gen/videos returned 401.' }],
     [403, 'null', { code: 'service_error', message: '/api/gen/videos returned 403.' }],
     [404, '<html>', { code: 'service_error', message: '/api/gen/videos returned 404.' }],
-  ])('is a rejection with %i and %j: the run fails immediately', async (status, body, expected) => {
+  ])('with %i and %j fails the run immediately', async (status, body, expected) => {
     browser.answers = { videos: [errorResponse(status, body)] };
     const run = open().videos.create(PROMPT);
     expect(await endOf(run)).toEqual(expected);
@@ -135,13 +135,13 @@ describe('a failed request', () => {
 
   it.each([
     [
-      'a rejection that passes',
+      'a temporary error',
       () => errorResponse(429, { code: 'no_such', message: 'No.', retry: true }),
       { code: 'no_such', message: 'No.' },
     ],
     ['no connection', () => new TypeError('fetch'), { code: 'network', message: 'The connection failed. Try again.' }],
   ])(
-    'with %s repeats a create after 1, 2, 4, 8, and 16 s, and then fails; resume() uses the same key',
+    'with %s retries a create after 1, 2, 4, 8, and 16 s, then fails, and resume() uses the same key',
     async (_, response, expected) => {
       browser.answers = { videos: [response()] };
       const page = open();
@@ -163,7 +163,7 @@ describe('a failed request', () => {
     },
   );
 
-  it('repeats a wait indefinitely, at most half a minute apart', async () => {
+  it('retries a wait indefinitely, at most half a minute apart', async () => {
     browser.answers = { watch: [errorResponse(503, '<html>')] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000 + 16_000);
@@ -177,7 +177,7 @@ describe('a failed request', () => {
 });
 
 describe('stop() and forget()', () => {
-  it('stop() ends the request and the run, and resume() follows the job under its key', async () => {
+  it('stop() ends the request and the run, and resume() follows the job with its key', async () => {
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -193,7 +193,7 @@ describe('stop() and forget()', () => {
     expect(await endOf(again)).toMatchObject({ phase: 'done' });
   });
 
-  it('resume() returns a run that is still in progress unchanged', async () => {
+  it('resume() returns a run in progress unchanged', async () => {
     const page = open();
     const run = page.videos.create(PROMPT);
     await settled();
@@ -201,7 +201,7 @@ describe('stop() and forget()', () => {
     expect(paths()).toEqual(['videos']);
   });
 
-  it('a run that is stopped between two requests sends nothing more', async () => {
+  it('a run stopped between two requests sends nothing more', async () => {
     browser.answers = {
       videos: [{ ticket: 't1', status: 'queued', againMs: 1_000 }],
       watch: [errorResponse(503, '<html>')],
@@ -220,7 +220,7 @@ describe('stop() and forget()', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('forget() removes the run after the response to its create, and until then its key finds the job', async () => {
+  it("forget() removes the run after its create's response, and until then its key finds the job", async () => {
     let response = (_: object) => {};
     browser.answers = {
       videos: [new Promise<object>((resolve) => (response = resolve)), new Promise<object>(() => {})],
@@ -242,7 +242,7 @@ describe('stop() and forget()', () => {
 describe('files', () => {
   const png = () => new File(['12345'], 'fox.png', { type: 'image/png' });
 
-  it('go straight to the storage, and their tickets into the input', async () => {
+  it('are sent directly to the storage, and their tickets replace them in the input', async () => {
     browser.answers = {
       upload: [{ put: 'p1', direct: { url: 'https://bucket/1', headers: { 'content-type': 'image/png' } } }],
       uploaded: [{ upload: 'u1' }],
@@ -271,10 +271,10 @@ describe('files', () => {
   });
 
   it.each([
-    ['has none for pages', undefined, []],
-    ['refuses the page', 403, ['PUT']],
-    ['does not answer the page', 'broken' as const, ['PUT']],
-  ])('go through the proxy if the storage %s', async (_, status, before) => {
+    ['has no URL for pages', undefined, []],
+    ['rejects the page', 403, ['PUT']],
+    ['is unreachable for the page', 'broken' as const, ['PUT']],
+  ])('are sent through the proxy if the storage %s', async (_, status, before) => {
     const direct = status === undefined ? undefined : { url: 'https://bucket/1', headers: {} };
     browser.bytesStatus = { PUT: status ?? 200 };
     browser.answers = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
@@ -288,7 +288,7 @@ describe('files', () => {
     });
   });
 
-  it('fail the run if neither accepts them', async () => {
+  it('fail the run if neither storage nor proxy accepts them', async () => {
     browser.bytesStatus = { POST: 500 };
     browser.answers = { upload: [{ put: 'p1' }] };
     const run = open().videos.create({ first_frame_upload_id: png() });
@@ -299,7 +299,7 @@ describe('files', () => {
     expect(paths()).toEqual(['upload']);
   });
 
-  it('count together in the upload progress', async () => {
+  it('share one upload progress', async () => {
     browser.bytesStatus = { POST: 'pending' };
     browser.answers = { upload: [{ put: 'p1' }, { put: 'p2' }] };
     const run = open().videos.create({ first_frame_upload_id: new Blob(['123']), upload_ids: [new Blob(['1'])] });
@@ -308,7 +308,7 @@ describe('files', () => {
     expect(run.get()).toEqual({ phase: 'uploading', isCancelable: true, uploaded: 0.25 });
     browser.sends[0]?.upload.onprogress?.({ loaded: 3 });
     expect(run.get().uploaded).toBe(0.75);
-    // One at a time.
+    // Uploads run one at a time.
     expect(browser.sends).toHaveLength(1);
     const empty = open().videos.create({ first_frame_upload_id: new Blob([]) });
     await settled();
@@ -317,8 +317,8 @@ describe('files', () => {
   });
 });
 
-/** A 200 whose body is truncated, as by a broken connection or proxy. */
-const cutOff = () =>
+/** Creates a 200 response with a truncated body. */
+const truncated = () =>
   new Response(
     new ReadableStream({
       start(controller) {
@@ -330,11 +330,11 @@ const cutOff = () =>
 
 describe('an invalid response', () => {
   it.each([
-    ['is cut off after its 200', cutOff],
-    ['is the HTML of a login page', () => errorResponse(200, '<!doctype html><form>Sign in</form>')],
+    ['is truncated after its 200', truncated],
+    ['is an HTML login page', () => errorResponse(200, '<!doctype html><form>Sign in</form>')],
     ['has no ticket', () => errorResponse(200, '{"status":"queued"}')],
     ['is empty', () => new Response(null, { status: 204 })],
-  ])('and %s repeats a create under its key, which creates one job', async (_, response) => {
+  ])('that %s retries a create with its key, creating one job', async (_, response) => {
     browser.answers = { videos: [response(), DONE] };
     const run = open().videos.create(PROMPT);
     await settled();
@@ -342,11 +342,11 @@ describe('an invalid response', () => {
     await vi.advanceTimersByTimeAsync(1_000);
     expect(await endOf(run)).toMatchObject({ phase: 'done' });
     const body = { key: run.id, input: PROMPT, session: 's1' };
-    // What is sent again is not held: a server in front may have cut it.
+    // Retries aren't held, because an intermediary may have cut the held request.
     expect(browser.asked.map(({ body }) => body)).toEqual([body, { ...body, hold: false }]);
   });
 
-  it('makes a wait pause longer and longer, until the proxy responds again', async () => {
+  it('makes a wait pause increasingly longer until the proxy responds again', async () => {
     browser.answers = { watch: [errorResponse(200, '{}')] };
     const run = open().watch('t1');
     await vi.advanceTimersByTimeAsync(31_000);
@@ -359,7 +359,7 @@ describe('an invalid response', () => {
   it.each([
     ['upload', { upload: [errorResponse(200, '<html>')] }],
     ['uploaded', { upload: [{ put: 'p1' }], uploaded: [errorResponse(200, '{}')] }],
-  ])('ends an upload at %s, before anything is paid', async (path, responses) => {
+  ])('ends an upload at %s before anything is paid', async (path, responses) => {
     browser.answers = responses;
     const run = open().videos.create({ first_frame_upload_id: new Blob(['1']) });
     await vi.advanceTimersByTimeAsync(31_000);
@@ -369,7 +369,7 @@ describe('an invalid response', () => {
 });
 
 describe('a throwing listener', () => {
-  it("doesn't affect the run and the other listeners, and its error is reported", async () => {
+  it("doesn't affect the run or other listeners, and its error is reported", async () => {
     const reportError = vi.fn();
     vi.stubGlobal('reportError', reportError);
     browser.answers = { videos: [DONE] };
@@ -385,7 +385,7 @@ describe('a throwing listener', () => {
     expect(reportError.mock.calls).toEqual([[broken], [broken], [broken]]);
   });
 
-  it('ends a failed run with its own failure, even if nothing reports errors', async () => {
+  it("doesn't replace a failed run's own error, even without reportError", async () => {
     vi.stubGlobal('reportError', undefined);
     const error = { code: 'generation_rejected', message: 'No.' };
     browser.answers = { videos: [{ ticket: 't1', status: 'failed', error }] };

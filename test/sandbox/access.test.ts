@@ -3,7 +3,7 @@ import { setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';
 
-test('a request without a key, or with an invalid or revoked one, gets 401', async () => {
+test('a request with a missing, invalid, or revoked key gets a 401', async () => {
   const client = setUp();
   const key = client.sandbox.createKey();
   expect((await client.as(key).call('GET', '/v1/voices')).status).toBe(200);
@@ -24,7 +24,7 @@ test('a key allows only its scopes', async () => {
   expect((await client.call('GET', `/v1/jobs/${job.id}`)).status).toBe(200);
 });
 
-test("an account has its own balance and jobs, which another account can't see", async () => {
+test("an account can't see another account's balance and jobs", async () => {
   const client = setUp({ balanceTokens: 100 });
   const { sandbox } = client;
   const other = client.as(sandbox.createKey({ account: 'other' }));
@@ -36,7 +36,7 @@ test("an account has its own balance and jobs, which another account can't see",
   expect(sandbox.topUp(20, { account: 'other' })).toBe(500);
 });
 
-test('the same idempotency key in two accounts creates two jobs', async () => {
+test('one idempotency key in two accounts creates two jobs', async () => {
   const client = setUp();
   const other = client.as(client.sandbox.createKey({ account: 'other' }));
   const key = { 'idempotency-key': 'k' };
@@ -44,7 +44,7 @@ test('the same idempotency key in two accounts creates two jobs', async () => {
   expect((await client.create('/v1/videos', body, key)).id).not.toBe((await other.create('/v1/videos', body, key)).id);
 });
 
-test('keys are new in every sandbox unless passed, whatever the seed', () => {
+test('every sandbox generates new API keys unless one is passed, whatever the seed', () => {
   expect(setUp({ seed: 1 }).sandbox.apiKey).not.toBe(setUp({ seed: 1 }).sandbox.apiKey);
   const given = setUp({ apiKey: 'sk_mine', webhookSecret: 'whsec_mine' }).sandbox;
   expect([given.apiKey, given.webhookSecret]).toEqual(['sk_mine', 'whsec_mine']);

@@ -19,11 +19,11 @@ describe('registration', () => {
     expect((await register(client)).data.character.slug).toBe('ada-love-2');
   });
 
-  test('accepts an image of the documented width', async () => {
+  test('accepts an image with the documented width', async () => {
     expect((await register(setUp(), 'Ada', 'a.png', CHARACTER_WIDTH)).success).toBe(true);
   });
 
-  test('can be under review: creates are rejected with the seconds left and reserve nothing', async () => {
+  test('can be under review, during which creates are rejected with the remaining seconds and reserve nothing', async () => {
     const client = setUp({ review: { character: 20_000 } });
     const { character } = (await register(client)).data;
     expect(character).toMatchObject({ status: 'pending', retry_after: 20 });
@@ -39,7 +39,7 @@ describe('registration', () => {
     expect((await client.create('/v1/videos', { prompt, character_ids: [character.slug] })).status).toBe('processing');
   });
 
-  test('fails if the image is declined, immediately or at the end of the review', async () => {
+  test('fails if the image is declined, immediately or after the review', async () => {
     expect((await register(setUp(), 'Ada', 'rejected.png')).error.code).toBe('character_registration_failed');
     const client = setUp({ review: { character: 20_000 } });
     const { character } = (await register(client, 'Ada', 'rejected.png')).data;
@@ -51,7 +51,7 @@ describe('registration', () => {
   });
 });
 
-describe('the records', () => {
+describe('registered characters', () => {
   test('are listed, returned, and deleted', async () => {
     const client = setUp();
     const { character_id: id, slug } = (await register(client, 'Ada')).data.character;

@@ -1,4 +1,4 @@
-// Programs that use the sandbox's clock, as sandbox.client() does.
+// Programs that use the sandbox's clock, like sandbox.client().
 
 import { describe, expect, test, vi } from 'vitest';
 import type { Clock } from '../../src/runtime/clock.js';
@@ -25,7 +25,7 @@ function start(options: SandboxOptions): Program {
 }
 
 describe('on a manual clock', () => {
-  test("clients' timers and jobs' events run in the order of their times", async () => {
+  test("clients' timers and jobs' events run in chronological order", async () => {
     const { opened, clock } = start({ clock: 'manual', jobDurationMs: 3000 });
     const { service } = opened;
     const begun = service.now();
@@ -60,7 +60,7 @@ describe('on a manual clock', () => {
     expect(order.at(-1)).toBe('late at 5000: completed');
   });
 
-  test("a fault's delay waits for the clock: advance continues, and an earlier deadline wins", async () => {
+  test("a fault's delay uses the clock, and an earlier deadline wins", async () => {
     const { opened, clock, get } = start({ clock: 'manual' });
     opened.service.faults.add({ match: { path: '/v1/models' }, latencyMs: 5000 });
     const order: string[] = [];
@@ -96,7 +96,7 @@ describe('on the real clock', () => {
     await vi.waitFor(() => expect(deadline).toBe(true), PATIENCE_MS);
   });
 
-  test('an unread response stops time for a quarter of a second, and not forever', async () => {
+  test('an unread response stops time for only a quarter of a second', async () => {
     const { clock, get } = start({});
     await get('/v1/models');
     const started = performance.now();
@@ -114,9 +114,9 @@ describe('on the real clock', () => {
     await sleep(clock, 10_000);
     expect(performance.now() - started).toBeGreaterThanOrEqual(99);
     await get('/v1/jobs/x');
-    // A client on this clock waits in the sandbox's time, any other in its own.
+    // A client on this clock waits in sandbox time, any other in real time.
     const ownS = Number((await get('/v1/jobs/x')).headers.get('retry-after'));
-    // A second of a slow machine is a hundred of this clock.
+    // One real second is a hundred on this clock.
     expect([ownS > 300, ownS <= 600]).toEqual([true, true]);
     const headers = { authorization: `Bearer ${opened.service.apiKey}` };
     const other = await opened.service.fetch(`${opened.service.baseUrl}/v1/jobs/x`, { headers });
@@ -124,7 +124,7 @@ describe('on the real clock', () => {
     expect([otherS > 3, otherS <= 6]).toEqual([true, true]);
   });
 
-  test('a pending timer keeps the process alive, because somebody awaits it', () => {
+  test('a pending timer keeps the process alive', () => {
     const made = vi.spyOn(globalThis, 'setTimeout');
     const { clock } = start({ speed: 1 });
     const cancel = clock.after(60_000, () => {});

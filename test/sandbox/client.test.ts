@@ -12,7 +12,7 @@ const prompt = 'a fox at dawn';
 const { limit: LIMIT, windowMs: WINDOW_MS } = DOCUMENTED_LIMITS['videos.create'];
 
 describe('sandbox.client()', () => {
-  test('is ready to use: it creates, waits, saves, and deletes without options', async () => {
+  test('creates, waits, saves, and deletes without options', async () => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     const client = sandbox.client();
     expect(client).toBeInstanceOf(GenClient);
@@ -31,7 +31,7 @@ describe('sandbox.client()', () => {
     await expect(createSandbox().client().verifyWebhook(signed)).rejects.toThrow('signature');
   });
 
-  test('accepts options: another key, hooks, no retries', async () => {
+  test('accepts client options, such as another key, hooks, and no retries', async () => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     const attempts: number[] = [];
     const hooks = { onRequest: ({ attempt }: { attempt: number }) => void attempts.push(attempt) };
@@ -42,7 +42,7 @@ describe('sandbox.client()', () => {
     expect(() => sandbox.client({ timeoutMs: -1 })).toThrow('timeoutMs must be');
   });
 
-  test.each(['create', 'createAndWait'] as const)('logs the warning of %s once', async (call) => {
+  test.each(['create', 'createAndWait'] as const)("logs %s's warning once", async (call) => {
     const warn = vi.fn();
     const logger = { error() {}, warn, info() {}, debug() {} };
     const { videos } = createSandbox({ jobDurationMs: 0 }).client({ logger, logLevel: 'warn' });
@@ -52,7 +52,7 @@ describe('sandbox.client()', () => {
     expect(warn.mock.calls).toEqual([[line]]);
   });
 
-  test("clients of a sandbox and of its fork don't share limits", async () => {
+  test("doesn't share limits between a sandbox and its fork", async () => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     const client = sandbox.client({ rateLimit: 'throw' });
     for (let at = 0; at < LIMIT; at++) await client.videos.create({ prompt });
@@ -70,7 +70,7 @@ describe('sandbox.client()', () => {
 });
 
 describe("a client on the sandbox's clock", () => {
-  test("a default sandbox: createAndWait passes through processing and ends long before its job's 3 s", async () => {
+  test("runs createAndWait by default through processing to the end in far less than the job's 3 s", async () => {
     const client = createSandbox().client();
     await client.models.list();
     const started = performance.now();
@@ -81,7 +81,7 @@ describe("a client on the sandbox's clock", () => {
     expect(Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '')).toBe(3000);
   });
 
-  test("a manual sandbox: a pending createAndWait follows advance, even if it hasn't been sent yet", async () => {
+  test('ends a pending, even unsent, createAndWait with advance on a manual clock', async () => {
     const sandbox = createSandbox({ clock: 'manual' });
     const client = sandbox.client();
     const waiting = client.videos.createAndWait({ prompt });
@@ -89,7 +89,7 @@ describe("a client on the sandbox's clock", () => {
     expect((await waiting).status).toBe('completed');
   });
 
-  test('a hundred waits follow one advance, without a 429', async () => {
+  test('ends a hundred waits with one advance, without a 429', async () => {
     const sandbox = createSandbox({ clock: 'manual', balanceTokens: 1e6 });
     const client = sandbox.client();
     const waiting = Array.from({ length: 100 }, () => client.videos.createAndWait({ prompt }));
@@ -98,7 +98,7 @@ describe("a client on the sandbox's clock", () => {
     expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
   });
 
-  test('limits, reviews, retries, and timeouts take little real time', async () => {
+  test('takes little real time for limits, reviews, retries, and timeouts', async () => {
     const sandbox = createSandbox({ review: { asset: 30_000 }, balanceTokens: 1e6 });
     const client = sandbox.client();
     const started = performance.now();
@@ -115,7 +115,7 @@ describe("a client on the sandbox's clock", () => {
     expect(performance.now() - started).toBeLessThan(18_000);
   });
 
-  test('a webhook that arrives during advance wakes its wait', async () => {
+  test('wakes a wait on a webhook that arrives during advance', async () => {
     const notified: string[] = [];
     const sandbox = createSandbox({
       clock: 'manual',
@@ -134,14 +134,14 @@ describe("a client on the sandbox's clock", () => {
     expect(notified).toHaveLength(1);
   });
 
-  test('a wait without advance lets the process exit', async () => {
+  test('lets the process exit if a wait is never advanced', async () => {
     const path = (file: string) => fileURLToPath(new URL(file, import.meta.url));
     const args = ['--import', path('../../scripts/typescript.mjs'), path('pending-wait-process.ts')];
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: PATIENCE_MS });
     expect(stdout).toBe('processing');
   });
 
-  test('an abort by a real timer still arrives in time', async () => {
+  test('reacts to an abort by a real timer in time', async () => {
     const client = createSandbox().client();
     const signal = AbortSignal.timeout(20);
     const failure = await client.videos.createAndWait({ prompt: '[slow:10m]' }, { signal }).catch((error) => error);

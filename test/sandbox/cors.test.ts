@@ -4,7 +4,7 @@ import { setUp } from './plain-client.js';
 const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 10, upload_type: 'VIDEO' };
 const origin = 'https://app.example.com';
 
-test('storage responds to a preflight, so that a page of another origin can upload', async () => {
+test('storage responds to a preflight, so pages on other origins can upload', async () => {
   const client = setUp();
   const { data } = (await client.call('POST', '/v1/uploads', params)).body;
   const asked = 'content-type,x-storage-upload-id';
@@ -24,7 +24,7 @@ test('storage responds to a preflight, so that a page of another origin can uplo
   expect(preflight.headers.get('access-control-allow-private-network')).toBe('true');
 });
 
-test('a PUT, a rejection, and a fault have the header that makes them visible to a page', async () => {
+test('responses to a PUT, including errors and faults, have CORS headers', async () => {
   const client = setUp({ storage: 'other-origin' });
   const { data } = (await client.call('POST', '/v1/uploads', params)).body;
   const put = (headers: Record<string, string>) =>

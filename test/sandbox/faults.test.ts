@@ -7,7 +7,7 @@ const post = (client: PlainClient, headers?: Record<string, string>) =>
   client.call('POST', '/v1/videos', video, headers);
 
 describe('effects', () => {
-  test('a status replaces the response, with the documented code or the requested one', async () => {
+  test('a status replaces the response, with the documented or a custom code', async () => {
     const client = setUp();
     client.sandbox.faults.add({ status: 503, retryAfterS: 7 });
     client.sandbox.faults.add({ status: 500, code: 'flood' });
@@ -22,7 +22,7 @@ describe('effects', () => {
     expect(client.sandbox.jobs).toHaveLength(1);
   });
 
-  test('a status after the commit has created its job', async () => {
+  test('a status after the commit leaves a created job', async () => {
     const client = setUp();
     client.sandbox.faults.add({ status: 500, commit: true });
     expect((await post(client, { 'idempotency-key': 'k' })).status).toBe(500);
@@ -30,7 +30,7 @@ describe('effects', () => {
     expect(client.sandbox.jobs.map((job) => job.id)).toEqual([id]);
   });
 
-  test('a reset occurs before the commit and looks like a network error', async () => {
+  test('a reset happens before the commit, as a network error', async () => {
     const client = setUp();
     client.sandbox.faults.add({ reset: true });
     const error = await post(client).catch((reason) => reason);
@@ -39,7 +39,7 @@ describe('effects', () => {
     expect(client.sandbox.jobs).toEqual([]);
   });
 
-  test('commitThenDrop has created its job, and the same key finds it', async () => {
+  test('commitThenDrop creates the job, which the same key returns', async () => {
     const client = setUp();
     client.sandbox.faults.add({ commitThenDrop: true });
     await expect(post(client, { 'idempotency-key': 'k' })).rejects.toThrow('fetch failed');
@@ -48,7 +48,7 @@ describe('effects', () => {
     expect(client.sandbox.jobs).toHaveLength(1);
   });
 
-  test('a truncated body announces its full length and breaks halfway', async () => {
+  test('a truncated body announces its full length and ends halfway', async () => {
     const client = setUp();
     client.sandbox.faults.add({ truncate: true });
     const { fetch, baseUrl } = client.sandbox;
@@ -57,7 +57,7 @@ describe('effects', () => {
     await expect(response.text()).rejects.toThrow('terminated');
   });
 
-  test('a stalled body sends half and waits until the caller gives up', async () => {
+  test('a stalled body sends half, then waits until the caller gives up', async () => {
     const client = setUp();
     client.sandbox.faults.add({ stall: true });
     const controller = new AbortController();
@@ -96,7 +96,7 @@ describe('effects', () => {
 });
 
 describe('matching', () => {
-  test('by method and path, exact or as an expression', async () => {
+  test('by method and path, exact or as a pattern', async () => {
     const client = setUp();
     const { faults } = client.sandbox;
     faults.add({ match: { method: 'post', path: '/v1/images' }, status: 500 });
@@ -123,7 +123,7 @@ describe('matching', () => {
     expect((await client.call('GET', actual)).status === 599).toBe(matches);
   });
 
-  test('the nth request, and as many times as requested', async () => {
+  test('by position, starting at the nth request, for a number of times', async () => {
     const client = setUp();
     client.sandbox.faults.add({ match: { nth: 3 }, status: 500, times: 2 });
     const statuses = [];
@@ -131,7 +131,7 @@ describe('matching', () => {
     expect(statuses).toEqual([200, 200, 500, 500, 200, 200]);
   });
 
-  test('randomly from the seed: the same seed affects the same requests', async () => {
+  test('at random, where the same seed affects the same requests', async () => {
     const run = async (seed: number) => {
       const client = setUp({ seed });
       client.sandbox.faults.add({ status: 500, probability: 0.4 });

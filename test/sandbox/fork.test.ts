@@ -26,7 +26,7 @@ test("a fork has the original's entire state, at the same time", async () => {
   expect((await copy.create('/v1/videos', { prompt }, { 'idempotency-key': 'k' })).id).toBe(job.id);
   expect((await copy.call('GET', '/v1/voices')).status).toBe(500);
   const next = await copy.create('/v1/videos', { prompt, first_frame_upload_id: upload });
-  // The windows of the limits are copied, too: three creates are in this minute.
+  // The rate limits' windows are copied, too: this minute already has three creates.
   expect(await copy.code('POST', '/v1/videos', { prompt })).toBe('rate_limited');
   await fork.advance(2000);
   expect((await copy.job(job.id)).status).toBe('completed');
@@ -34,7 +34,7 @@ test("a fork has the original's entire state, at the same time", async () => {
   expect((await copy.job(next.id)).status).toBe('blocked');
 });
 
-test('after that, each continues independently', async () => {
+test('a fork and its original continue independently', async () => {
   const client = setUp({ balanceTokens: 500 });
   const { id } = await client.create('/v1/videos');
   const fork = client.sandbox.fork();
@@ -52,7 +52,7 @@ test('after that, each continues independently', async () => {
   expect(copy.sandbox.now() - client.sandbox.now()).toBe(3000);
 });
 
-test('a fork has its own base URL, below the same prefix, which its links use', async () => {
+test('a fork has its own base URL with the same prefix, which its links use', async () => {
   const client = setUp({ baseUrl: 'https://gen.example/api' });
   const { id } = await client.create('/v1/images');
   await client.sandbox.advance(3000);
@@ -69,7 +69,7 @@ test('a fork has its own base URL, below the same prefix, which its links use', 
   expect(server.fork().baseUrl).toMatch(/^http:\/\/fork-\w{8}\.sandbox\.invalid:4010$/);
 });
 
-test('both send deliveries that were due before the fork, with their own URLs', async () => {
+test('both send the deliveries that were pending at the fork, with their own URLs', async () => {
   const { events, webhookFetch } = receiver();
   const client = setUp({ webhookFetch });
   const { id } = await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });

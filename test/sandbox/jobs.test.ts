@@ -8,7 +8,7 @@ import { clientFor, setUp } from './plain-client.js';
 const prompt = 'a fox at dawn';
 
 describe('states and transitions', () => {
-  test('a video is processing in the response and completed when its time is up, not before', async () => {
+  test('a video is processing in the response, and completed exactly after its duration', async () => {
     const client = setUp({ jobDurationMs: { video: 9000 } });
     const job = await client.create('/v1/videos');
     expect(job).toMatchObject({ status: 'processing', providerOutputUrl: null, completedAt: null });
@@ -22,7 +22,7 @@ describe('states and transitions', () => {
     expect(Date.parse(done.providerOutputExpiresAt)).toBeGreaterThan(Date.parse(done.completedAt));
   });
 
-  test('an image is queued first, a one-off character is created first, and both are processing later', async () => {
+  test('an image starts as queued, a one-off character as created, and both are processing later', async () => {
     const client = setUp({ jobDurationMs: 1000 });
     const image = await client.create('/v1/images');
     const character = await client.create('/v1/characters', { name: 'Ada', prompt });
@@ -48,9 +48,9 @@ describe('states and transitions', () => {
   });
 
   test.each([
-    ['a video is repaired as stale', {}, 600_000],
-    ['a strict job fails sooner, and its clip is not left out', { video_reference_mode: 'strict' }, 60_000],
-  ])('whose dispatch stalls: %s, with its tokens released', async (_, mode, ms) => {
+    ['a video fails as stale', {}, 600_000],
+    ['a strict job fails sooner, without omitting its clip', { video_reference_mode: 'strict' }, 60_000],
+  ])('if its dispatch stalls, %s, and its tokens are released', async (_, mode, ms) => {
     const client = setUp();
     const body = { prompt: 'a fox [stall]', reference_videos: ['https://e.example/a.mp4'], ...mode };
     const { id } = await client.create('/v1/videos', body);
@@ -63,7 +63,7 @@ describe('states and transitions', () => {
     expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, spentTokens: 0 });
   });
 
-  test("a job that has ended doesn't change", async () => {
+  test('a final job never changes', async () => {
     const client = setUp();
     const { id } = await client.create('/v1/videos');
     await client.sandbox.advance(3000);
@@ -72,7 +72,7 @@ describe('states and transitions', () => {
   });
 });
 
-describe('how a job ends', () => {
+describe("a job's outcome", () => {
   test('queued outcomes are used in order, and take precedence over the prompt', async () => {
     const client = setUp();
     client.sandbox.outcomes.next({ errorCode: 'generation_unavailable', errorMessage: 'Away.' });
@@ -86,7 +86,7 @@ describe('how a job ends', () => {
     expect((await client.job(next.id)).status).toBe('canceled');
   });
 
-  test('a rejected create leaves the queued outcome for the next one', async () => {
+  test("a rejected create doesn't consume a queued outcome", async () => {
     const client = setUp();
     client.sandbox.outcomes.next({ status: 'blocked', durationMs: 0 });
     await client.call('POST', '/v1/videos', { prompt, duration: 7 });
@@ -98,7 +98,7 @@ describe('how a job ends', () => {
     ['[slow:2m]', 120_000],
     ['[slow:250ms]', 250],
     ['[slow:1.5]', 1500],
-  ])('a prompt can slow its job down: %s', async (word, ms) => {
+  ])("a prompt can set its job's duration: %s", async (word, ms) => {
     const client = setUp();
     const { id } = await client.create('/v1/videos', { prompt: `a fox ${word}` });
     await client.sandbox.advance(ms - 1);
@@ -107,7 +107,7 @@ describe('how a job ends', () => {
     expect((await client.job(id)).status).toBe('completed');
   });
 
-  test('wording that asks to match a real person fails the job with the documented message if there is no reference', async () => {
+  test('wording about matching a real person fails a job without references, with the documented message', async () => {
     const client = setUp();
     const job = await client.create('/v1/videos', { prompt: 'a deepfake of a public figure, [slow:0s]' });
     expect(job).toMatchObject({
@@ -148,14 +148,14 @@ describe('the real clock', () => {
     await vi.advanceTimersByTimeAsync(2990);
     expect(urls).toEqual([]);
     await vi.advanceTimersByTimeAsync(20);
-    // It is signed beside the event loop.
+    // Signing is asynchronous.
     await client.sandbox.settled();
     expect(urls).toEqual(['https://app.example/hook']);
     expect(vi.getTimerCount()).toBe(0);
   });
 });
 
-test("a timer that waits to send a webhook doesn't keep the process alive", async () => {
+test("a pending webhook timer doesn't keep the process alive", async () => {
   const made = vi.spyOn(globalThis, 'setTimeout');
   const client = clientFor(createSandbox({ jobDurationMs: 60_000 }));
   await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });

@@ -5,7 +5,7 @@ import { clientFor, setUp } from './plain-client.js';
 
 const ERRORS = ['generation_failed', 'generation_rejected', 'reference_rejected'];
 
-/** One thing that can happen to an account's money. */
+/** One event that affects an account's balance. */
 type Step =
   | { do: 'create'; path: string; prompt: string; model?: string; key?: string }
   | { do: 'advance'; ms: number }
@@ -75,7 +75,7 @@ function check(sandbox: Sandbox): void {
   expect(jobs.reduce((total, job) => total + (job.finalTokenCost ?? 0), 0)).toBe(spentTokens);
 }
 
-test('whatever happens, reserved + spent + free equals what was paid, and matches the jobs and the entries', async () => {
+test('reserved + spent + free always equals the paid amount, and matches the jobs and entries', async () => {
   const runs = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
     const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 120 });
     for (const one of steps) {

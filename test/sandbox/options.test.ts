@@ -3,14 +3,14 @@ import { GenError } from '../../src/errors/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { setUp } from './plain-client.js';
 
-/** Options that plain JavaScript might pass. */
+/** Removes the type of options, as in plain JavaScript. */
 const loose = (options: object) => options as never;
 
 test.each([
   [{ jobDuration: 3 }, 'createSandbox has no option "jobDuration". Did you mean "jobDurationMs"?'],
   [{ jobDurationMs: { videos: 3 } }, 'createSandbox has no option "jobDurationMs.videos". Did you mean'],
   [{ limits: { 'video.create': { limit: 1, windowMs: 1 } } }, `"limits['video.create']". Did you mean`],
-])('an unknown option is rejected, with the nearest one: %j', (options, message) => {
+])('an unknown option is rejected with a suggestion: %j', (options, message) => {
   expect(() => createSandbox(loose(options))).toThrow(message);
 });
 
@@ -27,13 +27,13 @@ test.each<readonly [object, string]>([
   [{ baseUrl: 'https://a.test/?x=1' }, 'baseUrl'],
   [{ prices: -1 }, 'prices'],
   [{ webhookFetch: 'https://a.test' }, 'webhookFetch'],
-])('an invalid value is rejected with its option: %j', (options, name) => {
+])('an invalid value is rejected with the name of its option: %j', (options, name) => {
   const failure = () => createSandbox(loose(options));
   expect(failure).toThrow(GenError);
   expect(failure).toThrow(`${name} must be `);
 });
 
-test('no message contains a key', () => {
+test("messages don't contain a key", () => {
   const failure = () => createSandbox({ apiKey: 'a secret' });
   expect(failure).toThrow(/^apiKey must be a string of visible ASCII characters\.$/);
 });
@@ -56,7 +56,7 @@ test.each<[string, () => unknown]>([
   ['usd must be a number of dollars, 20 or more, not 19.99', () => sandbox.topUp(19.99)],
   ['ms must be', () => sandbox.advance(-1)],
   ['ms must be', () => sandbox.advance(Number.POSITIVE_INFINITY)],
-])('an invalid call of a control throws and changes nothing: %s', (message, act) => {
+])('an invalid call throws and changes nothing: %s', (message, act) => {
   expect(act).toThrow(GenError);
   expect(act).toThrow(message);
   expect([sandbox.faults.list(), sandbox.dispatch]).toEqual([[], 'enabled']);

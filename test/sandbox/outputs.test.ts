@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 describe('the file', () => {
-  test('is complete, with a type and a tag', async () => {
+  test('is complete, with a content type and an ETag', async () => {
     const response = await get();
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/png']);
     expect(response.headers.get('content-length')).toBe(String(whole.length));
@@ -28,7 +28,7 @@ describe('the file', () => {
     expect(etag).toMatch(/^"[^"]+"$/);
   });
 
-  test('HEAD returns the same headers without it', async () => {
+  test('has the same headers with HEAD', async () => {
     const { status, headers, body } = await get({}, 'HEAD');
     expect([status, headers.get('etag'), body]).toEqual([200, etag, null]);
     expect(headers.get('content-length')).toBe(String(whole.length));
@@ -38,7 +38,7 @@ describe('the file', () => {
     ['bytes=10-19', 10, 20],
     ['bytes=10-', 10, undefined],
     ['bytes=0-99999999', 0, undefined],
-  ])('Range %s returns that part', async (range, from, to) => {
+  ])('is sent in part for Range %s', async (range, from, to) => {
     const response = await get({ range });
     const part = new Uint8Array(await response.arrayBuffer());
     expect(response.status).toBe(206);
@@ -47,23 +47,23 @@ describe('the file', () => {
     expect(response.headers.get('content-length')).toBe(String(part.length));
   });
 
-  test("a Range past the end can't be satisfied", async () => {
+  test('gets a 416 for a Range past the end', async () => {
     const response = await get({ range: 'bytes=99999999-' });
     expect([response.status, response.headers.get('content-range')]).toEqual([416, `bytes */${whole.length}`]);
   });
 
-  test.each(['bytes=5-2', 'bytes=0-1,4-5', 'lines=0-1'])('Range %s is ignored', async (range) => {
+  test.each(['bytes=5-2', 'bytes=0-1,4-5', 'lines=0-1'])('is sent in full for the invalid Range %s', async (range) => {
     expect((await get({ range })).status).toBe(200);
   });
 
-  test('If-Range returns the part of the same file and all of another one', async () => {
+  test("is sent in full if If-Range doesn't match", async () => {
     const range = 'bytes=10-19';
     expect((await get({ range, 'if-range': etag })).status).toBe(206);
     expect((await get({ range, 'if-range': '"other"' })).status).toBe(200);
   });
 });
 
-test('the link requires the key, and works until it expires', async () => {
+test('has a link that requires the key until it expires', async () => {
   const own = setUp();
   const { id } = await own.create('/v1/videos');
   expect(await own.code('GET', `/v1/jobs/${id}/output`)).toBe('output_not_ready');
@@ -77,7 +77,7 @@ test('the link requires the key, and works until it expires', async () => {
   expect(Date.parse(expired.body.data.expired_at)).toBe(own.sandbox.now());
 });
 
-test("links have the origin of the caller's request", async () => {
+test("has links with the request's origin", async () => {
   const own = setUp();
   const { id } = await own.create('/v1/images');
   await own.sandbox.advance(3000);
@@ -96,7 +96,7 @@ test.each([
   ['/v1/videos', { prompt: 'a fox', duration: 4, resolution: '480p' }, 'video/mp4'],
   ['/v1/video-edits', { prompt: 'a fox', model: 'svc-video-mini', video: 'https://e.example/a.mp4' }, 'video/mp4'],
   ['/v1/characters', { prompt: 'a fox', name: 'Ada' }, 'image/png'],
-])('%s creates a file of its own type', async (path, body, type) => {
+])('of %s has its own type', async (path, body, type) => {
   const own = setUp();
   const { id } = await own.create(path, body);
   await own.sandbox.advance(3000);

@@ -1,4 +1,4 @@
-// Tests of an app that creates its own client, which doesn't use the sandbox's clock.
+// An app that creates its own client doesn't use the sandbox's clock.
 import { afterEach, expect, test, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
@@ -8,7 +8,7 @@ const app = (client: GenClient) => client.videos.createAndWait({ prompt: 'a fox 
 
 afterEach(() => vi.useRealTimers());
 
-test('jobDurationMs: 0 ends a job before its create returns, so its wait needs neither a poll nor a timer', async () => {
+test('with jobDurationMs: 0, a job ends within its create, so its wait needs no poll and no timer', async () => {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
   const started = performance.now();

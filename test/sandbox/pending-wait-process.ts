@@ -1,4 +1,4 @@
-// Run by client.test.ts as a process of its own: a wait that nobody moves on must not keep it alive.
+// Run by client.test.ts in a separate process: a wait without advance must not keep it alive.
 import { createSandbox } from '../../src/sandbox/index.js';
 
 const sandbox = createSandbox({ clock: 'manual' });

@@ -1,23 +1,23 @@
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 
-/** A response with its complete body. */
+/** A response with its parsed body. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
+  // biome-ignore lint/suspicious/noExplicitAny: responses are untyped
   readonly body: any;
 }
 
-/** A plain HTTP client, as in any language. */
+/** A plain HTTP client, independent of the SDK. */
 export interface PlainClient {
   readonly sandbox: Sandbox;
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** The `error.code` of a rejection. */
+  /** Returns the `error.code` of an error response. */
   code(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<string>;
   /** Creates a job and returns its initial state. */
-  // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
+  // biome-ignore lint/suspicious/noExplicitAny: responses are untyped
   create(path: string, body?: unknown, headers?: Record<string, string>): Promise<any>;
-  // biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
+  // biome-ignore lint/suspicious/noExplicitAny: responses are untyped
   job(id: string): Promise<any>;
   /** Runs the three steps and returns the upload's ID. */
   upload(type: 'IMAGE' | 'VIDEO' | 'AUDIO', name?: string, bytes?: Uint8Array<ArrayBuffer>): Promise<string>;
@@ -26,12 +26,12 @@ export interface PlainClient {
 
 const MIME = { IMAGE: 'image/png', VIDEO: 'video/mp4', AUDIO: 'audio/mpeg' } as const;
 
-/** Creates a sandbox on a manual clock without limits by default, and a client for it. */
+/** Creates a sandbox with a manual clock and no limits by default, and a client for it. */
 export function setUp(options: SandboxOptions = {}): PlainClient {
   return clientFor(createSandbox({ clock: 'manual', limits: 'off', ...options }));
 }
 
-/** A client for a sandbox under a key. */
+/** Creates a client for a sandbox with a key. */
 export function clientFor(sandbox: Sandbox, key = sandbox.apiKey): PlainClient {
   const call: PlainClient['call'] = async (method, path, body, headers = {}) => {
     const response = await sandbox.fetch(`${sandbox.baseUrl}${path}`, {
@@ -65,7 +65,7 @@ export function clientFor(sandbox: Sandbox, key = sandbox.apiKey): PlainClient {
   };
 }
 
-/** The start of a PNG of that width, as far as anybody looks at it. */
+/** Returns the header of a PNG with this width. */
 export function png(width: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(64);
   bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52]);

@@ -8,7 +8,7 @@ const WARNING = 'video_reference_fallback_omitted_clips';
 
 describe('the fallback without clips', () => {
   test.each(['reference_video_urls', 'referenceVideoUrls', 'reference_videos'])(
-    'a failing clip in %s is omitted, with the warning',
+    'a failing clip in %s is omitted with a warning',
     async (field) => {
       const client = setUp();
       const { body } = await client.call('POST', '/v1/videos', { prompt, [field]: [clip] });
@@ -18,7 +18,7 @@ describe('the fallback without clips', () => {
     },
   );
 
-  test("a clip in content is omitted, too, and a good one isn't", async () => {
+  test('a failing clip in content is omitted, too, and a valid one is used', async () => {
     const client = setUp();
     const content = [
       { type: 'text', text: prompt },
@@ -29,7 +29,7 @@ describe('the fallback without clips', () => {
     expect((await client.create('/v1/videos', good)).warnings).toBeUndefined();
   });
 
-  test('in strict mode the job fails instead, and its tokens are released', async () => {
+  test('in strict mode, the job fails instead and its tokens are released', async () => {
     const client = setUp({ balanceTokens: 100 });
     const strict = { prompt, reference_videos: [clip], video_reference_mode: 'strict' };
     const { data } = (await client.call('POST', '/v1/videos', strict)).body;
@@ -38,8 +38,8 @@ describe('the fallback without clips', () => {
   });
 });
 
-describe('the result of a reference', () => {
-  test("a photo of a real person is declined, and one that can't be prepared fails the job", async () => {
+describe('a reference', () => {
+  test("is declined if it is a photo of a real person, and fails the job if it can't be prepared", async () => {
     const client = setUp();
     const declined = { prompt, reference_upload_ids: [await client.upload('IMAGE', 'real-person.png')] };
     expect(await client.create('/v1/images', declined)).toMatchObject({ errorCode: 'reference_rejected' });
@@ -48,7 +48,7 @@ describe('the result of a reference', () => {
     expect(failed).toMatchObject({ status: 'failed', errorCode: 'reference_asset_failed' });
   });
 
-  test("every problem with an edit's source or references ends as reference_asset_failed, with the tokens released", async () => {
+  test('of an edit, or its source, fails with reference_asset_failed, and the tokens are released', async () => {
     const client = setUp({ review: { asset: 30_000 } });
     const edit = { prompt: 'make it snow', model: 'svc-video-pro', video: 'https://cdn.example.com/a.mp4' };
     const reference_images = ['https://cdn.example.com/real-person.png'];
@@ -59,7 +59,7 @@ describe('the result of a reference', () => {
     expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, spentTokens: 0 });
   });
 
-  test('one under review is rejected until its review is over, then accepted under a new key', async () => {
+  test('under review is rejected until the review ends, then accepted with a new key', async () => {
     const client = setUp({ review: { asset: 30_000 } });
     const id = await client.upload('IMAGE');
     const body = { prompt, first_frame_upload_id: id };
@@ -71,7 +71,7 @@ describe('the result of a reference', () => {
     expect((await client.create('/v1/videos', body, { 'idempotency-key': 'k2' })).status).toBe('processing');
   });
 
-  test('the review of a URL starts with its first use', async () => {
+  test('that is a URL enters review on its first use', async () => {
     const client = setUp({ review: { asset: 30_000 } });
     const body = { prompt, reference_images: [image] };
     expect((await client.create('/v1/videos', body)).errorData).toEqual({ retry_after: 30 });
@@ -80,7 +80,7 @@ describe('the result of a reference', () => {
   });
 });
 
-test('content replaces the prompt', async () => {
+test('in content replaces the prompt', async () => {
   const client = setUp();
   await client.create('/v1/videos', { content: [{ type: 'text', text: prompt }] });
   expect(client.sandbox.jobs[0]?.prompt).toBe(prompt);

@@ -1,5 +1,5 @@
-// The sandbox refuses what the service's document refuses: one table of code and request. Client and sandbox share code, and
-// this test talks plain HTTP.
+// The sandbox rejects what the service's documentation rejects: a table of codes and requests. Uses plain HTTP, because the
+// client and the sandbox share code.
 import { describe, expect, test } from 'vitest';
 import endpoints from '../fixtures/endpoints.json' with { type: 'json' };
 import fields from '../fixtures/fields.json' with { type: 'json' };
@@ -20,29 +20,32 @@ const LARGEST = Object.entries(limits.uploadBytes).map(
   ([type, size]) => [type, Number.parseInt(size, 10) * 1024 * 1024] as const,
 );
 
-/** A POST, or other calls of the client. */
-type Ask = readonly [path: string, body: object] | ((client: PlainClient) => Promise<Answer>);
-const videos = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/videos', { prompt, ...body }]);
-const images = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/images', { prompt, ...body }]);
-const edits = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/video-edits', body]);
-const characters = (...bodies: readonly object[]): Ask[] =>
+/** A POST, or other client calls. */
+type TestRequest = readonly [path: string, body: object] | ((client: PlainClient) => Promise<Answer>);
+const videos = (...bodies: readonly object[]): TestRequest[] =>
+  bodies.map((body) => ['/v1/videos', { prompt, ...body }]);
+const images = (...bodies: readonly object[]): TestRequest[] =>
+  bodies.map((body) => ['/v1/images', { prompt, ...body }]);
+const edits = (...bodies: readonly object[]): TestRequest[] => bodies.map((body) => ['/v1/video-edits', body]);
+const characters = (...bodies: readonly object[]): TestRequest[] =>
   bodies.map((body) => ['/v1/characters', { prompt, name: 'Ada', ...body }]);
-const uploads = (...bodies: readonly object[]): Ask[] => bodies.map((body) => ['/v1/uploads', { ...file, ...body }]);
-const content = (...items: readonly unknown[]): Ask[] => videos(...items.map((item) => ({ content: [item] })));
+const uploads = (...bodies: readonly object[]): TestRequest[] =>
+  bodies.map((body) => ['/v1/uploads', { ...file, ...body }]);
+const content = (...items: readonly unknown[]): TestRequest[] => videos(...items.map((item) => ({ content: [item] })));
 
 const register = async (client: PlainClient, name?: string, width = 640) => {
   const upload_id = await client.upload('IMAGE', name, png(width));
   return client.call('POST', '/v1/characters', { mode: 'register', name: 'Ada', upload_id });
 };
-/** A create that refers to an upload of a type. */
+/** Creates a request with an upload of this type. */
 const withUpload =
-  (type: 'IMAGE' | 'VIDEO' | 'AUDIO', path: string, field: string, body: object = { prompt }): Ask =>
+  (type: 'IMAGE' | 'VIDEO' | 'AUDIO', path: string, field: string, body: object = { prompt }): TestRequest =>
   async (client) => {
     const id = await client.upload(type);
     return client.call('POST', path, { ...body, [field]: field.endsWith('s') ? [id] : id });
   };
 
-const REFUSED: Readonly<Record<string, readonly Ask[]>> = {
+const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
   invalid_api_key: endpoints
     .filter((row) => !row.public && row.method !== 'HEAD')
     .map(
@@ -175,7 +178,7 @@ const REFUSED: Readonly<Record<string, readonly Ask[]>> = {
     ...edits({ ...edit, video: undefined }),
     ...videos({ ...edit, video: undefined, intent: 'video_edit' }),
   ],
-  // The document names its cause, the speech operation, and does not show it.
+  // The documentation attributes this code to the speech operation, which it doesn't describe.
   voice_required: [(client) => struck(client, 'voice_required', 400)],
   internal_error: [(client) => struck(client, undefined, 500)],
   dispatch_disabled: [() => setUp({ dispatch: 'disabled' }).call('POST', '/v1/videos', { prompt })],
@@ -183,21 +186,21 @@ const REFUSED: Readonly<Record<string, readonly Ask[]>> = {
   invalid_request: [
     (client) => client.call('POST', '/v1/videos', '[1]'),
     (client) => client.call('POST', '/v1/videos', '{"prompt":'),
-    // An undocumented value.
+    // Undocumented values.
     ...videos({ watermark: 'yes' }, { seed: 'x' }, { intent: 'foo' }, { video_reference_mode: 'strcit' }),
     ...images({ response_format: 'b64_json' }),
     ...edits({ ...edit, edit_mode: 'remix' }),
     ...characters({ mode: 'melt' }, { name: ' ' }, { mode: 'register', upload_id: '' }),
-    // An edit has one source.
+    // An edit has exactly one source.
     ...edits({ ...edit, source_video_url: clip }, { ...edit, source_video_upload_id: 'upl_1' }),
-    // An empty text is a wrong value.
+    // An empty string is invalid.
     ...images({ reference_upload_ids: [''] }, { reference_image_urls: [''] }, { idempotency_key: '' }),
     ...images({ references: [{ type: 'image_url', url: '' }] }, { callback_url: '' }),
     ...characters({ reference_upload_ids: [' '] }),
     ...videos({ first_frame_upload_id: '' }, { last_frame_url: '' }, { reference_video_upload_ids: ['upl_1', ''] }),
     ...videos({ webhook_url: '' }, { safety_identifier: '' }, { video_reference_mode: '' }),
     ...edits({ ...edit, source_video_upload_id: '', video: undefined }, { ...edit, video: '' }),
-    // camera_fixed is left out beside frames and images, as the document says.
+    // camera_fixed is ignored with frames and images, as documented.
     ...[true, false].flatMap((camera_fixed) =>
       videos({ camera_fixed, first_frame_url: image }, { camera_fixed, reference_images: [image] }),
     ),
@@ -206,7 +209,7 @@ const REFUSED: Readonly<Record<string, readonly Ask[]>> = {
     ...content({ type: 'video_url', video_url: { url: clip }, role: 'first_frame' }),
     ...content({ type: 'audio_url', audio_url: audio, role: 'reference_video' }),
     ...content({ ...frame, image_url: { url: image } }),
-    // A webhook goes to HTTPS, or to a private host.
+    // A webhook URL needs HTTPS or a private host.
     ...['http://app.example.com/hook', 'ftp://localhost/hook', '/hook'].flatMap((webhook_url) =>
       videos({ webhook_url }),
     ),
@@ -225,7 +228,7 @@ function struck(client: PlainClient, code: string | undefined, status: number): 
   return client.call('POST', '/v1/speech', { text: 'hello' });
 }
 
-const send = (request: Ask, client: PlainClient) =>
+const send = (request: TestRequest, client: PlainClient) =>
   typeof request === 'function' ? request(client) : client.call('POST', ...request);
 
 const OWN: Readonly<Record<string, number>> = { invalid_request: 400, not_found: 404 };
@@ -241,12 +244,12 @@ test.each(Object.entries(REFUSED))('%s', async (code, requests) => {
   }
 });
 
-test('every documented request error has test requests', () => {
+test('every documented request error has a test request', () => {
   const own = Object.keys(OWN);
   expect(Object.keys(REFUSED).sort()).toEqual([...requestErrors.map(({ code }) => code), ...own].sort());
 });
 
-test('an error includes what its caller needs: where to pay, how long to wait', async () => {
+test('an error includes the details that its caller needs, such as retry_after', async () => {
   const of = async (code: string) => {
     const [request] = REFUSED[code] ?? [];
     if (typeof request !== 'function') throw new Error(code);
@@ -257,7 +260,7 @@ test('an error includes what its caller needs: where to pay, how long to wait', 
   expect((await of('rate_limited')).headers.get('retry-after')).toBe('60');
 });
 
-describe('a reference URL must be public and HTTPS, in every field', () => {
+describe('a reference URL must be public and use HTTPS in every field', () => {
   const places: readonly (readonly [path: string, body: (url: string) => object])[] = [
     ['/v1/images', (url) => ({ prompt, references: [{ type: 'image_url', url }] })],
     ['/v1/images', (url) => ({ prompt, referenceImageUrls: [url] })],
@@ -287,8 +290,8 @@ describe('a reference URL must be public and HTTPS, in every field', () => {
   });
 });
 
-describe('accepts what is documented', () => {
-  const TAKEN: readonly Ask[] = [
+describe('accepts', () => {
+  const TAKEN: readonly TestRequest[] = [
     ...videos({ first_frame_url: image, last_frame_url: image }, { reference_images: [image] }),
     ...videos({ reference_videos: [clip], reference_images: [image], reference_audios: [audio] }),
     ...videos({ camera_fixed: true, reference_videos: [clip] }),
@@ -302,7 +305,7 @@ describe('accepts what is documented', () => {
       (webhook_url) => videos({ webhook_url }),
     ),
     ...characters({ mode: 'prompt', aspect_ratio: '3:4', resolution: 'high' }),
-    // Ordinary wording.
+    // Harmless wording.
     ...['a fox facing the wind', 'matching outfits, they look at the sea', 'a cloud that looks like a ship'].flatMap(
       (words) => videos({ prompt: words, reference_images: [image] }),
     ),
@@ -311,14 +314,14 @@ describe('accepts what is documented', () => {
     ),
   ];
 
-  test('in references, edits, webhooks and wording', async () => {
+  test('documented references, edits, webhooks, and wording', async () => {
     for (const request of TAKEN) {
       const response = await send(request, setUp());
       expect(response.status, JSON.stringify(request)).toBe(200);
     }
   });
 
-  test.each(models)('$alias accepts only what its row lists', async (row) => {
+  test.each(models)('only the documented values for $alias', async (row) => {
     const client = setUp({ balanceTokens: 1_000_000 });
     const listed = { duration: 'durations', resolution: 'resolutions', ratio: 'aspectRatios' } as const;
     const codes = { ratio: 'aspect_ratio_not_supported', duration: 'duration_not_supported' };
@@ -334,7 +337,7 @@ describe('accepts what is documented', () => {
     }
   });
 
-  test.each(LARGEST)('%s uploads can have %i bytes', async (upload_type, file_size) => {
+  test.each(LARGEST)('%s uploads of up to %i bytes', async (upload_type, file_size) => {
     const sized = { ...file, upload_type, mime_type: `${upload_type.toLowerCase()}/x`, file_size };
     expect((await setUp().call('POST', '/v1/uploads', sized)).status).toBe(200);
   });
@@ -363,8 +366,8 @@ describe('accepts what is documented', () => {
   });
 });
 
-/** A valid value of a documented field. */
-// biome-ignore lint/suspicious/noExplicitAny: a plain client knows no types
+/** Returns a valid value for a documented field. */
+// biome-ignore lint/suspicious/noExplicitAny: responses are untyped
 function sampleOf(field: { name: string; type: string }, known: Readonly<Record<string, any>>): unknown {
   const { name, type } = field;
   const example: unknown = Reflect.get(field, 'example') ?? Reflect.get(field, 'examples')?.[0];
@@ -381,7 +384,7 @@ function sampleOf(field: { name: string; type: string }, known: Readonly<Record<
   return { boolean: true, number: 1000, string: 'x' }[type];
 }
 
-test('an undocumented field of a call has no effect', async () => {
+test('and ignores an undocumented field', async () => {
   const client = setUp({ jobDurationMs: 0 });
   const sizeOf = async (body: object) => {
     const { id } = await client.create('/v1/images', { prompt, ...body });
@@ -396,7 +399,7 @@ test('an undocumented field of a call has no effect', async () => {
   expect(await client.create('/v1/characters', odd)).toMatchObject({ modelId: 'svc-image-pro' });
 });
 
-test('videos and edits by intent use the default model, and edits accept each model that supports them', async () => {
+test('videos and edits by intent without a model, and edits with each model that supports them', async () => {
   const client = setUp();
   for (const body of [{ prompt }, { prompt, intent: 'video_edit', video: clip }])
     expect((await client.create('/v1/videos', body)).modelId).toBe(limits.defaultVideoModel);
@@ -404,7 +407,7 @@ test('videos and edits by intent use the default model, and edits accept each mo
     expect(await client.create('/v1/video-edits', { ...edit, model })).toMatchObject({ modelId: model });
 });
 
-test('the model list is public with every alias and prompt limit, and voices and integration data exist', async () => {
+test('requests without a key for the model list, voices, and integration data', async () => {
   const client = setUp();
   const { status, body } = await client.as('').call('GET', '/v1/models');
   expect(status).toBe(200);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { receiver, setUp } from './plain-client.js';
 
-/** Ids, durations and the bytes of a file. */
+/** Returns IDs, durations, and the bytes of a file. */
 async function run(seed?: number) {
   const client = setUp({ seed, jobDurationMs: [1000, 9000] });
   const jobs = [await client.create('/v1/images'), await client.create('/v1/images')];
@@ -13,7 +13,7 @@ async function run(seed?: number) {
   return { seed: client.sandbox.seed, ids: [...jobs.map(({ id }) => id), upload], lengths, body };
 }
 
-test('the same seed returns the same IDs, durations, and bytes, and another seed, or none, returns different ones', async () => {
+test('the same seed produces the same IDs, durations, and bytes, and another or no seed different ones', async () => {
   const [first, other, drawn] = [await run(7), await run(8), await run()];
   expect(await run(7)).toEqual(first);
   for (const name of ['ids', 'lengths', 'body'] as const) expect(other[name]).not.toEqual(first[name]);
@@ -21,7 +21,7 @@ test('the same seed returns the same IDs, durations, and bytes, and another seed
   expect(await run(drawn.seed)).toEqual(drawn);
 });
 
-test('reset clears everything but the key and the secret, and the IDs of a seed start over', async () => {
+test("reset clears everything except the key and the secret, and restarts the seed's IDs", async () => {
   const client = setUp({ balanceTokens: 100, seed: 1 });
   const { sandbox } = client;
   const first = await client.create('/v1/images', { prompt: 'a fox', webhook_url: 'https://app.example/hook' });
@@ -45,7 +45,7 @@ test('reset clears everything but the key and the secret, and the IDs of a seed 
   expect(await etag(again.id), 'another file has another tag').not.toBe(tag);
 });
 
-test('a reset sends no earlier webhook', async () => {
+test('reset discards pending webhooks', async () => {
   const { events, webhookFetch } = receiver(500);
   const client = setUp({ webhookFetch });
   await client.create('/v1/videos', { prompt: 'a fox', webhook_url: 'https://app.example/hook' });

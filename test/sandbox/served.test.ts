@@ -1,4 +1,4 @@
-// What the in-process fetch and a served sandbox have to stand: prefixes, aborts, large bodies, many requests and jobs.
+// Robustness of the in-process fetch and the server: prefixes, aborts, large bodies, and many requests.
 import { getEventListeners } from 'node:events';
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
@@ -19,7 +19,7 @@ test('fetch works unbound, with a Request, and under a path prefix', async () =>
   expect((await fetch('https://gen.example/v1/models')).status).toBe(404);
 });
 
-test("an abort rejects with the signal's reason, and leaves no listener on the signal", async () => {
+test("an abort rejects with the signal's reason and leaves no listener", async () => {
   const { fetch, baseUrl } = setUp().sandbox;
   const gone = AbortSignal.abort(new Error('gone'));
   await expect(fetch(`${baseUrl}/v1/models`, { signal: gone })).rejects.toThrow('gone');
@@ -35,7 +35,7 @@ test('two concurrent calls of advance add up', async () => {
   expect(sandbox.now() - start).toBe(1500);
 });
 
-test('the log contains the latest requests', async () => {
+test('the request log contains only the latest requests', async () => {
   const { sandbox } = setUp();
   const { fetch, baseUrl } = sandbox;
   for (let at = 0; at < 11_002; at++) await fetch(`${baseUrl}/v1/models?at=${at}`, { method: 'HEAD' });
@@ -49,7 +49,7 @@ test('a JSON body of more than 1 MiB is rejected before the key is checked', asy
   expect((await nobody.call('POST', '/_sandbox/outcomes', 'x'.repeat(MB + 1))).status).toBe(413);
 });
 
-test.each([undefined, 600 * MB])("a body of %s bytes over a port isn't read to its end", async (length) => {
+test.each([undefined, 600 * MB])("the server doesn't read a body of %s bytes in full", async (length) => {
   const server = await createSandbox().listen();
   const headers = { 'content-type': 'text/plain', ...(length === undefined ? {} : { 'content-length': length }) };
   let sent = 0;

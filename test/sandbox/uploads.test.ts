@@ -15,7 +15,7 @@ const put = (client: PlainClient, url: string, init: RequestInit) =>
   client.sandbox.fetch(url, { method: 'PUT', ...init });
 
 describe('step 2', () => {
-  test('the direct URL needs no key, but exactly the headers', async () => {
+  test('the direct URL requires no key, but exactly the returned headers', async () => {
     const client = setUp();
     const { direct_upload_url: url, headers } = await begin(client);
     expect((await put(client, url, { headers, body: bytes })).status).toBe(200);
@@ -36,7 +36,7 @@ describe('step 2', () => {
     expect(await expired.json()).toMatchObject({ error: { code: 'storage_url_expired' } });
   });
 
-  test('PUT /v1/uploads with the key works in the same way', async () => {
+  test('PUT /v1/uploads with the key is equivalent', async () => {
     const client = setUp();
     const { upload_id } = await begin(client);
     const url = `${client.sandbox.baseUrl}/v1/uploads?upload_id=${upload_id}`;
@@ -45,7 +45,7 @@ describe('step 2', () => {
     expect((await client.call('POST', '/v1/uploads/complete', { upload_id })).body.data).toMatchObject({ upload_id });
   });
 
-  test("bytes beyond the type's limit are rejected", async () => {
+  test("bytes over the type's limit are rejected", async () => {
     const client = setUp();
     const audio = { upload_type: 'AUDIO', mime_type: 'audio/mpeg' };
     const { direct_upload_url: url, headers } = await begin(client, audio);
@@ -53,7 +53,7 @@ describe('step 2', () => {
     expect(response.status).toBe(413);
   });
 
-  test('a completed upload accepts no other bytes', async () => {
+  test('a completed upload accepts no more bytes', async () => {
     const client = setUp();
     const { upload_id, direct_upload_url: url, headers } = await begin(client);
     await put(client, url, { headers, body: bytes });
@@ -81,7 +81,7 @@ describe('step 2', () => {
 });
 
 describe('step 3', () => {
-  test('is rejected if the size is wrong, and can be retried', async () => {
+  test('is rejected for a wrong size, and can be retried', async () => {
     const client = setUp();
     const { upload_id, direct_upload_url: url, headers } = await begin(client);
     const complete = () => client.call('POST', '/v1/uploads/complete', { upload_id });
@@ -98,7 +98,7 @@ describe('step 3', () => {
 });
 
 describe('deletion', () => {
-  test('is rejected while a queued or processing job uses the upload, and works afterward', async () => {
+  test('is rejected while a queued or processing job uses the upload', async () => {
     const client = setUp();
     const id = await client.upload('IMAGE');
     const body = { prompt: 'a fox', reference_upload_ids: [id] };
@@ -112,7 +112,7 @@ describe('deletion', () => {
     expect(await client.code('POST', '/v1/images', body)).toBe('reference_upload_not_found');
   });
 
-  test('two jobs on one upload both count', async () => {
+  test('is rejected until the last job with the upload ends', async () => {
     const client = setUp();
     const id = await client.upload('IMAGE');
     const slow = { prompt: '[slow:9s]', first_frame_upload_id: id };
@@ -125,7 +125,7 @@ describe('deletion', () => {
   });
 });
 
-test("a large file isn't held in memory", async () => {
+test('a large file is not stored in memory', async () => {
   const client = setUp();
   const size = 150 * MB;
   const { upload_id, direct_upload_url: url, headers } = await begin(client, { file_size: size });

@@ -31,7 +31,7 @@ test.each([
   expect(headers.get('content-type')).toBe('application/json');
 });
 
-test('the signature is the documented one, over the raw body and the real time', async () => {
+test('the signature covers the raw body and the real time, as documented', async () => {
   const { events, webhookFetch } = receiver();
   const client = setUp({ webhookFetch, startTime: 0 });
   await client.create('/v1/videos', { prompt, callback_url: webhook_url });
@@ -55,7 +55,7 @@ test('each account signs with its own secret', async () => {
   expect(createHmac('sha256', webhookSecret).update(`${stamp}.${body}`).digest('hex')).toBe(v1);
 });
 
-test('a rejected event is sent again, five times in total, with the same ID', async () => {
+test('a rejected event is sent up to five times with the same ID', async () => {
   const { events, webhookFetch } = receiver(500);
   const client = setUp({ webhookFetch });
   await client.create('/v1/videos', { prompt, webhook_url });
@@ -72,7 +72,7 @@ test('a rejected event is sent again, five times in total, with the same ID', as
   ]);
 });
 
-test('it stops after the first 2xx, and an unreachable receiver is retried, too', async () => {
+test('delivery retries an unreachable receiver, and stops after the first 2xx', async () => {
   let calls = 0;
   const webhookFetch: typeof fetch = async () => {
     calls += 1;
@@ -98,7 +98,7 @@ test('an event can be lost and duplicated', async () => {
   expect(client.sandbox.deliveries.map(({ reason }) => reason)).toEqual(['event', 'copy']);
 });
 
-test('a create whose job ends immediately sends its event, too', async () => {
+test('a job that ends immediately also sends its event', async () => {
   const { events, webhookFetch } = receiver();
   const client = setUp({ webhookFetch, jobDurationMs: 0 });
   await client.create('/v1/videos', { prompt, webhook_url });

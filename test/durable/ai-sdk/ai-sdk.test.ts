@@ -1,4 +1,4 @@
-// The provider in @ai-sdk/workflow, whose steps get the model by its serialization statics.
+// The provider in @ai-sdk/workflow, whose steps receive serialized models.
 import { execFile } from 'node:child_process';
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,10 +13,10 @@ const CONFIG = `import { workflow } from '@workflow/vitest';
 export default { plugins: [workflow()], test: { include: ['run-*.ts'], testTimeout: 300_000 } };
 `;
 
-describe.skipIf(reason !== undefined)('the AI SDK’s workflows', () => {
+describe.skipIf(reason !== undefined)("the AI SDK's workflows", () => {
   beforeAll(ensureBuilt, 180_000);
 
-  it("accept this package's models in their steps, and pay for one job", async () => {
+  it("accept this package's models in steps, and pay for one job", async () => {
     const sandbox = createSandbox({ jobDurationMs: 1500, limits: 'off' });
     const service = await sandbox.listen({ port: 0 });
     const project = makeProject('ai-sdk');

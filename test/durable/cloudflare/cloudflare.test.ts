@@ -1,4 +1,4 @@
-// The example on the real engine of Cloudflare Workflows, in workerd.
+// The example on the real Cloudflare Workflows engine, in workerd.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ interface Bindings {
   readonly VIDEOS: { get(id: string): Promise<Instance> };
 }
 
-/** Adds the store of a Durable Object, as the guide recommends. */
+/** Adds a Durable Object store, as the guide recommends. */
 const withObjectStore = (source: string) =>
   `import { durableObjectStore } from 'gen-client/cloudflare';
 export { GenAccount } from 'gen-client/cloudflare';
@@ -62,7 +62,7 @@ else
         for (const pid of childrenOf(process.pid, 'workerd')) process.kill(pid, 'SIGKILL');
         await worker.dispose().catch(() => {});
         worker = await start(1);
-        // Locally, an instance continues when something is sent to it. At Cloudflare its alarm does that.
+        // Locally, an instance continues only when it receives an event. On Cloudflare, its alarm resumes it.
         for (const id of started) await (await instance(id)).sendEvent({ type: 'touch' });
       },
       async start(order, prompt) {

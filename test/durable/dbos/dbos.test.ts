@@ -1,11 +1,11 @@
-// The example, run by the real DBOS on a real Postgres.
+// The example on the real DBOS and a real Postgres.
 import { expect, it } from 'vitest';
 import { freePort } from '../../support/free-port.js';
 import { enginePackage, whyNoEngine } from '../engine-packages.js';
 import { originOf, startExample, testRuns } from '../engine-runs.js';
 import { type Postgres, postgresPrograms, startPostgres } from './postgres.js';
 
-/** The part of the package that observes and forks runs. */
+/** The part of DBOS that observes and forks runs. */
 interface DbosPackage {
   readonly DBOSClient: { create(options: { readonly systemDatabaseUrl: string }): Promise<DbosClient> };
 }
@@ -28,7 +28,7 @@ else
       postgres = await startPostgres(programs);
       const port = String(await freePort());
       const origin = originOf(0, port);
-      // DBOS recovers the runs of its own version only: here a deploy keeps the version.
+      // DBOS recovers only runs of its own version, so both deploys use the same version.
       const env = { DATABASE_URL: postgres.url, PORT: port, DBOS__APPVERSION: 'videos-1' };
       const program = await startExample('dbos', 'dbos-workflow', { service, port, env, readyAt: `${origin}/hook` });
       const { DBOSClient } = await enginePackage<DbosPackage>('dbos', '@dbos-inc/dbos-sdk');
@@ -48,7 +48,7 @@ else
       };
     },
     ({ service, engine }) => {
-      it('finds its paid job when it is forked from any step', async () => {
+      it('returns its paid job if it is forked from any step', async () => {
         const { id } = await (await engine().start('order-4', 'run four'))();
         for (const step of [0, 2]) {
           const fork = await client.forkWorkflow('order-4', step);

@@ -8,7 +8,7 @@ import { until } from '../slow-service.js';
 
 const DEBIAN = '/usr/lib/postgresql';
 
-/** The directory of Postgres's programs. Undefined with a printed reason if it isn't installed. CI requires it. */
+/** Returns the directory of Postgres's programs, or undefined with a printed reason. Throws in CI. */
 export function postgresPrograms(): string | undefined {
   const version = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort().at(-1) : undefined;
   if (version !== undefined) return join(DEBIAN, version, 'bin');
@@ -21,13 +21,13 @@ export function postgresPrograms(): string | undefined {
   }
 }
 
-/** A Postgres of this test's own on a loopback port. */
+/** A separate Postgres on a loopback port. */
 export interface Postgres {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** Starts Postgres, which rejects root, so root uses the package's own user. */
+/** Starts Postgres. It rejects root, so root uses the package's own user. */
 export async function startPostgres(programs: string): Promise<Postgres> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-postgres-'));

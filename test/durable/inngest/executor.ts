@@ -1,5 +1,5 @@
-// What Inngest's own server does with a function's handler: it calls the handler again and again with the results of the
-// steps so far, sleeps and waits for events by itself, and calls again what died.
+// A stand-in for Inngest's server: it calls a function's handler repeatedly with the step results so far, handles sleeps
+// and events, and retries crashed calls.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pause } from '../slow-service.js';
@@ -18,11 +18,11 @@ interface SentEvent {
   readonly data: unknown;
 }
 
-/** How a function has ended. */
+/** A function's outcome. */
 export interface Ended {
   readonly status: number;
   readonly body: unknown;
-  /** The ids of its steps, in order. */
+  /** The IDs of its steps, in order. */
   readonly steps: readonly string[];
 }
 
@@ -57,7 +57,7 @@ export async function startExecutor() {
         resolve(event);
       };
       const listener = (event: SentEvent) => {
-        if (event.name === name && holds(opts?.if ?? '', event)) end(event);
+        if (event.name === name && isMet(opts?.if ?? '', event)) end(event);
       };
       const timer = setTimeout(() => end(null), milliseconds(opts?.timeout ?? ''));
       listeners.add(listener);
@@ -68,13 +68,13 @@ export async function startExecutor() {
     if (op.op === 'StepRun') return op.data;
     if (op.op === 'Sleep') return pause(milliseconds(op.name)).then(() => null);
     if (op.op === 'WaitForEvent') return waitForEvent(op);
-    throw new Error(`an op that this executor does not know: ${JSON.stringify(op)}`);
+    throw new Error(`unknown op: ${JSON.stringify(op)}`);
   }
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     close: () => server.close(),
-    /** Runs the function behind a handler to its end. */
+    /** Runs a handler's function to its end. */
     async run(handler: string, data: object): Promise<Ended> {
       const event = { id: crypto.randomUUID(), name: 'videos/requested', data, ts: Date.now() };
       const steps: Record<string, unknown> = {};
@@ -95,7 +95,7 @@ export async function startExecutor() {
           body,
         }).catch(() => undefined);
         if (response === undefined) {
-          // The process has crashed, so its step is called again.
+          // The process has crashed, so retry its step.
           await pause(500);
           continue;
         }
@@ -112,8 +112,8 @@ export async function startExecutor() {
   };
 }
 
-/** The one kind of condition that the adapter writes. */
-function holds(condition: string, { data }: SentEvent): boolean {
+/** Evaluates the only condition that the adapter uses. */
+function isMet(condition: string, { data }: SentEvent): boolean {
   const id = /^async\.data\.data\.job\.id == ("[^"]*")$/.exec(condition)?.[1];
   const event = data as { data?: { job?: { id?: string } } };
   return id !== undefined && event.data?.job?.id === JSON.parse(id);

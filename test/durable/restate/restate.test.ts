@@ -1,4 +1,4 @@
-// The example, run by the real Restate server.
+// The example on the real Restate server.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,7 @@ else
     );
     const program = await startExample('restate', 'restate-workflow', {
       service,
-      // Restate itself receives the webhooks.
+      // Restate receives the webhooks.
       port: ports[0] ?? 0,
       env: { PORT: String(ports[3]) },
       readyAt: `http://${admin}/health`,

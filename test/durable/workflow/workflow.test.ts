@@ -1,4 +1,4 @@
-// The example, compiled by Vercel's own builder and run on its local world.
+// The example, compiled by Vercel's builder and run on its local world.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,7 +52,7 @@ else
       };
     },
     ({ service, engine }) => {
-      it('creates one job if it is started twice under one key: the second run has no hook, and polls', async () => {
+      it('creates one job if it is started twice with one key, where the second run polls without a hook', async () => {
         const runs = [await engine().start('order-4', 'run four'), await engine().start('order-4', 'run four')];
         const [first, second] = await Promise.all(runs.map((ended) => ended()));
         expect(first).toMatchObject({ status: 'completed' });

@@ -1,4 +1,4 @@
-// As the workflow by which @ai-sdk/workflow tests a provider, with a model of this package.
+// Like the workflow with which @ai-sdk/workflow tests providers, with this package's models.
 import { experimental_generateVideo } from '@ai-sdk/workflow/video';
 import { gen } from 'gen-client/ai-sdk';
 

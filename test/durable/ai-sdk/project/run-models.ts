@@ -1,11 +1,11 @@
-// Runs in a project, with Vitest and the plugin of Vercel Workflow. See ai-sdk.test.ts.
+// Runs in a project with Vitest and Vercel Workflow's plugin. See ai-sdk.test.ts.
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { resumeWebhook, start } from 'workflow/api';
 import { describeModels, generateVideo } from './model-workflows.js';
 
 const { PORT } = process.env;
-/** The route that a deployment serves at /.well-known/workflow/v1/webhook/. */
+/** Serves the route of a deployment: /.well-known/workflow/v1/webhook/. */
 const server = createServer(async (request, response) => {
   const chunks: Uint8Array[] = [];
   for await (const chunk of request) chunks.push(chunk);
