@@ -17,16 +17,24 @@ export class LearnedValues<V> {
   learn(name: string, value: V): void {
     setAndEvict(this.#known, name, value, MAX_VALUES);
   }
+
+  forget(name: string): void {
+    this.#known.delete(name);
+  }
 }
 
 /** Job durations of an account, by class. All its clients in this process share them. */
 export class JobDurations {
   readonly #classes = new LearnedValues<Lengths>();
-  /** Creates by job ID, until a wait starts. */
+  /** Creates by job ID, until the job has ended. */
   readonly #jobs = new LearnedValues<PricedCall>();
 
   created(jobId: string, call: PricedCall): void {
     this.#jobs.learn(jobId, call);
+  }
+
+  ended(jobId: string): void {
+    this.#jobs.forget(jobId);
   }
 
   classOf(jobId: string): string | undefined {

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { accountFor } from '../../src/store/account.js';
 import { JobDurations, LearnedValues } from '../../src/store/learned-values.js';
+import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
 
 test('retains the last thousand values', () => {
   const values = new LearnedValues<number>();
@@ -14,4 +16,15 @@ test("estimates a job's duration from jobs of its class", () => {
   expect([name === '', durations.classOf('job_2'), durations.expectedMs(name)]).toEqual([false, undefined, undefined]);
   for (const ms of [40_000, 50_000, 60_000]) durations.learn(name, ms);
   expect(durations.expectedMs(name)).toBe(50_000);
+});
+
+test.each(['completed', 'failed', 'canceled'])('retains nothing of a create whose job has %s', async (status) => {
+  const apiKey = freshKey();
+  const steps = [() => json(created()), () => json({ data: { job: { id: 'job_1', status } } })];
+  const { client } = stubbed(steps, { apiKey });
+  const { durations } = accountFor(BASE_URL, apiKey).learned;
+  await client.videos.create({ prompt: 'a fox at dawn' });
+  expect(durations.classOf('job_1')).toBeDefined();
+  await client.jobs.get('job_1');
+  expect(durations.classOf('job_1')).toBeUndefined();
 });

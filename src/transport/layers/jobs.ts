@@ -2,7 +2,7 @@ import { priceClassOf, pricedCallOf } from '../../rules/price.js';
 import { lengthClassOf } from '../../rules/read-order.js';
 import { settledOrAborted } from '../../runtime/deadline.js';
 import type { PricedCall } from '../../schemas/budget.js';
-import { tokensIn } from '../../schemas/job.js';
+import { isFinal, tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
 import { type Answer, type Call, type Core, type JobReporter, type Layer, snapshotIn } from '../call.js';
 import { ifSubscribed, traceFailed } from '../events.js';
@@ -47,12 +47,14 @@ export function createJobReporter(core: ReporterCore): JobReporter {
       const { call } = request;
       const { records = [], account = credentials.account() } = sent;
       if (call && account) learnJob(account, pricedCallOf(call, body), snapshot);
+      if (isFinal(snapshot.job)) account?.learned.durations.ended(snapshot.job.id);
       if (records.length === 0 && !isWatched(core, snapshot.job.id, account)) return;
       const origin = call && { call, idempotencyKey, label, records, trace: trace?.job };
       const ended = logOf(account)?.seen(snapshot, listeners(core), origin);
       if (ended) await settledOrAborted(reportEnd(core, ended, snapshot.job.id), signal);
     },
     announced(job, isVerified) {
+      if (isFinal(job)) credentials.account()?.learned.durations.ended(job.id);
       if (!isWatched(core, job.id)) return;
       const ended = logOf(credentials.account())?.announced(job, listeners(core));
       if (ended && isVerified) void reportEnd(core, ended, job.id);
