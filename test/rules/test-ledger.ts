@@ -1,0 +1,83 @@
+// A ledger in memory whose rules a test calls directly.
+import { snapshotOf } from '../../src/rules/budget.js';
+import { type OpenCreate, processOf } from '../../src/rules/create-entry.js';
+import * as rule from '../../src/rules/ledger.js';
+import * as owners from '../../src/rules/ledger-owners.js';
+import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
+
+export const TERMS = { scope: 'a', per: 'total', maxTokens: 100 } as const;
+
+export const RULES = {
+  timeoutMs: null,
+  resubmitPending: true,
+  recover: {},
+  stores: false,
+  pollMs: null,
+  retryMs: null,
+};
+
+/** A ledger whose live processes the test chooses. */
+class Ledger extends LedgerTransaction {
+  readonly living = new Set(['one', 'two']);
+
+  constructor() {
+    super(
+      { has: () => true },
+      { nowMs: 1, values: {} },
+      { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() },
+    );
+  }
+
+  override isAlive = (owner: string) => this.living.has(processOf(owner));
+}
+
+export const ENTRY: OpenCreate = {
+  key: 'k',
+  account: 'account',
+  call: 'videos',
+  params: {},
+  atMs: 1,
+  sinceMs: 1,
+  phase: 'open',
+  isReserved: true,
+  sentKey: 'k',
+  owners: [],
+  budgets: [TERMS],
+  priceClass: 'video',
+  hasFixedPrice: true,
+  tokens: 10,
+  isLearned: true,
+  retainUntilStored: true,
+  rules: null,
+};
+
+export function ledger() {
+  const tx = new Ledger();
+  const { living } = tx;
+  const id = 'account/k';
+  const reserve = (owner: string, more: Partial<OpenCreate> = {}, at = id) => {
+    const entry = { ...ENTRY, owners: [owner], ...more };
+    return { entry, result: rule.reserveCreate(tx, { id: at, owner, entry, rejectsUnknown: [false], isAgain: true }) };
+  };
+  const send = (owner: string, sentKey = 'k', at = id) =>
+    rule.recordSent(tx, { id: at, owner, params: {}, sentKey }).outcome;
+  /** The tests' calls belong to their entry's run, if it has one. */
+  const run = () => (tx.entry(id)?.rules ? {} : undefined);
+  const accept = (owner: string, more: object = {}) => {
+    const { entry: asked } = reserve(owner);
+    const response = { id, owner, asked, sentKey: 'k', jobId: 'job_1', quotedTokens: 12, isUncharged: false };
+    rule.acceptCreate(tx, { ...response, run: run(), ...more });
+  };
+  const end = (more: Partial<rule.FinalState> = {}) =>
+    rule.endCreate(tx, { id, jobId: 'job_1', status: 'failed', chargedTokens: 0, ...more });
+  const fail = (owner: string, outcome: 'refused' | 'unsent' | 'lost', more: object = {}) =>
+    rule.failCreate(tx, { id, owner, outcome, sentKey: 'k', run: run(), ...more });
+  const usage = () => {
+    const { spentTokens, reservedTokens } = snapshotOf(tx.budget(TERMS), TERMS, 1, tx.isAlive);
+    return [spentTokens, reservedTokens];
+  };
+  const claim = (owner: string) => owners.claimCreate(tx, id, owner, () => true);
+  const acknowledge = (what: 'outcome' | 'file') => owners.acknowledge(tx, id, what);
+  const state = () => ({ entry: () => tx.entry(id), phase: () => tx.entry(id)?.phase, usedKey: () => tx.usedKey(id) });
+  return { tx, id, living, reserve, send, accept, end, fail, usage, claim, acknowledge, ...state() };
+}
