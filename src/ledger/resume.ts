@@ -24,7 +24,9 @@ export async function* unfinishedCreatesIn(
   onOthers?: (creates: number) => void,
 ): AsyncGenerator<UnfinishedCreate, void, undefined> {
   const { entries } = await ledger.entries();
-  for (const entry of ofAccount(entries, account, onOthers)) yield unfinishedCreateOf(entry);
+  // A create whose file is stored may still wait for its charge.
+  const unfinished = entries.filter((it) => it.phase !== 'ended' || it.retainUntilStored);
+  for (const entry of ofAccount(unfinished, account, onOthers)) yield unfinishedCreateOf(entry);
 }
 
 function ofAccount(

@@ -124,7 +124,15 @@ export function applyLearnedPrice(tx: LedgerTransaction, budget: BudgetTerms): v
     if (!entry || tokens === undefined) continue;
     const budgets = isAccepted(entry) ? spend(tx, entry.budgets, tokens) : entry.budgets;
     replaceEntry(tx, id, { ...entry, tokens, isLearned: true, budgets });
+    closeIfStored(tx, id);
   }
+}
+
+/** Closes an entry that only waited for its price. */
+export function closeIfStored(tx: LedgerTransaction, id: string): void {
+  const entry = tx.entry(id);
+  const isStored = entry?.phase === 'ended' && !entry.retainUntilStored;
+  if (isStored && !entry.owners.some(tx.isAlive)) closeEntry(tx, id);
 }
 
 /** Adds tokens to the current period of each budget. */

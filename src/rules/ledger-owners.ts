@@ -1,6 +1,6 @@
 // Ownership of ledger entries: calls own them, leave them, and claim those that a crashed process left. Pure.
 import { type CreateEntry, isAccepted, isFailedJob, sendersOf, transition, withFirst } from './create-entry.js';
-import { closeEntry, removeEntry, replaceEntry } from './ledger-budgets.js';
+import { closeEntry, closeIfStored, removeEntry, replaceEntry } from './ledger-budgets.js';
 import type { LedgerTransaction } from './ledger-transaction.js';
 
 /** The process that sent this create has crashed. A job may exist even if the next attempt fails. */
@@ -66,7 +66,10 @@ export function releaseCreate(tx: LedgerTransaction, id: string): void {
   if (!entry) return;
   if (entry.owners.some(tx.isAlive)) replaceEntry(tx, id, transition(entry, { type: 'released' }));
   else if (!isAccepted(entry)) removeEntry(tx, id);
-  else if (entry.tokens === null) replaceEntry(tx, id, { ...entry, tokens: 0 });
+  else if (entry.tokens === null) {
+    replaceEntry(tx, id, { ...entry, tokens: 0 });
+    closeIfStored(tx, id);
+  }
 }
 
 /**

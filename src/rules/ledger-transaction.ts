@@ -149,9 +149,23 @@ export class LedgerTransaction {
     const { [id]: listedMs, ...others } = this.#get<Record<string, number>>(key) ?? {};
     if (untilMs !== undefined && listedMs !== undefined && listedMs <= untilMs && untilMs - listedMs < KEY_TTL_MS)
       return;
+    const expired = Object.entries(others).filter(([, it]) => it <= this.nowMs);
+    this.#expire(expired.map(([it]) => it));
     const current = Object.entries(others).filter(([, it]) => it > this.nowMs);
     const after = untilMs === undefined ? current : [...current, [id, untilMs] as const];
     this.#set(key, after.length > 0 ? Object.fromEntries(after) : undefined, ENTRY_TTL_MS);
+  }
+
+  /** Replaces entries of jobs whose files have expired by their keys. */
+  #expire(ids: readonly string[]): void {
+    const unread = ids.map(createKey).filter((it) => !this.#values.has(it) && !this.#read.has(it));
+    if (unread.length > 0) throw new MissingKeys(unread);
+    for (const id of ids) {
+      const stored = this.#get<Stored>(createKey(id));
+      if (!stored || !('entry' in stored) || stored.entry.phase !== 'ended') continue;
+      this.#set(createKey(id), { usedKey: usedKeyOf(stored.entry) }, KEY_TTL_MS);
+      this.putJob(stored.entry.jobId, undefined);
+    }
   }
 
   ids(): string[] {

@@ -155,6 +155,7 @@ export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }
   if (!entry) return { outcome: tx.usedKey(id) ? 'sent' : 'taken' };
   if (!entry.owners.includes(owner)) return { outcome: 'taken' };
   if (isAccepted(entry) || hasEarlierJob(entry, sentKey)) return { outcome: 'sent' };
+  // A lost create may have a job, which only its key can find, so it doesn't ask for room again.
   const priced = entry.phase === 'open' ? { ...entry, ...priceNow(tx, entry) } : entry;
   const noRoom = entry.phase === 'open' ? noRoomFor(tx, priced, { step: 'send' }) : undefined;
   if (noRoom) return noRoom;
@@ -226,7 +227,6 @@ export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse):
   const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? tx.price(entry) ?? null);
   const accepted = {
     ...transition(left, { type: 'accepted', jobId, nowMs: tx.nowMs }),
-    ...(!run && entry.rules === null && { owners: [] }),
     tokens,
     isLearned: true,
   };
@@ -249,10 +249,13 @@ export interface FinalState {
 
 /** Records that a create's job is final, and settles its budgets at the charge. */
 export function endCreate(tx: LedgerTransaction, final: FinalState): void {
-  const { id, jobId, status, chargedTokens, expiresMs = tx.nowMs + COMPLETED_TTL_MS } = final;
+  const { id, jobId, status, chargedTokens } = final;
   const entry = tx.entry(id);
   // The end of the run's earlier jobs is already recorded.
   if (!entry || !isAccepted(entry) || entry.jobId !== jobId) return;
+  // A webhook has no expiry, so it doesn't change that of an earlier poll.
+  const knownMs = entry.phase === 'ended' ? entry.retainUntilMs : tx.nowMs + COMPLETED_TTL_MS;
+  const { expiresMs = knownMs } = final;
   const tokens = chargedTokens ?? entry.tokens;
   if (entry.hasFixedPrice && entry.tokens === null && tokens !== null && tokens > 0) tx.learnPrice(entry, tokens);
   if (tokens !== null) adjustSpent(tx, entry.budgets, tokens - (entry.tokens ?? 0));
@@ -276,7 +279,11 @@ export interface FailedCreate {
 export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
   const { id, owner, outcome, sentKey, run } = failed;
   const entry = tx.entry(id);
-  if (!entry?.owners.includes(owner) || isAccepted(entry) || hasEarlierJob(entry, sentKey)) return;
+  if (!entry?.owners.includes(owner)) return;
+  if (isAccepted(entry) || hasEarlierJob(entry, sentKey)) {
+    if (!run) replaceEntry(tx, id, withoutOwner(entry, owner));
+    return;
+  }
   const isRun = entry.rules !== null || run?.isResumed === true;
   const others = entry.owners.filter((it) => it !== owner);
   const left = { ...entry, owners: run ? entry.owners : others };
@@ -291,7 +298,9 @@ export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
     outcome === 'refused' && !isShared
       ? transition(left, { type: 'rejected', isReserved: false })
       : withdraw(tx, left, owner, isShared);
-  if (after.phase === 'open' && !isShared && !isRun) removeEntry(tx, id);
+  // A rejected key is final for a run that has ended, too, unless it has earlier jobs to deliver.
+  const isOver = !isRun || (!run && outcome === 'refused' && entry.earlierJobs === undefined);
+  if (after.phase === 'open' && !isShared && isOver) removeEntry(tx, id);
   else replaceEntry(tx, id, after);
 }
 

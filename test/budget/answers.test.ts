@@ -1,6 +1,7 @@
 // Every create counts, whatever the service responds.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BudgetExceededError, type GenClient, type Logger } from '../../src/index.js';
+import { outlivingStore } from '../support/outliving-store.js';
 import { json, rejection } from '../transport/support.js';
 import { clientWithBudget, openService, quoted, runInSequence, VIDEO } from './service.js';
 
@@ -92,6 +93,18 @@ describe('a price that is missing from the response', () => {
     await runInSequence(50, async () => client.jobs.get((await client.videos.create(VIDEO)).job.id));
     expect(service.chargedTokens()).toBe(LIMIT);
     expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
+  });
+
+  test("doesn't leave a create unfinished after its file is stored, if the job has no charge either", async () => {
+    const service = openService({ respond: unpriced });
+    const store = outlivingStore();
+    const { client, budget } = clientWithBudget(service, { maxTokens: LIMIT, store }, { store });
+    const { job } = await client.videos.create(VIDEO);
+    await client.markStored(await client.jobs.get(job.id));
+    const unfinished: string[] = [];
+    for await (const { idempotencyKey } of client.unfinishedCreates()) unfinished.push(idempotencyKey);
+    expect(unfinished).toEqual([]);
+    expect(await budget.usage()).toMatchObject({ spentTokens: 0, unresolved: [expect.any(String)] });
   });
 
   test("doesn't delay creates with learned prices that fit even if prices rise", async () => {
