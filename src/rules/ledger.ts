@@ -148,14 +148,14 @@ export type SendResult =
 
 /**
  * Records that the request is about to be sent. Checks the budgets again, because the price may have risen, or the
- * reservation may have expired while the process was suspended.
+ * reservation may have expired while the process was suspended. Doesn't check them for a lost create: it may have a job,
+ * which only a repeat under its key can find.
  */
 export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }: SendRequest): SendResult {
   const entry = tx.entry(id);
   if (!entry) return { outcome: tx.usedKey(id) ? 'sent' : 'taken' };
   if (!entry.owners.includes(owner)) return { outcome: 'taken' };
   if (isAccepted(entry) || hasEarlierJob(entry, sentKey)) return { outcome: 'sent' };
-  // A lost create may have a job, which only its key can find, so it doesn't ask for room again.
   const priced = entry.phase === 'open' ? { ...entry, ...priceNow(tx, entry) } : entry;
   const noRoom = entry.phase === 'open' ? noRoomFor(tx, priced, { step: 'send' }) : undefined;
   if (noRoom) return noRoom;
