@@ -25,21 +25,8 @@ const onOldestBull = {
   test: { name: 'oldest BullMQ', include: ['test/bullmq/{away,paid-once,records}.test.ts'] },
 };
 
-/**
- * They replace a module, measure the memory of their process, change its folder, or patch something global, so each has a
- * process of its own. All others share one for each worker, because a process that loads the sources again costs a second of
- * a core.
- */
-const alone = [
-  'test/{documented-code,watchdog}.test.ts',
-  'test/{apps/ai-tools,events/memory,field/media/outputs}.test.ts',
-  'test/files/{resume-output,save-output,upload}.test.ts',
-  'test/storage/{copy-output,output-handler,s3}.test.ts',
-  'test/sandbox/{client-clock,jobs,uploads}.test.ts',
-  'test/sandbox-doors/msw.test.ts',
-  'test/transport/{answers,campaign,deadlines,observing,other-fetches}.test.ts',
-  'test/waiting/create-and-wait.test.ts',
-];
+/** They measure the memory of their process or change its folder, so each has a process of its own. All others share one per worker. */
+const alone = ['test/{documented-code,events/memory}.test.ts'];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
 
 /** What asks for the built package, a server, a browser or an engine, or stands in `npm run check`: `npm run test:real`. */

@@ -1,13 +1,14 @@
 // A durable run's last step: copying its file.
 import { createHash } from 'node:crypto';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ActivityOptions } from '../../src/adapters/durable/activities.js';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { quickPauses } from '../files/quick-clock.js';
 import { MemoryStore } from '../storage/memory-store.js';
 import { rejection } from '../transport/support.js';
 
-vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+quickPauses();
 
 /** Sets up an in-memory engine that never waits, and runs each activity `forgets` more times. */
 function setup(options: ActivityOptions = {}, forgets = 0) {

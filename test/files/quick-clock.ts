@@ -1,8 +1,13 @@
-import type { Clock } from '../../src/runtime/clock.js';
+import { afterAll, beforeAll } from 'vitest';
+import { systemClock } from '../../src/runtime/clock.js';
 
-/** For vi.mock: the clock module with instant pauses and unchanged deadlines. */
-export async function quickClock(load: () => Promise<typeof import('../../src/runtime/clock.js')>) {
-  const real = await load();
-  const after: Clock['after'] = (ms, fire) => real.systemClock.after(ms < 10_000 ? 0 : ms, fire);
-  return { ...real, systemClock: { ...real.systemClock, after } };
+/** Ends the pauses of this file's clients immediately. Deadlines don't change. */
+export function quickPauses(): void {
+  const { after } = systemClock;
+  beforeAll(() => {
+    systemClock.after = (ms, fire, options) => after(ms < 10_000 ? 0 : ms, fire, options);
+  });
+  afterAll(() => {
+    systemClock.after = after;
+  });
 }

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { LoopbackService } from './loopback-service.js';
 import { makeClient } from './make-client.js';
+import { quickPauses } from './quick-clock.js';
 
-vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+quickPauses();
 
 const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
 

@@ -6,14 +6,15 @@ import { platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { DownloadError } from '../../src/errors/index.js';
 import { ROOT } from '../support/build.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { failure, makeClient } from './make-client.js';
+import { quickPauses } from './quick-clock.js';
 
-vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+quickPauses();
 
 const run = promisify(execFile);
 const MOVIE = new Uint8Array(2_000_000).map((_, at) => (at * 13) % 249);

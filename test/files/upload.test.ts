@@ -3,14 +3,15 @@ import { createReadStream, writeFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
 import { ConnectionError, PreflightError, UploadError } from '../../src/errors/index.js';
 import type { UploadSource } from '../../src/schemas/upload.js';
 import { hash, LoopbackService } from './loopback-service.js';
 import { failure, makeClient } from './make-client.js';
+import { quickPauses } from './quick-clock.js';
 
-vi.mock('../../src/runtime/clock.js', async (load) => (await import('./quick-clock.js')).quickClock(load));
+quickPauses();
 
 const PNG = new Uint8Array(300_000).map((_, at) => (at * 31) % 251);
 PNG.set([

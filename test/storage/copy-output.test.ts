@@ -1,14 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { copyOutput, StorageError } from '../../src/adapters/storage/index.js';
 import type { OutputClient } from '../../src/downloading/output-source.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { failure, makeClient } from '../files/make-client.js';
+import { quickPauses } from '../files/quick-clock.js';
 import { MemoryStore } from './memory-store.js';
 
-vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+quickPauses();
 
 const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
 const OTHER = new Uint8Array(1_000_000).map((_, at) => (at * 7) % 241);

@@ -3,8 +3,9 @@ import { createOutputHandler } from '../../src/adapters/storage/index.js';
 import type { OutputHandlerOptions } from '../../src/adapters/storage/output-handler.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { makeClient } from '../files/make-client.js';
+import { quickPauses } from '../files/quick-clock.js';
 
-vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+quickPauses();
 
 const MOVIE = new Uint8Array(600_000).map((_, at) => (at * 13) % 249);
 

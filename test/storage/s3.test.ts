@@ -4,9 +4,10 @@ import { copyOutput, createOutputHandler, StorageError, s3 } from '../../src/ada
 import type { S3Options } from '../../src/adapters/storage/s3.js';
 import { LoopbackService } from '../files/loopback-service.js';
 import { failure, makeClient } from '../files/make-client.js';
+import { quickPauses } from '../files/quick-clock.js';
 import { S3Double, type S3Object } from './s3-double.js';
 
-vi.mock('../../src/runtime/clock.js', async (load) => (await import('../files/quick-clock.js')).quickClock(load));
+quickPauses();
 
 const MOVIE = new Uint8Array(1_500_000).map((_, at) => (at * 13) % 249);
 const SHA256 = createHash('sha256').update(MOVIE).digest('hex');

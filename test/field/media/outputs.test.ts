@@ -2,14 +2,15 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { saveOutput } from '../../../src/adapters/node/index.js';
 import { copyOutput, createOutputHandler } from '../../../src/adapters/storage/index.js';
 import { GenClient } from '../../../src/index.js';
 import { createSandbox } from '../../../src/sandbox/index.js';
+import { quickPauses } from '../../files/quick-clock.js';
 import { outlivingStore } from '../../support/outliving-store.js';
 
-vi.mock('../../../src/runtime/clock.js', async (load) => (await import('../../files/quick-clock.js')).quickClock(load));
+quickPauses();
 
 const latin1 = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 const filled = (head: string) => latin1(head + '\x07'.repeat(5_000));
