@@ -22,14 +22,18 @@ const oldestBull = fileURLToPath(
 const onOldestBull = {
   extends: true as const,
   resolve: { alias: [{ find: /^bullmq$/, replacement: oldestBull }] },
-  test: { name: 'oldest BullMQ', include: ['test/bullmq/{away,paid-once,records}.test.ts'] },
+  test: { name: 'oldest BullMQ', include: ['test/bullmq/{away,paid-once,records}.test.ts'], isolate: false },
 };
 
-/** They measure the memory of their process or change its folder, so each has a process of its own. All others share one per worker. */
+/**
+ * They measure the memory of their process, change its folder, or replace a module, so each has a process of its own. All others
+ * share one per worker, because loading the sources again costs more than a second of a core.
+ */
 const alone = ['test/{documented-code,events/memory}.test.ts'];
+const realAlone = ['test/{cloudflare/gen-account,readme/stores-and-engines,store/finished-job}.test.ts'];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
 
-/** What asks for the built package, a server, a browser or an engine, or stands in `npm run check`: `npm run test:real`. */
+/** They need the built package, a server, a browser, or an engine, or are part of `npm run check`: `npm run test:real`. */
 const real = [
   'test/{bullmq,cloudflare,redis,site}/*.test.ts',
   'test/durable/{*/*,example-types}.test.ts',
@@ -42,6 +46,11 @@ const real = [
   'test/store/{crashes,finished-job,shared-file}.test.ts',
   'test/events/charges-of-processes.test.ts',
 ];
+
+function project(name: string, include: readonly string[], others: readonly string[] = []) {
+  const isolate = name.endsWith('alone');
+  return { extends: true as const, test: { name, include: [...include], exclude: [...exclude, ...others], isolate } };
+}
 
 export default defineConfig({
   resolve: {
@@ -59,17 +68,10 @@ export default defineConfig({
   },
   test: {
     projects: [
-      { extends: true, test: { name: 'alone', include: alone, exclude } },
-      {
-        extends: true,
-        test: {
-          name: 'shared',
-          include: ['test/**/*.test.ts'],
-          exclude: [...exclude, ...alone, ...real],
-          isolate: false,
-        },
-      },
-      { extends: true, test: { name: 'real', include: real, exclude } },
+      project('alone', alone),
+      project('shared', ['test/**/*.test.ts'], [...alone, ...realAlone, ...real]),
+      project('real', real, realAlone),
+      project('real alone', realAlone),
       ...(process.env.CI !== undefined || existsSync(oldestBull) ? [onOldestBull] : []),
     ],
     sequence: { sequencer: SlowFirst },

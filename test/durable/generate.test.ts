@@ -67,7 +67,7 @@ function addFaults(sandbox: Sandbox, chance: () => number): void {
 
 const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
 /** `npm run campaign -- durable` runs a thousand. */
-const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 100;
+const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 25;
 const SEED = 20_261_122;
 
 describe('a durable run', () => {

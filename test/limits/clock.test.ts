@@ -1,7 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { steady, systemClock } from '../../src/runtime/clock.js';
 import { sleep } from '../../src/runtime/deadline.js';
+import { quiet } from '../support/quiet.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
+
+beforeAll(quiet);
 
 describe('the system clock', () => {
   beforeEach(() => {

@@ -1,5 +1,6 @@
 // A page pays only for creates, holds one request, and does nothing on a server.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { quiet } from '../support/quiet.js';
 import {
   browser,
   closeBrowser,
@@ -13,6 +14,8 @@ import {
   paths,
   settled,
 } from './doubles.js';
+
+beforeAll(quiet);
 
 beforeEach(openBrowser);
 afterEach(closeBrowser);

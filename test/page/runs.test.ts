@@ -1,6 +1,7 @@
 // The page entry point in a fake browser. For Chromium, see chromium.test.ts.
 import { createGenPage } from 'gen-client/page';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { quiet } from '../support/quiet.js';
 import {
   browser,
   closeBrowser,
@@ -15,6 +16,8 @@ import {
   settled,
   statesOf,
 } from './doubles.js';
+
+beforeAll(quiet);
 
 beforeEach(openBrowser);
 afterEach(closeBrowser);

@@ -1,9 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 import created from '../fixtures/bodies/created-job.json' with { type: 'json' };
 import completed from '../fixtures/bodies/job-completed.json' with { type: 'json' };
 import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
+import { quiet } from '../support/quiet.js';
 import { clientFor, setUp } from './plain-client.js';
+
+beforeAll(quiet);
 
 const prompt = 'a fox at dawn';
 

@@ -1,10 +1,13 @@
 // Response bodies: read in full up to a limit, or streamed with a deadline.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import type { ClientOptions } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 import type { ResponseEvent } from '../../src/transport/events.js';
+import { quiet } from '../support/quiet.js';
 import { BASE_URL, countedSignal, freshKey, json, rejection, stubbed } from './support.js';
+
+beforeAll(quiet);
 
 const PROMPT = { prompt: 'a fox at dawn' };
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -1,8 +1,11 @@
 import { getEventListeners } from 'node:events';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, createBudget, GenClient, memoryStore, TimeoutError } from '../../src/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
+import { quiet } from '../support/quiet.js';
 import { countedSignal, created, freshKey, json, never, rawServer, rejection, stubbed, wire } from './support.js';
+
+beforeAll(quiet);
 
 const PROMPT = { prompt: 'a fox at dawn' };
 const stalledBody = () =>

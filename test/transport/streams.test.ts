@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/client/config.js';
 import { ConnectionError, GenClient, TimeoutError } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
+import { quiet } from '../support/quiet.js';
 import {
   BASE_URL,
   countedSignal,
@@ -13,6 +14,8 @@ import {
   rejection,
   stubbed,
 } from './support.js';
+
+beforeAll(quiet);
 
 const chunk = (text: string) => new TextEncoder().encode(text);
 

@@ -1,14 +1,17 @@
 // createAndWait as a program uses it: create, wait, and resubmissions. For the order of steps, see test/rules/run-keys.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CreateOptions } from '../../src/client/create-options.js';
 import { JobFailedError, NotFoundError, WaitTimeoutError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import type { Job } from '../../src/schemas/job.js';
 import { waitForJobs } from '../../src/waiting/job-iterables.js';
+import { quiet } from '../support/quiet.js';
 import { countedSignal, created, json, rejection, stubbed } from '../transport/support.js';
 import { done, running, startProcess } from './processes.js';
 import { settle, virtualClock } from './virtual-clock.js';
+
+beforeAll(quiet);
 
 const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
 const failed = (errorCode: string): Partial<Job> => ({ status: 'failed', errorCode });

@@ -1,10 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';
 import { memoryStoreOn, STORE, type Store } from '../../src/store/store.js';
 import type { WebhookHandlerOptions } from '../../src/webhooks/handler.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
+import { quiet } from '../support/quiet.js';
 import { delivery, event, handlerOf, heldWork, NOW_MS, SECRET } from './deliver.js';
+
+beforeAll(quiet);
 
 describe.each(['before', 'after'] as const)('duplicates, acknowledged %s the work', (ack) => {
   test('fifty concurrent ones all get a 200 and are handled once', async () => {

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { signWebhook, verifyWebhook, WebhookVerificationError } from '../../src/webhooks/index.js';
+import { quiet } from '../support/quiet.js';
+
+beforeAll(quiet);
 
 interface Vector {
   readonly name: string;
