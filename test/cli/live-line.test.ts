@@ -31,7 +31,8 @@ it('the line includes the remaining time if an earlier command completed such a 
   const env = { XDG_CACHE_HOME: join(place.folder, 'cache') };
   /** Returns the line on acceptance, when this process's client knows no duration. */
   const accepted = async (...words: string[]) => {
-    const { stderr } = await onTerminal(['image', 'a fox', ...QUICK, ...words], env);
+    // Slower than the first poll, even on a busy machine.
+    const { stderr } = await onTerminal(['image', 'a fox [slow:1s]', ...QUICK, ...words], env);
     return stripVTControlCharacters(stderr).match(/.*processing.*/)?.[0];
   };
   expect(await accepted()).toMatch(/processing {2}0:00 elapsed$/);
