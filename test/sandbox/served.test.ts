@@ -19,6 +19,17 @@ test('fetch works unbound, with a Request, and under a path prefix', async () =>
   expect((await fetch('https://gen.example/v1/models')).status).toBe(404);
 });
 
+test.each(['', '/api'])(
+  'the link to the billing page opens a page that says what to do, under the prefix "%s"',
+  async (prefix) => {
+    const { sandbox, call } = setUp({ balanceTokens: 0, baseUrl: `https://gen.example${prefix}` });
+    const { body } = await call('POST', '/v1/videos', { prompt: 'a fox' });
+    const page = await sandbox.fetch(body.data.top_up_url);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8']);
+    expect(await page.text()).toContain('sandbox.topUp(20)');
+  },
+);
+
 test("an abort rejects with the signal's reason and leaves no listener", async () => {
   const { fetch, baseUrl } = setUp().sandbox;
   const gone = AbortSignal.abort(new Error('gone'));

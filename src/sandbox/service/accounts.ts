@@ -152,12 +152,14 @@ export function tokensFor(usd: number): number {
   return Math.floor(Math.round(usd * 100) / (USD_PER_TOKEN * 100));
 }
 
+export const BILLING_PATH = '/development';
+
 /** Reserves the quote of a job. Throws `insufficient_balance`, with a link to the billing page. */
 export function reserve(account: Account, reservation: ReservedTokens, baseUrl: string): void {
   const tokens = reservation.quoted;
   if (account.freeTokens < tokens) {
     const message = `The job costs ${tokens} tokens, and the balance is ${account.freeTokens}. Top up at data.top_up_url.`;
-    const top_up_url = `${baseUrl}/development?section=billing`;
+    const top_up_url = `${baseUrl}${BILLING_PATH}?section=billing`;
     throw new ServiceError('insufficient_balance', message, { data: { top_up_url } });
   }
   account.freeTokens = exact(account.freeTokens - tokens);
