@@ -79,6 +79,15 @@ it('a batch has one progress bar below its finished rows', async () => {
   expect(stdout.split('\n').filter((line) => line.startsWith('line '))).toHaveLength(5);
 });
 
+it('the rows of a batch are aligned on a terminal only', async () => {
+  const rows = Array.from({ length: 10 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` }));
+  writeFileSync(join(place.folder, 'p.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
+  const words = ['batch', 'p.jsonl', '--out', 'out/', ...QUICK];
+  const numbered = ({ stdout }: { stdout: string }) => stdout.match(/^line 1?[09] +(?=completed)/gm)?.sort();
+  expect(numbered(await onTerminal(words))).toEqual(['line 10  ', 'line 9   ']);
+  expect(numbered(await runCli(words, place.options))).toEqual(['line 10  ', 'line 9  ']);
+});
+
 it.each([{ CI: 'true' }, { NO_COLOR: '1' }, { TERM: 'dumb' }])('nothing is redrawn with %j', async (env) => {
   const words = ['video', 'a fox', '--out', 'a.mp4', ...QUICK];
   const { stderr } = await onTerminal(words, env);

@@ -87,9 +87,10 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     };
     const show = session.terminal.progress('Batch', { isLive: true });
     const startMs = systemClock.now();
+    const lineWidth = String(rows.at(-1)?.line).length;
     const onResult = (result: RowResult) => {
       results.push(result);
-      printRow(session, result);
+      printRow(session, result, lineWidth);
       show(batchProgress(results, rows.length, systemClock.now() - startMs));
     };
     show(batchProgress(results, rows.length, 0));
@@ -123,11 +124,12 @@ function targetOf({ out, force }: BatchFlags): BatchTarget {
   return { out, force: force === true };
 }
 
-function printRow({ terminal }: Session, result: RowResult): void {
+/** Aligns the lines on a terminal only, because programs may parse them. */
+function printRow({ terminal }: Session, result: RowResult, lineWidth: number): void {
   const { row, ...rest } = result;
   if (terminal.isJson)
     terminal.result({ line: row.line, id: row.id, label: row.label, call: row.call, key: row.key, ...rest }, []);
-  else terminal.print([resultLine(result)]);
+  else terminal.print([resultLine(result, terminal.isLive ? lineWidth : 0)]);
 }
 
 function printNextSteps(
@@ -225,8 +227,8 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-function resultLine({ row, status, job, file, error, next }: RowResult): string {
-  const words = [`line ${row.line}`, row.id, status.replace('_', ' '), job?.id];
+function resultLine({ row, status, job, file, error, next }: RowResult, lineWidth: number): string {
+  const words = [`line ${String(row.line).padEnd(lineWidth)}`, row.id, status.replace('_', ' '), job?.id];
   if (job?.finalTokenCost) words.push(counted(job.finalTokenCost, 'token'));
   words.push(file?.path);
   if (typeof error?.message === 'string') words.push(error.message);
