@@ -197,7 +197,7 @@ describe('a CSV cell', () => {
   it('is always text in prompt, id, and label, and ignored if empty', async () => {
     const text = 'prompt,id,label,duration,,call,extraBody\n007,12,3,,x,,\n"[slow]",true,{,4,,videos,"{""shiny"":1}"\n';
     const rows = await read(text, 'rows.csv');
-    expect(rows.map(({ key, content, ...row }) => row)).toEqual([
+    expect(rows.map(({ key, content, hasOwnKey, ...row }) => row)).toEqual([
       { line: 2, id: '12', label: '3', call: 'videos', params: { prompt: '007' } },
       {
         ...{ line: 3, id: 'true', label: '{', call: 'videos' },

@@ -2,9 +2,17 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, parse, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../../adapters/node/index.js';
-import { extensionFor, type GenClient, idempotencyKeyFrom, isCompleted, type Job, type Store } from '../../index.js';
+import {
+  extensionFor,
+  type GenClient,
+  idempotencyKeyFrom,
+  isCompleted,
+  type Job,
+  type Store,
+  type UnfinishedCreate,
+} from '../../index.js';
 import { UsageError } from '../errors.js';
-import { MAX_FAULTS, type Row } from './rows.js';
+import { MAX_FAULTS, mapItems, type Row } from './rows.js';
 
 interface RowRecord {
   /** The row's digest when it was sent, because your own key doesn't change with the row. */
@@ -28,8 +36,12 @@ type Keyed = Pick<Row, 'key' | 'content'>;
 export class RowRecords {
   readonly #store: Store;
   readonly #records: Map<string, RowRecord>;
-  /** Keys of creates that an earlier run has sent. */
-  readonly #sent = new Set<string>();
+  /** Creates that earlier runs did not finish, by key. */
+  readonly #creates = new Map<string, UnfinishedCreate>();
+  /** IDs of uploads of earlier runs, by file. */
+  readonly #uploads = new Map<unknown, string>();
+  /** Rows that this run creates with uploads of earlier runs. */
+  readonly #withUploads = new Set<Row>();
 
   private constructor(store: Store, values: Readonly<Record<string, string>>) {
     this.#store = store;
@@ -37,12 +49,11 @@ export class RowRecords {
   }
 
   /** Reads the records of rows. `client` uses the same store. */
-  static async read(rows: readonly Keyed[], store: Store, client: GenClient): Promise<RowRecords> {
+  static async read(rows: readonly Row[], store: Store, client: GenClient): Promise<RowRecords> {
     const keys = rows.map(({ key }) => key);
     const records = new RowRecords(store, (await store.read(GROUP, keys)).values);
-    for await (const { idempotencyKey, phase } of client.unfinishedCreates()) {
-      if (phase !== 'open') records.#sent.add(idempotencyKey);
-    }
+    for await (const create of client.unfinishedCreates()) records.#creates.set(create.idempotencyKey, create);
+    for (const row of rows) records.#findUploads(row);
     return records;
   }
 
@@ -57,7 +68,42 @@ export class RowRecords {
 
   /** Returns true if the row may have been charged. */
   isSent(row: Keyed): boolean {
-    return this.of(row).job !== undefined || this.#sent.has(this.keyOf(row));
+    const { phase = 'open' } = this.#creates.get(this.keyOf(row)) ?? {};
+    return this.of(row).job !== undefined || phase !== 'open';
+  }
+
+  /** Returns the row's params, with the uploads of an earlier run in place of its files. */
+  paramsOf(row: Row): Row['params'] {
+    return mapItems(row.params, (item) => {
+      const id = this.#uploads.get(item);
+      if (id !== undefined) this.#withUploads.add(row);
+      return id ?? item;
+    });
+  }
+
+  /** Called when the service no longer has an upload. Returns false if the row has none of an earlier run. */
+  async forgetUploads(row: Row): Promise<boolean> {
+    if (!this.#withUploads.delete(row)) return false;
+    for (const item of Object.values(row.params).flat()) this.#uploads.delete(item);
+    // The service may repeat its rejection for the same key.
+    await this.update(row, { key: idempotencyKeyFrom(this.keyOf(row), 'uploads') });
+    return true;
+  }
+
+  /**
+   * Finds the uploads of a create. Not after its job, which may have deleted them. A derived key proves that the files are
+   * the same; a row's own key doesn't.
+   */
+  #findUploads(row: Row): void {
+    const { params, jobId } = this.#creates.get(this.keyOf(row)) ?? {};
+    if (row.hasOwnKey || jobId !== undefined) return;
+    for (const [field, value] of Object.entries(row.params)) {
+      const ids = [params?.[field]].flat();
+      for (const [at, item] of [value].flat().entries()) {
+        const id = ids[at];
+        if (typeof item === 'object' && typeof id === 'string') this.#uploads.set(item, id);
+      }
+    }
   }
 
   async update(row: Keyed, more: RowRecord): Promise<void> {

@@ -70,6 +70,8 @@ export interface Row {
   readonly content: string;
   /** The idempotency key, the same in every run. */
   readonly key: string;
+  /** If true, the row has its own key. Other keys are derived from its content. */
+  readonly hasOwnKey: boolean;
 }
 
 /** Throws if the client would reject the create of a row without a request. */
@@ -102,7 +104,7 @@ export const MAX_FAULTS = 20;
 /** Files of the rows, by absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
 
-type RowDraft = Omit<Row, 'key' | 'content'>;
+type RowDraft = Omit<Row, 'key' | 'hasOwnKey' | 'content'>;
 
 /**
  * Reads and checks the rows of a prompts file, without a request. Throws one UsageError that lists the invalid lines.
@@ -179,7 +181,7 @@ function withSources(
 }
 
 /** Changes each value of the params, and each item of their lists. */
-function mapItems(params: Fields, change: (item: unknown, field: string) => unknown): Fields {
+export function mapItems(params: Fields, change: (item: unknown, field: string) => unknown): Fields {
   const fields = Object.entries(params).map(([field, value]) => [
     field,
     Array.isArray(value) ? value.map((item) => change(item, field)) : change(value, field),
@@ -212,8 +214,9 @@ async function withKeys(drafts: readonly RowDraft[], name: string, sources: Sour
     const count = (seen.get(content) ?? 0) + 1;
     seen.set(content, count);
     const hash = createHash('sha256').update(content).digest('hex');
-    const key = typeof own === 'string' ? own : idempotencyKeyFrom('batch', name, count, hash);
-    return { ...draft, params, content: hash, key };
+    const hasOwnKey = typeof own === 'string';
+    const key = hasOwnKey ? own : idempotencyKeyFrom('batch', name, count, hash);
+    return { ...draft, params, content: hash, key, hasOwnKey };
   });
 }
 

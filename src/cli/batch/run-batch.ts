@@ -16,7 +16,7 @@ import {
   UploadError,
   WaitTimeoutError,
 } from '../../index.js';
-import { failureKindOf } from '../../rules/failure-kind.js';
+import { failureKindOf, isUnknownUpload } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
@@ -99,7 +99,7 @@ class BatchRun {
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
   /** Aborts the creates without a response. */
   readonly #unanswered = new Set<AbortController>();
-  /** Rows to run again, with the reason: --max-tokens had no room, or the response was lost. */
+  /** Rows to run again, with the reason: --max-tokens had no room, the response was lost, or an upload is gone. */
   readonly #again = new Map<Row, unknown>();
   #stopped: unknown;
 
@@ -167,7 +167,8 @@ class BatchRun {
     } catch (error) {
       if (create.signal.aborted) return this.#leaveOut(row, 'batch_stopped');
       const isLost = !this.#accepted.has(row) && failureKindOf(error) === 'lost';
-      if (isLost || BudgetExceededError.isInstance(error)) {
+      const isUploadGone = isUnknownUpload(error) && (await records.forgetUploads(row));
+      if (isLost || isUploadGone || BudgetExceededError.isInstance(error)) {
         this.#again.set(row, error);
         return undefined;
       }
@@ -181,7 +182,7 @@ class BatchRun {
 
   #create(row: Row, create: AbortController): Promise<Job> {
     const { client, records, wait } = this.#plan;
-    return (client as JobMakers)[row.call].createAndWait(row.params as never, {
+    return (client as JobMakers)[row.call].createAndWait(records.paramsOf(row) as never, {
       ...wait,
       signal: AbortSignal.any([this.#session.signal, create.signal]),
       idempotencyKey: records.keyOf(row),
