@@ -49,7 +49,7 @@ function streamedDigest(stream: WritableStream & { readonly digest: Promise<Arra
 
 const BLOCK_BYTES = 64;
 /** The first 64 primes. */
-const PRIMES = primesUpTo(311);
+const PRIMES = /* @__PURE__ */ primesUpTo(311);
 
 /** The standard derives its constants from the fractional parts of the primes' roots. */
 const ROUNDS = /* @__PURE__ */ Uint32Array.from(PRIMES, (prime) => fraction(Math.cbrt(prime)));
@@ -110,13 +110,13 @@ export class PlainSha256 implements Sha256 {
   }
 }
 
-/** The first 32 bits of the fractional part. */
 function primesUpTo(max: number): number[] {
   const primes: number[] = [];
   for (let at = 2; at <= max; at++) if (primes.every((prime) => at % prime !== 0)) primes.push(at);
   return primes;
 }
 
+/** Returns the first 32 bits of the fractional part. */
 function fraction(value: number): number {
   return Math.floor((value % 1) * 2 ** 32);
 }

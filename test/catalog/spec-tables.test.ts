@@ -153,6 +153,15 @@ describe('the fields', () => {
     }
   });
 
+  it.each([
+    ['images.create', { prompt: '', watermark: false }],
+    ['videos.create', { prompt: '', duration: 0, generate_audio: false, seed: 0 }],
+  ])('of %s are sent if they are 0, false, or empty', async (call, body) => {
+    const { client, seen } = stubbed(anyAnswer, { preflight: false });
+    await make(client, { call, args: [body] });
+    expect(JSON.parse(seen[0]?.body ?? '')).toEqual(body);
+  });
+
   it("`idempotency_key` is the call's key", async () => {
     const { client, seen } = stubbed(anyAnswer);
     const { idempotencyKey } = await client.videos.create({ prompt: 'x', idempotency_key: 'order-7' });

@@ -143,29 +143,38 @@ describe('the idempotency key', () => {
 });
 
 describe('recover', () => {
-  it('is checked with each of its models before the first create', async () => {
+  it.each([
+    ['the only model', { generation_failed: { models: ['svc-image-pro'] } }],
+    ['the second model', { generation_failed: { models: ['svc-video-pro', 'svc-image-pro'] } }],
+    [
+      'a model of another code',
+      { generation_failed: { models: ['svc-video-pro'] }, generation_timeout: { models: ['svc-image-pro'] } },
+    ],
+  ])('is checked before the first create: %s', async (_, recover) => {
     const { client, seen } = stub();
-    const recover = { generation_failed: { models: ['svc-image-pro'] } };
     const error = await rejection(client.videos.createAndWait(PROMPT, { recover }));
     expect(error).toMatchObject({ name: 'PreflightError', param: 'recover', code: 'model_not_found' });
     expect(String(error)).toContain('recover: the params do not fit the model "svc-image-pro".');
     expect(seen).toEqual([]);
   });
 
-  it("doesn't hide the failed job behind a fallback that the service rejects", async () => {
+  it.each([
+    ['the only one', ['svc-video-pro']],
+    ['the second one', ['svc-video-mini', 'svc-video-pro']],
+  ])("doesn't hide the failed job behind a fallback that the service rejects: %s", async (_, models) => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
-    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    for (const _ of models) sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     let creates = 0;
     const fetch = async (url: string, init: RequestInit) => {
-      if (init.method === 'POST' && ++creates === 2)
+      if (init.method === 'POST' && ++creates === models.length + 1)
         return json({ error: { code: 'account_not_active' } }, { status: 403 });
       return sandbox.fetch(url, init);
     };
     const client = sandbox.client({ fetch: fetch as typeof globalThis.fetch });
-    const recover = { generation_failed: { models: ['svc-video-pro'] } };
+    const recover = { generation_failed: { models } };
     const error = await rejection(client.videos.createAndWait(PROMPT, { recover }));
     expect(error).toBeInstanceOf(JobFailedError);
     expect(error).toMatchObject({ code: 'generation_failed', cause: { name: 'PermissionDeniedError' } });
-    expect((error as JobFailedError).job.tries).toHaveLength(1);
+    expect((error as JobFailedError).job.tries).toHaveLength(models.length);
   });
 });
