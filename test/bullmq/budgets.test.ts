@@ -37,6 +37,18 @@ describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
     },
   );
 
+  it.each(['month', 'total'] as const)('wait for a running job, which may release its tokens (%s)', async (per) => {
+    const budget = createBudget({ maxTokens: 15, per });
+    const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
+    sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    work({ retryDelayMs: 100 });
+    for (let at = 0; at < 2; at++) await queue.videos.create(PARAMS, { jobId: `order-${at}` });
+    await ended(2);
+    expect(failures).toMatchObject([{ code: 'generation_failed' }]);
+    expect(sandbox.jobs).toHaveLength(2);
+    expect(await budget.usage()).toMatchObject({ spentTokens: 10, reservedTokens: 0, unresolved: [] });
+  });
+
   it("fail with the budget's error if there is no next period", async () => {
     const budget = createBudget({ maxTokens: 15 });
     const { sandbox, queue, work, ended, failures } = open({ prices: 10, client: { budget } });
