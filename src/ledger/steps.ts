@@ -72,8 +72,9 @@ export class LedgerSteps {
   }
 
   /**
-   * Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. A
-   * `name` is for a fact that may be reported any number of times, and that can be learned again later.
+   * Runs a rule whose write must not be lost. Rejects after a minute, but continues to retry while the process runs. A
+   * `name` is for a fact that may be reported any number of times, and that can be learned again later: the oldest of
+   * more than 10,000 are given up.
    */
   async record<T>(rule: Rule<T>, keys: readonly string[] = [], name?: string): Promise<T> {
     const added = this.#named.get(name) ?? this.#add(rule, keys, this.#clock.now() + RECORD_MS, name);
