@@ -12,7 +12,7 @@ import { publishingMs } from '../rules/files.js';
 import { OUTPUT_OPTIONS, type RequestOptions } from '../rules/options.js';
 import { withBody } from '../runtime/bytes.js';
 import { wallOf } from '../runtime/clock.js';
-import type { Job } from '../schemas/job.js';
+import { type Job, warningsIn } from '../schemas/job.js';
 import type {
   DecodeContext,
   JsonRequest,
@@ -124,7 +124,7 @@ function readOf(id: string): JsonRequest<Job> {
     method: 'GET',
     path: path`/v1/jobs/${id}`,
     limit: 'jobs.get',
-    extractJob: (job) => ({ job }),
+    extractJob: (job) => ({ job, warnings: warningsIn(undefined, job) }),
     decode(body, context) {
       const job = decodeJob(body, context);
       if (job.id !== id) throw otherJob(context);

@@ -52,6 +52,25 @@ describe('sandbox.client()', () => {
     expect(warn.mock.calls).toEqual([[line]]);
   });
 
+  test('logs a warning once that only the polls contain, such as that of a fallback during submission', async () => {
+    const warn = vi.fn();
+    const logger = { error() {}, warn, info() {}, debug() {} };
+    const sandbox = createSandbox({ jobDurationMs: 0 });
+    const client = sandbox.client({
+      ...{ logger, logLevel: 'warn' },
+      async fetch(input, init) {
+        const request = new Request(input, init);
+        const response = await sandbox.fetch(request);
+        if (request.method === 'POST') return response;
+        const { data } = await response.json();
+        return Response.json({ data: { job: { ...data.job, warnings: ['omitted_clips'] } } });
+      },
+    });
+    const { job } = await client.videos.create({ prompt });
+    for (let polls = 0; polls < 3; polls++) await client.jobs.get(job.id);
+    expect(warn.mock.calls).toEqual([[`gen-client: job ${job.id}: omitted_clips`]]);
+  });
+
   test("doesn't share limits between a sandbox and its fork", async () => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     const client = sandbox.client({ rateLimit: 'throw' });

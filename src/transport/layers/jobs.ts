@@ -1,6 +1,7 @@
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
 import { lengthClassOf } from '../../rules/read-order.js';
 import { settledOrAborted } from '../../runtime/deadline.js';
+import { setAndEvict } from '../../runtime/set-and-evict.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { isFinal, tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
@@ -25,25 +26,30 @@ async function passOn<T>(call: Call<T>, next: (call: Call<T>) => Promise<Answer<
     return answer;
   }
   const snapshot = snapshotIn(call, answer);
-  if (snapshot) {
-    // Logged, because the result of a wait, a queue, or a batch doesn't contain them.
-    for (const warning of snapshot.warnings ?? []) core.warn(`job ${snapshot.job.id}: ${warning}`);
-    await core.jobs.seen(call, snapshot);
-  }
+  if (snapshot) await core.jobs.seen(call, snapshot);
   return answer;
 }
 
 /** Copies of the package share the log under this name. The number is the protocol version. */
 const LOG = 'jobs/1';
 const MEMORY = 'job-memory/1';
+/** How many logged warnings are remembered. */
+const MAX_WARNED = 100;
 
 type ReporterCore = Pick<Core, 'config' | 'credentials' | 'ledger' | 'clock' | 'channels' | 'observer' | 'warn'>;
 
 export function createJobReporter(core: ReporterCore): JobReporter {
   const { credentials } = core;
+  const warned = new Map<string, true>();
   return {
     creating: (create) => logOf(credentials.account())?.creating(create),
     async seen({ request, body, idempotencyKey, label, trace, sent, signal }, snapshot) {
+      // Logged, because the result of a wait, a queue, or a batch doesn't contain them. Each poll repeats them.
+      for (const warning of snapshot.warnings ?? []) {
+        const line = `job ${snapshot.job.id}: ${warning}`;
+        if (!warned.has(line)) core.warn(line);
+        setAndEvict(warned, line, true, MAX_WARNED);
+      }
       const { call } = request;
       const { records = [], account = credentials.account() } = sent;
       if (call && account) learnJob(account, pricedCallOf(call, body), snapshot);
