@@ -3,7 +3,7 @@ import { explore } from './explore.js';
 import { CORNERS } from './world.js';
 
 /** CI runs the same worlds each time, and they reach every corner case. `npm run worlds` generates new ones. */
-const WORLDS = { seed: 20_261_122, max: 150 };
+const WORLDS = { seed: 5, max: 110 };
 
 test('every world has matching jobs, charges, and budgets, no 429, and nothing left behind', async () => {
   const { worlds, reached } = await explore({ minutes: 1, ...WORLDS });
