@@ -1,5 +1,5 @@
-// The laws of the source tree. What a linter knows is in biome.json: sizes of files and functions, `any`, `!`, `enum`, default
-// exports, `export *`, the names of files, console, Node's globals and timers.
+// The rules of the source tree. biome.json covers sizes of files and functions, `any`, `!`, `enum`, default exports,
+// `export *`, file names, console, and Node's globals and timers.
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
@@ -9,18 +9,18 @@ const sources = sourcesBelow('src');
 const imports = sources.flatMap(importsOf);
 const nodes = sources.flatMap(({ path, ast }) => nodesOf(ast).map((node) => ({ path, node })));
 
-/** Lowest first: a file imports from its own unit and from those that stand before it. Type imports count. */
+/** Lowest first: a file may import from its own unit and from earlier ones. Type imports count. */
 const FLOORS = [
   ...['runtime', 'catalog', 'schemas', 'errors', 'rules', 'store', 'uploading', 'webhooks', 'transport'],
   ...['downloading', 'waiting', 'client', 'ledger', 'adapters', 'index', 'cli'],
 ];
-/** The sandbox is a stack of its own, the other side of the wire: of the rest it shares the contract. */
+/** The sandbox is a separate stack, the other side of the wire. It shares only the contract. */
 const SANDBOX_FLOORS = ['media', 'world', 'service', 'http', 'control', ''].map((name) => `sandbox/${name}`);
 const SEEN_BY_SANDBOX =
   /^src\/(store\/port\.ts$|schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/image-size)\.ts$)/;
 const CLIENT = 'src/client/client.ts';
 const SANDBOX_ENTRY = 'src/sandbox/index.ts';
-/** Durable runs and the proxy copy and serve files; a page knows the types of its proxy, and the hook is the page's. */
+/** Durable runs and the proxy copy and serve files. A page uses its proxy's types, and the React hook uses the page. */
 const BETWEEN_ADAPTERS = ['durable -> storage', 'proxy -> storage', 'page -> proxy', 'react -> page'];
 
 /** `client` of src/client/client.ts, `catalog` of src/catalog.ts, `sandbox/world` of src/sandbox/world/state.ts. */
@@ -43,7 +43,7 @@ function isAllowed(from: string, to: string): boolean {
   return FLOORS.includes(unit) && FLOORS.includes(other) && FLOORS.indexOf(other) < FLOORS.indexOf(unit);
 }
 
-/** The imports within the source that break a law. */
+/** Returns the imports within the source that violate a rule. */
 const forbidden = (breaks: (it: { readonly from: string; readonly target: string }) => boolean) =>
   imports.flatMap(({ from, target }) =>
     target !== undefined && breaks({ from, target }) ? [`${from} must not import ${target}`] : [],
@@ -66,7 +66,7 @@ test('there are no import cycles, type imports included', () => {
   expect(cycles).toEqual([]);
 });
 
-/** What namespaces share. A namespace is any other file of its folder. */
+/** Files shared by namespaces. Each other file of the folder is a namespace. */
 const SHARED_BY_NAMESPACES =
   /^src\/client\/(client-options|config|create(-options)?|endpoint|execute-run|resume-options|run-(calls|job))\.ts$/;
 
@@ -79,17 +79,17 @@ test('only entry points import the client, and namespaces never import each othe
   expect(breaks).toEqual([]);
 });
 
-/** Beside the entry points: time, messages, whether a create may have a job, and the ledger of a store without a client. */
+/** In addition to entry points: time, messages, whether a create may have a job, and a store's ledger without a client. */
 const SEEN_BY_CLI =
   /^src\/(cli\/|ledger\/(ledger|resume)\.ts$|runtime\/|schemas\/(format-value|spelling)\.ts$|rules\/failure-kind\.ts$)/;
 
-test('the command line uses the public API', () => {
+test('the CLI uses the public API', () => {
   const entries = ENTRY_POINTS.map(sourceOf);
   const isSeen = (target: string) => SEEN_BY_CLI.test(target) || entries.includes(target);
   expect(forbidden(({ from, target }) => from.startsWith('src/cli/') && !isSeen(target))).toEqual([]);
 });
 
-test('the ledger comes with a store or a budget: a client without them contains none of it', () => {
+test('only a store or a budget includes the ledger', () => {
   const isCode = ({ node }: { readonly node: ts.Node }) =>
     (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && !/^(import|export) type /.test(node.getText());
   const wrong = nodes.filter(
@@ -101,7 +101,7 @@ test('the ledger comes with a store or a budget: a client without them contains 
   expect(wrong.map(({ node }) => `${placeOf(node)} ${node.getText()}`)).toEqual([]);
 });
 
-/** Who may import a package. `sandbox/` and `cli/` are bundled, so nothing of it is installed. */
+/** Who may import a package. `sandbox/` and `cli/` are bundled, so their packages aren't installed. */
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'node:': /^src\/(adapters\/node\/|cli\/|sandbox\/http\/serve\.ts$)/,
   ky: /^src\/transport\/http\.ts$/,
@@ -123,7 +123,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'csv-parse': /^src\/cli\//,
 };
 
-test('each package is imported only where it belongs, and so is Node', () => {
+test('each package, and Node, is imported only where allowed', () => {
   const wrong = imports.filter(({ from, specifier, target }) => {
     const name = Object.keys(IMPORTERS).find(
       (known) => specifier === known || specifier.startsWith(known.endsWith(':') ? known : `${known}/`),
@@ -133,7 +133,7 @@ test('each package is imported only where it belongs, and so is Node', () => {
   expect(wrong.map(({ from, specifier }) => `${specifier} is not for ${from}`)).toEqual([]);
 });
 
-/** The nodes that break a law, by place and text. */
+/** Returns the nodes that violate a rule, with position and text. */
 function breaches(isAllowedIn: RegExp, breaks: (node: ts.Node) => boolean): string[] {
   return nodes
     .filter(({ path, node }) => !isAllowedIn.test(path) && breaks(node))
@@ -150,7 +150,7 @@ test('only one file reads the environment', () => {
   ).toEqual([]);
 });
 
-/** The page runs in a browser and shares no code with the rest. */
+/** The page runs in a browser and shares no code with the client. */
 const CLOCKS = /^src\/(runtime\/clock|sandbox\/world\/(timeline|random)|webhooks\/verify|adapters\/page\/.*)/;
 
 test('time comes from a clock that tests can control, and randomness from one place', () => {
@@ -161,7 +161,7 @@ test('time comes from a clock that tests can control, and randomness from one pl
   expect(breaches(CLOCKS, takes)).toEqual([]);
 });
 
-test('rules import only facts about the service, and are pure', () => {
+test('rules are pure, and import only facts about the service', () => {
   const seen = /^src\/((rules|schemas|errors)\/|catalog\.ts$)/;
   const foreign = imports.filter(
     ({ from, specifier, target = specifier }) =>
@@ -176,7 +176,7 @@ test('rules import only facts about the service, and are pure', () => {
   expect(breaches(/^src\/(?!rules\/)/, (node) => waits(node) || (impure(node) && isValue(node)))).toEqual([]);
 });
 
-/** Also the service itself, the classes of errors, and the parts that talk to a page or to an object store. */
+/** Also the service itself, the error classes, and the parts that communicate with a page or an object store. */
 const KNOWS_STATUSES =
   /^src\/(rules\/|sandbox\/|errors\/|adapters\/(page\/|storage\/(store-responses|page-answer)\.ts$))/;
 
@@ -224,7 +224,7 @@ test('no module has mutable state, except the account registry', () => {
   expect(breaches(/^src\/store\/account\.ts$/, changes)).toEqual([]);
 });
 
-/** What a program uses as one thing. All other functions get no more than five functions from their caller. */
+/** Types that count as one port. All other functions accept at most five functions from their caller. */
 const SERVICES = ['Transport', 'Core', 'JobWaits', 'UploadSteps', 'SandboxService', 'Terminal', 'Characters'];
 
 test('a function takes at most five ports', () => {

@@ -1,10 +1,10 @@
-// `npm run area -- uploading bullmq`: runs the tests of these folders of `src`.
+// `npm run area -- uploading bullmq`: runs the tests of these `src` folders.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ROOT } from './support/build.js';
 
-/** The tests of folders of `src`, below `test`. An adapter that is not here has the tests in the folder of its name. */
+/** The test folders of each `src` folder. Other adapters' tests are in the folder of the same name. */
 const AREAS: Readonly<Record<string, readonly string[]>> = {
   'ai-sdk': ['ai-sdk'],
   bullmq: ['bullmq', 'worlds'],
@@ -34,23 +34,23 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   webhooks: ['webhooks', 'receivers', 'handler-calls.test.ts'],
 };
 
-/** The tests of a folder of `src`, as paths. */
+/** Returns the test paths of a `src` folder. */
 export function testsOf(area: string): string[] {
   return (AREAS[area] ?? [area]).map((name) => `test/${name}`);
 }
 
-/** The folders of `src`, and those of its adapters. */
+/** Returns the folders of `src` and its adapters. */
 export function areas(): string[] {
   const folders = readdirSync(`${ROOT}src`).map((name) => name.replace('.ts', ''));
   return [...folders, ...readdirSync(`${ROOT}src/adapters`)].filter((name) => !/^(adapters|index)$/.test(name));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const asked = process.argv.slice(2);
-  if (asked.length === 0 || asked.some((name) => !areas().includes(name))) {
+  const requested = process.argv.slice(2);
+  if (requested.length === 0 || requested.some((name) => !areas().includes(name))) {
     process.stderr.write(`usage: npm run area -- AREA…, where an area is one of ${areas().join(', ')}\n`);
     process.exit(2);
   }
-  const vitest = [`${ROOT}node_modules/vitest/vitest.mjs`, 'run', ...new Set(asked.flatMap(testsOf))];
+  const vitest = [`${ROOT}node_modules/vitest/vitest.mjs`, 'run', ...new Set(requested.flatMap(testsOf))];
   process.exitCode = spawnSync(process.execPath, vitest, { cwd: ROOT, stdio: 'inherit' }).status ?? 1;
 }

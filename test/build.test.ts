@@ -1,10 +1,10 @@
-// The build of the sources, and what bundlers can drop from it.
+// What bundlers can drop from the build.
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
 import { markPure } from '../scripts/pure.js';
 
-/** Returns what a bundler retains of a module without any used export. */
-async function keptOf(text: string): Promise<string> {
+/** Returns the code that a bundler retains of a module without used exports. */
+async function retainedOf(text: string): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents: markPure(text), loader: 'ts' },
     bundle: true,
@@ -20,16 +20,16 @@ test.each([
   ['a sum', 'const DAY = 24 * HOUR;'],
   ['a member of another object', 'const least = LIMITS.least;'],
   ['a class with a computed name', 'class Client<T> extends Base<T> { get [KEY]() { return 1; } }'],
-])('%s is dropped if nothing uses it', async (_, text) => {
+])('drops %s if nothing uses it', async (_, text) => {
   const given = 'const HOUR = 60, LIMITS = JSON.parse("{}"), KEY = Symbol.for("key"); class Base<T> {} ';
-  expect(await keptOf(`${given}declare const one: object, object: any, text: any, least: any;\n${text}`)).toBe('');
+  expect(await retainedOf(`${given}declare const one: object, object: any, text: any, least: any;\n${text}`)).toBe('');
 });
 
-test('intentional side effects are retained', async () => {
-  expect(await keptOf("register('me');\nconst unused = make();")).toBe('register("me");');
+test('retains intentional side effects', async () => {
+  expect(await retainedOf("register('me');\nconst unused = make();")).toBe('register("me");');
 });
 
-test('a class retains its name, its static members, and its references to itself', async () => {
+test("retains a class's name, static members, and references to itself", async () => {
   const text =
     "const KEY = Symbol.for('key');\nclass Client { static made = () => new Client(); get [KEY]() { return 7; } }";
   const { outputFiles } = await build({

@@ -1,4 +1,4 @@
-// The claims of test/claims.ts: each sentence is on its page, and each test and command that shows it exists and can run.
+// Each claim in test/claims.ts is on its page, and its test or command exists.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -13,7 +13,7 @@ import { nodesOf } from './support/sources.js';
 const textOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const claims = Object.entries(CLAIMS).flatMap(([page, rows]) => rows.map((row) => [row[0], page, row] as const));
 
-/** The titles of a file's tests, without those that are marked to be skipped. */
+/** Returns the titles of a file's tests, without skipped ones. */
 function titlesOf(file: string): string[] {
   const ast = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true);
   return nodesOf(ast).flatMap((node) => {
@@ -26,7 +26,7 @@ function titlesOf(file: string): string[] {
 }
 
 test.each(claims)('%s (%s) is on the page, and has a test', (sentence, page, [, shownBy, title = '']) => {
-  expect(textOf(page).replace(/\s+/g, ' ').includes(sentence), `${page} says so`).toBe(true);
+  expect(textOf(page).replace(/\s+/g, ' ').includes(sentence), `${page} contains the sentence`).toBe(true);
   const [, script, campaign] = /^npm run ([\w:]+)(?: -- (\w+))?$/.exec(shownBy) ?? [];
   if (campaign !== undefined) return expect(CAMPAIGNS).toHaveProperty([campaign]);
   if (script !== undefined) return expect(manifest().scripts).toHaveProperty([script]);

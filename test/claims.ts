@@ -1,12 +1,12 @@
-// The promises of README, the guides, and SECURITY.md, by page: the sentence, and the test or command that proves it.
+// The claims of README, the guides, and SECURITY.md, each with the test or command that proves it.
 
-/** The sentence, the test file or command, and the title of the test. `%s` matches what differs between its rows. */
+/** The sentence, the test file or command, and the test's title. `%s` matches any text. */
 export type Claim = readonly [sentence: string, shownBy: string, title?: string];
 
 /** Placeholders in a test's title: `%s`, `$name`, `${name}`. */
 const OPEN = /%[a-z]|\$\{[^}]*\}|\$\w+/g;
 
-/** Returns true if a test has the title of a claim, as in its file or in a run. */
+/** Returns true if a test's title, in its file or in a run, matches a claim's. */
 export function hasTitle(title: string, found: string): boolean {
   const parts = title.split(OPEN).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('.+')}$`, 's').test(found);
@@ -77,7 +77,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'stored records (queue, durable runs, stores)',
       'test/replay/replay.test.ts',
-      'a durable run replays with the same steps and the same end: %s',
+      'a durable run replays with the same steps and outcome: %s',
     ],
   ],
   'docs/waiting.md': [
@@ -338,7 +338,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'The release workflow uses trusted publishing and stores no token',
       'test/package-release.test.ts',
-      "the release publishes CI's tarball, with the identity of its workflow, and stores no token",
+      "the release publishes CI's tarball with its workflow's identity, and stores no token",
     ],
     [
       'not followed at all if the runtime hides its target',

@@ -1,4 +1,4 @@
-// docs/coming-from.md has the rows of coming-from.ts, which test/apps/rpc.test.ts compiles against the packages of the others.
+// docs/coming-from.md has the rows of coming-from.ts, which test/apps/rpc.test.ts compiles with the other clients' packages.
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
@@ -8,10 +8,10 @@ import { nodesOf, parse } from './support/sources.js';
 const page = readFileSync(`${ROOT}docs/coming-from.md`, 'utf8');
 const { ast } = parse('coming-from.ts', readFileSync(`${ROOT}test/apps/coming-from.ts`, 'utf8'));
 const TABLES = { FAL: '@fal-ai/client', OPENAI: 'openai', REPLICATE: 'replicate', RUNWAY: '@runwayml/sdk' } as const;
-/** Names of values, which the code has under another name, and what a row only says in words. */
+/** Names that the code spells differently, or that a row mentions only in prose. */
 const VALUES = ['id', 'params', 'path', 'file', 'job', 'request', 'image', 'result', 'none', 'const', 'await'];
 
-/** The table of a section, without its head. */
+/** Returns the rows of a section's table. */
 function rowsOf(section: string): { left: string; right: string }[] {
   const [, text = ''] = page.split(`## From ${section}\n`);
   const lines = (text.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('| '));
@@ -21,7 +21,7 @@ function rowsOf(section: string): { left: string; right: string }[] {
   });
 }
 
-/** The code of a table of coming-from.ts: what it starts with, the call of the other client, and ours. */
+/** Returns the code of a table in coming-from.ts: the left column, the other client's call, and ours. */
 function codeOf(name: string): string[][] {
   const list = nodesOf(ast).find((node) => ts.isVariableDeclaration(node) && node.name.getText() === name);
   const rows = list && ts.isVariableDeclaration(list) ? list.initializer : undefined;
@@ -33,7 +33,7 @@ function codeOf(name: string): string[][] {
 
 const wordsOf = (cell: string) => (/`([^`]+)`/.exec(cell)?.[1] ?? '').match(/[a-z_]\w+/gi) ?? [];
 
-test.each(Object.entries(TABLES))('the rows of %s match the page, name by name', (name, section) => {
+test.each(Object.entries(TABLES))("%s's rows match the page, name by name", (name, section) => {
   const rows = rowsOf(section);
   const code = codeOf(name);
   expect(rows.length).toBeGreaterThan(8);

@@ -1,10 +1,9 @@
-// The code that readers copy is true: each ```ts block of README.md, AGENTS.md, and docs/, and each `@example` of a doc comment,
-// compiles and runs.
+// Compiles and runs each ```ts block of README.md, AGENTS.md, and docs/, and each `@example` of a doc comment.
 //
 // A block is a module: it compiles alone, or after the blocks above it on its page. An example may also use the names of
 // test/comment-examples/ambient.ts. Both run in a folder with fox.png, ann.png, clip.mp4, and voice.mp3, a hundred times as fast
-// as on the wall. Calls of the sandbox's URL reach a sandbox, S3 accepts every PUT, and other hosts answer 204. A block marked
-// check-only does not run. A block with a file name is a whole file beside the others of its page.
+// as real time. Requests to the sandbox's URL reach a sandbox, S3 accepts every PUT, and other hosts respond with 204. A block
+// marked check-only doesn't run. A block with a file name is a complete file next to its page's other files.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +20,7 @@ import { type BlockModule, modulesOf } from './readme/modules.js';
 import { ROOT } from './support/build.js';
 import { completedEvent } from './support/completed-event.js';
 
-/** Packages of `test/apps`. If they are missing, the blocks that import them are left out. In CI they exist. */
+/** Packages of `test/apps`. Blocks that import them are skipped if they are missing. In CI, they exist. */
 const NEEDS_APPS = /from '(@trpc|@modelcontextprotocol)\//;
 const hasApps = process.env.CI !== undefined || existsSync(join(ROOT, 'test/apps/node_modules'));
 const pages = PAPERS.map((file) => {
@@ -34,10 +33,10 @@ const blocks = pages.flatMap(({ modules }) => modules);
 const isRunnable = ({ block }: BlockModule) => !block.marks.includes('check-only');
 
 const examples = commentExamples();
-/** The others need an engine, a store, or a web framework: their folders run the real ones. */
+/** These need an engine, a store, or a web framework, and run in other tests. */
 const NEEDS_MORE = /^src\/adapters\/(?!(node|schemas)\/)|\/node-handler\.ts$/;
 const runnable = examples.filter(({ path }) => !NEEDS_MORE.test(path));
-/** The calls that people type first. */
+/** The most common calls. */
 const MOST_USED = [
   'client.ts GenClient',
   'client.ts waitForJob',
@@ -54,7 +53,7 @@ const MOST_USED = [
   'index.ts createSandbox',
 ];
 
-/** Beside `src`, so that the code finds the packages that a user would have installed. */
+/** Next to `src`, so that the code resolves the packages that a user would install. */
 const FOLDER = join(ROOT, '.documented-code');
 const fileOf = ({ path, line }: Example) => join(FOLDER, `${path.replace(/\W+/g, '-')}-${line}.ts`);
 let home = '';
@@ -81,7 +80,7 @@ afterAll(() => {
   for (const folder of [FOLDER, home]) rmSync(folder, { recursive: true, force: true });
 });
 
-test('each of the most common calls has an example that runs', () => {
+test('each of the most common calls has a runnable example', () => {
   expect(blocks.filter(isRunnable).length).toBeGreaterThanOrEqual(30);
   const named = new Set(runnable.map(({ of }) => of));
   expect(MOST_USED.filter((name) => !named.has(name))).toEqual([]);
@@ -93,7 +92,7 @@ test('every block and every example compiles', async () => {
     'gen-client/sandbox': ['../src/sandbox/index.ts'],
     'gen-client/webhooks': ['../src/webhooks/index.ts'],
     'gen-client/*': ['../src/adapters/*/index.ts'],
-    // Two of the recipes import these.
+    // Two recipes import these.
     '@trpc/server': ['../test/apps/node_modules/@trpc/server/dist/index.d.mts'],
     '@modelcontextprotocol/sdk/*': ['../test/apps/node_modules/@modelcontextprotocol/sdk/dist/esm/*'],
   };
@@ -117,7 +116,7 @@ const REAL = { setInterval, clearInterval };
 const FASTER = 100;
 const TICK_MS = 10;
 
-/** Runs the tests of the current group in fast time, with a silent console. */
+/** Runs the current group's tests in fast time with a silent console. */
 function inFastTime() {
   let ticking: ReturnType<typeof setInterval>;
   beforeEach(() => {
@@ -135,7 +134,7 @@ function inFastTime() {
   });
 }
 
-/** Answers for every host but the sandbox. A bucket of S3 is empty and accepts every PUT. */
+/** Responds for every host except the sandbox. S3 buckets are empty and accept every PUT. */
 async function elsewhere(request: Request): Promise<Response> {
   if (!request.url.includes('.amazonaws.com/')) return new Response(null, { status: 204 });
   if (request.method === 'HEAD') return new Response(null, { status: 404 });
@@ -145,7 +144,7 @@ async function elsewhere(request: Request): Promise<Response> {
 
 describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every block of $file runs', ({ modules }) => {
   inFastTime();
-  // One service for a page: a block uses the client of those above it.
+  // One service per page, because blocks use the client of earlier ones.
   const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
   const named = modules
     .filter(isRunnable)
@@ -164,7 +163,7 @@ describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every bl
   test.each(named)('%s', async (_name, file) => import(/* @vite-ignore */ join(FOLDER, file)), 300_000);
 });
 
-describe('every example of a doc comment runs', () => {
+describe('every doc comment example runs', () => {
   inFastTime();
   const named = runnable.map((example) => [`${example.path}:${example.line} ${example.of}`, example] as const);
 

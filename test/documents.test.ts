@@ -1,4 +1,4 @@
-// README.md, AGENTS.md and docs/: every link, script and example that they name exists, and the site lists every guide.
+// Every link, script, and example in README.md, AGENTS.md, and docs/ exists, and the site lists every guide.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,10 +9,10 @@ import { ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
-/** The guides that are texts; the others are pages of the site. */
+/** The guides with text. The others are pages of the site. */
 const TEXTS = GUIDES.filter((guide) => !/^layout:/m.test(read(guide)));
 
-test('every guide is in the navigation of the site and in llms.txt', () => {
+test("every guide is in the site's navigation and in llms.txt", () => {
   const index = llmsTxt(chapters());
   const full = llmsFullTxt(chapters());
   const guides = chapters().flatMap((chapter) => chapter.guides);
@@ -31,7 +31,7 @@ test('llms.txt shows code and imports before it lists the guides', () => {
   expect(index).toContain('/llms-full.txt');
 });
 
-test('every guide has one first heading', () => {
+test('every guide has exactly one top-level heading', () => {
   for (const guide of TEXTS) {
     const headings = read(guide)
       .replace(/```[\s\S]*?```/g, '')
@@ -40,7 +40,7 @@ test('every guide has one first heading', () => {
   }
 });
 
-test('every npm script in the documents exists', () => {
+test('every npm script that the documents mention exists', () => {
   const { scripts } = manifest();
   const papers = [...PAPERS, 'CONTRIBUTING.md'];
   const names = papers.flatMap((file) => [...read(file).matchAll(/npm run ([a-z:-]+)/g)].map(([, name = '']) => name));
@@ -48,7 +48,7 @@ test('every npm script in the documents exists', () => {
   expect(names.filter((name) => scripts[name] === undefined)).toEqual([]);
 });
 
-/** The anchors of a file's headings, as GitHub and the site make them. */
+/** Returns the anchors of a file's headings, as GitHub and the site create them. */
 function anchorsOf(file: string): string[] {
   return [...read(file).matchAll(/^#+\s+(.+)$/gm)].map(([, heading = '']) =>
     heading
@@ -69,7 +69,7 @@ test.each([...PAPERS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s works
   expect(dead).toEqual([]);
 });
 
-test('every example in the documents exists', () => {
+test('every example that the documents mention exists', () => {
   const named = PAPERS.flatMap((file) => [...read(file).matchAll(/`(examples\/[\w/.-]+)`/g)].map(([, at = '']) => at));
   expect(named.length).toBeGreaterThan(0);
   expect(named.filter((at) => !existsSync(join(ROOT, at)))).toEqual([]);

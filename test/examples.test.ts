@@ -1,4 +1,4 @@
-// Every example runs as its own program, against the sandbox on a real port.
+// Runs every example as a separate program, with the sandbox on a real port.
 
 import { execFile } from 'node:child_process';
 import {
@@ -52,7 +52,7 @@ async function stage(onTestFinished: (clean: () => Promise<void>) => void, more:
   return { sandbox, folder, env, run };
 }
 
-/** The start of an MP4: a box called ftyp. */
+/** Returns true if a file starts with an MP4's ftyp box. */
 function isMp4(path: string): boolean {
   return readFileSync(path).subarray(4, 8).toString('latin1') === 'ftyp';
 }
@@ -65,12 +65,12 @@ test.concurrent('demo: creates a video from a local image, verifies its webhook,
   const start = performance.now();
   const { stdout } = await run('demo.ts');
   const tookMs = performance.now() - start;
-  if (tookMs < 20_000 || !isTooSlow('that the demo takes less than 20 seconds')) expect(tookMs).toBeLessThan(20_000);
+  if (tookMs < 20_000 || !isTooSlow('the duration of the demo')) expect(tookMs).toBeLessThan(20_000);
   expect(stdout).toMatch(/Uploaded +fox\.png as upl_/);
   expect(stdout).toMatch(/Webhook +evt_\w+_completed, signature verified/);
   expect(stdout).toContain(join(folder, 'demo.mp4'));
   expect(stdout).toMatch(/Cost +\d+ tokens \(\d+\.\d\d USD\), balance \d+ tokens/);
-  // Not a terminal: plain lines, nothing that moves the cursor.
+  // Without a terminal, the output contains no escape sequences.
   expect(stdout).not.toContain('\x1b');
   expect(isMp4(join(folder, 'demo.mp4'))).toBe(true);
 });
@@ -102,7 +102,7 @@ test.concurrent('fox.mjs of the README: runs twice without an error and prints i
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(ROOT, join(folder, 'node_modules/gen-client'));
   for (const _run of [1, 2]) {
-    // Ends before the create returns, so there is no wait.
+    // The job ends before the create returns, so there is no wait.
     sandbox.outcomes.next({ durationMs: 0 });
     const { stdout } = await execute(NODE, [program], { cwd: folder, env, timeout: 60_000 });
     expect(stdout).toMatch(/^job_\w+: \d+ tokens reserved\n(completed\n)?.*fox\.mp4 saved, \d+ tokens charged\n$/);
@@ -111,7 +111,7 @@ test.concurrent('fox.mjs of the README: runs twice without an error and prints i
   expect(sandbox.jobs).toHaveLength(2);
 });
 
-test.concurrent('ai-sdk: creates an image, and a video that starts with it', async ({ expect, onTestFinished }) => {
+test.concurrent('ai-sdk: creates an image and a video that starts with it', async ({ expect, onTestFinished }) => {
   const { sandbox, folder, run } = await stage(onTestFinished);
   const { stdout } = await run('ai-sdk.ts');
   expect(stdout).toContain('fox.png and fox.mp4 saved');
@@ -120,14 +120,14 @@ test.concurrent('ai-sdk: creates an image, and a video that starts with it', asy
 });
 
 test.skipIf(whyNoRedis() !== undefined).concurrent(
-  'queue-jobs: a call ends with its job, and so does the program, the second time, too',
+  'queue-jobs: ends with its job, even when run twice',
   async ({ expect, onTestFinished }) => {
     const redis = await startRedis();
     onTestFinished(() => redis.close());
     const { sandbox, run } = await stage(onTestFinished, { REDIS_URL: `redis://127.0.0.1:${redis.port}` });
     const { stdout } = await run('queue-jobs.ts');
     expect(stdout).toMatch(/^order-17 is completed: \d+ tokens\n$/);
-    // It can be run as often as one likes.
+    // It can run repeatedly.
     expect((await run('queue-jobs.ts')).stdout).toBe('order-17 has ended: completed\n');
     expect(sandbox.jobs).toHaveLength(1);
   },
@@ -146,7 +146,7 @@ test('receive-a-webhook: handles an event once and rejects a forged one', async 
   expect((await deliver('job_1')).ok).toBe(true);
   expect((await deliver('job_1')).ok).toBe(true);
   expect((await deliver('job_3', ' ')).ok).toBe(false);
-  // Sent last, so that everything before it has been handled.
+  // Once this last event is handled, so are all earlier ones.
   expect((await deliver('job_2')).ok).toBe(true);
   const lines = ['job_1', 'job_2'].map((id) => [`${id} is ready: ${sandbox.baseUrl}/v1/jobs/${id}/output`]);
   await vi.waitFor(() => expect(log.mock.calls).toEqual(lines), PATIENCE_MS);
@@ -166,7 +166,7 @@ test('a test runs every example', () => {
   const examples = readdirSync(join(ROOT, 'examples')).filter(
     (name) => statSync(join(ROOT, 'examples', name)).isFile() && /\.m?ts$/.test(name),
   );
-  // Not below node_modules, whose folders take a slow machine minutes.
+  // Exclude node_modules, which would take minutes on a slow machine.
   const tests = globSync('**/*.test.ts', { cwd: join(ROOT, 'test'), exclude: ['**/node_modules/**'] });
   const text = tests.map((name) => readFileSync(join(ROOT, 'test', name), 'utf8')).join('\n');
   expect(examples.filter((name) => !text.includes(name.replace(/\.m?ts$/, '')))).toEqual([]);

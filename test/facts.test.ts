@@ -1,4 +1,4 @@
-// Fails if something is added in one place and forgotten in another, with the name of the place.
+// Fails if an addition in one place is missing in another, and names the place.
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -12,10 +12,10 @@ const read = (file: string) => readFileSync(ROOT + file, 'utf8');
 const lines = (file: string) => read(file).split('\n');
 const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md') ? [read(`docs/${file}`)] : []));
 
-/** Every public method of the client, as users call it, `videos.create` or `waitForJob`, and the types of its namespaces. */
+/** Returns the client's public methods as users call them, such as `videos.create`, and its namespaces' types. */
 function publicMembers(): { methods: string[]; namespaces: string[] } {
   const file = `${ROOT}src/client/client.ts`;
-  // Only names are used, so the types of the language and of Node aren't loaded.
+  // Only names matter, so skip the types of the language and of Node.
   const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, noLib: true, types: [] };
   const program = ts.createProgram([file], options);
   const checker = program.getTypeChecker();
@@ -45,19 +45,19 @@ function fail(): never {
 
 describe('every public method of GenClient', () => {
   const { methods, namespaces } = publicMembers();
-  /** Composed of other calls. */
+  /** Calls composed of others. */
   const isComposed = (name: string) => /AndWait$|^uploads\.upload$/.test(name);
 
   test("is in the type checker's list", () => {
     expect(methods).toEqual(expect.arrayContaining(['videos.createAndWait', 'jobs.output', 'waitForJob', 'resume']));
   });
 
-  test('that is an endpoint is in test/fixtures/endpoints.json', () => {
+  test('is in test/fixtures/endpoints.json if it is an endpoint', () => {
     const calls = methods.filter((name) => name.includes('.') && !isComposed(name));
     expect(endpoints.map(({ call }) => call).sort()).toEqual(calls.sort());
   });
 
-  test("has its namespace's type in src/index.ts, for an app that emits declarations", () => {
+  test("has its namespace's type in src/index.ts, for apps that emit declarations", () => {
     expect(namespaces).toContain('Voices');
     expect(namespaces.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/index.ts')))).toEqual([]);
   });
@@ -76,7 +76,7 @@ describe('every public method of GenClient', () => {
 
   test("is in docs/calls.md, or in another guide if it is the client's own", () => {
     const rows = lines('docs/calls.md').filter((line) => line.startsWith('| `'));
-    // A row may shorten the second name of a namespace: `characters.list` · `.get`.
+    // A row may abbreviate a namespace's further methods: `characters.list` · `.get`.
     const isNamed = (name: string) => {
       const [namespace, method] = name.split('.');
       return method === undefined
@@ -106,7 +106,7 @@ describe('every entry point', () => {
   });
 });
 
-test('every folder of src has tests that npm run area finds', () => {
+test('npm run area finds tests for every folder of src', () => {
   expect(areas()).toEqual(expect.arrayContaining(['uploading', 'catalog', 'bullmq']));
   expect(
     areas()

@@ -1,4 +1,4 @@
-// The handlers of this package, called as frameworks call theirs. test/webhooks/mounts.test.ts mounts them correctly.
+// This package's handlers, called incorrectly by frameworks. For correct mounts, see test/webhooks/mounts.test.ts.
 import { createGenProxy } from 'gen-client/proxy';
 import { createSandbox } from 'gen-client/sandbox';
 import { createOutputHandler } from 'gen-client/storage';
@@ -22,16 +22,16 @@ describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
 
   it.each<[string, unknown, string]>([
     [
-      '{ request }, as SvelteKit, Astro and React Router call it',
+      '{ request }, as in SvelteKit, Astro, and React Router',
       { request, params: {} },
       'In SvelteKit, Astro, and React Router, export ({ request }) => handler(request).',
     ],
     ["Hono's context", new Context(request), 'In Hono, call handler(c.req.raw).'],
-    ['an event of API Gateway v1', { httpMethod: 'POST', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
-    ['an event of API Gateway v2', { version: '2.0', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
-    ['a request of node:http', { method: 'POST', url: '/api', headers: { host: 'app.test' } }, ON_NODE],
-    ['nothing', undefined, ON_NODE],
-  ])('called with %s responds 500 and reports how to call it', async (_, given, fix) => {
+    ['an API Gateway v1 event', { httpMethod: 'POST', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
+    ['an API Gateway v2 event', { version: '2.0', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
+    ['a node:http request', { method: 'POST', url: '/api', headers: { host: 'app.test' } }, ON_NODE],
+    ['undefined', undefined, ON_NODE],
+  ])('called with %s responds with 500 and reports the fix', async (_, given, fix) => {
     const errors: unknown[] = [];
     const response = await make((error) => errors.push(error))(given as Request);
     expect(response.status).toBe(500);

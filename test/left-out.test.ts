@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { LeftOut } from './support/left-out.js';
 
-test('the end of a run lists how many tests were skipped, by reason', () => {
+test('a run ends with the number of skipped tests by reason', () => {
   const said = vi.spyOn(console, 'log').mockImplementation(() => {});
   const reporter = new LeftOut();
   const file = (id: string, skipped: number) => ({ id, children: { allTests: () => new Array(skipped).fill(id) } });

@@ -1,4 +1,4 @@
-// The tarball in a throwaway project: every door by both module systems, types under every resolution, copies side by side.
+// The tarball in a temporary project: every entry point in both module systems, types in every resolution, and two copies.
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { secondsOf } from './support/mp4.js';
 import { settingsToRun } from './support/type-check.js';
 
 const NEED_PEERS = ['./ai-sdk', './bullmq', './otel', './react'];
-/** Its base class is a module of the Workers runtime: test/cloudflare opens it there. */
+/** Needs a Workers module, so test/cloudflare imports it. */
 const NEEDS_WORKERS = './cloudflare';
 const doors = Object.keys(manifest().exports).filter((door) => door !== './package.json');
 const plain = doors.filter((door) => !NEED_PEERS.includes(door) && door !== NEEDS_WORKERS);
@@ -28,12 +28,12 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => consumer?.remove());
 
-test('an install adds three packages and their dependencies, and nothing else', () => {
+test('installing adds only three packages and their dependencies', () => {
   const installed = readdirSync(join(consumer.folder, 'node_modules')).filter((entry) => !entry.startsWith('.'));
   expect(installed.sort()).toEqual(['gen-client', 'is-network-error', 'ky', 'p-retry', 'zod']);
 });
 
-/** The names that each entry point gives to `import` and to `require`, all opened in one process of the throwaway project. */
+/** Returns each entry point's names with `import` and with `require`, all loaded in one process of the project. */
 async function namesOf(doors: readonly string[]): Promise<[door: string, esm: string[], cjs: string[]][]> {
   const printed = await consumer.run(
     'open.mjs',
@@ -76,7 +76,7 @@ test("one copy recognizes another copy's error", async () => {
   expect(printed).toBe('false,true,true,false');
 });
 
-test('two copies enforce the rate limits of one account together', async () => {
+test("two copies enforce an account's rate limits together", async () => {
   const printed = await consumer.run(
     'limits.mjs',
     `import { createRequire } from 'node:module';
@@ -100,13 +100,13 @@ test('the installed package contains the bin, which npx finds', async () => {
     env: { ...process.env, PATH: path },
   });
   expect(stdout.trim()).toBe(VERSION);
-  // It is the consumer's own, and not one that npx has found further up.
+  // npx must not find another one in a parent directory.
   expect(realpathSync(join(consumer.folder, 'node_modules/.bin/gen-client'))).toBe(
     join(realpathSync(consumer.folder), 'node_modules/gen-client/dist/cli.js'),
   );
 });
 
-test('the example script creates an image and a video of it, and pays for the video once if it runs twice', async () => {
+test('the example script creates an image and a video from it, and pays for the video once when run twice', async () => {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   const server = await sandbox.listen();
   const env = {
@@ -168,7 +168,7 @@ describe('a user can compile with skipLibCheck off', () => {
   });
 });
 
-describe('the entry points that need a peer', () => {
+describe('the entry points that need a peer dependency', () => {
   beforeAll(async () => {
     const { peerDependencies = {} } = manifest();
     const wanted = Object.entries(peerDependencies).filter(([peer]) => peer !== 'msw');
@@ -195,7 +195,7 @@ describe('the entry points that need a peer', () => {
       types: ['node'],
       lib: ['es2023', 'dom', 'dom.iterable'],
     });
-    // Only our own declarations are ours to answer for.
+    // Ignore errors in other packages' declarations.
     expect(output.split('\n').filter((line) => line.includes('gen-client/dist') || line.startsWith(file))).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// The declarations in the tarball, by entry point: which of them need the types of a runtime, and with which they agree.
+// The tarball's declarations by entry point: which ones need a runtime's types, and with which they compile.
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -46,7 +46,7 @@ function link(target: string, name: string): void {
   if (!existsSync(place)) symlinkSync(target, place, 'junction');
 }
 
-/** What the compiler finds in a program and in gen-client's declarations. Those of other packages are their own business. */
+/** Returns the compiler's errors in a program and in gen-client's declarations, ignoring other packages. */
 async function complaints(
   file: string,
   program: string,
@@ -63,7 +63,7 @@ async function complaints(
   return output.split('\n').filter((line) => / error TS/.test(line) && /gen-client\/dist|^[\w.-]+\(/.test(line));
 }
 
-/** A program that imports entry points and keeps all of their names. */
+/** Creates a program that imports entry points and uses all their names. */
 const importing = (entries: readonly string[]) =>
   entries.map((entry, at) => `import * as entry${at} from '${entry}';\nexport const all${at} = entry${at};`).join('\n');
 
@@ -93,7 +93,7 @@ describe('without the types of Node', () => {
   });
 });
 
-/** What an app exports without writing its type: the compiler has to name it in the app's own declarations. */
+/** An app's exports with inferred types, which the compiler must write into the app's declarations. */
 const INFERRED = `
 import { createBudget, GenClient, memoryStore, modelCapabilities, toHttp, verifyWebhook } from 'gen-client';
 import { fileStore, fromPath, saveOutput, toNodeHandler } from 'gen-client/node';
@@ -141,16 +141,16 @@ export const page = createGenPage<typeof proxy>({ url: '/api/gen' });
 export const useFox = (run: Parameters<typeof useRun>[0]) => useRun(run);
 `;
 
-test('an app that emits declarations can export what calls return', { timeout: 120_000 }, async () => {
+test("an app that emits declarations can export calls' results", { timeout: 120_000 }, async () => {
   const options = { module: 'nodenext', lib: DOM, types: ['node'], declaration: true };
   expect(await complaints('inferred.mts', INFERRED, options)).toEqual([]);
 });
 
 /**
- * What an editor offers: a name is exported if a user has to write it, or the compiler has to for him.
- * These are 90 names of the main entry point and 180 of all, and `createStore`.
+ * Limits on exported names. A name is exported only if a user, or the compiler for the user, has to write it: 90 names of the
+ * main entry point and 180 in total, plus `createStore`.
  */
-const MOST_NAMES = { main: 91, all: 181 };
+const MAX_NAMES = { main: 91, all: 181 };
 
 test('gen-client and all entry points together export few names', () => {
   const names = (entry: string) => {
@@ -164,15 +164,15 @@ test('gen-client and all entry points together export few names', () => {
   const all = new Set(ENTRY_POINTS.flatMap(names));
   expect(main).toContain('GenClient');
   expect(all).toContain('useRun');
-  expect(main.length).toBeLessThanOrEqual(MOST_NAMES.main);
-  expect(all.size).toBeLessThanOrEqual(MOST_NAMES.all);
+  expect(main.length).toBeLessThanOrEqual(MAX_NAMES.main);
+  expect(all.size).toBeLessThanOrEqual(MAX_NAMES.all);
 });
 
 test.runIf(process.env.CI)("Bun's types are installed", () => {
   expect(existsSync(BUN_TYPES)).toBe(true);
 });
 
-/** What an app on Bun passes: Bun's `fetch` has more members than the standard one, and Bun's own files and routes. */
+/** A Bun app's values: Bun's `fetch`, which has additional members, and Bun's files and routes. */
 const ON_BUN = `
 import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
@@ -210,7 +210,7 @@ describe.skipIf(!existsSync(BUN_TYPES))('under Bun', () => {
     ['with the DOM', { module: 'preserve', moduleResolution: 'bundler', lib: ['esnext', 'dom', 'dom.iterable'] }],
   ] as const;
   test.each(settingsToRun(settings))(
-    'every entry point compiles, and accepts what an app on Bun passes, %s',
+    "every entry point compiles and accepts a Bun app's values, %s",
     { timeout: 120_000 },
     async (_, options) => {
       const program = `${importing(ENTRIES)}\n${ON_BUN}`;

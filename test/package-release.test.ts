@@ -1,4 +1,4 @@
-// A release: when a tag is rejected, its npm tag, its notes, and the rights of the workflows.
+// Releases: rejected tags, npm tags, release notes, and the workflows' permissions.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const addresses = {
   bugs: { url: 'https://github.com/acme/gen-client/issues' },
 };
 
-/** This repository with the addresses filled in, on main, with its tag. */
+/** A valid release: this repository with its URLs set, on main, with its tag. */
 const ready: Release = {
   manifest: { ...manifest, ...addresses },
   changelog: read('CHANGELOG.md'),
@@ -26,16 +26,16 @@ const ready: Release = {
 };
 
 describe('a tag', () => {
-  test('can be released if version, changelog, addresses, and branch agree', () => {
+  test('can be released if version, changelog, URLs, and branch match', () => {
     expect(problemsOf(ready)).toEqual([]);
   });
 
   test.each<[string, Partial<Release>, string]>([
     ['without a repository', { manifest: { ...manifest, ...addresses, repository: undefined } }, '`repository`'],
     ['without a homepage', { manifest: { ...manifest, ...addresses, homepage: undefined } }, '`homepage`'],
-    ['with an empty address for bugs', { manifest: { ...manifest, ...addresses, bugs: {} } }, '`bugs`'],
+    ['with an empty URL for bugs', { manifest: { ...manifest, ...addresses, bugs: {} } }, '`bugs`'],
     ['built in another repository', { builtIn: 'someone/fork' }, 'built in someone/fork'],
-    ['of another version', { tag: 'v9.9.9' }, 'v9.9.9 is not the version'],
+    ['for another version', { tag: 'v9.9.9' }, 'v9.9.9 is not the version'],
     ['that is not on main', { isOnMain: false }, 'is not on main'],
     ['whose source has another version', { versionSource: "export const VERSION = '9.9.9';" }, 'version.ts'],
     ['without a section in the changelog', { changelog: '# Changelog' }, 'no heading'],
@@ -64,7 +64,7 @@ describe("the workflow's step", () => {
     writeFileSync(join(folder, file), text);
   };
 
-  test("exits with 1 for a changelog that says Unreleased, and for a commit that isn't on main", () => {
+  test("exits with 1 for an unreleased changelog section and for a commit that isn't on main", () => {
     write('package.json', JSON.stringify(ready.manifest));
     write('src/runtime/version.ts', ready.versionSource);
     write('CHANGELOG.md', `${ready.changelog}\n## [Unreleased]\n`);
@@ -87,11 +87,11 @@ test.each([
   ['0.2.1', '0.3.0', 'line-0.2'],
   ['1.4.9', '2.0.0', 'line-1.4'],
   ['0.3.0-beta.1', '0.2.0', 'next'],
-])('%s, if the newest is %s, is published as %s', (version, latest, tag) => {
+])('%s is published as %s if the newest is %s', (version, latest, tag) => {
   expect(npmTagOf(version, latest)).toBe(tag);
 });
 
-test("a release's notes are its section of the changelog", () => {
+test("a release's notes are its changelog section", () => {
   const changelog =
     '# Changelog\n\n## [0.2.1] - 2027-01-01\n\n- two\n\n### Fixed\n\n- three\n\n## [0.2.0] - 2026-11-22\n\n- one\n';
   expect(notesOf(changelog, '0.2.1')).toBe('- two\n\n### Fixed\n\n- three');
@@ -108,7 +108,7 @@ describe('the workflows', () => {
     expect(actions.filter((action) => !/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v[\d.]+$/.test(action))).toEqual([]);
   });
 
-  test("the release publishes CI's tarball, with the identity of its workflow, and stores no token", () => {
+  test("the release publishes CI's tarball with its workflow's identity, and stores no token", () => {
     const release = read(`${folder}release.yml`);
     expect(release).toContain('id-token: write');
     expect(release).toContain('release.ts publish packed/*.tgz');

@@ -1,4 +1,4 @@
-// Tests the tarball that npm would publish, not the working tree.
+// Tests the tarball that npm publishes, not the working tree.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,7 +30,7 @@ afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
 
 const read = (file: string) => readFileSync(join(unpacked, file), 'utf8');
 
-test('the tarball contains the build, the documentation, the examples, and nothing else', () => {
+test('the tarball contains only the build, the documentation, and the examples', () => {
   const beside = files.filter((file) => !/^(dist|docs|examples)\//.test(file));
   const documents = ['AGENTS.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md'];
   expect(beside).toEqual([...documents, 'package.json']);
@@ -45,13 +45,13 @@ test('the tarball contains the build, the documentation, the examples, and nothi
   expect(files.filter((file) => /^dist.*(test|fixture|spec\.|metafile)/i.test(file))).toEqual([]);
 });
 
-test('it has at most 3.5 MB unpacked', () => {
+test('the tarball has at most 3.5 MB unpacked', () => {
   const bytes = files.reduce((sum, file) => sum + statSync(join(unpacked, file)).size, 0);
   expect(bytes).toBeGreaterThan(1_000_000);
   expect(bytes).toBeLessThanOrEqual(3_500_000);
 });
 
-test('every entry point with a source is in the exports map, and every target of the map is in the tarball', () => {
+test('every entry point is in the exports map, whose targets are all in the tarball', () => {
   const { exports, typesVersions, bin } = manifest();
   const doors = ENTRY_POINTS.filter((door) => existsSync(ROOT + sourceOf(door)));
   expect(Object.keys(exports).sort()).toEqual(
@@ -62,14 +62,14 @@ test('every entry point with a source is in the exports map, and every target of
   );
   const legacy = doors.map((door) => typesVersions['*']?.['*']?.[0]?.replace('*', door) ?? 'no typesVersions');
   const wanted = [...targets, ...legacy].map((target) => target.slice(2));
-  // npm warns of `./` before the path of a bin.
+  // npm warns about a bin path that starts with `./`.
   expect([...wanted, ...Object.values(bin)].filter((target) => !files.includes(target))).toEqual([]);
 });
 
-/** They stay in the repository, where npm leads the links of a README. */
+/** Not in the tarball, because npm resolves a README's links in the repository. */
 const IN_REPOSITORY = /^(CONTRIBUTING|bench\/README)\.md$/;
 
-test('every link between documents leads to a file in the tarball or the repository', () => {
+test('every link between documents resolves in the tarball or the repository', () => {
   const documents = files.filter((file) => file.endsWith('.md'));
   expect(documents.length).toBeGreaterThan(20);
   const dead = documents.flatMap((file) =>
@@ -87,13 +87,13 @@ test('installing runs nothing', () => {
   expect(Object.keys(scripts).filter((name) => /^(pre|post)?install$|^prepare$/.test(name))).toEqual([]);
 });
 
-test('the package declares no side effects, and its peers are optional', () => {
+test('the package declares no side effects and only optional peers', () => {
   const { sideEffects, peerDependencies = {}, peerDependenciesMeta = {} } = manifest();
   expect(sideEffects).toBe(false);
   expect(Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true)).toEqual([]);
 });
 
-test('source maps name their sources without their content, and the sandbox and the bin have no maps', () => {
+test('source maps omit source content, and the sandbox and the CLI have no maps', () => {
   const maps = files.filter((file) => file.endsWith('.js.map'));
   expect(maps).toContain('dist/client.js.map');
   for (const file of maps) {
@@ -103,10 +103,10 @@ test('source maps name their sources without their content, and the sandbox and 
   }
 });
 
-test("stack traces of the client have the source's lines, by its maps", () => {
+test("the client's stack traces show source lines", () => {
   const code = "import { GenClient } from './dist/index.js'; new GenClient({ colour: 1 });";
   const args = ['--enable-source-maps', '--input-type=module', '--eval', code];
-  // The folder of the build has ky beside it.
+  // The build's folder can resolve ky.
   const { stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   const [, line] = /at readConfig .*src\/client\/config\.ts:(\d+):/.exec(stderr) ?? [];
   expect(readFileSync(`${ROOT}src/client/config.ts`, 'utf8').split('\n')[Number(line) - 1]).toContain(
@@ -114,11 +114,11 @@ test("stack traces of the client have the source's lines, by its maps", () => {
   );
 });
 
-test('the complete license of every bundled package is in the tarball', () => {
+test("the tarball includes every bundled package's complete license", () => {
   const notices = read('dist/THIRD-PARTY-LICENSES.txt').split(`${'-'.repeat(80)}\n`);
   const named = notices.map((notice) => /^(\S+) \d\S* \(.+\)$/m.exec(notice)?.[1]);
   const scripts = files.filter((file) => /^dist\/.*\.c?js$/.test(file));
-  // The build names each file before its code; the bin is minified.
+  // The build precedes each file's code with its name. The CLI is minified.
   const bundled = scripts.flatMap((file) =>
     [...read(file).matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
   );
@@ -127,7 +127,7 @@ test('the complete license of every bundled package is in the tarball', () => {
   for (const notice of notices) expect(notice.length, notice.slice(0, 80)).toBeGreaterThan(500);
 });
 
-test('no declaration refers to a package that a user may not have, or that is ESM only', () => {
+test('no declaration refers to an optional or ESM-only package', () => {
   const allowed = Object.keys(manifest().peerDependencies ?? {});
   for (const file of files.filter((name) => /\.d\.c?ts$/.test(name))) {
     const imports = [...read(file).matchAll(/(?:from|import\()\s*['"]([^'"]+)['"]/g)].map(
@@ -140,14 +140,14 @@ test('no declaration refers to a package that a user may not have, or that is ES
     expect(
       foreign
         .filter((name) => !(name.startsWith('node:') && /node|sandbox|bullmq/.test(file)))
-        // The schemas are zod's own, and zod is installed with the package in both module systems.
+        // The schemas are zod's, which is installed with the package in both module systems.
         .filter((name) => !(name === 'zod' && file.startsWith('dist/schemas'))),
       file,
     ).toEqual([]);
   }
 });
 
-/** Everything a script reaches by import, `import()` and `require`; what is not in the tarball is given by name. */
+/** Returns everything that a script imports, transitively. Files outside the tarball are listed by name. */
 function reached(file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file)) return seen;
   seen.add(file);

@@ -6,7 +6,7 @@ import { createGenQueue, type GenQueue } from 'gen-client/bullmq';
 import { createSandbox } from 'gen-client/sandbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startRedis, whyNoRedis } from '../redis/real-redis.js';
-import { bundleProgram, heard } from '../support/program.js';
+import { bundleProgram, receiveMessage } from '../support/program.js';
 import { seeded } from '../support/seeded.js';
 
 /** `npm run campaign -- queue` runs everything. CI runs a tenth. */
@@ -45,7 +45,7 @@ describe.skipIf(reason !== undefined)('a queue', () => {
       worker.on('message', (message: { completed?: string } | 'ready') => {
         if (typeof message === 'object' && message.completed) told.add(message.completed);
       });
-      await heard(worker);
+      await receiveMessage(worker);
       return worker;
     };
     const crew = await Promise.all(Array.from({ length: WORKERS }, startWorker));

@@ -11,16 +11,16 @@ const { job } = createdJob.data;
 const answering = (body: unknown, init?: ResponseInit) => stubbed(() => json(body, init)).client;
 const create = (body: unknown) => answering(body).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' });
 
-/** Possible envelopes of a record. The first is the documented one. */
+/** A record's possible envelopes. The first one is documented. */
 const envelopes = (noun: string, record: unknown): readonly (readonly [string, unknown])[] => [
-  ['data and its name', { success: true, data: { [noun]: record } }],
-  ['data alone', { success: true, data: record }],
-  ['its name alone', { [noun]: record }],
-  ['nothing around it', record],
+  [`data.${noun}`, { success: true, data: { [noun]: record } }],
+  ['data', { success: true, data: record }],
+  [noun, { [noun]: record }],
+  ['the top level', record],
 ];
 
 describe('a created job', () => {
-  it('includes the quote, balance, warnings, and the key it was created under', async () => {
+  it('includes the quote, balance, warnings, and its key', async () => {
     expect(await create(createdJob)).toEqual({
       job,
       quoted_token_cost: 12,
@@ -39,7 +39,7 @@ describe('a created job', () => {
     ['a video', '/v1/videos', ({ videos }) => videos.create({ prompt: 'x' })],
     ['a character image', '/v1/characters', ({ characters }) => characters.create({ name: 'Ann', prompt: 'x' })],
     ['a character', '/v1/characters', ({ characters }) => characters.register({ name: 'Ann', upload_id: 'u' })],
-  ])('with an empty response is an error, because %s may have been created', async (_what, path, call) => {
+  ])('rejects an empty response, because %s may have been created', async (_what, path, call) => {
     const { client } = stubbed(() => new Response(null, { status: 200 }), { maxRetries: 0 });
     expect(await rejection(call(client))).toMatchObject({
       name: 'ResponseError',
@@ -47,7 +47,7 @@ describe('a created job', () => {
     });
   });
 
-  it('passes on unknown fields and an unknown status unchanged', async () => {
+  it('retains unknown fields and an unknown status', async () => {
     const strange = { ...job, status: 'dreaming', shiny: { new: [1] } };
     const response = await create({ success: true, data: { job: strange, eta_seconds: 40 } });
     expect(response.job).toEqual(strange);
@@ -63,8 +63,8 @@ describe('a created job', () => {
     ['data.warnings with types', { data: { job, warnings: [{ type: NAME }] } }],
     ['job.warning', { data: { job: { ...job, warning: NAME } } }],
     ['job.warnings', { data: { job: { ...job, warnings: [NAME] } } }],
-    ['the body’s warnings', { success: true, warnings: [NAME], data: { job } }],
-    ['the body’s warning', { success: true, warning: NAME, data: { job } }],
+    ["the body's warnings", { success: true, warnings: [NAME], data: { job } }],
+    ["the body's warning", { success: true, warning: NAME, data: { job } }],
     ['several places at once', { warning: NAME, data: { warnings: [NAME], job: { ...job, warning: { code: NAME } } } }],
   ])('includes the warning from %s', async (_where, body) => {
     expect((await create(body)).warnings).toEqual([NAME]);
@@ -77,14 +77,14 @@ describe('a created job', () => {
 
 describe('a missing or invalid required field is a ResponseError with path and endpoint', () => {
   it.each([
-    ['no id', { data: { job: { status: 'processing' } } }, 'data.job.id'],
-    ['an empty id', { data: { job: { id: '', status: 'processing' } } }, 'data.job.id'],
-    ['an id that is a number', { data: { job: { id: 5, status: 'processing' } } }, 'data.job.id'],
+    ['no ID', { data: { job: { status: 'processing' } } }, 'data.job.id'],
+    ['an empty ID', { data: { job: { id: '', status: 'processing' } } }, 'data.job.id'],
+    ['a numeric ID', { data: { job: { id: 5, status: 'processing' } } }, 'data.job.id'],
     ['no status', { data: { job: { id: 'job_1' } } }, 'data.job.status'],
-    ['a status that is null', { data: { job: { id: 'job_1', status: null } } }, 'data.job.status'],
-    ['a job that is a string', { data: { job: 'job_1' } }, 'data.job.id'],
-    ['data that is null', { success: true, data: null }, 'data.job.id'],
-    ['a list', [], 'data.job'],
+    ['a null status', { data: { job: { id: 'job_1', status: null } } }, 'data.job.status'],
+    ['a string as the job', { data: { job: 'job_1' } }, 'data.job.id'],
+    ['null data', { success: true, data: null }, 'data.job.id'],
+    ['an array', [], 'data.job'],
     ['a string', 'done', 'data.job'],
     ['a number', 5, 'data.job'],
   ])('%s', async (_what, body, path) => {
@@ -121,7 +121,7 @@ describe('a job', () => {
   });
 });
 
-it("a response about another job is a ResponseError, and never another customer's job", async () => {
+it("rejects a response about another job, so it never returns another customer's", async () => {
   const error = await rejection(answering({ data: { job: { ...job, id: 'job_2' } } }).jobs.get('job_123'));
   expect(error).toBeInstanceOf(ResponseError);
   expect(error).toMatchObject({
@@ -134,7 +134,7 @@ it("a response about another job is a ResponseError, and never another customer'
 });
 
 describe('a character', () => {
-  it('has its ID in the documented place', async () => {
+  it('has its ID in the documented field', async () => {
     const response = await answering(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
     expect(response).toEqual({ character_id: 'char_123' });
   });
@@ -151,13 +151,13 @@ describe('a character', () => {
   );
 
   it.each(envelopes('character', { id: 'c', name: 'Ann' }))(
-    'whose ID is called `id` has it under both names, in %s',
+    'with the field `id` has its ID in both fields, in %s',
     async (_where, body) => {
       expect(await answering(body).characters.get('c')).toEqual({ character_id: 'c', id: 'c', name: 'Ann' });
     },
   );
 
-  it('is deleted whatever the response contains', async () => {
+  it('is deleted, whatever the response contains', async () => {
     expect(await answering({ success: true, data: { deleted: true } }).characters.delete('c')).toEqual({
       deleted: true,
     });
@@ -177,12 +177,12 @@ describe('a character', () => {
 describe('a list without a documented format', () => {
   const records = [{ id: 'a', more: 1 }, { id: 'b' }];
   const shapes = (noun: string): (readonly [string, unknown])[] => [
-    ['data and its name', { success: true, data: { [noun]: records } }],
+    [`data.${noun}`, { success: true, data: { [noun]: records } }],
     ['data', { success: true, data: records }],
-    ['its name', { [noun]: records }],
+    [noun, { [noun]: records }],
     ['items', { data: { items: records } }],
     ['results', { results: records }],
-    ['a bare list', records],
+    ['an array', records],
     ['an object by name', { data: { [noun]: { a: { more: 1 }, b: {} } } }],
   ];
   it.each(shapes('models'))('is read from %s: models', async (_where, body) => {
@@ -195,12 +195,12 @@ describe('a list without a documented format', () => {
     expect((await answering(body).characters.list()).characters).toEqual(records);
   });
 
-  it('accepts bare strings as IDs, and passes on the other fields', async () => {
+  it('accepts strings as IDs, and retains other fields', async () => {
     const response = await answering({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
     expect(response).toEqual({ models: [{ id: 'svc-video-fast' }], next: 'page2' });
   });
 
-  it('is empty if there is none', async () => {
+  it('is empty if the response has none', async () => {
     for (const body of [{}, { data: null }, null, 'soon', { data: { models: 5 } }]) {
       expect((await answering(JSON.stringify(body)).models.list()).models).toEqual([]);
     }

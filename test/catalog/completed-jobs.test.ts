@@ -4,7 +4,7 @@ import { isCompleted, type Job } from '../../src/index.js';
 const job = (fields: Partial<Job>): Job => ({ id: 'job_1', status: 'processing', ...fields });
 const LINK = 'https://api.example.test/v1/jobs/job_1/output';
 
-test('a job is completed if its status says so and its file exists', () => {
+test('a job is completed if it has the status and a file', () => {
   expect(isCompleted(job({ status: 'completed', providerOutputUrl: LINK }))).toBe(true);
 });
 

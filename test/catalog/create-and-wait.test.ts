@@ -12,7 +12,7 @@ const DONE = {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A service that has the reference in review at the first create and is done at the second. */
+/** Creates a service that reviews the reference of the first create, and completes the second. */
 function reviewing() {
   return stubbed([
     () => json({ data: { job: { id: 'job_1', ...PENDING } } }),
@@ -26,7 +26,7 @@ it.each([
   ['videoEdits', { model: 'svc-video-pro', prompt: 'x', video: 'https://a.test/a.mp4' }],
   ['characters', { name: 'Ann', prompt: 'x' }],
 ] as const)(
-  '%s.createAndWait resubmits a pending reference under a key derived from the one in the body',
+  '%s.createAndWait resubmits a pending reference with a key derived from the one in the body',
   async (resource, params) => {
     const { client, seen } = reviewing();
     const maker: { createAndWait(params: never): Promise<{ id: string }> } = client[resource];
@@ -35,12 +35,12 @@ it.each([
     const keys = seen.map(({ headers }) => headers['idempotency-key']);
     expect(keys[0]).toBe('order-7');
     expect(keys[1]).toMatch(/^order-7.+/);
-    // With different keys in the body and the header, the service would have to choose.
+    // The body and the header must not contain different keys.
     for (const { body } of seen) expect(JSON.parse(body)).toEqual(params);
   },
 );
 
-it("a second key for a character under review doesn't wait for a slot of the exhausted rate limit", async () => {
+it("a second key for a character under review doesn't wait for a slot at the rate limit", async () => {
   const review = () => json({ error: { code: 'character_pending' }, data: { retry_after: 1 } }, { status: 409 });
   const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
   const { client, seen } = stubbed([review, review, () => json({ data: { job: { id: 'job_2', ...DONE } } })], {
@@ -56,7 +56,7 @@ it("the wait's timeoutMs doesn't limit single attempts", async () => {
   expect(seen).toHaveLength(1);
 });
 
-it('a create that fails before anyone awaits it causes no unhandled rejection', async () => {
+it('a create that fails before it is awaited causes no unhandled rejection', async () => {
   vi.useRealTimers();
   const unhandled = vi.fn();
   process.on('unhandledRejection', unhandled);

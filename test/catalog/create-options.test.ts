@@ -1,4 +1,4 @@
-// The options of a create, and the result of its response, for both `create` and `createAndWait`.
+// Options and results of `create` and `createAndWait`.
 import { describe, expect, it } from 'vitest';
 import type { CreateOptions } from '../../src/client/create-options.js';
 import type { GenClient, JobEvent } from '../../src/index.js';
@@ -19,7 +19,7 @@ const CALLS: readonly (readonly [string, Call])[] = [
 ];
 
 describe.each(CALLS)('videos.%s', (_, call) => {
-  it('sends the headers of its options, and its params under the key', async () => {
+  it("sends its options' headers and its params with the key", async () => {
     const { client, seen } = stubbed(response);
     await call(client, { prompt: 'x' }, { headers: { 'x-tenant': 'ann' }, idempotencyKey: 'order-1' });
     expect(seen).toMatchObject([
@@ -68,7 +68,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
   });
 });
 
-it('returns the fields next to the job, but never those of a job that is the entire response', async () => {
+it('returns fields next to the job, but not those of a job that is the entire response', async () => {
   const made = async (body: unknown) => stubbed(() => json(body)).client.images.create({ prompt: 'x' });
   const warnings: string[] = [];
   const idempotencyKey = expect.any(String);

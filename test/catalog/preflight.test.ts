@@ -9,13 +9,13 @@ import { created, json, rejection, stubbed } from '../transport/support.js';
 type Params = Record<string, unknown>;
 type Call = 'images' | 'videos' | 'videoEdits' | 'characters';
 
-/** Calls as JavaScript does, without the compiler's help. */
+/** Calls a create without types, as in JavaScript. */
 function create(client: GenClient, call: Call, params: unknown, options?: object): Promise<unknown> {
   const resource: { create(params: never, options?: object): Promise<unknown> } = client[call];
   return resource.create(params as never, options);
 }
 
-it("a rejection has the service's own code and the field, and nothing is sent", async () => {
+it("rejects with the service's code and the field, without sending anything", async () => {
   const { client, seen } = stubbed(() => json(created()));
   const params = { model: 'svc-video-pro', prompt: 'x', video: '' };
   const rejected = { code: 'video_edit_source_required', param: 'source_video_upload_id' };
@@ -36,7 +36,7 @@ describe('the model table, value by value', () => {
     for (const { model, param, value } of rows) expect(check(model, { [param]: value })).not.toThrow();
   });
 
-  it('rejects what only another model supports', () => {
+  it('rejects values that only another model supports', () => {
     const codes: Params = {
       duration: 'duration_not_supported',
       ratio: 'aspect_ratio_not_supported',
@@ -45,7 +45,7 @@ describe('the model table, value by value', () => {
     for (const model of models) {
       for (const { param, value, model: owner } of rows) {
         const own = rows.some((row) => row.model === model && row.param === param && row.value === value);
-        // An image has no duration, and example ratios leave others open.
+        // Images have no duration, and their ratios are only examples.
         if (own || (param !== 'resolution' && model.kind !== owner.kind)) continue;
         if (param === 'ratio' && model.aspectRatios === undefined) continue;
         expect(check(model, { [param]: value }), `${model.alias} ${value}`).toThrow(
@@ -64,9 +64,9 @@ describe('the model table, value by value', () => {
   });
 });
 
-describe('the service itself checks', () => {
+describe('the service alone checks', () => {
   const video = 'https://a.test/a.mp4';
-  it('everything with `preflight: false`, of the call or of the client', async () => {
+  it("everything with the call's or the client's `preflight: false`", async () => {
     const { client, seen } = stubbed(() => json(created()));
     await create(client, 'videos', { duration: 7, aspectRatio: '16:9' }, { preflight: false });
     expect(JSON.parse(seen[0]?.body ?? '')).toEqual({ duration: 7, aspectRatio: '16:9' });
@@ -78,7 +78,7 @@ describe('the service itself checks', () => {
   });
 });
 
-it('guidance is logged without the URL, and the call is sent', async () => {
+it('violated guidance, which is logged without the URL', async () => {
   const logger = { debug() {}, info() {}, warn: vi.fn<(...words: unknown[]) => void>(), error() {} };
   const { client, seen } = stubbed(() => json(created()), { logger, logLevel: 'warn' });
   const secret = 'http://a.test/a.png?token=s3cret';
@@ -86,7 +86,7 @@ it('guidance is logged without the URL, and the call is sent', async () => {
   await create(client, 'videos', { prompt: 'x', camera_fixed: true, webhook_url: 'https://a.test/hook' });
   expect(seen).toHaveLength(2);
   expect(logger.warn).toHaveBeenCalledTimes(1);
-  const said = logger.warn.mock.calls.flat().join(' ');
-  expect(said).toContain('references: the service needs a public URL');
-  expect(said).not.toContain('s3cret');
+  const logged = logger.warn.mock.calls.flat().join(' ');
+  expect(logged).toContain('references: the service needs a public URL');
+  expect(logged).not.toContain('s3cret');
 });

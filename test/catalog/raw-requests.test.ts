@@ -4,7 +4,7 @@ import type { RawRequest } from '../../src/client/endpoint.js';
 import type { RequestEvent } from '../../src/index.js';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
-/** A client that notes against which limit each of its calls counts. */
+/** Creates a client that records each call's rate limit. */
 function counting(response: unknown = {}) {
   const limits: string[] = [];
   const onRequest = ({ limit }: RequestEvent) => void (limit !== undefined && limits.push(limit));
@@ -56,10 +56,10 @@ describe('a raw request', () => {
   });
 
   it.each<[string, object, string]>([
-    ['a misspelt part', { method: 'GET', url: '/v1/x' }, 'request has no option "url".'],
+    ['a misspelled field', { method: 'GET', url: '/v1/x' }, 'request has no option "url".'],
     ['a GET with a body', { method: 'GET', path: '/v1/x', body: {} }, 'A GET has no body'],
     [
-      'a query that is a text',
+      'a string as its query',
       { method: 'GET', path: '/v1/x', query: 'a=1' },
       'query must be a plain object of strings, numbers, booleans, and arrays of these, not a string.',
     ],

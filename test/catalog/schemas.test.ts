@@ -27,7 +27,7 @@ describe('params that depend on the model', () => {
     expect(taken).toEqual(all.filter((duration) => row.durations?.includes(duration)));
   });
 
-  it('are rejected at the field, with the message of the call', () => {
+  it("are rejected at the field, with the call's message", () => {
     expect(issuesOf(videoParams, { model: 'svc-video-fast', prompt: 'x', duration: 12 })).toEqual([
       'duration | duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 12.',
     ]);
@@ -35,7 +35,7 @@ describe('params that depend on the model', () => {
 });
 
 describe('a schema', () => {
-  it('rejects a frame together with reference images, as the call does', () => {
+  it('rejects a frame with reference images, like the call', () => {
     const params = { prompt: 'x', first_frame_upload_id: 'upl_1', reference_image_upload_ids: ['upl_2'] };
     expect(issuesOf(videoParams, params).join()).toContain('cannot be combined with first_frame_upload_id');
   });
@@ -47,7 +47,7 @@ describe('a schema', () => {
     );
   });
 
-  it('is a Standard Schema, and returns params that the call accepts', async () => {
+  it('is a Standard Schema that returns params for the call', async () => {
     const checked = await videoParams['~standard'].validate({ prompt: 'a fox', duration: 5 });
     expect(checked).toEqual({ value: { prompt: 'a fox', duration: 5 } });
     const client = createSandbox().client();
@@ -65,7 +65,7 @@ describe('a schema', () => {
 describe('pickParams', () => {
   const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
 
-  it('contains only these fields, and keeps the rules of the models', () => {
+  it("contains only these fields, and retains the models' rules", () => {
     expect(Object.keys(input.shape)).toEqual(['prompt', 'model', 'duration']);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 5 })).toEqual([]);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 30 }).join()).toContain('duration');
@@ -80,7 +80,7 @@ describe('pickParams', () => {
     expect(issuesOf(imageParams, { prompt: 'x', model: 'svc-image-next', ratio: '5:1' })).toEqual([]);
   });
 
-  it('rejects an unknown name, and a schema of another package', () => {
+  it("rejects an unknown name, and another package's schema", () => {
     expect(() => pickParams(videoParams, ['promt' as 'prompt'])).toThrow('unknown field "promt". Did you mean');
     expect(() => pickParams(z.strictObject({ a: z.string() }), ['a'])).toThrow('a schema of gen-client/schemas');
   });

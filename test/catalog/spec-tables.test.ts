@@ -17,7 +17,7 @@ import { BASE_URL, json, type Seen, stubbed } from '../transport/support.js';
 
 type Method = (...args: unknown[]) => Promise<unknown>;
 
-/** Calls a method of endpoints.json as described by its row. */
+/** Calls the method of a row in endpoints.json. */
 async function make(
   client: GenClient,
   { call, args = [] }: { readonly call: string; readonly args?: readonly unknown[] },
@@ -28,7 +28,7 @@ async function make(
   await target[method]?.(...args, ...(call === 'uploads.put' ? [new Uint8Array(1)] : []));
 }
 
-/** A response that fits every call. */
+/** Creates a response valid for every call. */
 function anyAnswer({ method }: Seen): Response {
   if (method === 'HEAD') return new Response(null, { headers: { 'content-length': '1' } });
   return json({ data: { ...uploadCreated.data, job: { id: 'a b', status: 'queued' }, character_id: 'c' } });
@@ -38,7 +38,7 @@ describe('the model table', () => {
   it('matches the documentation, row by row', () => {
     expect(Object.keys(MODELS)).toEqual(models.map(({ alias }) => alias));
     for (const { alias, ...row } of models) {
-      // The pace of its jobs is ours.
+      // The documentation doesn't state whether a model is fast.
       const { isFast: _, ...documented } = modelCapabilities(alias) ?? {};
       expect(documented).toEqual(row);
     }
@@ -117,7 +117,7 @@ describe('the endpoints', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it("registering sends `mode`, prompt mode doesn't", async () => {
+  it("a registration sends `mode`, and prompt mode doesn't", async () => {
     const { client, seen } = stubbed(anyAnswer);
     await client.characters.register({ name: 'Ann', upload_id: 'u' });
     await client.characters.create({ name: 'Ann', prompt: 'x' });

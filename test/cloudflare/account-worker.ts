@@ -1,4 +1,4 @@
-// An isolate of the campaigns: it creates images under shared rate limits, with an object that fails at random.
+// An isolate of the campaigns. It creates images with shared rate limits and an object that fails at random.
 import { GenClient } from 'gen-client';
 import { durableObjectStore, GenAccount, type GenAccountNamespace } from 'gen-client/cloudflare';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -13,7 +13,7 @@ interface Env {
 
 type Methods = Pick<GenAccount, 'read' | 'write'>;
 
-/** One in twenty calls fails, half of them before they are done and half after. */
+/** One call in twenty fails, half of them before its effect and half after. */
 export class FlakyAccount extends GenAccount {
   readonly #ctx: { abort(reason: string): void };
   constructor(ctx: DurableObjectStateLike & { abort(reason: string): void }, env: unknown) {
@@ -26,7 +26,7 @@ export class FlakyAccount extends GenAccount {
   override write(...values: Parameters<Methods['write']>) {
     return flaky(() => super.write(...values));
   }
-  /** Ends the object at once, like a deploy or a migration. */
+  /** Ends the object immediately, like a deploy or a migration. */
   crash() {
     this.#ctx.abort('moved');
   }
@@ -36,7 +36,7 @@ function flaky<T>(act: () => T): T {
   const dice = Math.random();
   if (dice < 1 / 40) throw new Error('the request was lost');
   const result = act();
-  if (dice < 1 / 20) throw new Error('the answer was lost');
+  if (dice < 1 / 20) throw new Error('the response was lost');
   return result;
 }
 
@@ -47,10 +47,10 @@ const handled: string[] = [];
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
-    // On a busy machine, an object responds late. It must not count as unavailable, because isolates on their own exceed the limit.
+    // A busy machine's object responds late. It must not count as unavailable, because local limits would exceed the total.
     const shared = { ...durableObjectStore(env.ACCOUNT, 'main'), timeoutMs: 60_000 };
     client ??= new GenClient({
-      // Each isolate has its own key, as during a rotation. The name makes them one account.
+      // Each isolate has its own key, as during a rotation. The name identifies the common account.
       account: 'studio',
       apiKey: `key-${crypto.randomUUID()}`,
       baseUrl: env.BASE_URL,

@@ -1,4 +1,4 @@
-// The Durable Object and its store in process, beside a runtime of doubles and a real SQLite. workerd runs the same in one-account.test.ts.
+// The Durable Object and its store on a fake runtime and a real SQLite. For workerd, see one-account.test.ts.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { durableObjectStore, GenAccount } from '../../src/adapters/cloudflare/index.js';
 import { GenError } from '../../src/errors/index.js';
@@ -53,7 +53,7 @@ describe('GenAccount', () => {
     expect(storage.transactions).toBe(2);
   });
 
-  it('sets one alarm for when everything has expired', () => {
+  it('sets one alarm for the last expiry', () => {
     const { account, alarms } = setup();
     account.write('g', '1', {});
     expect(alarms).toEqual([]);
@@ -73,7 +73,7 @@ describe('GenAccount', () => {
 
 describe('durableObjectStore', () => {
   type Stub = Record<'read' | 'write', (...values: unknown[]) => Promise<unknown>>;
-  /** A binding whose object fails with these errors first, and a count of the calls. */
+  /** Creates a binding whose object first fails with these errors, and counts calls. */
   const binding = (...failures: unknown[]) => {
     const asked: unknown[][] = [];
     const response = async (...call: unknown[]) => {
@@ -95,7 +95,7 @@ describe('durableObjectStore', () => {
     const calls = () => asked.filter(([name]) => name === 'read' || name === 'write');
     return { asked, calls, store: durableObjectStore(namespace, 'main') };
   };
-  /** Returns the state of work after a minute: its result, its error, or `open`. */
+  /** Returns a call's state after a minute: its result, its error, or `open`. */
   const later = async <T>(work: Promise<T>) => {
     const outcome = work.catch((error: unknown) => error);
     await vi.advanceTimersByTimeAsync(60_000);
@@ -122,7 +122,7 @@ describe('durableObjectStore', () => {
     [Object.assign(new Error('Moved.'), { overloaded: false }), 5],
     [null, 5],
     ['moved', 5],
-  ])('after %s tries %i times in total', async (failure, times) => {
+  ])('after %s makes %i attempts in total', async (failure, times) => {
     const { store: shared, calls } = binding(...Array.from({ length: 9 }, () => failure));
     expect(await later(shared.read('g', []))).toBe(failure);
     expect(calls()).toHaveLength(times);
@@ -137,7 +137,7 @@ describe('durableObjectStore', () => {
     ['The RPC receiver does not implement the method "read".', NO_METHOD],
     ['The object does not have a method read', NO_METHOD],
     ['The receiver does not support RPC', NO_METHOD],
-  ])('explains how to set up a Durable Object that responds: %s', async (reason, message) => {
+  ])('explains the setup of a Durable Object that responds: %s', async (reason, message) => {
     const failure = new Error(reason);
     const { store: shared, calls } = binding(failure);
     const error = await later(shared.read('g', []));

@@ -1,4 +1,4 @@
-// Many isolates under one account, in workerd, with an object that fails once in twenty calls.
+// Many isolates of one account in workerd, with an object that fails once in twenty calls.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { type CountingService, startCountingService } from '../redis/counting-service.js';
@@ -8,7 +8,7 @@ import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
 /** The full run uses the documented limit and a scaled minute, otherwise fewer windows and isolates. */
 const [ISOLATES, EACH, LIMIT, WINDOW_MS] = process.env.CAMPAIGN === 'full' ? [12, 25, 20, 4_000] : [4, 12, 16, 2_000];
 
-describe.skipIf(whyNoWorkerd !== undefined)('isolates under one account', () => {
+describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
   let service: CountingService;
   let worker: Worker;
   const startWorker = async () => {
@@ -38,28 +38,28 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates under one account', () => 
   const ask = async (at: number, path: string, init?: RequestInit) =>
     (await worker.getWorker(`isolate-${at}`)).fetch(`http://worker.test${path}`, init);
 
-  test('create their videos without a 429, and at the full allowed pace', { timeout: 240_000 }, async () => {
+  test('create their videos at the full allowed rate without a 429', { timeout: 240_000 }, async () => {
     const all = <T>(ask: (at: number) => Promise<T>) =>
       Promise.all(Array.from({ length: ISOLATES }, (_, at) => ask(at)));
     await all((at) => ask(at, '/errors'));
-    const began = performance.now();
-    // The object is moved in between.
+    const startMs = performance.now();
+    // The object restarts meanwhile.
     setTimeout(() => void ask(0, '/crash'), WINDOW_MS * 1.5);
     expect(await all(async (at) => (await ask(at, `/create?count=${EACH}`)).json())).toEqual(
       Array(ISOLATES).fill(EACH),
     );
-    const tookMs = performance.now() - began;
+    const tookMs = performance.now() - startMs;
     expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(ISOLATES * EACH);
     expect(await all(async (at) => (await ask(at, '/errors')).json())).toEqual(Array(ISOLATES).fill([]));
-    // The first window's calls go out at once, each further window's a window later.
+    // The first window's calls are sent immediately, and each further window's one window later.
     const reached = (((ISOLATES * EACH) / LIMIT - 1) * WINDOW_MS) / tookMs;
     console.info(`${(100 * reached).toFixed(1)} % of the allowed throughput`);
-    // A short campaign on a busy machine measures the machine.
+    // On a busy machine, a short run measures the machine.
     if (process.env.CAMPAIGN === 'full') expect(reached).toBeGreaterThanOrEqual(0.9);
   });
 
-  test('handle each webhook once, whichever isolate receives its copies', async () => {
+  test('handle each webhook once, whichever isolates receive its duplicates', async () => {
     const deliveries = Array.from({ length: 10 }, async (_, at) => {
       const event = completedEvent(`job_${at}`, 'https://gen.test', new Date().toISOString());
       const { body, headers } = await signWebhook(event, { secret: 'whsec_test' });

@@ -1,4 +1,4 @@
-// A Worker whose requests share clients, as in one isolate. The tests send overlapping requests.
+// A Worker whose requests share clients, for tests with overlapping requests in one isolate.
 import { GenClient } from 'gen-client';
 
 interface Env {
@@ -12,7 +12,7 @@ function clientOf(env: Env, name: string): GenClient {
   if (known) return known;
   const { BASE_URL: baseUrl } = env;
   const limits = { 'videos.create': { limit: 2, windowMs: 600 } };
-  // A fetched key, as from a vault: its promise belongs to the request that called.
+  // A fetched key, as from a vault. Its promise belongs to the calling request.
   const vault = async () => {
     await (await fetch(`${baseUrl}/v1/jobs/vault`)).text();
     return 'key-of-vault';
@@ -42,12 +42,12 @@ export default {
       if (pathname === '/read') return Response.json({ status: (await client.jobs.get(id)).status });
       if (pathname === '/create')
         return Response.json({ status: (await client.videos.create({ prompt: 'fox' })).job.id });
-      // Starts a wait and responds without it, so its promises end with the request.
+      // Starts a wait and responds without awaiting it, so its promises end with the request.
       if (pathname === '/leave') {
         client.waitForJob(id).catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
-      // Queues for a slot and responds without it.
+      // Queues for a slot and responds without awaiting it.
       if (pathname === '/leave-queue') {
         client.videos.create({ prompt: 'fox' }).catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 20));

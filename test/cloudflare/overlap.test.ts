@@ -1,14 +1,14 @@
-// Overlapping requests of one isolate. On Workers, promises, timers, and streams end with their request.
+// Overlapping requests in one isolate. On Workers, promises, timers, and streams end with their request.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type HeldService, startHeldService } from '../support/held-service.js';
 import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
 
-/** Before Cloudflare ran a promise's callbacks in the request that waits (October 2024), and today. */
+/** Compatibility dates: before Cloudflare ran a promise's callbacks in the waiting request (October 2024), and today. */
 const TODAY = '2026-07-01';
 const DATES = ['2024-09-01', TODAY];
 
 describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
-  'overlapping requests in workerd of %s',
+  'overlapping requests in workerd with the date %s',
   (compatibilityDate) => {
     let service: HeldService;
     let worker: Worker;
@@ -92,7 +92,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       }
     });
 
-    // After five seconds, the abandoned one counts as lost, so once is enough.
+    // Once is enough: the abandoned wait counts as lost after five seconds.
     test.skipIf(compatibilityDate !== TODAY)(
       'a shared queue continues after the request of its first call has ended',
       async () => {
@@ -106,7 +106,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       },
     );
 
-    test('no request waits for a key that another request fetches', async () => {
+    test('no request waits for another request to fetch a key', async () => {
       service.hold('vault');
       const [first, second] = [ask('/wait?id=keyed&client=vault&timeoutMs=500'), ask('/read?id=keyed&client=vault')];
       await until(() => service.reads('vault') === 2);

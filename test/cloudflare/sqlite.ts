@@ -1,8 +1,7 @@
-// Real SQLite in memory, with the form of a Durable Object's.
+// A real in-memory SQLite with a Durable Object's API.
 import { DatabaseSync } from 'node:sqlite';
 import { GROUP_TABLES_SQL, type SqlStorageLike } from '../../src/store/group-table.js';
 
-/** Opens an empty database. */
 export function openSql(): SqlStorageLike {
   const database = new DatabaseSync(':memory:');
   database.exec(GROUP_TABLES_SQL);

@@ -1,4 +1,4 @@
-// The entry point with Cloudflare's own types, which users may or may not have.
+// The entry point compiles with and without Cloudflare's own types.
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -11,7 +11,7 @@ import { ROOT } from '../support/build.js';
 const run = promisify(execFile);
 
 test.skipIf(whyNoStores() !== undefined)(
-  "a binding of Cloudflare's own types fits, and GenAccount fits its binding",
+  "accepts a binding with Cloudflare's types, which accepts GenAccount",
   async () => {
     const folder = fileURLToPath(new URL('../storage/node_modules/.cache/cloudflare-types/', import.meta.url));
     mkdirSync(folder, { recursive: true });
@@ -28,7 +28,7 @@ test.skipIf(whyNoStores() !== undefined)(
      export const receive = createWebhookHandler({ store: durableObjectStore(plain, 'main') });
      export const budget = createBudget({ maxTokens: 1, store: durableObjectStore(typed, 'main') });
      export const object = new GenAccount(state, {});
-     // @ts-expect-error: a name is needed.
+     // @ts-expect-error: the name is required.
      durableObjectStore(typed);`,
     );
     const flags =
@@ -46,7 +46,7 @@ test.skipIf(whyNoStores() !== undefined)(
   },
 );
 
-test.skipIf(whyNoStores() !== undefined)("the example for Workers fits Cloudflare's own types", async () => {
+test.skipIf(whyNoStores() !== undefined)("the Workers example compiles with Cloudflare's types", async () => {
   const packages = fileURLToPath(new URL('../storage/node_modules/', import.meta.url));
   const config = `${packages}.cache/cloudflare-types/tsconfig.json`;
   mkdirSync(dirname(config), { recursive: true });
@@ -70,6 +70,6 @@ test.skipIf(whyNoStores() !== undefined)("the example for Workers fits Cloudflar
   writeFileSync(config, JSON.stringify({ compilerOptions, files }));
   const tsc = `${ROOT}node_modules/@typescript/native/bin/tsc`;
   const { stdout } = await run(process.execPath, [tsc, '-p', config], { cwd: ROOT }).catch((failed) => failed);
-  // Our own source is checked elsewhere, with the types that it is written for.
+  // Our own source is checked elsewhere, with its own types.
   expect(stdout.split('\n').filter((line: string) => line.includes('workers/worker.ts'))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// Programs of this source in real workerd, as Cloudflare's own tools bundle and run them.
+// Bundles and runs programs in real workerd like Cloudflare's tools.
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { sourceOf } from '../../scripts/entry-points.js';
@@ -7,10 +7,10 @@ import { realTool } from '../sandbox-doors/real-tools.js';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const DOORS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
 
-/** The reason that workerd is missing, or undefined. CI requires it. */
+/** Why workerd is unavailable, or undefined. CI requires it. */
 export const whyNoWorkerd = realTool('miniflare') === undefined ? 'miniflare is not installed' : undefined;
 
-/** A Worker that runs. */
+/** A running Worker. */
 export interface Worker {
   dispatchFetch(url: string, init?: RequestInit): Promise<Response>;
   readonly ready: Promise<URL>;
@@ -20,10 +20,10 @@ export interface Worker {
   dispose(): Promise<void>;
 }
 
-/** A program: a file of the repository, or its text. */
+/** A program: a file of the repository, or its source. */
 export type Program = { readonly file: string } | { readonly text: string };
 
-/** Bundles a program for workerd into one file. `gen-client` resolves to this source, without Node's modules. */
+/** Bundles a program for workerd into one file without Node modules. `gen-client` resolves to this source. */
 export async function bundle(program: Program): Promise<string> {
   const { outputFiles } = await build({
     ...('file' in program

@@ -1,4 +1,4 @@
-// Names that an `@example` in the sources may use without declaring them.
+// Names that an `@example` may use without declaring them.
 import type { ErrorRequestHandler, Express, json, RequestHandler } from 'express';
 import type { CompletedJob, GenClient, Job, Store, WebhookEvent } from 'gen-client';
 import type { GenAccountNamespace } from 'gen-client/cloudflare';
@@ -14,25 +14,24 @@ type WorkflowOptions = Parameters<typeof workflowEngine>[1];
 export declare const apiKey: string;
 export declare const baseUrl: string;
 export declare const secret: string;
-/** A client of the sandbox. */
 export declare const client: GenClient;
-/** A fresh one for each example. */
+/** Created for each example. */
 export declare const sandbox: Sandbox;
 /** Video jobs that are still running. */
 export declare const first: Job;
 export declare const second: Job;
-/** A video that is there. */
+/** A completed video. */
 export declare const video: CompletedJob;
 export declare const job: CompletedJob;
-/** A signed delivery, as a receiver gets it. */
+/** A signed delivery. */
 export declare const request: Request;
-/** The proxy of an app, a page of it, and one run. */
+/** An app's proxy, page, and run. */
 export declare const proxy: GenProxy<{ readonly videos: DefaultInput }>;
 export declare const run: Run;
 export declare const user: { readonly id: string };
 export declare const handler: (request: Request) => Promise<Response>;
 export declare const on: Record<string, never>;
-/** What an app has of its own. */
+/** An app's own values. */
 export declare const db: { save(id: string): Promise<void> };
 export declare const save: (id: string) => Promise<void>;
 export declare const ownerOf: (jobId: string) => Promise<string>;
@@ -40,7 +39,7 @@ export declare const userOf: (request: Request) => Promise<string>;
 export declare const put: (key: string, body: ReadableStream, options: object) => Promise<void>;
 export declare const env: { readonly BUCKET: R2BucketLike; readonly ACCOUNT: GenAccountNamespace };
 export declare const redis: Redis;
-/** A database with the two functions of a store. */
+/** A database with a store's two functions. */
 export declare const database: { read: Store['read']; swap: Store['write'] };
 export declare const app: Pick<Express, 'post'> & {
   use(handler: ErrorRequestHandler): void;
@@ -49,7 +48,7 @@ export declare const app: Pick<Express, 'post'> & {
 export declare const express: { readonly json: typeof json };
 export declare const connection: { readonly host: string };
 export declare const credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
-/** What engines hand to a program. */
+/** Values that engines pass to a program. */
 export declare const step: never;
 export declare const ctx: never;
 export declare const DBOS: never;
@@ -61,5 +60,5 @@ export declare const activity: never;
 export declare const hook: WorkflowOptions['hook'];
 export declare const sleep: WorkflowOptions['sleep'];
 export declare const FatalError: WorkflowOptions['FatalError'];
-/** The verified event of {@link request}. Browsers have a global of this name and of another type. */
+/** The verified event of {@link request}. Browsers have a global with this name and another type. */
 export declare const event: WebhookEvent & { readonly payload: { readonly order: string } };

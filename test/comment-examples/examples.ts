@@ -1,4 +1,4 @@
-// The code that stands under `@example` in the doc comments of the sources.
+// The code of each `@example` in the sources' doc comments.
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { sourceOf } from '../../scripts/entry-points.js';
@@ -6,18 +6,17 @@ import { ROOT } from '../support/build.js';
 import { manifest } from '../support/consumer.js';
 import { nodesOf, parse, sourcesBelow } from '../support/sources.js';
 
-/** One `@example`. */
 export interface Example {
-  /** What it is an example of: `videos.ts create`. */
+  /** The declaration that it belongs to: `videos.ts create`. */
   readonly of: string;
-  /** The source, below the repository's root. */
+  /** The source file, relative to the repository's root. */
   readonly path: string;
   readonly line: number;
-  /** The example as a module: what it uses of this package is imported, as an editor would do it. */
+  /** The example as a module, with its imports of this package added. */
   readonly module: string;
 }
 
-/** All examples of the sources. */
+/** Returns all examples of the sources. */
 export function commentExamples(): Example[] {
   const doors = exportsOfDoors();
   const found = new Map<string, Example>();
@@ -36,7 +35,7 @@ export function commentExamples(): Example[] {
   return [...found.values()];
 }
 
-/** How each name that a door gives is imported; the main door comes first. */
+/** Returns the import statement of each exported name. The main entry point takes precedence. */
 function exportsOfDoors(): Map<string, string> {
   const names = new Map<string, string>();
   const doors = Object.keys(manifest().exports).flatMap((door) => (door === './package.json' ? [] : [door.slice(2)]));
@@ -79,7 +78,7 @@ function isTopLevel({ parent }: ts.Node): boolean {
 }
 
 function moduleOf(code: string, doors: ReadonlyMap<string, string>): string {
-  // What an option may hold is an expression.
+  // An option's example is an expression.
   const text = code.trimStart().startsWith('{') ? `void (${code.trim()});` : code;
   const ast = ts.createSourceFile('example.ts', text, ts.ScriptTarget.Latest, true);
   const used = new Set<string>();

@@ -1,4 +1,4 @@
-// docs/errors.md against the types: every class, every code with its status and recovery, and every reason.
+// docs/errors.md lists every class, every code with its status and recovery, and every reason.
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { expect, it } from 'vitest';
@@ -9,13 +9,13 @@ import { nodesOf, sourcesBelow } from '../support/sources.js';
 
 const PAGE = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
 
-/** The cells of the page's row on a code, which may stand beside others in its first cell. */
+/** Returns the cells of a code's row. Several codes can share a row. */
 function rowOf(code: string): string[] {
   const rows = PAGE.split('\n').map((line) => line.split('|').map((cell) => cell.trim()));
   return rows.find(([, codes = '']) => codes.split(', ').includes(`\`${code}\``)) ?? [];
 }
 
-/** The members of an exported union of strings. */
+/** Returns the members of an exported union of strings. */
 function membersOf(path: string, name: string): string[] {
   const statements = sourcesBelow('src').flatMap(({ path: own, ast }) => (own === path ? [...ast.statements] : []));
   return statements
@@ -24,14 +24,14 @@ function membersOf(path: string, name: string): string[] {
     .flatMap((node) => (ts.isLiteralTypeNode(node) && ts.isStringLiteral(node.literal) ? [node.literal.text] : []));
 }
 
-it.each(requestErrors)('docs/errors.md has the status and advice of $code', ({ code, status, recovery }) => {
+it.each(requestErrors)('docs/errors.md lists the status and advice for $code', ({ code, status, recovery }) => {
   const [, , family = '', told = '', advice = ''] = rowOf(code);
   expect(family).toMatch(new RegExp(`^\`\\w+Error\` ${status}$`));
   expect(told).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
-it.each(jobErrors)('docs/errors.md has the advice of $code', ({ code, recovery }) => {
+it.each(jobErrors)('docs/errors.md lists the advice for $code', ({ code, recovery }) => {
   const [, , told = '', advice = ''] = rowOf(code);
   expect(told).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
@@ -49,14 +49,14 @@ const own = [
   ['budget_exceeded', 'BudgetExceededError', 'top_up'] as const,
 ];
 
-it.each(own)('docs/errors.md has the class and advice of %s', (code, family, recovery) => {
+it.each(own)('docs/errors.md lists the class and advice for %s', (code, family, recovery) => {
   const [, , named, told = '', advice = ''] = rowOf(code);
   expect(named).toBe(`\`${family}\``);
   expect(told).toContain(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
-it('docs/errors.md has every error code of the core and its entry points', () => {
+it('docs/errors.md lists every error code', () => {
   const given = sourcesBelow('src')
     .filter(({ path }) => !/^src\/(sandbox|cli|adapters\/(schemas|page|proxy))\//.test(path))
     .flatMap(({ ast }) => [...ast.text.matchAll(/\bcode: '(?!http_)([a-z_]+)'/g)].map(([, code = '']) => code));
@@ -64,7 +64,7 @@ it('docs/errors.md has every error code of the core and its entry points', () =>
   expect(given.filter((code) => rowOf(code).length < 4)).toEqual([]);
 });
 
-it('docs/errors.md has every error class, webhook reason, and recovery', () => {
+it('docs/errors.md lists every error class, webhook reason, and recovery', () => {
   const classes = Object.entries(genClient).filter(
     ([, value]) => typeof value === 'function' && value.prototype instanceof genClient.GenError,
   );

@@ -4,7 +4,7 @@ import jobFailed from '../fixtures/bodies/job-failed.json' with { type: 'json' }
 import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
 import { json, rejection, stubbed } from '../transport/support.js';
 
-/** The error with which waiting for a final job ends; no call is needed for it. */
+/** Returns the error that waiting for a final job throws. */
 async function ended(job: Job): Promise<JobError> {
   const { client, seen } = stubbed(() => json({}));
   const error = await rejection(client.waitForJob(job));

@@ -1,4 +1,4 @@
-// Every error after a create's key was chosen has the key, because a call with it never creates a second job.
+// Every error includes the create's key once it is chosen, because a call with it never creates a second job.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, createBudget, type GenClient, GenError } from '../../src/index.js';
 import { createStore } from '../../src/ledger/stores.js';
@@ -22,29 +22,29 @@ function setUp(steps: (() => Response | Promise<Response>) | readonly (() => Res
 }
 
 const full = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
-const away = async () => Promise.reject(new Error('disk full'));
-const store = createStore({ read: away, write: away, timeoutMs: 10 });
+const unavailable = async () => Promise.reject(new Error('disk full'));
+const store = createStore({ read: unavailable, write: unavailable, timeoutMs: 10 });
 
 const failures: Record<
   string,
   { steps: () => Response | Promise<Response>; options?: ClientOptions; params?: object }
 > = {
   'a failed check': { steps: running, params: { prompt: '' } },
-  'a budget that is used up': { steps: running, options: { budget: full } },
-  'a store that cannot be written': { steps: running, options: { store } },
-  'a key function that fails': {
+  'a spent budget': { steps: running, options: { budget: full } },
+  'a failing store': { steps: running, options: { store } },
+  'a failing key function': {
     steps: running,
     options: { apiKey: () => Promise.reject(new Error('vault')), maxRetries: 0 },
   },
-  'a refused file': { steps: running, params: { ...PROMPT, first_frame_upload_id: new Blob(['text']) } },
+  'a rejected file': { steps: running, params: { ...PROMPT, first_frame_upload_id: new Blob(['text']) } },
   'a rate limit': { steps: rejected(429, 'rate_limited', { 'retry-after': '3600' }) },
-  'a refused key': { steps: rejected(401, 'invalid_api_key') },
-  'a refused body': { steps: rejected(400, 'prompt_required') },
-  'a service that is away': { steps: rejected(503, 'unavailable') },
+  'a rejected key': { steps: rejected(401, 'invalid_api_key') },
+  'a rejected body': { steps: rejected(400, 'prompt_required') },
+  'an unavailable service': { steps: rejected(503, 'unavailable') },
   'no connection': { steps: broken },
-  'no answer in time': { steps: () => new Promise<Response>(() => {}), options: { maxRetries: 0 } },
-  'an answer that is not JSON': { steps: () => new Response('<html>') },
-  'an answer without a job': { steps: () => json({ success: true, data: {} }) },
+  'a timeout': { steps: () => new Promise<Response>(() => {}), options: { maxRetries: 0 } },
+  'a response that is not JSON': { steps: () => new Response('<html>') },
+  'a response without a job': { steps: () => json({ success: true, data: {} }) },
 };
 
 const calls: Record<
@@ -56,7 +56,7 @@ const calls: Record<
 };
 
 describe.each(Object.entries(failures))('after %s', (_, { steps, options, params = PROMPT }) => {
-  it.each(Object.entries(calls))('the error of %s has its key', async (__, call) => {
+  it.each(Object.entries(calls))("%s's error has its key", async (__, call) => {
     const { client, errorOf } = setUp(steps, options);
     const fresh = await errorOf(call(client, params));
     expect(fresh).toBeInstanceOf(GenError);
@@ -69,13 +69,13 @@ describe.each(Object.entries(failures))('after %s', (_, { steps, options, params
 
 describe('during the wait', () => {
   const waits: Record<string, readonly (() => Response)[]> = {
-    'a key that was revoked': [running, running, rejected(401, 'invalid_api_key')],
-    'a job that is gone': [running, rejected(404, 'job_not_found')],
+    'a revoked key': [running, running, rejected(401, 'invalid_api_key')],
+    'a missing job': [running, rejected(404, 'job_not_found')],
     'a failed job': [running, () => job({ status: 'failed', errorCode: 'generation_rejected' })],
     'a job that never ends': [running],
   };
 
-  it.each(Object.entries(waits))('createAndWait throws with the key of its create: %s', async (_, steps) => {
+  it.each(Object.entries(waits))("createAndWait throws with its create's key: %s", async (_, steps) => {
     const { client, seen, errorOf } = setUp(steps);
     const error = (await errorOf(client.videos.createAndWait(PROMPT))) as GenError;
     expect(error).toBeInstanceOf(GenError);

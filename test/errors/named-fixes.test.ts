@@ -1,4 +1,4 @@
-// Calls that people write by mistake, each with the message that names the fix.
+// Common mistakes, each with the message that states the fix.
 import { expect, it } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { GenClient, verifyWebhook } from '../../src/index.js';
@@ -8,7 +8,7 @@ import { rejection } from '../transport/support.js';
 const prompt = 'a fox';
 const sandbox = createSandbox();
 const client = sandbox.client();
-/** Code without a compiler passes anything. */
+/** Untyped methods, as in JavaScript. */
 type Loose = Record<'create' | 'createAndWait', (params: unknown, options?: unknown) => Promise<unknown>>;
 const videos: Loose = client.videos as never;
 const images: Loose = client.images as never;
@@ -18,7 +18,7 @@ const url = 'https://a.test/a.png?token=secret';
 
 const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] = [
   [
-    'a duration as a text',
+    'a duration as a string',
     () => videos.create({ prompt, duration: '5' }),
     'PreflightError: duration: must be a number, not "5". Pass duration: 5.',
   ],
@@ -53,27 +53,27 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
     'PreflightError: videos.create: Unknown parameter "character_id". Did you mean "character_ids"?',
   ],
   [
-    'a field of another SDK',
+    "another SDK's field",
     () => videos.create({ prompt, promptText: 'x' }),
     'PreflightError: videos.create: Unknown parameter "promptText". Did you mean "prompt"?',
   ],
   [
-    'a misspelt field',
+    'a misspelled field',
     () => videos.create({ prompt, resolutoin: '720p' }),
     'PreflightError: videos.create: Unknown parameter "resolutoin". Did you mean "resolution"?',
   ],
   [
-    'a text in place of params',
+    'a string instead of params',
     () => videos.createAndWait('a fox'),
     'PreflightError: params: must be an object such as { prompt: "a fox" }, not "a fox".',
   ],
   [
-    'a list in place of params',
+    'an array instead of params',
     () => videos.createAndWait(['a fox']),
     'PreflightError: params: must be an object such as { prompt: "a fox at dawn" }, not an array.',
   ],
   [
-    'FormData in place of params',
+    'FormData instead of params',
     () => videos.createAndWait(new FormData()),
     'PreflightError: params: must be an object such as { prompt: "a fox at dawn" }, not a FormData.',
   ],
@@ -83,17 +83,17 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
     'PreflightError: model: "svc-video-fast" does not support images. Use svc-image-fast, svc-image-pro, svc-image-gen-5-pro, svc-image-gen-5-flash.',
   ],
   [
-    'a misspelt model, which the service rejects',
+    'a misspelled model, which the service rejects',
     () => videos.create({ prompt, model: 'svc-video-fst' }),
     'BadRequestError: model "svc-video-fst" is not a known video model. GET /v1/models lists them. Did you mean "svc-video-fast"?',
   ],
   [
-    'a misspelt option of an output',
+    'a misspelled output option',
     () => client.jobs.output('job_1', { rang: 'bytes=0-1' } as never),
     'GenError: jobs.output has no option "rang". Did you mean "range"?',
   ],
   [
-    'a misspelt option',
+    'a misspelled option',
     () => videos.create({ prompt }, { timeout: 5_000 }),
     'GenError: videos.create has no option "timeout". Did you mean "timeoutMs"?',
   ],
@@ -103,17 +103,17 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
     'GenError: budget must be the result of createBudget({ maxTokens }), not 100. Pass createBudget({ maxTokens: 100 }).',
   ],
   [
-    'a secret in place of the options',
+    'a secret instead of the options',
     () => verify({ body: '', headers: {} }, 'whsec'),
     'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
   ],
   [
-    'the argument order of Stripe',
+    "Stripe's argument order",
     () => verify('{}', 't=1,v1=00', 'whsec'),
     'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
   ],
   [
-    'the argument order of Stripe, on a client',
+    "Stripe's argument order on a client",
     () => clientVerify('{}', 't=1,v1=00', 'whsec'),
     'WebhookVerificationError: verifyWebhook: options must be an object, not a string. Pass { secret }.',
   ],
@@ -123,7 +123,7 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
     'WebhookVerificationError: webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.',
   ],
   [
-    'a link in place of a job',
+    'a link instead of a job',
     () => saveOutput(client, url, 'x.mp4'),
     'GenError: saveOutput(client, job, path): job is a URL. Pass the job or its ID.',
   ],

@@ -12,7 +12,7 @@ const api = {
   url: 'https://a.test',
 } as const;
 
-/** An error of every class that this package throws, with its recovery. */
+/** One error of every class, with its recovery. */
 const ERRORS: readonly (readonly [Recovery, gen.GenError])[] = [
   ['fix_setup', new gen.GenError('an option is wrong')],
   ['change_request', new gen.PreflightError('no', { code: 'prompt_required', param: 'prompt' })],
@@ -56,7 +56,7 @@ describe('every error has a recovery', () => {
     },
   );
 
-  it('covers every class that the package exports', () => {
+  it('covers every exported error class', () => {
     const classes = Object.values(gen).filter(
       (value) => typeof value === 'function' && (value === gen.GenError || value.prototype instanceof gen.GenError),
     );

@@ -30,7 +30,7 @@ const CLASSES: Readonly<Record<number, typeof APIError>> = {
 };
 const classOf = (status: number) => CLASSES[status] ?? (status >= 500 ? ServerError : APIError);
 
-/** Possible places of code and message in an envelope, because none is documented. */
+/** Possible places of the code and message. None is documented. */
 const ENVELOPES: readonly (readonly [string, (code: string, message: string) => unknown])[] = [
   ['error.code', (code, message) => ({ success: false, error: { code, message } })],
   ['error.type', (type, message) => ({ error: { type, message } })],
@@ -44,7 +44,7 @@ const ENVELOPES: readonly (readonly [string, (code: string, message: string) => 
   ['detail.code', (code, message) => ({ detail: { code, message } })],
 ];
 
-/** Returns the error of a rejected call without retries. */
+/** Returns a rejected call's error, without retries. */
 async function rejected(body: string, init: ResponseInit): Promise<APIError> {
   const { client } = stubbed(() => new Response(init.status === 204 ? null : body, init), { rateLimit: 'throw' });
   const error = await rejection(client.videos.create({ prompt: 'x' }, { maxRetries: 0, idempotencyKey: 'order-1' }));
@@ -59,14 +59,14 @@ describe.each(requestErrors)('$code', ({ code, status, recovery, condition }) =>
     expect(error).toBeInstanceOf(classOf(status));
   });
 
-  it('is found with status 200 and `success: false`, and has its documented class', async () => {
+  it('is recognized with status 200 and `success: false`, and has its documented class', async () => {
     const body = JSON.stringify({ success: false, error: { code, message: condition } });
     expect(await rejected(body, { status: 200 })).toMatchObject({ name: classOf(status).name, code, recovery });
   });
 });
 
-describe('details of a rejection', () => {
-  it('are on the error: call, key, attempts, request ID, headers', async () => {
+describe("an error's details", () => {
+  it('include the call, key, attempts, request ID, and headers', async () => {
     const body = JSON.stringify({ error: { code: 'prompt_too_long', message: 'Shorten it.' } });
     const error = await rejected(body, { status: 400, headers: { 'x-request-id': 'req_7', 'x-more': 'y' } });
     expect(error).toMatchObject({
@@ -80,7 +80,7 @@ describe('details of a rejection', () => {
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name: 'BadRequestError', code: 'prompt_too_long' });
   });
 
-  it('include the page to top up at', async () => {
+  it('include the top-up URL', async () => {
     for (const body of [
       insufficientBalance,
       { data: { top_up_url: '/development?section=billing', error: 'insufficient_balance' } },
@@ -102,18 +102,13 @@ describe('details of a rejection', () => {
       { 'retry-after': 'Sun, 01 Mar 2026 10:00:09 GMT', date: 'Sun, 01 Mar 2026 10:00:00 GMT' },
       9000,
     ],
-    ['retry_after of the body', { retry_after: 20 }, {}, 20_000],
-    ['retry_after of data', { data: { retry_after: 21 } }, {}, 21_000],
-    ['retry_after of the error', { error: { code: 'character_pending', retry_after: 22 } }, {}, 22_000],
-    [
-      'retry_after of the error’s data',
-      { error: { code: 'character_pending', data: { retry_after: 23 } } },
-      {},
-      23_000,
-    ],
+    ["the body's retry_after", { retry_after: 20 }, {}, 20_000],
+    ["data's retry_after", { data: { retry_after: 21 } }, {}, 21_000],
+    ["the error's retry_after", { error: { code: 'character_pending', retry_after: 22 } }, {}, 22_000],
+    ["the error's data.retry_after", { error: { code: 'character_pending', data: { retry_after: 23 } } }, {}, 23_000],
     ['the header before the body', { retry_after: 20 }, { 'retry-after': '3' }, 3000],
-    ['nothing where neither says', {}, {}, undefined],
-    ['nothing where it is nonsense', { retry_after: 'soon' }, { 'retry-after': 'soon' }, undefined],
+    ['neither header nor body (undefined)', {}, {}, undefined],
+    ['invalid values (undefined)', { retry_after: 'soon' }, { 'retry-after': 'soon' }, undefined],
   ])('include the wait from %s', async (_where, body, headers, retryAfterMs) => {
     const full = { error: { code: 'character_pending' }, ...body };
     const error = await rejected(JSON.stringify(full), { status: 409, headers: headers as Record<string, string> });
@@ -128,19 +123,19 @@ describe('details of a rejection', () => {
   });
 });
 
-describe("a rejection without the service's envelope", () => {
+describe("an error response without the service's envelope", () => {
   const BODIES = [
     ['empty', ''],
     ['HTML', '<!doctype html><html><body><h1>Bad gateway</h1></body></html>'],
     ['plain text', 'upstream connect error'],
-    ['a list', '[]'],
-    ['a list of numbers', '[1,2]'],
+    ['an array', '[]'],
+    ['an array of numbers', '[1,2]'],
     ['a number', '5'],
     ['null', 'null'],
     ['true', 'true'],
     ['an empty object', '{}'],
-    ['cut JSON', '{"error": {"co'],
-    ['objects where texts are due', '{"error":{"code":{"a":1},"message":[1]}}'],
+    ['truncated JSON', '{"error": {"co'],
+    ['objects instead of strings', '{"error":{"code":{"a":1},"message":[1]}}'],
   ];
   const STATUSES = [400, 401, 402, 403, 404, 409, 413, 418, 422, 429, 500, 502, 503];
 
@@ -158,7 +153,7 @@ describe("a rejection without the service's envelope", () => {
   const page = (what: string) =>
     `POST ${BASE_URL}/v1/videos: received a web page instead of the service's response (${what}). A proxy may have sent it. Try again later, and check baseUrl.`;
 
-  it('shows plain text, but no HTML', async () => {
+  it('includes plain text in its message, but no HTML', async () => {
     expect((await rejected('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
     expect((await rejected('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
   });
@@ -172,7 +167,7 @@ describe("a rejection without the service's envelope", () => {
     ['{"errors":["Not today, please."]}', 'Not today, please.'],
     ['{"detail":[{"msg":"field required"}]}', 'field required'],
     ['["Not today, please."]', 'Not today, please.'],
-    // A word that is a code is the message only if there is no other.
+    // A word that could be a code is the message only if there is no other text.
     ['{"message":"invalid_input","detail":"The prompt is empty."}', 'The prompt is empty.'],
     ['', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
     ['<html>no</html>', page('409 Conflict')],

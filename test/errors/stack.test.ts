@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 const source = (path: string) => new URL(`../../src/${path}`, import.meta.url).href;
 const loader = new URL('../../scripts/typescript.mjs', import.meta.url).href;
 
-/** The start of a program. Port 9 accepts no connection. */
+/** The start of the program. Port 9 accepts no connections. */
 const HEAD = [
   `import { inspect } from 'node:util';`,
   `import { GenClient } from '${source('index.ts')}';`,
@@ -16,13 +16,13 @@ const HEAD = [
   'const make = (fetch) => new GenClient({ apiKey: "sk-stack", baseUrl: "http://127.0.0.1:9", maxRetries: 0, fetch });',
   'const client = make(async () => Response.json(no, { status: 403 }));',
   'const away = make();',
-  // Node writes an uncaught error as `inspect` shows it.
+  // Node prints an uncaught error with `inspect`.
   `process.on('unhandledRejection', (error) => process.stderr.write(inspect(error) + '\\0'));`,
 ];
 
 const blob = 'new Blob(["x"])';
 const CALLS = [
-  // After a rejection.
+  // After an error response.
   'await client.videos.create({ prompt: "a fox" });',
   'await client.videos.createAndWait({ prompt: "a fox" });',
   'await client.waitForJob("job_1");',
@@ -35,13 +35,13 @@ const CALLS = [
   'await client.models.list();',
   `await client.uploads.upload(${blob}, { filename: "a.png" });`,
   'await client.request({ method: "GET", path: "/v1/new" });',
-  // After no connection.
+  // Without a connection.
   'await away.videos.create({ prompt: "a fox" });',
   'await away.videos.createAndWait({ prompt: "a fox" });',
   'await away.jobs.get("job_1");',
   `await away.uploads.upload(${blob}, { filename: "a.png" });`,
   'await away.waitForJob("job_1", { timeoutMs: 50 });',
-  // After a failed check.
+  // After failed validation.
   'await client.videos.create({ prompt: "" });',
   'await client.videos.createAndWait({ prompt: "" });',
   'await client.uploads.upload(5);',
@@ -57,11 +57,11 @@ const MISSPELT = [
   'new GenClient({ apikey: "sk-stack" });',
 ];
 
-it('the stack of each uncaught error has the line of its call', () => {
+it("each uncaught error's stack has the line of its call", () => {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-stack-'));
   const file = join(folder, 'program.mjs');
   const calls = [...CALLS, ...MISSPELT];
-  // A call on each line, without a catch.
+  // One call per line, without a catch.
   writeFileSync(file, [...HEAD, ...calls.map((call) => `(async () => { ${call} })();`)].join('\n'));
   const { stderr } = spawnSync(process.execPath, ['--import', loader, file], { encoding: 'utf8', timeout: 60_000 });
   rmSync(folder, { recursive: true });

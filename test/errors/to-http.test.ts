@@ -13,7 +13,7 @@ const prompt = 'a fox';
 const SECRET = 'sk-live-never-to-be-seen';
 const INTERNAL = 'https://internal.example/prefix';
 
-/** Returns the client's error if the service rejects with `code`. */
+/** Returns the client's error for a service error with `code`. */
 async function refusal(code: string, status: number, message = `refused with ${code}`): Promise<unknown> {
   const fetch = async () =>
     new Response(JSON.stringify({ success: false, error: { code, message } }), {
@@ -45,7 +45,7 @@ describe('every documented rejection', () => {
     },
   );
 
-  it("includes the service's text about the input, but nothing for the developer", async () => {
+  it("includes the service's text about the input, but nothing meant for the developer", async () => {
     expect(toHttp(await refusal('prompt_too_long', 400, 'Shorten the prompt.')).message).toBe('Shorten the prompt.');
     const message = `GET ${INTERNAL}/v1/x with ${SECRET} failed`;
     for (const [code, status] of [
@@ -58,7 +58,7 @@ describe('every documented rejection', () => {
       const said = JSON.stringify(toHttp(await refusal(code, status, message)));
       expect(said).not.toMatch(/internal\.example|sk-live/);
     }
-    // Without an envelope the message is this package's own, and names the URL.
+    // Without an envelope, this package's own message would include the URL.
     const fetch = async () => new Response('', { status: 404 });
     const client = new gen.GenClient({ apiKey: SECRET, baseUrl: INTERNAL, fetch });
     const error = await rejection(client.jobs.get('job_1'));
@@ -95,16 +95,20 @@ const webhook = (reason: gen.WebhookVerificationError['reason']) => new WebhookV
 
 test.each<[string, unknown, response: string]>([
   ['bad input', new PreflightError('No such length.', { code: 'x', param: 'duration' }), '400 x caller'],
-  ['a connection that broke', broken, '502 service_error service'],
-  ['an answer of another shape', new gen.ResponseError(`GET ${INTERNAL} failed`), '502 service_error service'],
-  ['a time-out of a call', new gen.TimeoutError(`POST ${INTERNAL} gave nothing`), '504 timeout service'],
-  ['a time-out of a wait', new gen.WaitTimeoutError('late', WAIT), '504 timeout service'],
+  ['a broken connection', broken, '502 service_error service'],
+  ['an invalid response', new gen.ResponseError(`GET ${INTERNAL} failed`), '502 service_error service'],
+  ["a call's timeout", new gen.TimeoutError(`POST ${INTERNAL} gave nothing`), '504 timeout service'],
+  ["a wait's timeout", new gen.WaitTimeoutError('late', WAIT), '504 timeout service'],
   ['a budget', Object.assign(new gen.GenError('No.'), { code: 'budget_exceeded' }), '402 budget_exceeded caller'],
-  ['a file too large', new UploadError('x', { step: 'create', cause: tooLarge }), '400 upload_too_large caller'],
-  ['a source that was interrupted', new UploadError('It ended early.', { step: 'put' }), '400 upload_invalid caller'],
-  ['an upload not taken', new UploadError('x', { step: 'put', cause: broken }), '502 service_error service'],
-  ['a file that is not finished', download('job_not_finished'), '409 job_not_finished caller'],
-  ['a file that has expired', download('output_expired'), '404 output_expired caller'],
+  [
+    'a file that is too large',
+    new UploadError('x', { step: 'create', cause: tooLarge }),
+    '400 upload_too_large caller',
+  ],
+  ['an interrupted source', new UploadError('It ended early.', { step: 'put' }), '400 upload_invalid caller'],
+  ['a failed upload', new UploadError('x', { step: 'put', cause: broken }), '502 service_error service'],
+  ['an unfinished file', download('job_not_finished'), '409 job_not_finished caller'],
+  ['an expired file', download('output_expired'), '404 output_expired caller'],
   ['a store', new gen.StorageError('x', { code: 'SlowDown', store: 's3' }), '502 storage_error app'],
   ['a forged webhook', webhook('signature_mismatch'), '400 signature_mismatch caller'],
   ['a receiver without a secret', webhook('secret_missing'), '500 internal_error app'],
@@ -119,7 +123,7 @@ test.each<[string, unknown, response: string]>([
   expect(message + code).not.toMatch(/internal\.example|sk-live/);
 });
 
-it('PreflightError.status is 400, in its JSON, too', async () => {
+it('PreflightError.status is 400, including in its JSON', async () => {
   const client = createSandbox().client();
   const error = await rejection(client.videos.create({ prompt, duration: 7 as never }));
   expect(error).toMatchObject({ name: 'PreflightError', status: 400 });
@@ -131,7 +135,7 @@ describe('in a framework', () => {
   const ownKey = () => client.videos.create({ prompt });
   const theirInput = () => client.videos.create({ prompt, duration: 7 as never });
 
-  test('Fastify responds 502 for your key and 400 for invalid input, without code of the app', async () => {
+  test("Fastify responds 502 for the app's key and 400 for invalid input, without app code", async () => {
     const app = fastify();
     app.get('/key', ownKey);
     app.get('/input', theirInput);
@@ -140,7 +144,7 @@ describe('in a framework', () => {
     await app.close();
   });
 
-  test('Express responds 400 for invalid input automatically, and 502 for your key with toHttp', async () => {
+  test("Express responds 400 for invalid input automatically, and 502 for the app's key with toHttp", async () => {
     const app = express();
     app.get('/key', ownKey);
     app.get('/input', theirInput);

@@ -1,4 +1,4 @@
-// Mistakes in plain JavaScript without a compiler: nothing is sent or paid, and no secret is shown.
+// Mistakes in plain JavaScript: nothing is sent or paid, and no secret is shown.
 import { describe, expect, it } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { createGenQueue, createGenWorker } from '../../src/adapters/bullmq/index.js';
@@ -23,7 +23,7 @@ const webhook = { body: '', headers: {} };
 const nowhere = { port: 1, lazyConnect: true, maxRetriesPerRequest: 0 };
 const redis = { eval() {}, evalsha() {}, defineCommand() {}, call() {}, on() {} } as never;
 const target = r2({ put() {}, head() {}, get() {} } as never, 'k');
-/** An engine of durable runs that throws a run's error. */
+/** A durable engine that throws a run's error. */
 const engine: durable.DurableEngine = {
   call: async () => null,
   wait: async () => false,
@@ -33,7 +33,7 @@ const engine: durable.DurableEngine = {
 };
 const run = { call: 'videos', params: {}, key: 'k' } as const;
 
-/** Every function with options, with an unknown name and the intended one. */
+/** Every function with options: a misspelled name and the intended one. */
 const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string, meant: string])[] = [
   ['GenClient', (given) => new GenClient(given), 'baseURL', 'baseUrl'],
   ['withOptions', (given) => client.withOptions(given), 'maxRetrys', 'maxRetries'],
@@ -75,7 +75,7 @@ const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string
 const failureOf = (call: () => unknown) => rejection((async () => call())());
 
 describe.each(CALLS)('the options of %s', (name, call, typo, meant) => {
-  it('with an unknown name are rejected with the nearest one', async () => {
+  it('with an unknown name are rejected with a suggestion', async () => {
     const error = await failureOf(() => call({ [typo]: 5 } as never));
     expect(GenError.isInstance(error)).toBe(true);
     expect(String(error)).toContain(`${typo}"`);
@@ -94,12 +94,12 @@ const given = KEY as never;
 const circular: Record<string, unknown> = { prompt: 'x' };
 circular.self = circular;
 const failing = () => {
-  throw new Error('the vault is away');
+  throw new Error('the vault is unavailable');
 };
 const make = (options: object) => new GenClient(options as never);
 const create = (options: object) => stubbed(() => json({}), options as never).client.videos.create({ prompt });
 
-describe('an invalid value is rejected with what to pass, and not shown if it may be a secret:', () => {
+describe('an invalid value is rejected with the fix, and not shown if it may be a secret:', () => {
   it.each<[string, () => unknown, RegExp]>([
     [
       'options',
@@ -111,11 +111,15 @@ describe('an invalid value is rejected with what to pass, and not shown if it ma
     ['null for a sandbox', () => createSandbox(null as never), /not null\.$/],
     ['null for an estimate', () => client.estimate(null as never), /\S/],
     ['headers', () => make({ headers: given }), /^headers must be an object such as .*, not a string\.$/],
-    ['headers as a list', () => make({ headers: ['x-key', KEY] }), /not an array\.$/],
+    ['headers as an array', () => make({ headers: ['x-key', KEY] }), /not an array\.$/],
     ['a Headers object', () => make({ headers: new Headers({ 'x-key': KEY }) }), /not an object\.$/],
-    ['headers of a call', () => client.images.create({ prompt }, { headers: given }), /^headers must be/],
-    ['a header as a line', () => make({ headers: { [`x-key: ${KEY}`]: '' } }), /^headers has a name/],
-    ['a header in two lines', () => make({ headers: { 'x-key': `${KEY}\n` } }), /^headers: x-key must have a value/],
+    ["a call's headers", () => client.images.create({ prompt }, { headers: given }), /^headers must be/],
+    ['a header line as a name', () => make({ headers: { [`x-key: ${KEY}`]: '' } }), /^headers has a name/],
+    [
+      'a header with a line break',
+      () => make({ headers: { 'x-key': `${KEY}\n` } }),
+      /^headers: x-key must have a value/,
+    ],
     ['hooks', () => make({ hooks: given }), /^hooks must be an object with hooks, not a string\.$/],
     ['fetch', () => make({ fetch: given }), /^fetch must be a function, not a string\.$/],
     ['store', () => make({ store: given }), /^store must be .*, not a string\.$/],
@@ -124,29 +128,33 @@ describe('an invalid value is rejected with what to pass, and not shown if it ma
     ['apiKey', () => make({ apiKey: [KEY] }), /^apiKey must be/],
     ['webhookSecret', () => make({ webhookSecret: [KEY, 5] }), /^webhookSecret must be/],
     ['baseUrl', () => make({ baseUrl: `https://u:${KEY}@host.test` }), /^baseUrl must have no credentials/],
-    ['a word of a list', () => make({ logLevel: 'verbose' }), /"debug", not "verbose"\.$/],
-    ['a client of Redis', () => redisStore(`redis://:${KEY}@host` as never), /^client must be .*, not a string\.$/],
-    ['credentials of s3', () => s3({ bucket: 'b', key: 'k', credentials: given }), /^credentials must be/],
+    ['a value outside an enum', () => make({ logLevel: 'verbose' }), /"debug", not "verbose"\.$/],
+    ['a Redis client', () => redisStore(`redis://:${KEY}@host` as never), /^client must be .*, not a string\.$/],
+    ["s3's credentials", () => s3({ bucket: 'b', key: 'k', credentials: given }), /^credentials must be/],
     ['a client', () => copyOutput(given, 'job_1', {} as never), /must be a GenClient, not a string\.$/],
     ['destination', () => copyOutput(client, 'job_1', given), /^destination must be .*, not a string\.$/],
     ['a handler', () => toNodeHandler(given), /^handler must be a function .*, not a string\.$/],
-    ['apiKey of a sandbox', () => createSandbox({ apiKey: `${KEY}\n` }), /visible ASCII characters\.$/],
+    ["a sandbox's apiKey", () => createSandbox({ apiKey: `${KEY}\n` }), /visible ASCII characters\.$/],
     ['a BigInt', () => client.images.create({ prompt, n: 1n } as never), /\S/],
     ['circular params', () => client.images.create(circular as never), /\S/],
     ['a circular event', () => signWebhook(circular as never, { secret: 'whsec_test' }), /\S/],
     ['a range', () => client.jobs.output('job_1', { range: { start: Number.NaN } }), /range/],
-    ['an apiKey that throws', () => create({ apiKey: failing, maxRetries: 0 }), /^apiKey failed: the vault is away$/],
+    [
+      'an apiKey that throws',
+      () => create({ apiKey: failing, maxRetries: 0 }),
+      /^apiKey failed: the vault is unavailable$/,
+    ],
     [
       'a price',
       () => create({ budget: createBudget({ maxTokens: 10, unknownPrice: failing }) }),
       /^unknownPrice failed/,
     ],
     [
-      'a fetch that gives nothing',
+      'a fetch that returns undefined',
       () => create({ fetch: async () => undefined }),
       /^fetch must resolve with a Response/,
     ],
-    ['no upload', () => client.uploads.put(null as never, blob), /\S/],
+    ['a missing upload', () => client.uploads.put(null as never, blob), /\S/],
     ['a path', () => fromPath(5 as never), /\S/],
   ])('%s', async (_, call, message) => {
     const error = (await failureOf(call)) as Error;

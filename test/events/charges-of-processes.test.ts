@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { bundleProgram, heard } from '../support/program.js';
+import { bundleProgram, receiveMessage } from '../support/program.js';
 
 let program: Awaited<ReturnType<typeof bundleProgram>>;
 let folder = '';
@@ -42,13 +42,13 @@ async function startReplicas(path: string) {
       if (message.charged) reports.push({ at, ...(message as { charged: string; tokens: number }) });
     });
     replicas.push(replica);
-    const { hook } = await heard<{ hook: number }>(replica);
+    const { hook } = await receiveMessage<{ hook: number }>(replica);
     hooks.push(`http://127.0.0.1:${hook}`);
   }
   const ask = async (at: number, task: Serializable): Promise<readonly string[]> => {
     const [replica] = replicas.slice(at);
     if (!replica) throw new Error('no such replica');
-    const done = heard<{ jobs: readonly string[] }>(replica, (message) => 'jobs' in (message as object));
+    const done = receiveMessage<{ jobs: readonly string[] }>(replica, (message) => 'jobs' in (message as object));
     replica.send(task);
     return (await done).jobs;
   };

@@ -1,8 +1,8 @@
-// The published rules of the large model APIs for the schema of a tool, with who states each.
+// The large model APIs' published rules for tool schemas, with their sources.
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Each row: who states it, and what breaks it. A request that lists such a tool fails with 400, whatever it asks. */
+/** Each row: the source, and a check that returns true for a violation. A request with such a tool fails with 400. */
 export const RULES: readonly (readonly [source: string, breaks: (schema: JsonSchema) => boolean])[] = [
   [
     "OpenAI, function calling: schema must have type 'object' and no 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level (mobile-next/mobile-mcp#344)",

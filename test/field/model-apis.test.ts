@@ -1,4 +1,4 @@
-// The published rules of the large model APIs for the schema of a tool, and the schemas that we export.
+// Our exported schemas meet the large model APIs' published rules for tool schemas.
 import { characterParams, imageParams, pickParams, videoEditParams, videoParams } from 'gen-client/schemas';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -23,21 +23,21 @@ describe.each(Object.entries(SCHEMAS))('%s', (_name, schema) => {
 describe('prompt', () => {
   const requiredOf = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' }).required ?? [];
   test.each([
-    ['is required where nothing takes its place', SCHEMAS['pickParams(videoParams, …)'], ['prompt']],
-    ['is required of an image', imageParams, ['prompt']],
-    ['may be left out beside content', videoParams, []],
+    ['is required if nothing can replace it', SCHEMAS['pickParams(videoParams, …)'], ['prompt']],
+    ['is required for an image', imageParams, ['prompt']],
+    ['is optional with content', videoParams, []],
   ])('%s', (_why, schema, right) => {
     expect(requiredOf(schema as z.ZodType)).toEqual(right);
   });
 
-  test('or content is required for a video, by the check', () => {
+  test('or content is required for a video at run time', () => {
     expect(videoParams.safeParse({}).error?.issues[0]).toMatchObject({ path: ['prompt'] });
   });
 });
 
-describe('methods of zod that form libraries and tools call', () => {
+describe('zod methods used by form libraries and tools', () => {
   const message = /Use pickParams\(params/;
-  test('extend works: the added field is checked by its own schema', () => {
+  test('extend validates the added field with its own schema', () => {
     const extended = videoParams.extend({ orderId: z.string() });
     expect(extended.parse({ prompt: 'x', duration: 5, orderId: 'o' })).toEqual({
       prompt: 'x',
@@ -63,7 +63,7 @@ describe('methods of zod that form libraries and tools call', () => {
   });
 });
 
-test("a description lists the values of each model, because the schema itself can't", () => {
+test("a description lists each model's values, because the schema itself can't", () => {
   const { properties } = z.toJSONSchema(videoParams, { io: 'input' });
   expect(JSON.stringify(properties?.duration)).toContain('svc-video-fast: 4, 5, 6, 8, 10');
 });

@@ -1,4 +1,4 @@
-// Requests as other clients send them to the sandbox. Each row: where it was seen, the input, the right value.
+// Requests to the sandbox as other clients send them. Each row: source, input, expected value.
 import { describe, expect, test } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 
@@ -12,13 +12,13 @@ const send = (path: string, init: RequestInit = {}) =>
   );
 const create = (body: object) => send('/v1/images', { method: 'POST', body: JSON.stringify(body) });
 
-describe('ranges of an output (RFC 9110, 14.1.2)', async () => {
+describe('output ranges (RFC 9110, 14.1.2)', async () => {
   const { data } = await (await create({ prompt: 'a fox' })).json();
   const path = `/v1/jobs/${data.job.id}/output`;
   const size = (await (await send(path)).arrayBuffer()).byteLength;
   test.each([
     ['curl: the last bytes', 'bytes=-3', 206, `bytes ${size - 3}-${size - 1}/${size}`],
-    ['send: more than there is', `bytes=-${size + 10}`, 206, `bytes 0-${size - 1}/${size}`],
+    ['send: more than the file', `bytes=-${size + 10}`, 206, `bytes 0-${size - 1}/${size}`],
     ['send: the last zero bytes', 'bytes=-0', 416, `bytes */${size}`],
     ['send: the first byte', 'bytes=0-0', 206, `bytes 0-0/${size}`],
     ['a resumed download', 'bytes=10-', 206, `bytes 10-${size - 1}/${size}`],
@@ -39,11 +39,11 @@ describe('an http: webhook', () => {
   test.each([
     ['a public name', 'http://hooks.example.com/x', 400],
     ['a public address', 'http://93.184.216.34/x', 400],
-    ['a receiver under development', 'http://localhost:3000/x', 200],
-    ['a container beside it', 'http://hooks:8080/x', 200],
+    ['a local receiver', 'http://localhost:3000/x', 200],
+    ['a container', 'http://hooks:8080/x', 200],
     ['the private network', 'http://10.0.0.5/x', 200],
     ['a reserved name', 'http://app.example/x', 200],
-  ])('of %s', async (_source, webhook_url, status) => {
+  ])('with %s', async (_source, webhook_url, status) => {
     expect((await create({ prompt: 'a fox', webhook_url })).status).toBe(status);
   });
 });

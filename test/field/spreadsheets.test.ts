@@ -1,4 +1,4 @@
-// Prompt files as spreadsheets, editors, and scripts write them, given to `gen-client batch`.
+// Prompts files from spreadsheets, editors, and scripts, passed to `gen-client batch`.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -11,39 +11,39 @@ interface Sheet {
   readonly source: string;
   readonly name: string;
   readonly text: string;
-  /** The prompts of the jobs, or the message of a file that is rejected before anything is paid. */
+  /** The jobs' prompts, or the message of a file that is rejected before anything is paid. */
   readonly right: readonly string[] | string;
 }
 
 const SHEETS: readonly Sheet[] = [
   {
-    source: 'Excel leaves rows of separators below the last row',
+    source: 'Excel: rows of separators after the last row',
     name: 'a.csv',
     text: 'call,prompt\r\nimages,a fox\r\n,\r\n,\r\n',
     right: ['a fox'],
   },
   {
-    source: 'Excel on a German system writes sep= and semicolons',
+    source: 'Excel on a German system: sep= and semicolons',
     name: 'b.csv',
     text: 'sep=;\r\ncall;prompt\r\nimages;a fox, red\r\n',
     right: ['a fox, red'],
   },
   { source: 'sep= with a comma', name: 'c.csv', text: 'sep=,\ncall,prompt\nimages,a fox\n', right: ['a fox'] },
   {
-    source: 'a paste from a sheet has tabs',
+    source: 'tabs from a pasted sheet',
     name: 'd.csv',
     text: 'call\tprompt\nimages\ta fox, red\n',
     right: ['a fox, red'],
   },
   { source: 'a .tsv file', name: 'e.tsv', text: 'call\tprompt\nimages\ta fox\n', right: ['a fox'] },
   {
-    source: 'a formula of Excel that failed',
+    source: 'a failed Excel formula',
     name: 'f.csv',
     text: 'call,prompt\nimages,#NAME?\nimages,a fox\n',
     right: 'line 2: prompt: "#NAME?" is the error value of a spreadsheet',
   },
   {
-    source: 'a formula of LibreOffice that failed',
+    source: 'a failed LibreOffice formula',
     name: 'g.csv',
     text: 'call,prompt\nimages,Err:508\n',
     right: '"Err:508" is the error value',
@@ -55,31 +55,31 @@ const SHEETS: readonly Sheet[] = [
     right: 'label: "#REF!" is the error value',
   },
   {
-    source: 'cells that were padded for reading, with a prompt that keeps its spaces',
+    source: 'padded cells, except the prompt, whose spaces are retained',
     name: 'i.csv',
     text: 'call , prompt, model \n images ,  a fox , svc-image-fast \n',
     right: ['  a fox '],
   },
   {
-    source: 'a script that writes a key twice',
+    source: 'a duplicate key',
     name: 'j.jsonl',
     text: '{"call":"images","params":{"prompt":"a fox","prompt":"b fox"}}\n',
     right: 'line 1: "prompt" appears twice',
   },
   {
-    source: 'a value that looks like a key, and one key in two objects, are no repetition',
+    source: 'a value equal to a key, and one key in two objects, which are valid',
     name: 'k.jsonl',
     text: '{"call":"images","label":"prompt\\":","params":{"prompt":"a \\"label\\": fox"}}\n',
     right: ['a "label": fox'],
   },
   {
-    source: 'a sign-in page that was saved instead of the sheet',
+    source: 'a sign-in page saved instead of the sheet',
     name: 'l.csv',
     text: '<!DOCTYPE html>\n<html><body>Sign in</body></html>\n',
     right: 'is a web page or XML, not rows',
   },
   {
-    source: 'semicolons without sep= stay a message',
+    source: 'semicolons without sep=, which are rejected',
     name: 'm.csv',
     text: 'call;prompt\nimages;a fox\n',
     right: 'Separate columns with commas, not semicolons',

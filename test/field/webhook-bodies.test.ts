@@ -1,4 +1,4 @@
-// The bodies of webhooks behind the parsers of each framework. Each row: where it was seen, the bytes, the right value.
+// Webhook bodies after each framework's parsers. Each row: source, bytes, expected value.
 import { gzipSync } from 'node:zlib';
 import express from 'express';
 import { Hono } from 'hono';
@@ -26,7 +26,7 @@ const lambda = (version: 'v1' | 'v2') => {
   onWeb(app);
   return inLambda(version, handle(app) as (event: never) => Promise<unknown>);
 };
-/** As Nest, Firebase, and Google Cloud Functions do, too. */
+/** Like Nest, Firebase, and Google Cloud Functions. */
 const withRawBody = express.json({
   verify: (request, _response, bytes) => {
     Object.assign(request, { rawBody: bytes });
@@ -35,38 +35,38 @@ const withRawBody = express.json({
 
 interface Row {
   readonly source: string;
-  /** The text that the service signs, from the JSON of an event. */
+  /** Returns the text that the service signs, from an event's JSON. */
   readonly signed?: (json: string) => string;
-  /** What arrives of it. */
+  /** Returns the bytes that arrive. */
   readonly sent?: (text: string) => string | Uint8Array<ArrayBuffer>;
   readonly headers?: Record<string, string>;
   readonly right?: string;
-  /** The right value behind some parsers, and why. */
+  /** The expected value for specific parsers. */
   readonly unless?: Readonly<Record<string, string>>;
 }
 
 const INFLATED = { 'express.raw()': '200', 'express.text()': '200', 'express.json() that retains the bytes': '200' };
 const ROWS: readonly Row[] = [
   { source: 'body-parser: ASCII' },
-  { source: 'body-parser: several bytes a character', signed: (json) => json.replace('fox', 'Füchse 🦊 \u2028') },
+  { source: 'body-parser: multi-byte characters', signed: (json) => json.replace('fox', 'Füchse 🦊 \u2028') },
   { source: 'body-parser: a charset', headers: { 'content-type': 'application/json; charset=utf-8' } },
   { source: 'body-parser: a media type with a suffix', headers: { 'content-type': 'application/vnd.api+json' } },
   {
-    source: 'stripe-node: white space that no serializer writes',
+    source: 'stripe-node: unusual white space',
     signed: (json) => json.replaceAll('",', '" ,\r\n\t'),
   },
   { source: 'body-parser: __proto__ as a key', signed: (json) => json.replace('"note"', '"__proto__":{},"note"') },
   {
-    source: 'openai-node: an escape that JSON.stringify writes as a character',
+    source: 'openai-node: an escape that JSON.stringify would unescape',
     signed: (json) => json.replace('fox', 'f\\u006fx'),
   },
-  // express.text() removes the mark, so its bytes are lost.
+  // express.text() removes the mark, so the bytes differ.
   {
-    source: 'raw-body: a byte order mark that was signed',
+    source: 'raw-body: a signed byte order mark',
     signed: (json) => `\uFEFF${json}`,
     unless: { 'express.text()': '400 signature_mismatch' },
   },
-  // Express inflates. Others pass on what arrives, which the service has not signed.
+  // Express decompresses the body. Others pass the compressed bytes, which the service didn't sign.
   {
     source: 'body-parser: a proxy that compresses requests',
     sent: (text) => new Uint8Array(gzipSync(text)),
@@ -75,7 +75,7 @@ const ROWS: readonly Row[] = [
     unless: INFLATED,
   },
   { source: 'body-parser: an empty body', signed: () => '', right: '400 event_malformed' },
-  // express.json() rejects it by itself.
+  // express.json() rejects it.
   {
     source: 'body-parser: not JSON',
     signed: () => '{',
@@ -83,7 +83,7 @@ const ROWS: readonly Row[] = [
     unless: { 'express.json() that retains the bytes': '400' },
   },
   {
-    source: 'a proxy that cuts the body',
+    source: 'a proxy that truncates the body',
     sent: (text) => text.slice(0, -20),
     right: '400 signature_mismatch',
     unless: { 'express.json() that retains the bytes': '400' },
@@ -95,12 +95,12 @@ const APPS: Readonly<Record<string, App>> = {
   'express.raw()': inExpress((app) => app.use(express.raw({ type: '*/*' })).post('/webhooks', onNode)),
   'express.text()': inExpress((app) => app.use(express.text({ type: '*/*' })).post('/webhooks', onNode)),
   'express.json() that retains the bytes': inExpress((app) => app.use(withRawBody).post('/webhooks', onNode)),
-  'Fastify with a parser of buffers': inFastify((app) => {
+  'Fastify with a buffer parser': inFastify((app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     app.post('/webhooks', onNode);
   }),
-  'Fastify with a parser of text': inFastify((app) => {
+  'Fastify with a text parser': inFastify((app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
     app.post('/webhooks', onNode);

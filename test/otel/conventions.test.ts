@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
-import { bundleProgram, heard } from '../support/program.js';
+import { bundleProgram, receiveMessage } from '../support/program.js';
 
 interface Report {
   readonly spans: readonly {
@@ -40,7 +40,7 @@ function whyNotNewest(): string | undefined {
 async function reportOf(version: string): Promise<Report> {
   const alias = ALIASES[version] ?? {};
   const program = await bundleProgram(new URL('conventions-process.ts', import.meta.url), { alias });
-  return heard<Report>(program.start([])).finally(program.remove);
+  return receiveMessage<Report>(program.start([])).finally(program.remove);
 }
 
 const isMissing = whyNotNewest() !== undefined;

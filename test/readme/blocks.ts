@@ -1,31 +1,31 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { ROOT } from '../support/build.js';
 
-/** The guides, as paths of the repository. */
+/** The guides' paths. */
 export const GUIDES = readdirSync(`${ROOT}docs`)
   .filter((name) => name.endsWith('.md'))
   .sort()
   .map((name) => `docs/${name}`);
 
-/** Everything whose blocks are run. */
+/** All documents whose blocks are run. */
 export const PAPERS = ['README.md', 'AGENTS.md', ...GUIDES];
 
-/** A fenced block of a Markdown file. */
+/** A fenced code block. */
 export interface Block {
   /** `ts`, `sh`, … */
   readonly language: string;
-  /** The words behind the language: `check-only`. */
+  /** The words after the language: `check-only`. */
   readonly marks: readonly string[];
   readonly code: string;
   /** The file without its extension: `README`, `docs/waiting`. */
   readonly file: string;
-  /** The line of the file that the code begins at. */
+  /** The line at which the code starts. */
   readonly line: number;
-  /** The heading it stands under. */
+  /** The heading above it. */
   readonly heading: string;
 }
 
-/** All fenced blocks of a Markdown file of the repository. */
+/** Returns all fenced code blocks of a Markdown file. */
 export function blocksOf(file: string): Block[] {
   const blocks: Block[] = [];
   let heading = '';

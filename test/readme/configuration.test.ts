@@ -7,7 +7,7 @@ import { GenClient } from '../../src/index.js';
 const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
 const rows = [...page.matchAll(/^\| `(\w+)` \| (.+?) \|/gm)].map(([, name = '', told = '']) => [name, told] as const);
 
-/** The option names, from the error of an unknown option. */
+/** Returns the option names, from the error for an unknown option. */
 function knownOptions(): string[] {
   try {
     new GenClient({ zzzzzzzzzzzz: 1 } as never);
@@ -19,11 +19,11 @@ function knownOptions(): string[] {
 
 afterEach(() => vi.unstubAllEnvs());
 
-it('every option of GenClient has one row in the table', () => {
+it('every GenClient option has one row in the table', () => {
   expect(rows.map(([name]) => name).sort()).toEqual(knownOptions().sort());
 });
 
-// A client in a page is refused by test/transport/config.test.ts.
+// For clients in a page, see test/transport/config.test.ts.
 it.each(rows.filter(([name]) => name !== 'dangerouslyAllowBrowser'))('the default of %s is %s', (name, told) => {
   for (const variable of ['GEN_API_KEY', 'GEN_BASE_URL', 'GEN_WEBHOOK_SECRET', 'GEN_LOG']) vi.stubEnv(variable, '');
   const config = readConfig({});

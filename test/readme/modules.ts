@@ -1,27 +1,26 @@
-// Turns the blocks of a page into modules. A block uses what it declares and imports itself, and what the blocks above it on
-// the page declare or import: nothing else.
+// Converts a page's blocks to modules. A block may use only its own declarations and imports, and those of the blocks above.
 import ts, { type Node, type SourceFile } from 'typescript';
 import type { Block } from './blocks.js';
 
-/** A block as a file. */
+/** A block as a module. */
 export interface BlockModule {
   readonly block: Block;
-  /** The name of the file, without its folder. */
+  /** The file name, without its folder. */
   readonly file: string;
   readonly code: string;
 }
 
 interface Parsed {
   readonly module: string;
-  /** Names that a block below may use: how it imports each. */
+  /** Names that later blocks may use, with their import statements. */
   readonly offers: ReadonlyMap<string, string>;
 }
 
-/** The modules of the blocks of one page, in order. */
+/** Returns the modules of a page's blocks, in order. */
 export function modulesOf(page: readonly Block[]): BlockModule[] {
   const above: Parsed[] = [];
   return page.map((block) => {
-    // A whole file, at its place beside the others of the page.
+    // A complete file, next to the page's other files.
     const name = block.marks.find((mark) => /\.[cm]?tsx?$/.test(mark));
     const page = block.file.replace('/', '-');
     if (name !== undefined) return { block, file: `${page}/${name}`, code: `${block.code}\nexport {};\n` };
@@ -38,7 +37,7 @@ export function modulesOf(page: readonly Block[]): BlockModule[] {
   });
 }
 
-/** What a block declares and imports, and the statement that exports what it does not export itself. */
+/** Returns a block's declarations and imports, and a statement that exports the unexported ones. */
 function declaredIn(ast: SourceFile, file: string): Parsed & { readonly exports: string } {
   const offers = new Map<string, string>();
   const values: string[] = [];
@@ -77,7 +76,7 @@ function boundNames(name: ts.BindingName): string[] {
   return name.elements.flatMap((element) => (ts.isBindingElement(element) ? boundNames(element.name) : []));
 }
 
-/** Every name that a block reads: no property, no key, and nothing that it binds inside. */
+/** Returns every free name of a block, without properties and keys. */
 function namesUsedIn(ast: SourceFile): Set<string> {
   const used = new Set<string>();
   const visit = (node: Node) => {

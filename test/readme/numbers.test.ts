@@ -1,4 +1,4 @@
-// The numbers of the service that README and the guides state, against src/rules/limits.ts.
+// The service's numbers in README and the guides match src/rules/limits.ts.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import {
@@ -15,7 +15,7 @@ import { PAPERS } from './blocks.js';
 
 const text = new Map(PAPERS.map((file) => [file, readFileSync(ROOT + file, 'utf8').replace(/\s+/g, ' ')]));
 
-/** A number with the words around it, in any sentence, and what it is. */
+/** Patterns that precede a number in any sentence, and the expected number. */
 const STATED: readonly (readonly [words: RegExp, right: number])[] = [
   [/(\d+) videos(?=,| a minute| per minute)/g, LIMITS['videos.create'].limit],
   [/(\d+) (?:job reads|reads|polls)(?=,| a minute| per minute)/g, LIMITS['jobs.get'].limit],
@@ -31,7 +31,7 @@ const STATED: readonly (readonly [words: RegExp, right: number])[] = [
   [/token (?:is|costs) ([\d.]+) USD/g, USD_PER_TOKEN],
 ];
 
-test.each(STATED)('%s is followed by the number in the rules', (words, right) => {
+test.each(STATED)('%s is followed by the documented number', (words, right) => {
   const found = [...text].flatMap(([file, page]) =>
     [...page.matchAll(words)].map(([, ...numbers]) => [file, Number(numbers.find((one) => one !== undefined))]),
   );
@@ -39,7 +39,7 @@ test.each(STATED)('%s is followed by the number in the rules', (words, right) =>
   expect(found.filter(([, stated]) => stated !== right)).toEqual([]);
 });
 
-test('the uploads of each step have one rate limit, as the guide says', () => {
+test('each upload step has one rate limit, as the guide states', () => {
   expect(
     new Set([LIMITS['uploads.create'], LIMITS['uploads.put'], LIMITS['uploads.delete']].map(({ limit }) => limit)).size,
   ).toBe(1);

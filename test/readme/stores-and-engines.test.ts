@@ -1,5 +1,5 @@
-// Every block of the guides about queues, many processes and Workers runs, and what it exports does what the page says. The
-// blocks say Redis' usual port; here they get that of a Redis of this test.
+// Runs every block of the guides about queues, many processes, and Workers, and uses its exports as documented. Replaces the
+// default Redis port with that of the test's own Redis.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GenClient, Store } from 'gen-client';
@@ -17,7 +17,7 @@ import { type BlockModule, modulesOf } from './modules.js';
 vi.mock('cloudflare:workers', () => ({ DurableObject: class {}, waitUntil: undefined }));
 
 type Handler = (request: Request) => Promise<Response>;
-/** What the blocks of the pages export. */
+/** The blocks' exports. */
 interface Exported {
   readonly client?: GenClient;
   readonly redis?: { disconnect(): void };
@@ -30,9 +30,9 @@ interface Exported {
   readonly worker?: { fetch(request: Request, env: object): Promise<Response> };
 }
 
-/** The JSON of an answer that has to be there. */
+/** Returns a response's JSON. Throws if there is no response. */
 async function jsonOf<T>(response: Response | undefined): Promise<T> {
-  if (!response) throw new Error('There is no answer');
+  if (!response) throw new Error('There is no response');
   return (await response.json()) as T;
 }
 
@@ -77,7 +77,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     vi.restoreAllMocks();
   });
 
-  /** The block of a page that contains `text`. */
+  /** Runs the page's block that contains `text`. */
   async function block(page: string, text: string): Promise<Exported> {
     const found = modules.find((module) => module.block.file === page && module.block.code.includes(text));
     if (!found) throw new Error(`${page} has no block with ${text}`);
@@ -87,7 +87,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     return exported;
   }
 
-  /** A signed webhook about a job of the sandbox. */
+  /** Creates a signed webhook about a sandbox job. */
   async function webhook(jobId: string, url = 'https://example.com/webhook'): Promise<Request> {
     const { body, headers } = await signWebhook(completedEvent(jobId, sandbox.baseUrl), {
       secret: sandbox.webhookSecret,
@@ -144,7 +144,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
   });
 
   test('every block is covered', () => {
-    // The check of a store of one's own stands for a database that is not here.
+    // The block with checkStore needs a database.
     const left = modules.filter((module) => !used.has(module) && !module.code.includes('checkStore(myStore)'));
     expect(left.map(({ file }) => file)).toEqual([]);
   });

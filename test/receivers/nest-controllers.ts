@@ -1,4 +1,4 @@
-// Two controllers as Nest users write them, for Nest on Express and on Fastify: `nest-controllers [express|fastify]`.
+// Two controllers as a Nest user would write them, on Express or Fastify: `nest-controllers [express|fastify]`.
 import { Controller, Get, Module, Post, Req, Res } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';

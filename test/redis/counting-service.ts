@@ -1,17 +1,17 @@
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 
-/** A service that counts creates as strictly as a service may: in a sliding window, the edge included, and in fixed ones. */
+/** A service that counts creates strictly, in an inclusive sliding window and in fixed windows. */
 export interface CountingService {
   readonly baseUrl: string;
-  /** When each create was counted, in milliseconds. */
+  /** The time at which each create was counted, in milliseconds. */
   readonly countedAt: number[];
-  /** How many creates came over the limit of the sliding window, and of fixed windows wherever they begin. */
+  /** Returns the number of creates over the limit. */
   rejected(): number;
   close(): void;
 }
 
-/** Serves creates on loopback; takes up to 10 ms for one, so that the order of sending is not the order of counting. */
+/** Serves creates on loopback. Each takes up to 10 ms, so that they aren't counted in the order of sending. */
 export async function startCountingService(limit: number, windowMs: number): Promise<CountingService> {
   const countedAt: number[] = [];
   let rejected = 0;

@@ -1,4 +1,4 @@
-// One of several processes that create videos under one shared rate limit.
+// One of several processes that create videos with a shared rate limit.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { redisStore } from '../../src/adapters/redis/index.js';
@@ -25,7 +25,7 @@ const created = await Promise.all(
   Array.from({ length: Number(count) }, () => client.videos.create({ prompt: 'A fox.' })),
 );
 process.send?.(created.length);
-// The slots of a process that ends with its last answer are only free when its lease has run out: that is another test.
+// Stay alive: a process's slots are free only after its lease expires, which another test covers.
 await new Promise((resolve) => process.once('message', resolve));
 await ioredis?.quit();
 await nodeRedis?.close();

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isTooSlow } from '../support/core-share.js';
-import { bundleProgram, heard } from '../support/program.js';
+import { bundleProgram, receiveMessage } from '../support/program.js';
 import { startCountingService } from './counting-service.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
-/** The limit of the worker. */
 const LIMIT = 20;
-/** `npm run campaign -- limits` is the whole of it, with the documented minute; else it is scaled, and still long beside the two looks per second of a process that waits. */
+/** `npm run campaign -- limits` uses the documented minute. CI uses a shorter window, still long compared with two polls per second. */
 const [COUNTS, WINDOW_MS, WINDOWS] = process.env.CAMPAIGN === 'full' ? [[1, 8, 50], 60_000, 5] : [[4], 10_000, 3];
 
-/** How many commands clients have sent: those inside of a script are its own. */
+/** Returns the number of commands that clients sent, without those inside scripts. */
 async function commands({ ioredis }: RealRedis): Promise<number> {
   const sent = (await ioredis.info('commandstats')).matchAll(
     /cmdstat_(?:evalsha|eval|\w*subscribe|publish):calls=(\d+)/g,
@@ -17,14 +16,14 @@ async function commands({ ioredis }: RealRedis): Promise<number> {
   return [...sent].reduce((sum, [, calls]) => sum + Number(calls), 0);
 }
 
-describe.skipIf(whyNoRedis())('processes under one rate limit', () => {
+describe.skipIf(whyNoRedis())('processes with one rate limit', () => {
   let worker: Awaited<ReturnType<typeof bundleProgram>>;
   beforeAll(async () => {
     worker = await bundleProgram(new URL('limiter-worker.ts', import.meta.url));
   });
   afterAll(() => worker.remove());
 
-  /** Creates videos, and returns the fraction of the allowed rate that was used. */
+  /** Creates videos, and returns the used fraction of the allowed rate. */
   async function pace(count: number): Promise<number> {
     const redis = await startRedis();
     const service = await startCountingService(LIMIT, WINDOW_MS);
@@ -33,20 +32,20 @@ describe.skipIf(whyNoRedis())('processes under one rate limit', () => {
     const processes = Array.from({ length: count }, (_, at) =>
       worker.start([...settings, at % 2 === 0 ? 'ioredis' : 'node-redis']),
     );
-    await Promise.all(processes.map((process) => heard(process, (message) => message === 'ready')));
+    await Promise.all(processes.map((process) => receiveMessage(process, (message) => message === 'ready')));
     const before = await commands(redis);
-    const began = performance.now();
-    const results = processes.map((process) => heard(process, (message) => message === each));
+    const startMs = performance.now();
+    const results = processes.map((process) => receiveMessage(process, (message) => message === each));
     for (const process of processes) process.send('go');
     await Promise.all(results);
-    const tookMs = performance.now() - began;
+    const tookMs = performance.now() - startMs;
     expect((((await commands(redis)) - before) * 1000) / tookMs).toBeLessThanOrEqual(100);
     for (const process of processes) process.send('end');
     service.close();
     expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(count * each);
     await redis.close();
-    // The first twenty go out at once, each twenty more a window later.
+    // The first twenty are sent immediately, and each further twenty one window later.
     return ((Math.ceil((count * each) / LIMIT) - 1) * WINDOW_MS) / tookMs;
   }
 
@@ -56,8 +55,8 @@ describe.skipIf(whyNoRedis())('processes under one rate limit', () => {
     async (count) => {
       const share = await pace(count);
       console.info(`${count} processes: ${share.toFixed(3)} of the allowed slots`);
-      if (share >= 0.9 || isTooSlow('the pace of several processes')) return;
-      // It was slow once. A 429 counts each time.
+      if (share >= 0.9 || isTooSlow('the rate of several processes')) return;
+      // Retry a slow run once, but never one with a 429.
       expect(await pace(count)).toBeGreaterThanOrEqual(0.9);
     },
   );

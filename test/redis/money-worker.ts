@@ -1,5 +1,5 @@
-// A process that creates videos over a shared Redis until it is killed, and first resumes what others have left. It prints a
-// line for each job that it has: `job <id>`. With the argument `resume` it resumes until nothing is left.
+// Resumes other processes' creates, then creates videos over a shared Redis until it is killed. Prints `job <id>` for each
+// job. With the argument `resume`, it resumes until no create is unfinished.
 import { Redis } from 'ioredis';
 import { redisStore } from '../../src/adapters/redis/index.js';
 import { createBudget, GenClient, GenError } from '../../src/index.js';
@@ -14,7 +14,7 @@ const client = new GenClient({ apiKey, baseUrl, store, budget, limits });
 const print = (line: string) => new Promise<void>((resolve) => process.stdout.write(`${line}\n`, () => resolve()));
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** An outage, or a create that a crash has left, passes. */
+/** Ignores outages, and budgets blocked by a crashed create. */
 function unlessPassing(error: unknown): undefined {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
   if (!errors.every((it) => GenError.isInstance(it) && /retry|wait/.test(it.recovery))) throw error;

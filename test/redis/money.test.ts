@@ -1,12 +1,12 @@
-// Processes that share a Redis: one is killed again and again, one is stopped and continued, and the Redis goes away while
-// calls are in flight. No paid job is lost, the budget says what was charged, and the service rejects nothing with a 429.
+// Processes that share a Redis: one is killed repeatedly, one is paused, and Redis becomes unavailable while calls are in
+// flight. No paid job is lost, the budget matches the charges, and no 429 occurs.
 import type { ChildProcess } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { bundleProgram } from '../support/program.js';
 import { startRedis, whyNoRedis } from './real-redis.js';
 
-/** `npm run campaign -- money` runs all of it. */
+/** `npm run campaign -- money` runs the full version. */
 const [BATCH, STOP_MS, AWAY_MS, ROUNDS, JOB_MS] =
   process.env.CAMPAIGN === 'full' ? [200, 45_000, 20_000, 1, [8_000, 25_000]] : [10, 2_000, 3_000, 1, [300, 2_000]];
 const LIMIT = { limit: 4 * BATCH, windowMs: 60_000 };
@@ -14,7 +14,7 @@ const LIMIT = { limit: 4 * BATCH, windowMs: 60_000 };
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 test.skipIf(whyNoRedis())(
-  'processes that are killed, stopped, and cut off from their Redis lose no paid job, and spend what is charged (real processes)',
+  'processes that are killed, paused, and disconnected from Redis lose no paid job, and their budget matches the charges (real processes)',
   async () => {
     const redis = await startRedis({ keeps: true });
     const program = await bundleProgram(new URL('money-worker.ts', import.meta.url));
@@ -43,7 +43,7 @@ test.skipIf(whyNoRedis())(
       const closed = new Promise<void>((resolve) => {
         child.once('close', () => {
           running.delete(child);
-          // Ignores a line that the kill truncated.
+          // Ignore a line truncated by the kill.
           lines.push(...output.split('\n').slice(0, -1), ...(errors ? [`error ${errors}`] : []));
           resolve();
         });
@@ -57,7 +57,7 @@ test.skipIf(whyNoRedis())(
       const [stopped] = [start(), start()];
       let killed = start();
       for (let round = 0; round < ROUNDS; round++) {
-        // Each has its calls in flight.
+        // Wait until both have calls in flight.
         await created(sandbox.jobs.length + 2 * BATCH);
         await redis.stop();
         await pause(AWAY_MS);

@@ -6,7 +6,7 @@ import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { freePort } from '../support/free-port.js';
 
-/** The reason that Redis is missing, or undefined. CI requires it. */
+/** Returns why Redis is unavailable, or undefined. Throws in CI. */
 export function whyNoRedis(): string | undefined {
   try {
     execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
@@ -18,20 +18,20 @@ export function whyNoRedis(): string | undefined {
   }
 }
 
-/** A Redis of this test's own on a loopback port. */
+/** A separate Redis on a loopback port. */
 export interface RealRedis {
   readonly port: number;
   readonly ioredis: Redis;
   readonly nodeRedis: ReturnType<typeof connected>;
-  /** Ends the server at once and starts one on the same port: an empty one, or one with what this one had written. */
+  /** Kills the server and starts one on the same port, empty or with the data written so far. */
   restart(): Promise<void>;
-  /** Ends the server at once. */
+  /** Kills the server. */
   stop(): Promise<void>;
-  /** Ends server and clients. */
+  /** Closes the clients and kills the server. */
   close(): Promise<void>;
 }
 
-/** Starts a Redis with a connected client of each kind. With `keeps`, the data survives a restart. */
+/** Starts Redis with a connected client of each kind. With `keeps`, the data survives a restart. */
 export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
   const { port, ...first } = await onFreePort(async (port) => ({ port, server: await serve({ port, folder, keeps }) }));
@@ -67,7 +67,7 @@ function connected(port: number) {
 
 const SLOTS = 16_384;
 
-/** A Redis Cluster of three masters, with a client of each kind. */
+/** Starts a Redis Cluster with three masters and a client of each kind. */
 export async function startCluster() {
   const nodes = await startNodes(3);
   const [first] = nodes;
@@ -91,7 +91,7 @@ export async function startCluster() {
     ioredis,
     nodeRedis,
     flush: () => Promise.all(nodes.map(({ admin }) => admin.flushall())),
-    /** How many keys each master has. */
+    /** Returns each master's number of keys. */
     sizes: () => Promise.all(nodes.map(({ admin }) => admin.dbsize())),
     async close() {
       ioredis.disconnect();
@@ -103,7 +103,7 @@ export async function startCluster() {
 
 type ClusterNode = Awaited<ReturnType<typeof startNode>>;
 
-/** Starts all of them or none: if one fails, the others are stopped. */
+/** Starts all nodes. If one fails, stops the others. */
 async function startNodes(count: number): Promise<ClusterNode[]> {
   const starts = await Promise.allSettled(Array.from({ length: count }, startNode));
   const nodes = starts.flatMap((start) => (start.status === 'fulfilled' ? start.value : []));
@@ -129,7 +129,7 @@ async function startNode() {
   });
 }
 
-/** Starts a server on a free port, or on another one if it was taken in the meantime. */
+/** Starts a server on a free port. Retries if another process takes the port meanwhile. */
 async function onFreePort<T>(start: (port: number) => Promise<T>, tries = 5): Promise<T> {
   try {
     return await start(await freePort());
@@ -149,7 +149,7 @@ interface ServerSetup {
 function serve({ port, folder, keeps, more = [] }: ServerSetup): Promise<ChildProcess> {
   const log = keeps ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
   const settings = ['--bind', '127.0.0.1', '--save', '', '--dir', folder, ...log, ...more];
-  // Its stderr is not the test's: a server that outlives a killed test would keep the run from ending.
+  // Ignore stderr: a server that outlives a killed test would otherwise keep the run alive.
   const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'ignore'] });
   let said = '';
   return new Promise((resolve, reject) => {

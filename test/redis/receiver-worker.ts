@@ -1,4 +1,4 @@
-// One of several receivers behind one address. The first crashes at its work, and the others do it.
+// One of several receivers behind one address. The first one crashes while handling an event.
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { Redis } from 'ioredis';
@@ -13,7 +13,7 @@ const handler = createWebhookHandler({
   on: {
     '*': (event) => {
       process.send?.({ handling: event.id });
-      // Longer than anybody waits: the process is killed meanwhile.
+      // Never settles: the process is killed meanwhile.
       return fate === 'dies' ? new Promise(() => {}) : undefined;
     },
   },

@@ -1,4 +1,4 @@
-// A client of ioredis's shape without a server: the store's script, keys that expire, and channels.
+// A fake ioredis client without a server: the store's script, expiring keys, and channels.
 import { EventEmitter } from 'node:events';
 
 /** Creates an empty Redis. Its clients share keys and channels. */
@@ -12,7 +12,7 @@ export function redisDouble() {
   };
   const set = (key: string, value: string, ttlMs: number) => keys.set(key, { value, untilMs: Date.now() + ttlMs });
 
-  /** What the script does in Redis. `change` is `read`, or the expected version. */
+  /** Simulates the store's script. `change` is `read` or the expected version. */
   function swap([group = '', ...names]: string[], [change, ...pairs]: string[]): unknown {
     const version = `v${get(group) ?? 0}`;
     if (change === 'read') {

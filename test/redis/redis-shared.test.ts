@@ -1,4 +1,4 @@
-// Behavior specific to redisStore. The tables in test/shared cover the rest.
+// Behavior specific to redisStore. For the store contract, see test/shared.
 
 import { EventEmitter } from 'node:events';
 import { pathToFileURL } from 'node:url';
@@ -30,7 +30,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
   });
   beforeEach(() => redis.ioredis.flushall());
 
-  test('adds its prefix to every key, one hash tag to the keys of a group, and a TTL to each', async () => {
+  test("adds its prefix to every key, one hash tag to a group's keys, and a TTL to each", async () => {
     const store = redisStore(redis.ioredis, { prefix: 'mine:' });
     for (const group of ['plain', '}', '{}', 'a{b}c', '100%']) await put(store, group);
     const keys = await redis.ioredis.keys('*');
@@ -42,7 +42,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     }
   });
 
-  test('retains the version of a group as long as its longest-lived key', async () => {
+  test("retains a group's version as long as its longest-lived key", async () => {
     const store = redisStore(redis.ioredis);
     const both = { long: { value: '1', ttlMs: 500_000 }, short: { value: '2', ttlMs: 10 } };
     await store.write('group', (await store.read('group', [])).version, both);
@@ -50,7 +50,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     expect(await redis.ioredis.pttl('gen-client:{group}')).toBeGreaterThan(400_000);
   });
 
-  test('counts as unavailable while it is a replica, as in a failover', async () => {
+  test('counts as unavailable while Redis is a replica, as in a failover', async () => {
     const sandbox = createSandbox();
     const { baseUrl, fetch } = sandbox;
     const logger = { error() {}, warn: vi.fn(), info() {}, debug() {} };
@@ -63,7 +63,7 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     });
     await redis.ioredis.replicaof('127.0.0.1', 1);
     try {
-      // A create is not sent without its note, and other calls go on.
+      // A create isn't sent until it is recorded, while other calls continue.
       const create = client.videos.create({ prompt: 'a fox' });
       await expect(create).rejects.toMatchObject({ name: 'ConnectionError', attempts: 0 });
       await expect(client.jobs.get('job_1')).rejects.toMatchObject({ status: 404 });
@@ -114,20 +114,20 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
         const { client, end } = await open();
         const onError = vi.fn();
         const [store, other] = [redisStore(client, { onError }), redisStore(redis.ioredis)];
-        const heard: string[] = [];
+        const messages: string[] = [];
         const stops = ['a', 'a', 'b'].map((topic) =>
-          store.subscribe?.(topic, (message) => heard.push(`${topic} ${message}`)),
+          store.subscribe?.(topic, (message) => messages.push(`${topic} ${message}`)),
         );
         await vi.waitFor(async () => {
           await other.publish?.('a', 'ready');
-          expect(heard).toContain('a ready');
+          expect(messages).toContain('a ready');
         }, PATIENCE_MS);
         await vi.waitFor(async () => {
           await other.publish?.('b', 'ready');
-          expect(heard).toContain('b ready');
+          expect(messages).toContain('b ready');
         }, PATIENCE_MS);
         await other.publish?.('a', '{"text":"ünï"}');
-        const whole = () => heard.filter((text) => text === 'a {"text":"ünï"}');
+        const whole = () => messages.filter((text) => text === 'a {"text":"ünï"}');
         await vi.waitFor(() => expect(whole()).toHaveLength(2), PATIENCE_MS);
         expect(await connections()).toBe(1);
         for (const stop of stops) stop?.();
@@ -144,42 +144,42 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
     test.each(['ioredis', 'node-redis'])('arrive once each after their connection broke, through %s', async (kind) => {
       const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
       const store = redisStore(client);
-      const heard: string[] = [];
-      store.subscribe?.('a', (message) => heard.push(message));
+      const messages: string[] = [];
+      store.subscribe?.('a', (message) => messages.push(message));
       for (let broke = 0; broke < 3; broke++) {
         await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
         await redis.ioredis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
         await vi.waitFor(async () => {
           await redis.ioredis.publish('gen-client:a', `${broke}`);
-          expect(heard).toContain(`${broke}`);
+          expect(messages).toContain(`${broke}`);
         }, PATIENCE_MS);
       }
       await redis.ioredis.publish('gen-client:a', 'one');
       await redis.ioredis.publish('gen-client:a', 'end');
-      await vi.waitFor(() => expect(heard).toContain('end'), PATIENCE_MS);
-      expect(heard.slice(heard.indexOf('one'))).toEqual(['one', 'end']);
+      await vi.waitFor(() => expect(messages).toContain('end'), PATIENCE_MS);
+      expect(messages.slice(messages.indexOf('one'))).toEqual(['one', 'end']);
       await store.close();
       end();
     });
   });
 
-  test('ignore a listener that throws', async () => {
+  test('tolerate a listener that throws', async () => {
     const onError = vi.fn();
     const store = redisStore(redis.ioredis, { onError });
-    const heard = vi.fn();
+    const messages = vi.fn();
     store.subscribe?.('a', () => {
       throw new Error('broken');
     });
-    store.subscribe?.('a', heard);
+    store.subscribe?.('a', messages);
     await vi.waitFor(async () => {
       await store.publish?.('a', 'x');
-      expect(heard).toHaveBeenCalled();
+      expect(messages).toHaveBeenCalled();
     }, PATIENCE_MS);
     await store.close();
   });
 });
 
-/** A client like Upstash's with these replies in order. An Error is thrown. */
+/** Creates a client like Upstash's with these replies in order. Throws if a reply is an Error. */
 function replying(...replies: unknown[]): RedisClient {
   const call = async () => {
     const reply = replies.shift();
@@ -204,7 +204,7 @@ test.each([
   expect(onError.mock.calls).toEqual([[cause]]);
 });
 
-test('any other failure is passed on, and an unexpected response is an error', async () => {
+test('reject with any other failure unchanged, and with an error for an unexpected response', async () => {
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
   await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
   await expect(put(redisStore(replying(null)))).rejects.toThrow(
@@ -212,7 +212,7 @@ test('any other failure is passed on, and an unexpected response is an error', a
   );
 });
 
-test('a rejected subscription is retried with the next connection', async () => {
+test('retry a rejected subscription with the next connection', async () => {
   const rejected = vi.fn(async (_channel: string) => {});
   rejected.mockRejectedValueOnce(new Error('no'));
   const connection = Object.assign(new EventEmitter(), {
@@ -248,15 +248,15 @@ describe('a client', () => {
   });
 
   test.each([
-    ['nothing', undefined, 'undefined'],
+    ['undefined', undefined, 'undefined'],
     ['null', null, 'null'],
     ['a URL', 'redis://localhost', 'a string'],
     ['an object without scripts', { get: reply, set: reply }, 'an object'],
-    ['the options of a client', { host: 'localhost', port: 6379 }, 'an object'],
-    ['half a client', { eval: reply }, 'an object'],
+    ["a client's options", { host: 'localhost', port: 6379 }, 'an object'],
+    ['an incomplete client', { eval: reply }, 'an object'],
   ])('of an unknown type is rejected immediately: %s', (_, client, shown) => {
     const message = `client must be a connected client of @upstash/redis, ioredis, or redis (node-redis), not ${shown}.`;
-    // @ts-expect-error what JavaScript callers pass
+    // @ts-expect-error: JavaScript callers can pass anything.
     expect(() => redisStore(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });
 });

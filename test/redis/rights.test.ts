@@ -1,4 +1,4 @@
-// The rights of a Redis user: what the message asks for is enough, and what is missing is said. On real ACL users.
+// A real Redis ACL user's permissions: the ones that the message lists are sufficient, and missing ones are reported.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -9,7 +9,7 @@ import { isSetupError } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
-/** What both clients need to connect at all. */
+/** Permissions that both clients need to connect. */
 const CONNECTS = ['+ping', '+info', '+hello', '+client'];
 
 describe.skipIf(whyNoRedis())('a Redis user', () => {
@@ -23,7 +23,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   });
   afterAll(() => redis.close());
 
-  /** A client of each kind, connected as a user with these rights. */
+  /** Connects a client of each kind as a user with these permissions. */
   async function connectedAs(kind: string, rights: readonly string[]): Promise<RedisClient> {
     await redis.ioredis.call('ACL', 'SETUSER', 'app', 'reset', 'on', '>pass', ...CONNECTS, ...rights);
     if (kind === 'ioredis') {
@@ -48,7 +48,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   };
 
   test.each(['ioredis', 'node-redis'])(
-    'with exactly the rights in the message can do everything, through %s',
+    "with exactly the message's permissions can do everything with %s",
     async (kind) => {
       const { message } = await refusalOf(await connectedAs(kind, ['+get', '~*']));
       const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
@@ -56,11 +56,11 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
       const client = await connectedAs(kind, [...rights, `~${keys}`, `&${keys}`]);
       const onError = vi.fn();
       const store = redisStore(client, { onError });
-      const heard = vi.fn();
-      const stop = store.subscribe?.('topic', heard);
+      const listener = vi.fn();
+      const stop = store.subscribe?.('topic', listener);
       await vi.waitFor(async () => {
         await store.publish?.('topic', 'hello');
-        expect(heard).toHaveBeenCalledWith('hello');
+        expect(listener).toHaveBeenCalledWith('hello');
       }, PATIENCE_MS);
       const write = async (changes: Parameters<typeof store.write>[2]) =>
         store.write('group', (await store.read('group', [])).version, changes);
@@ -79,7 +79,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   );
 
   test.each(['ioredis', 'node-redis'])(
-    'that lacks a command of the script causes an error with the command, through %s',
+    "that lacks one of the script's commands causes an error with the command with %s",
     async (kind) => {
       const { message } = await refusalOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
       expect(message).toContain(
@@ -88,18 +88,18 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
     },
   );
 
-  test('without access to the keys causes an error with the keys', async () => {
+  test('without access to the keys causes an error that lists the keys', async () => {
     const { message } = await refusalOf(await connectedAs('ioredis', ['+@all', '~other:*']));
     expect(message).toContain('gen-client:*');
   });
 
-  test("that can't publish causes an error with the channels", async () => {
+  test("that can't publish causes an error that lists the channels", async () => {
     const client = await connectedAs('ioredis', ['+@all', '-publish', '~*', '&*']);
     await expect(redisStore(client).publish?.('topic', 'hello')).rejects.toSatisfy(isSetupError);
   });
 });
 
-test('a node-redis client that was never connected is a setup error', async () => {
+test('causes a setup error if the node-redis client was never connected', async () => {
   const sandbox = createSandbox();
   const store = redisStore(createClient({ url: 'redis://127.0.0.1:6379' }));
   const { apiKey, baseUrl, fetch } = sandbox;

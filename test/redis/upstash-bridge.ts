@@ -3,7 +3,7 @@ import { json } from 'node:stream/consumers';
 import { Redis as Upstash } from '@upstash/redis';
 import type { Redis } from 'ioredis';
 
-/** Upstash's HTTP interface in front of a real Redis: accepts a command or a pipeline, and returns the replies. */
+/** Starts Upstash's HTTP interface for a real Redis: accepts a command or a pipeline, and returns the replies. */
 export async function startUpstash(
   redis: Redis,
 ): Promise<{ url: string; client(options?: object): Upstash; close(): void }> {
@@ -38,7 +38,7 @@ export async function startUpstash(
   };
 }
 
-/** Encodes text in base64 if the client requests it, which is the default. */
+/** Encodes text in base64 if the client requests it, as by default. */
 function encoded(reply: unknown): unknown {
   if (Array.isArray(reply)) return reply.map(encoded);
   return typeof reply === 'string' && reply !== 'OK' ? Buffer.from(reply).toString('base64') : reply;

@@ -1,5 +1,5 @@
-// npx node --import ./scripts/typescript.mjs test/replay/record.ts: writes what this version leaves in engines and queues. Run it once for each release; the files of
-// earlier versions stay as they are.
+// npx node --import ./scripts/typescript.mjs test/replay/record.ts: records this version's data in engines and queues. Run it
+// once per release. Earlier versions' files never change.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { recordAll } from './recordings.js';

@@ -1,4 +1,4 @@
-// The data of a version in a user's engine and queue: steps of durable runs, and records of queued calls.
+// A version's data in a user's engine and queue: steps of durable runs, and records of queued calls.
 import { type GenJobData, loadRun, recordOf } from '../../src/adapters/bullmq/call-record.js';
 import {
   createActivities,
@@ -11,12 +11,12 @@ import { nextDetachedStep } from '../../src/rules/detached-run.js';
 import type { RunEvent, RunRules } from '../../src/rules/run-state.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 
-/** One step as an engine remembers it. */
+/** One step as an engine stores it. */
 export type RecordedStep =
   | { readonly step: string; readonly activity: string; readonly input: Json; readonly result: Json }
   | { readonly step: string; readonly jobId: string | null; readonly ms: number; readonly result: boolean };
 
-/** A durable run: its steps, and how it ended. */
+/** A durable run's steps and outcome. */
 export interface RecordedRun {
   readonly name: string;
   readonly options: GenerateOptions;
@@ -34,7 +34,6 @@ export interface QueueRecord {
   readonly next: Json;
 }
 
-/** The data of one version. */
 export interface Recordings {
   readonly version: string;
   readonly runs: readonly RecordedRun[];
@@ -57,7 +56,7 @@ const params = { prompt: 'a fox at dawn' };
 const call = 'videos';
 const failed = (errorCode: string, errorData = {}) => ({ status: 'failed', errorCode, errorData }) as const;
 
-/** The ways through a run that an engine may be in the middle of. */
+/** Scenarios that an engine may be in the middle of. */
 const SCENES: readonly Scene[] = [
   ['a video', { call, params }, () => {}],
   [
@@ -85,7 +84,7 @@ const SCENES: readonly Scene[] = [
   ['a job that takes too long', { call, params: { prompt: '[slow:2h]' }, timeoutMs: 600_000 }, () => {}],
 ];
 
-/** Runs every scene against the sandbox and records the data of an engine and a queue. */
+/** Runs every scenario on the sandbox and records the data of an engine and a queue. */
 export async function recordAll(version: string): Promise<Recordings> {
   const runs: RecordedRun[] = [];
   const records: QueueRecord[] = [];
@@ -124,7 +123,7 @@ async function recordRun(
   return { name, options, steps, end: await endOf(engine, options) };
 }
 
-/** The steps of a run as a queue would have stored them: each record is one that a worker may find. */
+/** Converts a run's steps to the records that a queue would have stored. */
 function recordQueue({ name, options, steps }: RecordedRun): QueueRecord[] {
   const records: QueueRecord[] = [];
   const { call, params, key: id, recover } = options;
@@ -156,12 +155,12 @@ class Ended extends Error {
   readonly end: Json;
 
   constructor(end: Json) {
-    super('the run has failed');
+    super('the run failed');
     this.end = end;
   }
 }
 
-/** The end of a run on an engine: its job, or the engine's error. */
+/** Returns a run's job, or the engine's error. */
 export async function endOf(engine: DurableEngine, options: GenerateOptions): Promise<Json> {
   try {
     return json(await generate(engine, options));
@@ -171,7 +170,7 @@ export async function endOf(engine: DurableEngine, options: GenerateOptions): Pr
   }
 }
 
-/** An engine with only recorded results, which rejects a run that requests anything else. */
+/** Creates an engine that returns only recorded results, and rejects any other step. */
 export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine & { readonly left: () => number } {
   let at = 0;
   const take = (asked: object) => {
@@ -179,7 +178,7 @@ export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine &
     at += 1;
     const { result, ...known } = recorded ?? { result: null };
     if (JSON.stringify(known) !== JSON.stringify(asked)) {
-      throw new Error(`step ${at} is ${JSON.stringify(asked)}, and the engine remembers ${JSON.stringify(known)}`);
+      throw new Error(`step ${at} is ${JSON.stringify(asked)}, but the engine recorded ${JSON.stringify(known)}`);
     }
     return result;
   };

@@ -14,7 +14,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
   'a recording of %s',
   (_, { runs, records }) => {
     test.each(runs.map((run) => [run.name, run] as const))(
-      'a durable run replays with the same steps and the same end: %s',
+      'a durable run replays with the same steps and outcome: %s',
       async (_name, { options, steps, end }) => {
         const engine = replayingEngine(steps);
         expect(await endOf(engine, options)).toEqual(end);
@@ -23,7 +23,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
     );
 
     test.each(runs.map((run) => [run.name, run] as const))(
-      'a durable run continues from any of its steps: %s',
+      'a durable run can continue from any of its steps: %s',
       async (_name, { options, steps }) => {
         for (let known = 0; known < steps.length; known++) {
           const engine = replayingEngine(steps.slice(0, known));
@@ -33,7 +33,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
     );
 
     test.each(records.map((record, at) => [`${record.name}, record ${at + 1}`, record] as const))(
-      'a queued call resumes where it was: %s',
+      'a queued call resumes at its step: %s',
       (_name, { id, data, step, event, next }) => {
         const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
         expect(isKnownRecord(queueJob.data)).toBe(true);
@@ -44,7 +44,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
       },
     );
 
-    test('a record of a newer version is left for another worker', () => {
+    test("a newer version's record is left for another worker", () => {
       for (const { id, data } of records) {
         const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
         expect(isKnownRecord({ ...queueJob.data, version: 2 })).toBe(false);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
 import { type Browser, hasChromium, launch, type Page } from './browser.js';
 
-describe.skipIf(!hasChromium)('a page of another origin, in Chromium', () => {
+describe.skipIf(!hasChromium)('a page on another origin, in Chromium', () => {
   let browser: Browser;
   let page: Page;
   let sandbox: Sandbox;
@@ -25,7 +25,7 @@ describe.skipIf(!hasChromium)('a page of another origin, in Chromium', () => {
     app.close();
   });
 
-  it('uploads with progress to a URL that its server handed out', async () => {
+  it("uploads with progress to its server's upload URL", async () => {
     const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'application/json' };
     const post = async (path: string, body: object) => {
       const init = { method: 'POST', headers, body: JSON.stringify(body) };

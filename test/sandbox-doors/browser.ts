@@ -1,6 +1,6 @@
 import { realTool } from './real-tools.js';
 
-/** The part of playwright that the tests use. It is not installed at the root. */
+/** The part of playwright that the tests use. It isn't installed at the root. */
 export interface Page {
   goto(url: string): Promise<unknown>;
   evaluate<T>(script: string): Promise<T>;
@@ -14,7 +14,7 @@ export interface Page {
   on(event: 'console' | 'pageerror' | 'request', tell: (seen: { text(): string; url(): string }) => void): void;
 }
 
-/** A profile of the browser, with its own cookies. */
+/** A browser profile with its own cookies. */
 export interface Context {
   newPage(): Promise<Page>;
   waitForEvent(event: 'page'): Promise<Page>;
@@ -37,7 +37,7 @@ const FLAGS =
 /** True if Chromium is installed. */
 export const hasChromium = playwright !== undefined && chromium !== undefined;
 
-/** Starts Chromium, with the back/forward cache that playwright disables. */
+/** Starts Chromium with the back/forward cache, which playwright disables by default. */
 export async function launch(): Promise<Browser> {
   const { chromium: engine } = await import(playwright ?? '');
   return engine.launch({

@@ -22,7 +22,7 @@ async function control(path: string, body?: unknown, method = body === undefined
 }
 
 describe('the control API', () => {
-  it('advances the clock, determines how a job ends, and returns it', async () => {
+  it("advances the clock, sets a job's outcome, and returns the job", async () => {
     await control('outcomes', { errorCode: 'generation_rejected' });
     const { job } = await client.videos.create({ prompt: 'a fox' });
     const before = (await control('clock')).body.now;
@@ -42,7 +42,7 @@ describe('the control API', () => {
     expect((await control(`faults/${body.id}`, undefined, 'DELETE')).status).toBe(404);
   });
 
-  it('tops up, creates and revokes keys, pauses dispatch, logs requests but not its own, and resets', async () => {
+  it('tops up, creates and revokes keys, pauses dispatch, logs requests except its own, and resets', async () => {
     expect((await control('topup', { usd: 20 })).body).toEqual({ balanceTokens: 1400 });
     expect((await control('ledger')).body).toMatchObject({ balanceTokens: 1400, paidTokens: 1400 });
     const { key, webhookSecret } = (await control('keys', { scopes: ['jobs:read'], account: 'other' })).body;
@@ -58,7 +58,7 @@ describe('the control API', () => {
     expect((await control('requests')).body.requests).toEqual([]);
   });
 
-  it('serves the files without a key, in ranges if a player requests them', async () => {
+  it('serves files without a key, including ranges for players', async () => {
     const { job } = await client.images.create({ prompt: 'a fox' });
     expect((await control(`jobs/${job.id}/output`)).status).toBe(409);
     await sandbox.advance(60_000);
@@ -90,11 +90,11 @@ describe('the control API', () => {
   });
 });
 
-describe('strangers', () => {
+describe('requests from elsewhere', () => {
   const ask = (url: string, init: RequestInit = {}) => sandbox.handle(new Request(url, init));
 
   it.each(['evil.example.com', 'sandbox.invalid.evil.com', '127.0.0.1.nip.io'])(
-    'that use the name %s (DNS rebinding) are rejected, for reads and writes',
+    'with the host %s (DNS rebinding) are rejected, for reads and writes',
     async (host) => {
       for (const [path, method] of [
         ['_sandbox/state', 'GET'],
@@ -109,13 +109,13 @@ describe('strangers', () => {
   );
 
   it.each(['localhost', '127.0.0.1', '[::1]', 'sandbox', 'host.docker.internal', 'a.localhost'])(
-    "can't use the name %s",
+    "aren't assumed for the host %s",
     async (host) => {
       expect((await ask(`http://${host}:4010/_sandbox/state`)).status).toBe(200);
     },
   );
 
-  it("that post from another site's page (CSRF) are rejected", async () => {
+  it("that are posted from another site's page (CSRF) are rejected", async () => {
     const url = 'http://127.0.0.1:4010/_sandbox/reset';
     const post = (headers: Record<string, string>) => ask(url, { method: 'POST', headers });
     for (const headers of [
@@ -131,7 +131,7 @@ describe('strangers', () => {
     expect((await post({})).status).toBe(200);
   });
 
-  it('get no response that another origin can read', async () => {
+  it('get no response that other origins can read', async () => {
     const response = await ask('http://127.0.0.1:4010/_sandbox/state', {
       headers: { origin: 'https://evil.example.com' },
     });
@@ -139,7 +139,7 @@ describe('strangers', () => {
   });
 });
 
-it('responds the same over a port, for example to curl', async () => {
+it('responds the same way over a port, for example to curl', async () => {
   const server = await sandbox.listen();
   closing.push(() => server.close());
   const curl = promisify(execFile)('curl', ['-s', '-d', '{"usd":20}', `${server.url}/_sandbox/topup`]);

@@ -1,4 +1,4 @@
-/** A body that errors right after these bytes. */
+/** Creates a body that errors after these bytes. */
 export function cutBody(bytes: string): ReadableStream {
   let pulls = 0;
   return new ReadableStream({

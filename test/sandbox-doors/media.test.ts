@@ -35,11 +35,11 @@ describe('dimensions', () => {
     ['video', 'adaptive', undefined, 854, 480],
     ['image', '1:1', 'standard', 1024, 1024],
     ['image', '16:9', undefined, 1360, 765],
-  ] as const)('of a %s in %s and %s are %d x %d', (kind, aspectRatio, resolution, width, height) => {
+  ] as const)('of a %s with %s and %s are %d x %d', (kind, aspectRatio, resolution, width, height) => {
     expect(dimensionsFor({ kind, aspectRatio, resolution })).toEqual({ width, height });
   });
 
-  it('of an image have the exact ratio, for every model and ratio of the catalog', () => {
+  it('of an image have the exact ratio for every model and ratio in the catalog', () => {
     for (const model of Object.values(MODELS)) {
       if (model.kind !== 'image') continue;
       for (const aspectRatio of model.aspectRatios) {
@@ -52,7 +52,7 @@ describe('dimensions', () => {
 });
 
 describe('an image', () => {
-  it('is a PNG of the requested size that contains the prompt', () => {
+  it('is a PNG with the requested size and the prompt', () => {
     const size = dimensionsFor({ kind: 'image', aspectRatio: '3:4', resolution: 'high' });
     const image = decode(renderMedia({ kind: 'image', ...size, seed: 3, label: 'svc-image-pro', prompt: 'A fox 🦊' }));
     expect([image.width, image.height]).toEqual([size.width, size.height]);
@@ -70,7 +70,7 @@ describe('a video', () => {
     { width: 4096, height: 512 },
     { seed: -5 },
     { seed: 2 ** 40 },
-  ])('is two H.264 key frames a second to an independent demuxer: %j', async (over) => {
+  ])('has two H.264 key frames per second according to an independent demuxer: %j', async (over) => {
     const spec = video({ durationS: 6, ...over });
     const input = new Input({ source: new BufferSource(renderMedia(spec)), formats: [MP4] });
     const track = await input.getPrimaryVideoTrack();
@@ -80,7 +80,7 @@ describe('a video', () => {
     expect(await input.computeDuration()).toBe(6);
   });
 
-  it('has the same bytes for the same spec, and different ones for another seed, model, or prompt', () => {
+  it('has the same bytes for the same input, and different ones for another seed, model, or prompt', () => {
     const once = renderMedia(video());
     expect(renderMedia(video())).toEqual(once);
     for (const over of [{ seed: 2 }, { label: 'svc-video-pro' }, { prompt: 'A hare' }]) {
@@ -96,7 +96,7 @@ describe.skipIf(!hasFfmpeg)('decoded by ffmpeg', () => {
     ['1:1', '1080p', 4],
     ['21:9', '4k', 4],
   ])(
-    'a video in %s and %s of %i s has its size, length, and format, and no error',
+    'a video with %s, %s, and %i s has its size, duration, and format, without errors',
     async (aspectRatio, resolution, seconds) => {
       const size = dimensionsFor({ kind: 'video', aspectRatio, resolution });
       const path = save(`${size.width}x${size.height}.mp4`, renderMedia(video({ ...size, durationS: seconds })));

@@ -19,7 +19,7 @@ afterEach(() => {
   server = setupServer(...sandboxHandlers(service));
 });
 
-it('handles every method below the base URL and leaves everything else to the other handlers', async () => {
+it('handles every method under the base URL, and leaves everything else to other handlers', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   const response = await fetch(`${service.baseUrl}/v1/videos?a=1`, { method: 'POST', body: 'hi' });
   expect(response.status).toBe(202);
@@ -31,7 +31,7 @@ it('handles every method below the base URL and leaves everything else to the ot
   expect(await (await fetch('https://sandbox.test/prefixed')).text()).toBe('not below');
 });
 
-it('can be overridden for one call and reset again', async () => {
+it('can be overridden for one call, and reset', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   server.use(http.get(`${service.baseUrl}/v1/models`, () => new HttpResponse(null, { status: 418 }), { once: true }));
   expect((await fetch(`${service.baseUrl}/v1/models`)).status).toBe(418);
@@ -39,13 +39,13 @@ it('can be overridden for one call and reset again', async () => {
   expect((await fetch(`${service.baseUrl}/v1/models`)).status).toBe(202);
 });
 
-it('reports a reset and a cut body as network errors', async () => {
+it('reports a reset and a truncated body as network errors', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   await expect(fetch(`${service.baseUrl}/reset`)).rejects.toThrow(TypeError);
   await expect(fetch(`${service.baseUrl}/cut`).then((response) => response.text())).rejects.toThrow(TypeError);
 });
 
-it("serves a complete sandbox to a client that doesn't know it, including faults", async () => {
+it('serves the complete sandbox to an unmodified client, including faults', async () => {
   const sandbox = createSandbox({ clock: 'manual' });
   server = setupServer(...sandboxHandlers(sandbox));
   server.listen({ onUnhandledFrame: 'error' });

@@ -6,7 +6,7 @@ import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/i
 import { ROOT } from '../support/build.js';
 import { type Browser, hasChromium, launch, type Page } from './browser.js';
 
-describe.skipIf(!hasChromium)('the page, in Chromium', () => {
+describe.skipIf(!hasChromium)('the sandbox page, in Chromium', () => {
   let browser: Browser;
   let page: Page;
   let sandbox: Sandbox;
@@ -44,7 +44,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     await server?.close();
   });
 
-  /** Polls from outside, because the page's policy forbids `eval`. */
+  /** Polls from the test, because the page's policy forbids `eval`. */
   const holds = (condition: string) =>
     vi.waitFor(async () => expect(await page.evaluate<boolean>(condition), condition).toBe(true), { timeout: 8000 });
   const says = (selector: string, text: string) =>
@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
       `document.querySelector(${JSON.stringify(selector)})?.textContent.includes(${JSON.stringify(text)}) === true`,
     );
 
-  it('updates a job, and plays its video', async () => {
+  it('updates a job and plays its video', async () => {
     const { job } = await client.videos.create({ prompt: 'a fox at dawn', duration: 5, resolution: '720p' });
     await says(`#job-${job.id} .status`, 'processing');
     await page.click('#ten');
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('shows the error or the warning of a job', async () => {
+  it("shows a job's error or warning", async () => {
     const failed = await client.videos.create({ prompt: '[fail:generation_rejected]' });
     const warned = await client.videos.create({ prompt: 'a', reference_videos: ['https://a.test/broken.mp4'] });
     await sandbox.advance(3000);
@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('reuses the node of an unchanged row, so that a video continues to play', async () => {
+  it("reuses an unchanged row's node, so its video continues to play", async () => {
     const { job } = await client.videos.create({ prompt: 'a fox' });
     await page.click('#ten');
     await says(`#job-${job.id} .status`, 'completed');
@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(await page.evaluate(`document.querySelector('#job-${job.id} video').dataset.mark`)).toBe('same');
   });
 
-  it('shows the balance over time, and the usage of each rate limit', async () => {
+  it("shows the balance over time and each rate limit's usage", async () => {
     await client.videos.create({ prompt: 'a red fox' });
     await says('#balance', '985 tokens');
     await says('#money', '15 reserved, 0 charged');
@@ -147,7 +147,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(complaints).toEqual([]);
   });
 
-  it('adds at most 40 kB to the bundle of the command line', async () => {
+  it("adds at most 40 kB to the CLI's bundle", async () => {
     const { metafile } = await build({
       entryPoints: [join(ROOT, 'src/cli/index.ts')],
       bundle: true,
@@ -166,7 +166,7 @@ describe.skipIf(!hasChromium)('the page, in Chromium', () => {
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(40_000);
   });
 
-  it.each([390, 1440])('fits a screen of %d px without horizontal scrolling', async (width) => {
+  it.each([390, 1440])('fits a %d px wide screen without horizontal scrolling', async (width) => {
     await client.videos.create({ prompt: 'x'.repeat(300), webhook_url: `https://receiver.test/${'a'.repeat(200)}` });
     await sandbox.advance(3000);
     await page.setViewportSize({ width, height: 800 });

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Where a tool lies that is not part of the root install, or undefined with a printed reason; in CI it must be there. */
+/** Returns the path of a separately installed tool, or undefined with a printed reason. Throws in CI. */
 export function realTool(
   name: 'bun' | 'deno' | 'miniflare' | 'playwright-core' | 'chromium' | 'redis-4' | 'redis-5',
 ): string | undefined {

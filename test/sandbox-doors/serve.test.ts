@@ -10,7 +10,7 @@ import { cutBody } from './cut-body.js';
 const serve = (fetch: (request: Request) => Response | Promise<Response>, options: { port: number; host?: string }) =>
   serveOn(fetch, { host: '127.0.0.1', ...options });
 
-it('responds, resets, survives an error, reports that a port is in use, and drains on close', async () => {
+it('responds, resets, survives an error, reports a port in use, and drains on close', async () => {
   let slowBegan = () => {};
   let endSlow = () => {};
   const began = new Promise<void>((resolve) => {
@@ -49,7 +49,7 @@ it('responds, resets, survives an error, reports that a port is in use, and drai
   await expect(fetch(url)).rejects.toThrow(TypeError);
 });
 
-it('a cut sends the headers and the bytes before it, and nothing after', async () => {
+it('sends a truncated body up to the cut', async () => {
   const server = await serve(() => new Response(cutBody('hello'), { headers: { 'content-length': '50' } }), {
     port: 0,
   });
@@ -60,7 +60,7 @@ it('a cut sends the headers and the bytes before it, and nothing after', async (
   await server.close();
 });
 
-it('a cut also sends them if the process pauses at that moment', async () => {
+it('sends a truncated body up to the cut even if the process pauses', async () => {
   const pausing = () => {
     let pulls = 0;
     return new ReadableStream({
@@ -85,7 +85,7 @@ it('listens only on loopback by default', async () => {
   const outside = Object.values(networkInterfaces())
     .flat()
     .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
-  // A machine without a network has this one all the same.
+  // Exists even without a network.
   const elsewhere = outside ?? '127.0.0.2';
   const server = await serve(() => new Response('in'), { port: 0 });
   const port = Number(new URL(server.url).port);
@@ -122,7 +122,7 @@ it('formats an IPv6 host for a URL', async () => {
   await server.close();
 });
 
-/** What a plain TCP client gets to see of one GET. */
+/** Sends one GET over plain TCP, and returns everything received. */
 function exchange(port: number, host = '127.0.0.1'): Promise<string> {
   return new Promise((resolve, reject) => {
     let seen = '';

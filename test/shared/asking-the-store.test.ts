@@ -1,4 +1,4 @@
-// Responses of a shared store, the number of requests, and outages.
+// A shared store's responses, number of requests, and outages.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError, GenError } from '../../src/index.js';
 import { CLOCK, type Clock, systemClock } from '../../src/runtime/clock.js';
@@ -9,10 +9,10 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 const random = { next: () => 0.5, uuid: () => 'id' };
 const answering = (response: unknown, timeoutMs?: number) =>
   ({ timeoutMs, read: async () => response, write: async () => true }) as Store;
-/** A store that works in the time of the clock. Other stores are persistent, and work in real time. */
+/** Makes a store use the clock. Other stores are persistent and use real time. */
 const onClock = (clock: Clock, store: Store): Store => ({ ...store, ...{ [CLOCK]: clock } });
 
-describe('the response of a store', () => {
+describe("a store's response", () => {
   it.each([
     undefined,
     null,
@@ -21,7 +21,7 @@ describe('the response of a store', () => {
     { version: '1', nowMs: Number.NaN, values: {} },
     { version: '1', nowMs: 0, values: null },
     { version: '1', nowMs: 0, values: 'x' },
-  ])('that is %j is reported as a setup error', async (response) => {
+  ])('is reported as a setup error if it is %j', async (response) => {
     const error = await errorOf(boundedStore(answering(response), virtualClock()).read('g', []));
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({
@@ -33,7 +33,7 @@ describe('the response of a store', () => {
   it.each([
     [undefined, 2_000],
     [50, 50],
-  ])('times out: with timeoutMs %s after %i ms', async (timeoutMs, ms) => {
+  ])('times out with timeoutMs %s after %i ms', async (timeoutMs, ms) => {
     const clock = virtualClock();
     const silent = { ...answering({}, timeoutMs), write: () => new Promise<never>(() => {}) };
     let error: unknown;
@@ -49,7 +49,7 @@ describe('the response of a store', () => {
     });
   });
 
-  it('times out in real time if the store is persistent, even for a client with a faster clock', async () => {
+  it('times out in real time if the store is persistent, even with a faster client clock', async () => {
     const fast: Clock = {
       now: () => 1_000 * systemClock.now(),
       after: (ms, fire) => systemClock.after(ms / 1_000, fire),
@@ -60,7 +60,7 @@ describe('the response of a store', () => {
     expect(await updateGroup(where, ['k'], () => ({ changes: { k: null }, result: 'written' }))).toBe('written');
   });
 
-  it("that is an error is passed on, unless it is this package's", async () => {
+  it("that is an error is wrapped, unless it is this package's", async () => {
     const own = new GenError('wrong prefix');
     const other = new TypeError('socket closed');
     const thrown = (error: unknown) =>
@@ -73,7 +73,7 @@ describe('the response of a store', () => {
 });
 
 describe('an update', () => {
-  it('without changes writes nothing, and one with a conflict is retried, with growing pauses', async () => {
+  it('writes nothing without changes, and is retried with growing pauses after a conflict', async () => {
     const clock = virtualClock();
     const reads: number[] = [];
     let lost = 6;

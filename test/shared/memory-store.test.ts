@@ -1,4 +1,4 @@
-// The store in memory, on a manual clock.
+// The memory store, on a manual clock.
 
 import { describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';
@@ -8,7 +8,7 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 
 const set = (value: string, ttlMs = 1_000) => ({ value, ttlMs });
 
-describe('a store in memory', () => {
+describe('a memory store', () => {
   it('evicts groups without values during writes to others, and never reuses a version', async () => {
     const clock = virtualClock();
     const store = memoryStoreOn(clock);
@@ -25,7 +25,7 @@ describe('a store in memory', () => {
     expect(await versionOf('over')).not.toBe(before);
   });
 
-  it('keeps all groups, keys, and values apart, whatever their characters', async () => {
+  it('separates all groups, keys, and values, whatever their characters', async () => {
     const store = memoryStoreOn(virtualClock());
     const texts = ['', ' ', '1 2 3', '__proto__', '\ud800', 'ü\n\0', '{}'];
     for (const group of texts)
@@ -40,7 +40,7 @@ describe('a store in memory', () => {
       }
   });
 
-  it('evicts the oldest values beyond its maximum, by their last write', async () => {
+  it('evicts the least recently written values over its maximum', async () => {
     const store = memoryStoreOn(virtualClock(), 2);
     await store.write('one', '0', { a: set('1') });
     await store.write('two', '0', { a: set('2') });
@@ -50,7 +50,7 @@ describe('a store in memory', () => {
     expect(await Promise.all(values)).toEqual(['3', undefined, '4']);
   });
 
-  it("isn't persistent, and each call creates another one", async () => {
+  it("isn't persistent, and each call creates a new one", async () => {
     const [one, other] = [memoryStore(), memoryStore()];
     await one.write('g', '0', { a: set('1') });
     expect([isInProcess(one), isInProcess({ ...one })]).toEqual([true, false]);
@@ -59,22 +59,22 @@ describe('a store in memory', () => {
   });
 });
 
-describe('a topic of a store in memory', () => {
-  it('calls a listener as often as it has subscribed', async () => {
+describe("a memory store's topic", () => {
+  it('calls a listener once per subscription', async () => {
     const store = memoryStore();
-    const heard = vi.fn();
-    const stops = [store.subscribe('jobs', heard), store.subscribe('jobs', heard)];
+    const listener = vi.fn();
+    const stops = [store.subscribe('jobs', listener), store.subscribe('jobs', listener)];
     await store.publish('jobs', 'a');
-    expect(heard).toHaveBeenCalledTimes(2);
+    expect(listener).toHaveBeenCalledTimes(2);
     stops[0]?.();
     await store.publish('jobs', 'b');
-    expect(heard).toHaveBeenCalledTimes(3);
+    expect(listener).toHaveBeenCalledTimes(3);
     stops[1]?.();
     await store.publish('jobs', 'c');
-    expect(heard).toHaveBeenCalledTimes(3);
+    expect(listener).toHaveBeenCalledTimes(3);
   });
 
-  it('delivers a message to its subscribers at that time, whoever subscribes in the meantime', async () => {
+  it('delivers a message only to subscribers at the time of publishing', async () => {
     const store = memoryStore();
     const late = vi.fn();
     store.subscribe('jobs', () => void store.subscribe('jobs', late));
@@ -85,12 +85,12 @@ describe('a topic of a store in memory', () => {
   });
 });
 
-it("a client's store is found through the client's objects", () => {
+it("a client's store can be found through the client's objects", () => {
   const store = memoryStore();
   expect([storeOf({ [STORE]: store }), storeOf({})]).toEqual([store, undefined]);
 });
 
-it('a process has one store per clock, for every copy of the package', async () => {
+it("a process has one store per clock, shared by the package's copies", async () => {
   const store = processStore(systemClock);
   expect(processStore(systemClock)).toBe(store);
   vi.resetModules();

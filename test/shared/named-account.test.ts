@@ -5,18 +5,18 @@ import { createSandbox } from '../../src/sandbox/index.js';
 const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
 const params = { prompt: 'a fox at dawn' };
 
-/** Two clients whose keys differ, as two processes have them during a rotation. */
+/** Creates two clients with different keys, as during a rotation. */
 function beforeAndAfter(...accounts: (string | undefined)[]) {
   const { baseUrl, fetch, createKey, requests } = createSandbox();
   const store = memoryStore();
   const [before, after] = [createKey(), createKey()].map(
     (apiKey, at) => new GenClient({ apiKey, baseUrl, fetch, limits, store, account: accounts[at], rateLimit: 'throw' }),
   );
-  if (!before || !after) throw new TypeError('there are two keys');
+  if (!before || !after) throw new TypeError('expected two keys');
   return { before, after, requests };
 }
 
-it('counts the calls of an old and a new key together if the clients name the account', async () => {
+it("counts an old and a new key's calls together if the clients set the same account", async () => {
   const { before, after, requests } = beforeAndAfter('main', 'main');
   await before.videos.create(params);
   await after.videos.create(params);
@@ -27,8 +27,8 @@ it('counts the calls of an old and a new key together if the clients name the ac
 
 it.each<[string, string[]]>([
   ['without a name', []],
-  ['under two names', ['tenant-1', 'tenant-2']],
-])('counts the calls of two keys apart, %s', async (_, accounts) => {
+  ['with two names', ['tenant-1', 'tenant-2']],
+])("counts two keys' calls separately %s", async (_, accounts) => {
   const { before, after, requests } = beforeAndAfter(...accounts);
   for (const client of [before, after, before, after]) await client.videos.create(params);
   expect(requests).toHaveLength(4);

@@ -16,7 +16,7 @@ import { PATIENT, type StoreCase, testStores } from './store-contract.js';
 type Client = Parameters<typeof redisStore>[0];
 type Cluster = Awaited<ReturnType<typeof startCluster>>;
 
-/** A Redis or a cluster of them, through one client. */
+/** Redis or a Redis Cluster, through one client. */
 function inRedis<Server extends RealRedis | Cluster>(
   name: string,
   start: () => Promise<Server>,
@@ -33,7 +33,7 @@ function inRedis<Server extends RealRedis | Cluster>(
   };
 }
 
-/** What the older versions of node-redis have in common. */
+/** The common API of node-redis's older versions. */
 interface NodeRedisModule {
   createClient(options: object): Client & {
     on(event: string, listener: (error: unknown) => void): unknown;
@@ -76,7 +76,7 @@ const upstash: StoreCase = {
   },
 };
 
-/** A Worker that relays to `durableObjectStore`, which runs there. */
+/** A Worker that relays calls to its `durableObjectStore`. */
 const RELAY = `
   import { durableObjectStore, GenAccount } from 'gen-client/cloudflare';
   export { GenAccount };
@@ -106,7 +106,7 @@ const inWorkerd: StoreCase = {
 
 type Database = Parameters<typeof createTables>[0];
 
-/** The example of a store on Postgres. After the tests, a sweep must leave nothing. */
+/** The Postgres example. After the tests, a sweep must leave nothing. */
 function inPostgres(name: string, skip: string | undefined, connect: () => Promise<[Database, () => unknown]>) {
   return {
     name: `the example of a store on ${name}`,
@@ -141,7 +141,7 @@ interface Pg {
 }
 
 const programs = postgresPrograms();
-// The server's client comes with DBOS.
+// The Postgres client is a dependency of DBOS.
 const postgres = inPostgres('Postgres', programs ? whyNoEngine('dbos') : 'Postgres is not installed', async () => {
   const { default: pg } = await enginePackage<Pg>('dbos', 'pg');
   const server = await startPostgres(programs ?? '');

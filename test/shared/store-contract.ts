@@ -1,25 +1,24 @@
-// What every store promises: the contract itself, and the rate limits and budgets that processes share in it.
+// The contract of every store, including the rate limits and budgets that processes share.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BudgetExceededError, createBudget, createStore, GenClient } from '../../src/index.js';
 import { checkStore, createSandbox } from '../../src/sandbox/index.js';
 import type { Store } from '../../src/store/store.js';
 import { clientWithBudget, openService, quoted, runInSequence, VIDEO } from '../budget/service.js';
 
-/** A busy machine takes its time. What an outage does, other tests show. */
+/** Generous for a busy machine. Other tests cover outages. */
 export const PATIENT = { timeoutMs: 60_000 };
 
-/** A store, and how to open it again, as another process would. */
 export interface StoreCase {
   readonly name: string;
   readonly skip?: string | undefined;
-  /** Starts what it needs. */
+  /** Starts the store. */
   open(): Promise<OpenStore>;
 }
 
 export interface OpenStore {
-  /** Opens the store as another process does. */
+  /** Opens the store again, like another process. */
   another(): Store;
-  /** If true, a message reaches other processes. */
+  /** If true, messages reach other processes. */
   readonly notifies: boolean;
   close(): Promise<void>;
 }
@@ -39,14 +38,14 @@ export function testStores(stores: readonly StoreCase[]): void {
 
 let scopes = 0;
 
-/** Returns a function that opens one budget, as each process does, under a scope that no other test uses. */
+/** Returns a function that opens a budget like a process, with a scope unique to the test. */
 function tenantIn(store: Store, maxTokens: number) {
   scopes += 1;
   const scope = `tenant {"${scopes}"} %`;
   return () => createBudget({ maxTokens, per: 'day', scope, store });
 }
 
-/** A separate store object, so that processes share nothing but what is in the store. */
+/** Creates a separate store object, so that processes share only the stored data. */
 function viewOf({ read, write }: Store): Store {
   return createStore({ ...PATIENT, read: (...args) => read(...args), write: (...args) => write(...args) });
 }
@@ -54,13 +53,13 @@ function viewOf({ read, write }: Store): Store {
 function testStore(opened: () => OpenStore): void {
   const another = () => viewOf(opened().another());
 
-  it('meets the contract of a store (real time)', async () => {
+  it('meets the store contract (real time)', async () => {
     const { publish, subscribe } = opened().another();
     expect(publish !== undefined && subscribe !== undefined).toBe(opened().notifies);
     await checkStore(() => opened().another());
   }, 300_000);
 
-  it('enforces the limits of clients in many processes together, without a 429', async () => {
+  it("enforces many processes' rate limits together, without a 429", async () => {
     const limits = { 'videos.create': { limit: 5, windowMs: 400 } };
     const sandbox = createSandbox({ limits });
     const { apiKey, baseUrl, fetch } = sandbox;
@@ -87,7 +86,7 @@ function testStore(opened: () => OpenStore): void {
     expect(await budgetOf().usage()).toEqual(spent);
   });
 
-  it('reserves the price of a lost response until any process resends its key or releases it', async () => {
+  it("reserves a lost create's price until a process retries or releases its key", async () => {
     const budgetOf = tenantIn(another(), 100);
     const isLost = (number: number) => number === 2 || number === 3;
     const service = openService({ respond: (job) => (isLost(job.number) ? new TypeError('terminated') : quoted(job)) });
@@ -102,7 +101,7 @@ function testStore(opened: () => OpenStore): void {
     expect(await budgetOf().usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0, unresolved: [] });
   });
 
-  it('refunds an uncharged job to every budget, whichever process polls its end', async () => {
+  it('refunds an uncharged job to every budget, whichever process polls it', async () => {
     const store = another();
     const [all, own] = [tenantIn(store, 100), tenantIn(store, 100)];
     const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });

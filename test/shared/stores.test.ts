@@ -1,4 +1,4 @@
-// Every store of the package in this process, and two stores as users write them. Real servers: real-stores.test.ts.
+// The package's stores in this process, and two stores as users write them. For real servers, see real-stores.test.ts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ function inProcess(name: string, notifies: boolean, start: () => () => Store): S
   return { name, open: async () => ({ another: start(), notifies, close: async () => {} }) };
 }
 
-/** A binding whose calls are asynchronous, as those between isolates are. */
+/** Creates a binding with asynchronous calls, like those between isolates. */
 function openNamespace() {
   const storage = { sql: openSql(), transactionSync: <T>(write: () => T) => write(), setAlarm: () => {} };
   const account = new GenAccount({ storage }, {});

@@ -1,4 +1,4 @@
-// Pages of the built site in Chromium: nothing is wider than its screen, and on a phone the rows of tables are blocks.
+// The built site in Chromium: no page is wider than the screen, and table rows are blocks on a phone.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const TABLES = `(() => {
   };
 })()`;
 
-/** The parts of the home page that are not shown, or whose text does not fit. */
+/** The home page's parts that are invisible or whose text overflows. */
 const AMISS = `['.VPHero .name', '.VPHero .text', '.VPHero .tagline', '.VPHero .VPButton', '.hero-code pre', '.VPFeature'].filter((part) =>
   ![...document.querySelectorAll(part)].some(({ offsetHeight, scrollWidth, clientWidth }) => offsetHeight > 0 && scrollWidth <= clientWidth + 1))`;
 
@@ -37,7 +37,7 @@ describe.skipIf(!canOpen)('the site', () => {
   });
 
   test.each(['errors', 'configuration', 'calls', 'api/index', 'api/gen-client/storage/index'])(
-    'shows each row of a table of %s as a block that fits a phone',
+    'shows each table row of %s as a block that fits a phone',
     async (page) => {
       await site.page.goto(`${site.origin}/${page}.html`);
       await site.until("document.querySelector('.vp-doc td') !== null");

@@ -1,4 +1,4 @@
-// The built site in Chromium. Run `npm run docs` first. The playground creates an image and a video in the page itself.
+// The built site's playground in Chromium. Run `npm run docs` first.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -28,7 +28,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     await until("['done', 'failed'].includes(document.querySelector('.pg').dataset.state)");
   };
 
-  test('creates the image that its controls describe, and shows its webhook and its charge', async () => {
+  test('creates the image set in its controls, and shows its webhook and charge', async () => {
     await until("document.querySelector('#pg-run') !== null");
     await page.click('[data-tab=images]');
     await page.fill('#pg-prompt', 'a red lighthouse');
@@ -47,7 +47,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     expect(Number(await textOf('#pg-balance')) + (await spent())).toBe(1_000);
   });
 
-  test('runs an edited program, and plays the video', async () => {
+  test('runs an edited program and plays the video', async () => {
     const before = await spent();
     await runs(`import { isCompleted } from 'gen-client';
       sandbox.outcomes.next({ durationMs: 0 });
@@ -82,7 +82,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     let cost = 0;
     const run = (selector = '') => `${FRAME}?.querySelector('.pf-run${selector}')`;
 
-    test('uploads an image, creates a video, and plays it, through the proxy in the tab', async () => {
+    test("uploads an image, and creates and plays a video, through the tab's proxy", async () => {
       const before = await spent();
       await page.click('[data-tab=page]');
       await until(`${FRAME}?.querySelector('#pf-draw')`);
@@ -99,11 +99,11 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       cost = (await spent()) - before;
     });
 
-    test('continues with the same job after a reload, and removes it on request', async () => {
+    test('follows the same job after a reload, and removes it on request', async () => {
       const before = await spent();
       await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
       await until(`${run('[data-phase=waiting]')}`);
-      // Marks the old document, to see when the new one has replaced it.
+      // Mark the old document, to detect when the new one has replaced it.
       await page.evaluate(`${FRAME}.documentElement.dataset.old = ''`);
       await page.click('#pg-reload');
       await until(`${FRAME}?.documentElement?.dataset.old === undefined`);
@@ -119,7 +119,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     });
   });
 
-  test('sends nothing to other sites, and has no errors', () => {
+  test('sends nothing to other sites and has no errors', () => {
     const { requests, origin, complaints } = site;
     const outside = requests.filter((url) => !url.startsWith(origin) && !/^(blob|data):/.test(url));
     expect(outside).toEqual([]);
@@ -129,7 +129,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
 });
 
 test.skipIf(!isBuilt)(
-  'the site has its guides, the reference, the search index, and the files for language models',
+  'the site includes the guides, the reference, the search index, and files for language models',
   () => {
     for (const file of [
       'index.html',

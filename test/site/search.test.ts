@@ -1,11 +1,11 @@
-// The search of the built site in Chromium, and the pages of the reference.
+// The built site's search in Chromium, and its reference pages.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as genClient from '../../src/index.js';
 import { canOpen, isBuilt, type OpenSite, openSite, SITE } from './site.js';
 
-describe.skipIf(!canOpen)('the search of the site', () => {
+describe.skipIf(!canOpen)("the site's search", () => {
   let site: OpenSite;
 
   beforeAll(async () => {
@@ -16,7 +16,7 @@ describe.skipIf(!canOpen)('the search of the site', () => {
   });
   afterAll(() => site?.close());
 
-  /** The pages that are found, best first. */
+  /** Returns the found pages, best first. */
   async function find(words: string): Promise<string[]> {
     await site.page.fill('#localsearch-input', '');
     await site.until("document.querySelectorAll('.VPLocalSearchBox .results a').length === 0");
@@ -37,7 +37,7 @@ describe.skipIf(!canOpen)('the search of the site', () => {
     ['mcp', 'recipes'],
     ['webhook', 'webhooks'],
     ['upload', 'files'],
-  ])('finds a guide for "%s", before members of the reference', async (words, guide) => {
+  ])('finds a guide for "%s" before reference members', async (words, guide) => {
     const found = await find(words);
     expect(found.slice(0, 10)).toContain(`/${guide}`);
     const firstMember = found.findIndex((page) => page.startsWith('/api/'));
@@ -45,7 +45,7 @@ describe.skipIf(!canOpen)('the search of the site', () => {
     if (firstMember >= 0) expect(firstMember).toBeGreaterThan(lastGuide);
   });
 
-  test('finds a member that no guide mentions', async () => {
+  test('finds a reference member that no guide mentions', async () => {
     expect((await find('BudgetExceededError'))[0]).toBeDefined();
   });
 });
@@ -62,7 +62,7 @@ describe.skipIf(!isBuilt)('the reference', () => {
     expect(readFileSync(join(reference, 'classes/GenClient.html'), 'utf8')).toContain('waitForJob');
   });
 
-  test('has a page for each entry point, which its sidebar links to', () => {
+  test('has a page for each entry point, linked in its sidebar', () => {
     const { exports } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     const modules = Object.keys(exports)
       .filter((path) => path !== './package.json')

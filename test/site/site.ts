@@ -1,4 +1,4 @@
-// The built site, served and opened in Chromium. `npm run docs` builds it.
+// Serves the built site and opens it in Chromium. `npm run docs` builds it.
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +10,7 @@ import { PATIENCE_MS } from '../support/patience.js';
 /** The folder of the built site. */
 export const SITE = join(ROOT, 'docs/.vitepress/dist');
 export const isBuilt = existsSync(join(SITE, 'playground.html'));
-/** Whether the site can be opened here. */
+/** True if the site is built and Chromium is installed. */
 export const canOpen = isBuilt && hasChromium;
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -21,21 +21,21 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** A page of the site in Chromium, and what it asked for. */
+/** A page of the site in Chromium, with its requests. */
 export interface OpenSite {
   readonly page: Page;
   readonly origin: string;
   /** URLs of all requests. */
   readonly requests: readonly string[];
-  /** Errors that nothing in the page has caught. */
+  /** Uncaught errors in the page. */
   readonly complaints: readonly string[];
-  /** Waits until an expression in the page holds. */
+  /** Waits until an expression in the page is true. */
   until(expression: string): Promise<void>;
   textOf(selector: string): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Serves the site, and opens one of its pages. */
+/** Serves the site and opens one of its pages. */
 export async function openSite(path: string, viewport = { width: 1360, height: 900 }): Promise<OpenSite> {
   const server = createServer((request, response) => {
     const file = join(SITE, new URL(request.url ?? '/', 'http://site').pathname);

@@ -1,17 +1,17 @@
-// Enumerates the points at which a program waits for something outside of it: a request, a read or a write of its store, a
-// timer. A run of the program is aborted at one of them, and the next run at the next one, until a run has no more.
+// Enumerates the points at which a program waits: requests, store reads and writes, and timers. Each run is aborted at the
+// next point, until a run has no more points.
 
-/** What happens at the point: nothing yet, the effect without its response, or both. */
+/** The state at the abort: not executed, executed without a response, or responded. */
 export const MODES = ['held', 'unanswered', 'answered'] as const;
 
 export interface Point {
-  /** Passes what the program asks for on to `work`. The program is aborted at the chosen one. */
+  /** Runs `work`, and aborts the program at the chosen point. */
   pass<T>(what: string, work: () => Promise<T>): Promise<T>;
-  /** Passes a timer that fires. */
+  /** Fires a timer. */
   fire(fire: () => void): void;
-  /** Lets what is held continue. */
+  /** Releases held work. */
   release(): void;
-  /** What the program was aborted at; undefined if it ended before. */
+  /** The point of the abort, or undefined if the program ended before. */
   readonly reached: string | undefined;
   /** Resolves at the abort. */
   readonly whenReached: Promise<void>;
@@ -40,7 +40,7 @@ export function pointAt(index: number, mode: (typeof MODES)[number], abort: () =
     whenReached,
     release: () => release(),
     async pass(what, work) {
-      // After the abort, the store and the network hang.
+      // The store and the network hang after the abort.
       if (reached !== undefined && mode !== 'answered') await held;
       passed += 1;
       if (passed !== index) return work();

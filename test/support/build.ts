@@ -8,16 +8,16 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The repository's root, with a slash at the end. */
+/** The repository's root, with a trailing slash. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CACHE = join(ROOT, 'node_modules/.cache/gen-client');
 const LOCK = join(CACHE, 'building');
 const STALE_LOCK_MS = 600_000;
 
-/** The tarball that CI has just built and packed. */
+/** The tarball that CI has built. */
 const { TARBALL } = process.env;
 
-/** Builds `dist` (code and types) unless it stands for the sources as they are now. */
+/** Builds `dist` (code and types) unless it is up to date. */
 export async function ensureBuilt(): Promise<void> {
   if (TARBALL !== undefined) return;
   await once('build', async () => {
@@ -26,7 +26,7 @@ export async function ensureBuilt(): Promise<void> {
   });
 }
 
-/** The path of the packed tarball of the sources as they are now. */
+/** Packs the current sources, and returns the tarball's path. */
 export async function packTarball(): Promise<string> {
   if (TARBALL !== undefined) return TARBALL;
   await ensureBuilt();
@@ -39,7 +39,7 @@ export async function packTarball(): Promise<string> {
   });
 }
 
-/** Does `work` once per state of the sources, however many test files and processes ask. */
+/** Runs `work` once per state of the sources, across test files and processes. */
 async function once(name: string, work: () => Promise<string>): Promise<string> {
   mkdirSync(CACHE, { recursive: true });
   const stamp = join(CACHE, `${name}.json`);
@@ -79,7 +79,7 @@ function stateOfSources(): string {
   return hash.digest('hex');
 }
 
-/** A folder is made by one process only, so it serves as a lock between test workers. */
+/** Creates a folder as a lock between test workers, because only one process can create it. */
 async function lock(): Promise<() => void> {
   for (;;) {
     try {

@@ -3,13 +3,13 @@ import type { Reporter, Vitest } from 'vitest/node';
 import { CLAIMS, type Claim, hasTitle } from '../claims.js';
 import { ROOT } from './build.js';
 
-/** A test file that has run, as far as it is read here. */
+/** The used part of a test file's result. */
 interface RunFile {
   readonly moduleId: string;
   readonly children: { allTests(): Iterable<{ readonly name: string; result(): { readonly state: string } }> };
 }
 
-/** The claims whose test did not pass, among those whose test file has run. */
+/** Returns the claims whose test didn't pass although its file ran. */
 export function notShown(claims: readonly Claim[], files: readonly RunFile[]): string[] {
   return claims.flatMap(([sentence, shownBy, title = '']) => {
     const file = files.find(({ moduleId }) => relative(ROOT, moduleId).replaceAll('\\', '/') === shownBy);
@@ -20,7 +20,7 @@ export function notShown(claims: readonly Claim[], files: readonly RunFile[]): s
   });
 }
 
-/** Fails a run in CI in which the test of a claim was left out. Elsewhere the machine may lack what the test asks for. */
+/** Fails a CI run in which a claim's test was skipped. Elsewhere, the machine may lack what the test needs. */
 export class ClaimsShown implements Reporter {
   #isWhole = false;
 

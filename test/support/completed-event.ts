@@ -1,4 +1,4 @@
-/** What the service sends once a job has completed (spec: Events), as a test writes it by hand. */
+/** Creates the event that the service sends for a completed job. */
 export function completedEvent(id: string, baseUrl: string, created = new Date().toISOString()) {
   return {
     object: 'service.event',

@@ -8,28 +8,27 @@ import { packTarball, ROOT } from './build.js';
 const execute = promisify(execFile);
 const TYPESCRIPT_7 = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
 
-/** What a run printed and how it ended. */
 export interface Outcome {
   readonly code: number;
   readonly output: string;
 }
 
-/** A throwaway project that has the packed tarball installed, as a user would. */
+/** A temporary project with the packed tarball installed, like a user's. */
 export interface Consumer {
   readonly folder: string;
-  /** Adds packages from the registry under the same strict settings. */
+  /** Adds packages from the registry with the same strict settings. */
   add(...packages: readonly string[]): Promise<void>;
-  /** Writes a file and runs it with the repository's Node; its standard output, trimmed. */
+  /** Writes a file and runs it with the repository's Node. Returns its trimmed stdout. */
   run(file: string, code: string): Promise<string>;
-  /** Type-checks a file under the given compiler options. */
+  /** Type-checks a file with these compiler options. */
   check(file: string, code: string, options: Readonly<Record<string, unknown>>): Promise<Outcome>;
   remove(): void;
 }
 
-/** The repository's Node first, whatever the system has. */
+/** Puts the repository's Node first in PATH. */
 const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}` };
 
-/** Installs the tarball into a new project: no scripts run, no peer may be wrong, no engine may be too old. */
+/** Installs the tarball into a new project, without scripts, and with strict peers and engines. */
 export async function createConsumer(): Promise<Consumer> {
   const tarball = await packTarball();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-consumer-'));
@@ -74,7 +73,7 @@ function write(folder: string, file: string, text: string): void {
   writeFileSync(join(folder, file), text);
 }
 
-/** A Node user has `@types/node`; the repository's own is as good as a download. */
+/** Links the repository's `@types/node`, which a Node user would install. */
 function linkTypesOfNode(folder: string): void {
   for (const name of ['@types/node', 'undici-types']) {
     const link = join(folder, 'node_modules', name);
@@ -82,7 +81,7 @@ function linkTypesOfNode(folder: string): void {
     try {
       symlinkSync(join(ROOT, 'node_modules', name), link, 'junction');
     } catch {
-      // Already there.
+      // It already exists.
     }
   }
 }
@@ -92,7 +91,7 @@ export function manifest(): Manifest {
   return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;
 }
 
-/** What the tests read of package.json. */
+/** The parts of package.json that tests use. */
 export interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, { types: string; default: string }>>>>;
   readonly typesVersions: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;

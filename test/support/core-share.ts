@@ -1,14 +1,14 @@
 const LOOK_MS = 300;
-/** With less of a core than this, the machine is measured and not the code. */
-const LEAST_SHARE = 0.5;
+/** With a smaller share of a core, a test measures the machine, not the code. */
+const MIN_SHARE = 0.5;
 
 /**
- * Whether this process gets so little of a core that an assertion about time says nothing, which is then told. Ask after the
+ * Returns true, and logs it, if this process gets too little CPU for an assertion about time. Call it only after the
  * assertion has failed: it keeps the process busy for 0.3 s.
  */
 export function isTooSlow(forWhat: string): boolean {
   const share = coreShare();
-  if (share >= LEAST_SHARE) return false;
+  if (share >= MIN_SHARE) return false;
   console.warn(`left out: ${forWhat}, with ${Math.round(share * 100)} % of a core`);
   return true;
 }

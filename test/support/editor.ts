@@ -6,15 +6,15 @@ import { COMPILERS, type Compiler } from './type-check.js';
 
 const require = createRequire(import.meta.url);
 
-/** What an editor offers at a place. */
+/** An editor's completions. */
 export interface Offer {
-  /** The offered words, quotes taken off. */
+  /** The suggested names, without quotes. */
   readonly names: readonly string[];
-  /** The doc comment of an offered name. To be asked before the editor opens other code. */
+  /** Returns a suggestion's doc comment. Call it before the editor opens other code. */
   docOf(name: string): string;
 }
 
-/** What an editor shows over a word. */
+/** An editor's hover text. */
 export interface Hover {
   /** The declaration, on one line. */
   readonly shown: string;
@@ -22,11 +22,11 @@ export interface Hover {
   readonly documentation: string;
 }
 
-/** An editor in a user's project. A bar in `code` marks the place, and `client` is a GenClient. */
+/** An editor in a user's project. A bar in `code` marks the position, and `client` is a GenClient. */
 export interface Editor {
-  /** Completes at the bar. */
+  /** Returns the completions at the bar. */
   offered(code: string): Offer;
-  /** Hovers over the word after the bar. */
+  /** Returns the hover text of the word after the bar. */
   hover(code: string): Hover;
   close(): void;
 }
@@ -34,8 +34,8 @@ export interface Editor {
 const HEAD = `import type { GenClient } from 'gen-client';\ndeclare const client: GenClient;\n`;
 
 /**
- * Opens an editor with the language service of a compiler that is a library: TypeScript 7 is none, and shows the same types.
- * `project` is a folder whose node_modules holds `gen-client`.
+ * Opens an editor with a compiler's language service. TypeScript 7 has none, and shows the same types. `project` is a folder
+ * whose node_modules contains `gen-client`.
  */
 export function openEditor(project: string, name: Exclude<Compiler, 'TypeScript 7'>): Editor {
   const compiler: typeof ts = require(join(COMPILERS[name], '..'));

@@ -1,10 +1,10 @@
 import { createServer } from 'node:net';
 
-/** Below the ports that systems give to outgoing connections, so that none takes the port before a server listens on it. */
+/** Below the ephemeral ports, so that no outgoing connection takes the port first. */
 const FIRST = 20_000;
 const LAST = 32_767;
 
-/** Returns a port of this machine without a listener. */
+/** Returns an unused port. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1));

@@ -1,4 +1,4 @@
-/** The most that a server counts in any window, fixed or sliding. */
+/** Returns the maximum number of times in any window, fixed or sliding. */
 export function fullest(times: readonly number[], windowMs: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   let most = 0;

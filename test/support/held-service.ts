@@ -1,19 +1,18 @@
-// A service whose polls and creates can be delayed, written from the documentation.
+// A service whose polls and creates can be delayed, written according to the documentation.
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** The service, and its controls. */
 export interface HeldService {
   readonly baseUrl: string;
-  /** How often each job was read. */
+  /** Returns how often a job was polled. */
   reads(id: string): number;
-  /** From now on the job is completed. */
+  /** Completes the job. */
   complete(id: string): void;
   /** Delays responses to polls of the job until `letGo`. */
   hold(id: string): void;
   letGo(id: string): void;
-  /** The time of each create, by this machine's clock. */
+  /** The time of each create. */
   readonly createdAt: number[];
   close(): void;
 }

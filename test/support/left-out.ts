@@ -1,21 +1,21 @@
 import type { Reporter } from 'vitest/node';
 
-/** A test file that has run, as far as it is read here. */
+/** The used part of a test file's result. */
 interface RunFile {
   readonly id: string;
   readonly children: { allTests(state: 'skipped'): Iterable<unknown> };
 }
 
-/** What a test file prints when the machine lacks something: `skipped: redis-server is not installed (apt-get …)`. */
+/** Matches the message for missing software: `skipped: redis-server is not installed (apt-get …)`. */
 const REASON = /^(?:skipped|left out): ([^(\n]+)/gim;
 
-/** Says at the end of a run how many tests were left out because the machine lacks something, by reason. */
+/** Prints the number of tests skipped for missing software, by reason. */
 export class LeftOut implements Reporter {
   readonly #reasons = new Map<string, Set<string>>();
 
   onUserConsoleLog({ content, taskId = '' }: { readonly content: string; readonly taskId?: string }): void {
     for (const [, reason = ''] of content.matchAll(REASON)) {
-      // A task's id begins with its file's.
+      // A task's ID starts with its file's ID.
       const file = taskId.split('_', 1).join('');
       this.#reasons.set(file, (this.#reasons.get(file) ?? new Set()).add(reason.trim().replace(/[.:]$/, '')));
     }

@@ -1,4 +1,4 @@
-/** The length that an MP4 of the sandbox states, in seconds; throws for what is none. */
+/** Returns the duration of a sandbox MP4, in seconds. Throws for other files. */
 export function secondsOf(mp4: Uint8Array): number {
   const header = Buffer.from(mp4).indexOf('mvhd') + 4;
   if (header < 4) throw new Error('no MP4');

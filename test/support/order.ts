@@ -1,9 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * The files that took longest by the clock in CI. They begin first, so that no worker is left with one of them at the end. CI says
- * at its end which are slow.
- */
+/** The slowest files in CI. They run first, so that no worker ends with one of them. CI prints the current list. */
 const SLOW = [
   ...['worlds/kills', 'store/crashes', 'cloudflare/one-account', 'store/check-store', 'types', 'page/chromium'],
   ...['durable/workflow/workflow', 'worlds/worlds', 'bullmq/crashes', 'package-consumer', 'package-entry-types'],
@@ -12,7 +9,7 @@ const SLOW = [
   ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'shared/real-stores', 'examples'],
 ];
 
-/** Vitest's order, with the slow files at its head. Vitest knows how long a file takes only where it has run before. */
+/** Vitest's order with the slow files first. Vitest knows durations only on machines that have run the tests before. */
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification) => {

@@ -2,7 +2,7 @@ import { type Budget, type BudgetOptions, createBudget } from '../../src/index.j
 
 let budgets = 0;
 
-/** Creates a budget that shares its tokens with no other test of the process. */
+/** Creates a budget with a scope of its own. */
 export function ownBudget(options: BudgetOptions): Budget {
   budgets += 1;
   return createBudget({ scope: `own-${budgets}`, ...options });

@@ -1,7 +1,7 @@
 import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
 
-/** As a user writes it on a database of their own: two functions. */
+/** Creates a store like a user's: two functions on their own database. */
 export function ownStore(): Store {
   const rows = new Map<string, { value: string; untilMs: number }>();
   const versions = new Map<string, number>();

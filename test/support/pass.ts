@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 
-/** Lets time pass on vitest's held timers until `promise` settles. */
+/** Advances vitest's fake timers until `promise` settles. */
 export async function pass<T>(promise: Promise<T>, stepMs = 1000): Promise<T> {
   let open = true;
   const close = () => {

@@ -1,2 +1,2 @@
-/** Milliseconds that a test waits for something to happen: ten times what a quiet machine needs, and more. */
+/** Timeout for waiting in tests: at least ten times what an idle machine needs. */
 export const PATIENCE_MS = 60_000;

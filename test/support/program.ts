@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
 
-/** A program of the tests as one file, so that any number of its processes start quickly. */
+/** Bundles a test program into one file, so that its processes start quickly. */
 export async function bundleProgram(program: URL, more: BuildOptions = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'gen-client-program-'));
   const outfile = join(folder, 'program.mjs');
@@ -32,10 +32,13 @@ export async function bundleProgram(program: URL, more: BuildOptions = {}) {
   };
 }
 
-/** The first message of a process that is the expected one, or that is of the expected kind. */
-export function heard<T>(process: ChildProcess, isExpected: (message: unknown) => boolean = () => true): Promise<T> {
+/** Returns a process's first expected message. */
+export function receiveMessage<T>(
+  process: ChildProcess,
+  isExpected: (message: unknown) => boolean = () => true,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     process.on('message', (message) => isExpected(message) && resolve(message as T));
-    process.once('exit', (code) => reject(new Error(`the process ended with ${code} before it said what is expected`)));
+    process.once('exit', (code) => reject(new Error(`the process exited with ${code} before the expected message`)));
   });
 }

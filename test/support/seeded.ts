@@ -1,4 +1,4 @@
-/** Random numbers that come again with the same seed (mulberry32). */
+/** Creates a seeded random number generator (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {

@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A file system of its own with little room, so that it is really full when it is. */
+/** A small separate file system that tests can fill. */
 export interface SmallDisk {
-  /** Leaves so many bytes of room, rounded up to whole pages. */
+  /** Fills the disk except for this many bytes, rounded up to full pages. */
   fill(leftBytes: number): void;
-  /** Makes room again. */
+  /** Frees the disk. */
   empty(): void;
   unmount(): void;
 }
@@ -14,11 +14,11 @@ export interface SmallDisk {
 const FILLER = '.filler';
 const CHUNK = Buffer.alloc(64 * 1024, 1);
 
-/** Mounts a disk of so many bytes at an empty folder. Undefined where this process may not, and says what is left out. */
+/** Mounts a disk of this size at an empty folder. Returns undefined, and logs it, without permission. */
 export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undefined {
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'gen-client-test', folder]);
   if (mounted.status !== 0) {
-    console.warn('left out: what a really full disk does (this process may not mount one)');
+    console.warn('left out: tests with a full disk (this process may not mount one)');
     return undefined;
   }
   const filler = join(folder, FILLER);
@@ -36,7 +36,7 @@ export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undef
   };
 }
 
-/** Writes until no byte fits. */
+/** Writes until the disk is full. */
 function written(file: number): number {
   for (let size = 0; ; ) {
     try {

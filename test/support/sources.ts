@@ -3,20 +3,19 @@ import { posix } from 'node:path';
 import ts from 'typescript';
 import { ROOT } from './build.js';
 
-/** A parsed file, by its path below the repository's root: `src/client/client.ts`. */
+/** A parsed file with its path relative to the repository's root: `src/client/client.ts`. */
 export interface Source {
   readonly path: string;
   readonly ast: ts.SourceFile;
 }
 
-/** Parses one text. */
 export function parse(path: string, text: string): Source {
   return { path, ast: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true) };
 }
 
 const parsed = new Map<string, readonly Source[]>();
 
-/** Returns every TypeScript file below one of the repository's folders. Parses a folder once per process. */
+/** Returns every TypeScript file in one of the repository's folders. Parses each folder once per process. */
 export function sourcesBelow(folder: string): readonly Source[] {
   const known = parsed.get(folder);
   if (known !== undefined) return known;
@@ -29,7 +28,7 @@ export function sourcesBelow(folder: string): readonly Source[] {
   return sources;
 }
 
-/** A node and all below it, parents first. */
+/** Returns a node and its descendants, parents first. */
 export function nodesOf(top: ts.Node): ts.Node[] {
   const found: ts.Node[] = [];
   const visit = (node: ts.Node) => {
@@ -40,22 +39,21 @@ export function nodesOf(top: ts.Node): ts.Node[] {
   return found;
 }
 
-/** Where a node stands, as an editor can open it: `src/client/client.ts:12`. */
+/** Returns a node's position in the format of editors: `src/client/client.ts:12`. */
 export function placeOf(node: ts.Node): string {
   const file = node.getSourceFile();
   return `${file.fileName}:${file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1}`;
 }
 
-/** One import: static, a re-export, `import()`, `require()` or a type. */
+/** One import: static, a re-export, `import()`, `require()`, or a type. */
 export interface Import {
   readonly from: string;
-  /** As written. */
   readonly specifier: string;
-  /** The file it means, when it is one of ours. */
+  /** The imported file, if it is one of ours. */
   readonly target: string | undefined;
 }
 
-/** All imports of a file, type imports included. */
+/** Returns all imports of a file, including type imports. */
 export function importsOf({ path, ast }: Source): Import[] {
   return ts.preProcessFile(ast.text, true, true).importedFiles.map(({ fileName: specifier }) => {
     const target = posix.join(posix.dirname(path), specifier).replace(/\.js$/, '.ts');

@@ -4,21 +4,20 @@ import { dirname, join } from 'node:path';
 import { SNIPPET_HEAD, type Snippet } from '../types/snippet.js';
 import { ROOT } from './build.js';
 
-/** The compilers that a user may have, from the oldest that works, with the package.json of each. */
+/** The supported compilers, oldest first, with each one's package.json. */
 export const COMPILERS = {
   'TypeScript 5.7': join(ROOT, 'node_modules/typescript-5.7/package.json'),
   'TypeScript 6': join(ROOT, 'node_modules/typescript/package.json'),
   'TypeScript 7': join(ROOT, 'node_modules/@typescript/native/package.json'),
 } as const;
-/** The name of a compiler. */
 export type Compiler = keyof typeof COMPILERS;
 
-/** Each push tries the first setting, the newest compiler where it is one. Before a release all run: `EVERY_COMPILER=1`. */
+/** Returns the first setting, or all of them with `EVERY_COMPILER=1`, as before a release. */
 export function settingsToRun<Setting>(all: readonly Setting[]): readonly Setting[] {
   return process.env.EVERY_COMPILER === '1' ? all : all.slice(0, 1);
 }
 
-/** How a user's project may look. */
+/** Kinds of users' projects. */
 export const MODES = {
   nodenext: { extension: 'mts', module: 'nodenext', moduleResolution: 'nodenext' },
   'node16 CommonJS': { extension: 'cts', module: 'node16', moduleResolution: 'node16' },
@@ -32,24 +31,22 @@ export const MODES = {
     typeRoots: [join(ROOT, 'node_modules/@types')],
   },
 } as const;
-/** The name of a kind of project. */
 export type Mode = keyof typeof MODES;
 
-/** A compiler in a kind of project. */
 interface Setting {
   readonly compiler: Compiler;
   readonly mode: Mode;
 }
 
-/** A snippet on its own lines of the checked file. */
+/** A snippet with its lines in the checked file. */
 interface Placed extends Snippet {
   readonly first: number;
   readonly last: number;
 }
 
 /**
- * What a compiler finds in the snippets that it should not, and the reverse; nothing when all is well. `project` is a
- * folder whose node_modules holds `gen-client`; `beside` is a program that is checked along and must compile.
+ * Returns unexpected and missing compiler errors of the snippets. `project` is a folder whose node_modules contains
+ * `gen-client`. `beside` is an additional program that must compile.
  */
 export async function checkSnippets(
   project: string,
@@ -92,15 +89,15 @@ function complaintsAbout(snippet: Placed, errors: readonly { word: string; messa
     snippet.error !== '' &&
     !(found.every((word) => places.includes(word)) && places.every((at) => found.includes(at)))
   ) {
-    return [`${snippet.name}: the error should stand on "${places.join('", "')}", but is ${shown}`];
+    return [`${snippet.name}: the error should be at "${places.join('", "')}", but is ${shown}`];
   }
   const unsaid = (snippet.says ?? []).filter((piece) => !shown.includes(piece));
   return unsaid.map((piece) => `${snippet.name}: should say “${piece}”, but is ${shown}`);
 }
 
 /**
- * Compiles files of a user's project, `main` first. Gives the compiler's words and how long it took: by the clock, or by
- * the processor where other work on the machine keeps the compiler waiting.
+ * Compiles files of a user's project, `main` first. Returns the compiler's output and its duration: wall time, or CPU time
+ * on a busy machine.
  */
 export async function compile(
   project: string,
@@ -126,7 +123,7 @@ export async function compile(
   return runCompiler(compiler, ['-p', '.', '--pretty', 'false', ...flags], folder);
 }
 
-/** Runs a compiler. The shell's `times` tells at the end what its children took: `0m0.65s 0m0.09s`, user and system. */
+/** Runs a compiler. The shell's `times` prints its children's user and system time: `0m0.65s 0m0.09s`. */
 function runCompiler(
   compiler: Compiler,
   args: readonly string[],

@@ -1,4 +1,4 @@
-// See watchdog.ts. Node runs this file as it stands.
+// See watchdog.ts. Node runs this file directly.
 import { writeSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 import { Watched } from './watched.ts';
@@ -7,7 +7,7 @@ const watched = new Watched(workerData);
 setInterval(() => {
   const late = watched.late();
   if (late === undefined) return;
-  // The streams of a thread pass through the main one, which has no turn left.
-  writeSync(2, `\nA loop that never gives way: ${late}. Its process is ended.\n`);
+  // A thread's streams pass through the main thread, which is blocked.
+  writeSync(2, `\nA blocking loop: ${late}. Its process is killed.\n`);
   process.kill(process.pid, 'SIGKILL');
 }, 500);

@@ -1,12 +1,11 @@
-// Vitest cannot end a loop that never gives way: its process has no turn left for a time limit. A thread beside the tests says
-// which test it was, and ends the process.
+// Vitest can't time out a test that blocks the event loop. This thread reports which test it was, and kills the process.
 import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeEach, expect } from 'vitest';
 import { Watched } from './watched.js';
 
-/** How much longer a test may take than its own time limit, at which Vitest ends each that gives way. */
+/** Extra time after a test's own timeout, at which Vitest ends it unless it blocks. */
 const GRACE_MS = Number(process.env.WATCHDOG_GRACE_MS ?? 60_000);
-/** For loading a file and for its hooks, which build the package or install an app. */
+/** Timeout for loading a file and running its hooks, which may build the package or install an app. */
 const HOOKS_MS = 600_000;
 
 const perProcess = globalThis as { watched?: Watched };

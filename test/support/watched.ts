@@ -1,12 +1,12 @@
-/** The clock of the machine, which all threads share. Tests hold other clocks. */
+/** The machine's clock, shared by all threads and never faked. */
 const { bigint: now } = process.hrtime;
 
-/** What a thread knows of the test that runs in another one: its name, and when it is late. */
+/** The name and deadline of a test that runs in another thread. */
 export class Watched {
   readonly #lateAtNs: BigInt64Array;
   readonly #name: Uint8Array;
 
-  /** `memory` is 1 kB, all zero. */
+  /** `memory` is 1 kB of zeros. */
   constructor(memory: SharedArrayBuffer) {
     this.#lateAtNs = new BigInt64Array(memory, 0, 1);
     this.#name = new Uint8Array(memory, 8);
@@ -22,7 +22,7 @@ export class Watched {
     Atomics.store(this.#lateAtNs, 0, 0n);
   }
 
-  /** The name of the test that is late. */
+  /** Returns the name of a test past its deadline. */
   late(): string | undefined {
     const at = Atomics.load(this.#lateAtNs, 0);
     if (at === 0n || now() < at) return undefined;

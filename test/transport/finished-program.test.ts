@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { bundleProgram, heard } from '../support/program.js';
+import { bundleProgram, receiveMessage } from '../support/program.js';
 
 /** Generous for a busy machine. */
 const EXIT_MS = 15_000;
@@ -22,10 +22,10 @@ it.each([
     const child = program.start([storeAtEnd]);
     const exit = once(child, 'exit');
     try {
-      expect(await heard(child)).toBe('JobFailedError');
+      expect(await receiveMessage(child)).toBe('JobFailedError');
       const sinceMs = performance.now();
       // A hanging store may take its timeoutMs.
-      const { timers } = await heard<{ timers: number }>(child, (message) => typeof message === 'object');
+      const { timers } = await receiveMessage<{ timers: number }>(child, (message) => typeof message === 'object');
       if (storeAtEnd !== 'hangs') expect(timers).toBe(0);
       expect(await exit).toEqual([0, null]);
       expect(performance.now() - sinceMs).toBeLessThan(EXIT_MS);

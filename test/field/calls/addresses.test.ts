@@ -1,10 +1,9 @@
-// Addresses: base URLs, IDs, and redirects as users, consoles, and proxies write them. Each row: where it was seen, the input, the
-// right value.
+// Base URLs, IDs, and redirects as users, consoles, and proxies write them. Each row: source, input, expected value.
 import { describe, expect, it } from 'vitest';
 import { GenClient, GenError } from '../../../src/index.js';
 import { freshKey, json, rejection } from '../../transport/support.js';
 
-/** The URL that a poll of a job goes to. */
+/** Returns the URL of a job's poll. */
 async function urlOf(baseUrl: string, id = 'job_1'): Promise<string> {
   let url = '';
   const fetch = async (input: RequestInfo | URL) => {
@@ -39,11 +38,11 @@ describe('a base URL', () => {
     ['a relative path', '/api'],
     ['a query', 'https://gen.test?region=eu'],
     ['a fragment', 'https://gen.test/#v1'],
-    ['a user and a password, which fetch refuses', 'https://user:secret@gen.test'],
+    ['a user and a password, which fetch rejects', 'https://user:secret@gen.test'],
     ['an empty string', ''],
     ['white space', '  '],
-    ['a shell that did not expand a variable', '$GEN_BASE_URL'],
-    ['quotes of a .env file', '"https://gen.test"'],
+    ['an unexpanded shell variable', '$GEN_BASE_URL'],
+    ['quotes from a .env file', '"https://gen.test"'],
   ])('or an error that identifies it: %s', async (_source, baseUrl) => {
     const create = () => new GenClient({ apiKey: freshKey(), baseUrl });
     expect(create).toThrow(GenError);
@@ -52,7 +51,7 @@ describe('a base URL', () => {
   });
 });
 
-describe('an ID stays a single segment of the path', () => {
+describe('an ID remains a single path segment', () => {
   it.each<[source: string, id: string, segment: string]>([
     ['openai-node: a slash', 'a/b', 'a%2Fb'],
     ['openai-node: dots and a slash', '../keys', '..%2Fkeys'],
@@ -65,7 +64,7 @@ describe('an ID stays a single segment of the path', () => {
     ['a null character', 'a\0b', 'a%00b'],
     ['letters beyond ASCII', 'füchse', 'f%C3%BCchse'],
     ['an emoji', '🦊', '%F0%9F%A6%8A'],
-    ['three dots, which are a name', '...', '...'],
+    ['three dots, a valid name', '...', '...'],
   ])('%s', async (_source, id, segment) => {
     expect(await urlOf('https://gen.test', id)).toBe(`https://gen.test/v1/jobs/${segment}`);
   });
@@ -75,8 +74,8 @@ describe('an ID stays a single segment of the path', () => {
     ['openai-node: two dots', '..'],
     ['openai-node: an empty string', ''],
     ['half of a surrogate pair', '\ud83e'],
-    ['undefined of a missing row', undefined],
-    ['null of a database', null],
+    ['undefined from a missing row', undefined],
+    ['null from a database', null],
     ['a number', 17],
     ['a forgotten await', Promise.resolve('job_1')],
   ])('or nothing is sent: %s', async (_source, id) => {
@@ -91,10 +90,10 @@ describe('an ID stays a single segment of the path', () => {
   });
 });
 
-describe('a redirected call is an error: the key goes nowhere else, and a create is sent once', () => {
+describe('a redirected create rejects without being sent again or elsewhere', () => {
   it.each<[source: string, status: number, location: string]>([
     ['fetch: http to https', 301, 'https://gen.test/v1/videos'],
-    ['fetch: a login page of a proxy', 302, 'https://login.test/?next=/v1/videos'],
+    ["fetch: a proxy's login page", 302, 'https://login.test/?next=/v1/videos'],
     ['fetch: a POST that becomes a GET', 303, '/v1/jobs'],
     ['fetch: the same method elsewhere', 307, 'https://other.test/v1/videos'],
     ['a moved API', 308, '/v2/videos'],

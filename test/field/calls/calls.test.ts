@@ -1,4 +1,4 @@
-// Calls: what a mistake in one says, and what a caller knows of it.
+// Mistakes in calls, and what callers can learn about a call.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   type ClientOptions,
@@ -16,10 +16,10 @@ afterEach(() => vi.restoreAllMocks());
 
 describe('client.request builds its query', () => {
   it.each<[source: string, request: { path: string; query?: object }, sent: string]>([
-    ['P4: beside one in the path', { path: '/v1/x?y=1', query: { z: 2 } }, '/v1/x?y=1&z=2'],
-    ['a list', { path: '/v1/x', query: { a: ['1', 2, true] } }, '/v1/x?a=1&a=2&a=true'],
-    ['nothing', { path: '/v1/x', query: { a: undefined, b: [] } }, '/v1/x'],
-    ['only in the path, as it was written', { path: '/v1/x?y=a+b%20c' }, '/v1/x?y=a+b%20c'],
+    ['P4: in addition to one in the path', { path: '/v1/x?y=1', query: { z: 2 } }, '/v1/x?y=1&z=2'],
+    ['an array', { path: '/v1/x', query: { a: ['1', 2, true] } }, '/v1/x?a=1&a=2&a=true'],
+    ['undefined and empty values', { path: '/v1/x', query: { a: undefined, b: [] } }, '/v1/x'],
+    ['in the path, unchanged', { path: '/v1/x?y=a+b%20c' }, '/v1/x?y=a+b%20c'],
   ])('%s', async (_, request, sent) => {
     const { client, seen } = stub();
     await client.request({ method: 'GET', ...request } as never);
@@ -29,11 +29,11 @@ describe('client.request builds its query', () => {
   it.each<[source: string, request: object]>([
     ['URLSearchParams', { query: new URLSearchParams({ a: '1' }) }],
     ['a Map', { query: new Map([['a', '1']]) }],
-    ['a list', { query: [['a', '1']] }],
-    ['an object inside', { query: { a: { b: 1 } } }],
-    ['a Date inside', { query: { a: new Date(0) } }],
-    ['null inside', { query: { a: null } }],
-    ['NaN inside', { query: { a: Number.NaN } }],
+    ['an array', { query: [['a', '1']] }],
+    ['a nested object', { query: { a: { b: 1 } } }],
+    ['a nested Date', { query: { a: new Date(0) } }],
+    ['a nested null', { query: { a: null } }],
+    ['a nested NaN', { query: { a: Number.NaN } }],
     ['a GET with a body', { body: {} }],
     ['a function as the body', { method: 'POST', body: () => {} }],
     ['a symbol as the body', { method: 'POST', body: Symbol('x') }],
@@ -60,7 +60,7 @@ describe('a message includes the fix', () => {
     ['a fox', 'params: must be an object such as { prompt: "a fox" }, not "a fox".'],
     [[PROMPT], 'params: must be an object such as { prompt: "a fox at dawn" }, not an array.'],
     [new FormData(), 'params: must be an object such as { prompt: "a fox at dawn" }, not a FormData.'],
-    // P7: the quickstart's own line without APP_URL.
+    // P7: the quickstart's code without APP_URL.
     [{ ...PROMPT, webhook_url: 'undefined/api/webhooks' }, 'webhook_url: must be an absolute URL'],
     [{ ...PROMPT, webhook_url: 'https://' }, 'webhook_url: must be an absolute URL'],
     [{ ...PROMPT, callback_url: 'invalid' }, 'callback_url: must be an absolute URL'],
@@ -100,7 +100,7 @@ describe('a message includes the fix', () => {
 });
 
 describe('the idempotency key', () => {
-  it('of a create is known from the start, and after an abort', async () => {
+  it('of a create is known immediately, even after an abort', async () => {
     const controller = new AbortController();
     const { client } = stub({ fetch: never });
     const call = client.videos.create(PROMPT, { signal: controller.signal });
@@ -112,7 +112,7 @@ describe('the idempotency key', () => {
     await rejection(own);
   });
 
-  it('of createAndWait is known from the start, and the same call under it resumes an aborted one', async () => {
+  it('of createAndWait is known immediately, and resumes an aborted call', async () => {
     const controller = new AbortController();
     const keys: unknown[] = [];
     const { client } = stubbed(({ method, headers }) => {
@@ -137,7 +137,7 @@ describe('the idempotency key', () => {
     await call;
   });
 
-  it('rejects an empty part, which would give two orders one job', () => {
+  it('rejects an empty part, with which two orders would share a job', () => {
     expect(() => idempotencyKeyFrom('order', '')).toThrow('each part must be a non-empty string');
   });
 });
@@ -147,10 +147,10 @@ describe('recover', () => {
     ['the only model', { generation_failed: { models: ['svc-image-pro'] } }],
     ['the second model', { generation_failed: { models: ['svc-video-pro', 'svc-image-pro'] } }],
     [
-      'a model of another code',
+      "another code's model",
       { generation_failed: { models: ['svc-video-pro'] }, generation_timeout: { models: ['svc-image-pro'] } },
     ],
-  ])('is checked before the first create: %s', async (_, recover) => {
+  ])('is validated before the first create: %s', async (_, recover) => {
     const { client, seen } = stub();
     const error = await rejection(client.videos.createAndWait(PROMPT, { recover }));
     expect(error).toMatchObject({ name: 'PreflightError', param: 'recover', code: 'model_not_found' });

@@ -1,4 +1,4 @@
-// "Did the service refuse it?": pages of proxies, refusals under 200, and Retry-After as servers write it.
+// "Did the service reject it?": proxies' pages, errors with status 200, and Retry-After as servers write it.
 import { afterEach, describe, expect, it } from 'vitest';
 import { APIError, GenClient, type GenError, RateLimitError, ResponseError } from '../../../src/index.js';
 import {
@@ -17,13 +17,13 @@ import { rejection, stubbed } from '../../transport/support.js';
 const html = (title: string) => `<!DOCTYPE html><html><head><title>${title}</title></head><body></body></html>`;
 const HTML = { 'content-type': 'text/html; charset=utf-8' };
 
-/** The error of a poll that is answered so. */
+/** Returns the error of a poll with this response. */
 async function pollError(status: number, body: string, headers: Record<string, string>): Promise<GenError> {
   const { client } = stubbed(() => new Response(body, { status, headers }), { maxRetries: 0, maxRetryAfterMs: 0 });
   return (await rejection(client.jobs.get('job_1'))) as GenError;
 }
 
-describe("a web page isn't a response of the service", () => {
+describe("an HTML page isn't a response from the service", () => {
   it.each<[source: string, status: number, body: string, headers: Record<string, string>, isOutage?: true]>([
     ['bb#2159: Cloudflare challenge', 403, html('Just a moment...'), { ...HTML, 'cf-mitigated': 'challenge' }],
     ['karaoke-gen#840: nginx during a deploy', 404, html('404 Not Found'), HTML],
@@ -38,11 +38,11 @@ describe("a web page isn't a response of the service", () => {
       '<?xml version="1.0"?><Error><Code>NoSuchBucket</Code></Error>',
       { 'content-type': 'application/xml' },
     ],
-    ['markup labelled as JSON', 404, html('404'), { 'content-type': 'application/json' }],
+    ['markup labeled as JSON', 404, html('404'), { 'content-type': 'application/json' }],
     ['a page without a content type', 404, html('404'), {}],
     ['Traefik: no router', 404, '404 page not found\n', { 'content-type': 'text/plain; charset=utf-8' }],
     ['ingress-nginx: no backend', 404, 'default backend - 404', { 'content-type': 'text/plain; charset=utf-8' }],
-    ['a page that was cut', 403, '', HTML],
+    ['a truncated page', 403, '', HTML],
   ])('%s (%d)', async (_, status, body, headers, isOutage) => {
     const error = await pollError(status, body, headers);
     expect(failureKindOf(error)).toBe('lost');
@@ -54,7 +54,7 @@ describe("a web page isn't a response of the service", () => {
     if (APIError.isInstance(error)) expect(error.recovery).toBe('retry_later');
   });
 
-  it("its error describes what was received, and doesn't blame the key or the job", async () => {
+  it('its error describes the page without blaming the key or the job', async () => {
     const error = await pollError(403, html('Just a moment...'), HTML);
     expect(error.message).toMatch(/received a web page instead of the service's response \(403, "Just a moment..."\)/);
   });
@@ -64,7 +64,7 @@ describe("a web page isn't a response of the service", () => {
     ['PUT', 403],
     ['PUT', 404],
     ['POST', 403],
-  ])('instead of a response to the %s of an upload (%d), the step is retried', async (method, status) => {
+  ])("instead of a response to an upload's %s (%d), the step is retried", async (method, status) => {
     const sandbox = createSandbox();
     let pages = 1;
     const fetch = (input: string, init?: RequestInit) => {
@@ -79,17 +79,17 @@ describe("a web page isn't a response of the service", () => {
 
   it.each<[source: string, status: number, body: string, headers: Record<string, string>]>([
     ['the service', 404, '{"success":false,"error":{"code":"job_not_found"}}', { 'content-type': 'application/json' }],
-    ['JSON under another type', 404, '{"error":{"code":"job_not_found"}}', HTML],
-    ['JSON that was cut', 404, '{"error":{"code":"job_no', { 'content-type': 'application/problem+json' }],
+    ['JSON with another content type', 404, '{"error":{"code":"job_not_found"}}', HTML],
+    ['truncated JSON', 404, '{"error":{"code":"job_no', { 'content-type': 'application/problem+json' }],
     ['no body', 404, '', {}],
-  ])('%s is one', async (_, status, body, headers) => {
+  ])("%s is the service's response", async (_, status, body, headers) => {
     const error = await pollError(status, body, headers);
     expect(failureKindOf(error)).toBe('refused');
     expect(endsWait(error)).toBe(true);
     expect(isUnknownJob(error)).toBe(true);
   });
 
-  it('a 429 makes the call wait, whoever sent it, and says nothing about the create', async () => {
+  it('a 429 from any sender makes the call wait, and leaves the create unknown', async () => {
     const error = await pollError(429, html('Too many requests'), { ...HTML, 'retry-after': '7' });
     expect(error).toBeInstanceOf(RateLimitError);
     expect((error as RateLimitError).retryAfterMs).toBe(7_000);
@@ -103,9 +103,9 @@ describe('a rejection with a status below 200', () => {
     ['openclaw#69578', { data: null, error: { code: 'job_not_found', message: 'no' } }, 'job_not_found'],
     ['success: false', { success: false, error: { code: 'job_not_found' } }, 'job_not_found'],
     ['without data', { error: { code: 'job_not_found' } }, 'job_not_found'],
-    ['an error that is a word', { error: 'job_not_found' }, 'job_not_found'],
+    ['an error that is a string', { error: 'job_not_found' }, 'job_not_found'],
     [
-      'figures beside the error',
+      'data next to the error',
       { error: { code: 'insufficient_balance' }, data: { top_up_url: 'https://x.test' } },
       'insufficient_balance',
     ],
@@ -124,15 +124,15 @@ describe('a rejection with a status below 200', () => {
   });
 
   it.each<[source: string, body: object]>([
-    ['error: null beside a job', { success: true, error: null, data: { job } }],
-    ['an error beside a job', { error: { code: 'warning' }, data: { job } }],
-    ['a job without an envelope that explains itself', { ...job, error: { code: 'generation_failed' } }],
+    ['error: null next to a job', { success: true, error: null, data: { job } }],
+    ['an error next to a job', { error: { code: 'warning' }, data: { job } }],
+    ['a job without an envelope that has its own error', { ...job, error: { code: 'generation_failed' } }],
   ])('is not %s', async (_, body) => {
     const { client } = stubbed(() => new Response(JSON.stringify(body)));
     expect(await client.jobs.get('job_1')).toMatchObject({ id: 'job_1' });
   });
 
-  it('instead of a response to the PUT of an upload is an error with its code', async () => {
+  it("instead of a response to an upload's PUT rejects with its code", async () => {
     const sandbox = createSandbox();
     const body = { data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } };
     const fetch = async (input: string, init?: RequestInit) =>
@@ -142,7 +142,7 @@ describe('a rejection with a status below 200', () => {
     expect(await rejection(upload)).toMatchObject({ step: 'put', cause: { code: 'dispatch_disabled' } });
   });
 
-  it('without an error is a body without the job', async () => {
+  it('without an error is reported as a missing job', async () => {
     expect(await pollError(200, '{"data":{}}', {})).toBeInstanceOf(ResponseError);
   });
 });
@@ -153,7 +153,7 @@ afterEach(() => {
   process.env.TZ = zone;
 });
 
-describe.each(['UTC', 'America/New_York', 'Pacific/Kiritimati'])('Retry-After in the zone %s', (tz) => {
+describe.each(['UTC', 'America/New_York', 'Pacific/Kiritimati'])('Retry-After in the time zone %s', (tz) => {
   it.each<[value: string | string[], ms: number | undefined]>([
     ['0', 0],
     ['120', 120_000],
@@ -161,7 +161,7 @@ describe.each(['UTC', 'America/New_York', 'Pacific/Kiritimati'])('Retry-After in
     ['1.5', 1_500],
     ['007', 7_000],
     ['4102444800', 4_102_444_800_000],
-    // Twice: the longer counts.
+    // Duplicate headers: the longer one applies.
     [['3', '9'], 9_000],
     [['9', '3'], 9_000],
     [['2', '2'], 2_000],
@@ -178,7 +178,7 @@ describe.each(['UTC', 'America/New_York', 'Pacific/Kiritimati'])('Retry-After in
     ['Sun Nov  6 08:49:37 1994', 0],
     ['Saturday, 01-Mar-75 12:00:00 GMT', Date.UTC(2075, 2, 1, 12) - NOW],
     ['Saturday, 01-Mar-77 12:00:00 GMT', 0],
-    // Anything else says nothing.
+    // Anything else is ignored.
     ...['', ' ', '-1', '-0', '0x10', '1e3', 'five', '1,5', '.5', '5.', 'NaN', 'Infinity', '+5', '5;x=1', 'null'].map(
       (value): [string, undefined] => [value, undefined],
     ),
@@ -200,7 +200,7 @@ describe.each(['UTC', 'America/New_York', 'Pacific/Kiritimati'])('Retry-After in
   });
 
   it.each(['Sun, 01 Mar 2026 11:00:00 GMT', 'Sun Mar  1 11:00:00 2026'])(
-    'counts from the Date of the response: %s',
+    "is relative to the response's Date: %s",
     (date) => {
       process.env.TZ = tz;
       const headers = new Headers({ 'retry-after': 'Sun, 01 Mar 2026 11:01:00 GMT', date });

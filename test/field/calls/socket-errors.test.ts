@@ -1,10 +1,10 @@
-// "Was it sent?": errors as runtimes and libraries report them. A create is unsent only if the failure proves it.
+// "Was it sent?": errors from runtimes and libraries. A create counts as unsent only if the error proves it.
 import { describe, expect, it } from 'vitest';
 import { ConnectionError } from '../../../src/index.js';
 import { provesUnsent } from '../../../src/rules/delivery.js';
 import { failureKindOf } from '../../../src/rules/failure-kind.js';
 
-/** An error of a system call, as libuv words it. */
+/** Creates a system call's error, as in libuv. */
 const system = (syscall: string, code: string) =>
   Object.assign(new Error(`${syscall} ${code} 203.0.113.7:443`), { code, syscall, errno: -113 });
 const coded = (code: string, message = code) => Object.assign(new Error(message), { code });
@@ -23,15 +23,15 @@ describe('a request was never sent', () => {
     ['Node: reset while connecting', system('connect', 'ECONNRESET')],
     ['Node: no network', system('connect', 'ENETUNREACH')],
     ['Node: interface down', system('connect', 'ENETDOWN')],
-    ['Node: no file descriptor left', system('connect', 'EMFILE')],
-    ['Node: a firewall of the machine', system('connect', 'EPERM')],
+    ['Node: out of file descriptors', system('connect', 'EMFILE')],
+    ['Node: a local firewall', system('connect', 'EPERM')],
     ['Node: connect timed out', system('connect', 'ETIMEDOUT')],
-    ['Node: unknown name', system('getaddrinfo', 'ENOTFOUND')],
-    ['Node: resolver away', system('getaddrinfo', 'EAI_AGAIN')],
-    ['c-ares: unknown name', system('queryA', 'ENOTFOUND')],
+    ['Node: unknown host', system('getaddrinfo', 'ENOTFOUND')],
+    ['Node: resolver unavailable', system('getaddrinfo', 'EAI_AGAIN')],
+    ['c-ares: unknown host', system('queryA', 'ENOTFOUND')],
     ['undici: connect timeout, TLS included', coded('UND_ERR_CONNECT_TIMEOUT', 'Connect Timeout Error')],
     [
-      'node#54359: happy eyeballs, no address answers',
+      'node#54359: happy eyeballs, no address responds',
       several('ETIMEDOUT', system('connect', 'ETIMEDOUT'), system('connect', 'ENETUNREACH')),
     ],
     ['stream-js#526: connection closed in the TLS handshake', coded('ECONNRESET', TLS_MIDDLE)],
@@ -51,7 +51,7 @@ describe('a request was never sent', () => {
     ['Node: certificate with a malformed date', coded('ERROR_IN_CERT_NOT_AFTER_FIELD')],
     ['Node: revocation list with a malformed date', coded('ERROR_IN_CRL_NEXT_UPDATE_FIELD')],
     [
-      'wstunnel#545: undici, proxy answers CONNECT with 407',
+      'wstunnel#545: undici, proxy responds to CONNECT with 407',
       new DOMException('Request was cancelled.', {
         name: 'AbortError',
         cause: coded('UND_ERR_ABORTED', 'Proxy response (407) !== 200 when HTTP Tunneling'),
@@ -71,13 +71,13 @@ describe('a request was never sent', () => {
       ),
     ],
     [
-      'Deno: unknown name',
+      'Deno: unknown host',
       plain(
         'error sending request for url (http://x.test/): client error (Connect): dns error: failed to lookup address information',
       ),
     ],
     [
-      'a fetch that retries: each attempt was refused',
+      'a fetch that retries: each connection was refused',
       several('', fetchFailed(system('connect', 'ECONNREFUSED')), fetchFailed(system('connect', 'ECONNREFUSED'))),
     ],
   ])('%s', (_, failure) => {
@@ -88,9 +88,9 @@ describe('a request was never sent', () => {
 
 describe('a request may have arrived', () => {
   it.each<[source: string, failure: unknown]>([
-    ['opencode#26807: the route died under a live socket', system('read', 'EHOSTUNREACH')],
-    ['Node: network down under a live socket', system('read', 'ENETDOWN')],
-    ['Node: no network under a live socket', system('write', 'ENETUNREACH')],
+    ['opencode#26807: route lost on a live socket', system('read', 'EHOSTUNREACH')],
+    ['Node: network down on a live socket', system('read', 'ENETDOWN')],
+    ['Node: no network on a live socket', system('write', 'ENETUNREACH')],
     ['Node: reset', system('read', 'ECONNRESET')],
     ['Node: keep-alive probe failed', system('read', 'ETIMEDOUT')],
     ['Node: broken pipe', system('write', 'EPIPE')],
@@ -99,7 +99,7 @@ describe('a request may have arrived', () => {
     ['undici: headers timeout', coded('UND_ERR_HEADERS_TIMEOUT')],
     ['undici: aborted for another reason', coded('UND_ERR_ABORTED', 'Request aborted')],
     [
-      'TLS 1.3: the server asks for a client certificate after the handshake',
+      'TLS 1.3: the server requests a client certificate after the handshake',
       coded('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'),
     ],
     ['TLS: a damaged record', coded('ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC')],
@@ -119,14 +119,14 @@ describe('a request may have arrived', () => {
     ['Node: refused under a live socket', system('read', 'ECONNREFUSED')],
     ['the code alone, without the system call', coded('ECONNREFUSED', 'refused')],
     ['an AggregateError without members', several('ECONNREFUSED')],
-    ['nothing but a text', 'connect ECONNREFUSED'],
+    ['a string', 'connect ECONNREFUSED'],
   ])('%s', (_, failure) => {
     expect(provesUnsent(fetchFailed(failure))).toBe(false);
     expect(failureKindOf(new ConnectionError('x', { cause: fetchFailed(failure) }))).toBe('lost');
   });
 });
 
-it('an error that is its own cause is examined once', () => {
+it('an error that is its own cause causes no endless loop', () => {
   const own = plain('x');
   own.cause = own;
   expect(provesUnsent(own)).toBe(false);

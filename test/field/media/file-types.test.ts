@@ -9,19 +9,19 @@ import { FILES } from './file-types.js';
 const bytesOf = (head: string) => Uint8Array.from(head, (char) => char.charCodeAt(0));
 
 describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent }) => {
-  it(`is ${bytes} by its bytes`, () => {
+  it(`is recognized as ${bytes} from its bytes`, () => {
     expect(mediaTypeOfBytes(bytesOf(head))).toBe(bytes);
   });
 
-  it(`is ${sent} as "${name ?? ''}" of type "${type}"`, () => {
+  it(`is sent as ${sent} with the name "${name ?? ''}" and the type "${type}"`, () => {
     expect(mediaTypeOf({ head: bytesOf(head), type, name })).toBe(sent);
   });
 
-  it("has the caller's type", () => {
+  it("is sent with the caller's type", () => {
     expect(mediaTypeOf({ option: 'video/mp4', head: bytesOf(head), type, name })).toBe('video/mp4');
   });
 
-  it.skipIf(head === '')('is uploaded with its type, or rejected before the first call', async () => {
+  it.skipIf(head === '')('is uploaded with its type, or rejected before the first request', async () => {
     const blob = new Blob([bytesOf(head)], { type });
     const source = { name, size: blob.size, type: blob.type, stream: () => blob.stream() };
     const described = describeFile(source, {});
@@ -32,7 +32,7 @@ describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent })
     }
   });
 
-  it('is stored as an output under its type, unless it is a page or JSON', () => {
+  it('is stored as an output with its type, unless it is HTML or JSON', () => {
     const label = type === '' ? undefined : type;
     const found = mediaTypeOf({ head: bytesOf(head), type });
     const stored = () => outputType('job_1', label, bytesOf(head));
@@ -41,7 +41,7 @@ describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent })
   });
 });
 
-describe('the table of the guide', () => {
+describe("the guide's table", () => {
   const guide = readFileSync(new URL('../../../docs/files.md', import.meta.url), 'utf8');
   const recognized = [...new Set(FILES.flatMap(({ bytes }) => bytes ?? []))];
 

@@ -1,7 +1,7 @@
-// What a file is: by its first bytes, by its label, and what an upload sends. Sources: `file-type` is the test suite of that
-// package, `ftyps` the registry of MP4 brands, and the rest are public threads, standards, or files of devices.
+// A file's type from its first bytes and its label, and the type that an upload sends. Sources: `file-type` is that package's
+// test suite, `ftyps` the registry of MP4 brands, and the rest are public threads, standards, or devices' files.
 
-/** One file. `bytes` is what its first bytes say alone, `sent` what counts beside its label. Undefined means: not known. */
+/** One file. `bytes` is the type from its bytes alone, `sent` the one with its label. Undefined if unknown. */
 export interface FileRow {
   readonly what: string;
   readonly source: string;
@@ -56,8 +56,8 @@ export const FILES: readonly FileRow[] = [
   }),
   row('AVIF', 'file-type', ftyp('avif', 'avif', 'mif1', 'miaf'), 'image/avif'),
   row('AVIF sequence', 'file-type', ftyp('avis', 'avis', 'msf1'), 'image/avif'),
-  row('AVIF under the brand of HEIF', 'libavif', ftyp('mif1', 'mif1', 'avif', 'miaf'), 'image/avif'),
-  row('HEIC of an iPhone', 'paseo#700', ftyp('heic', 'mif1', 'MiHE', 'miaf', 'heic'), 'image/heic', {
+  row('AVIF with the brand of HEIF', 'libavif', ftyp('mif1', 'mif1', 'avif', 'miaf'), 'image/avif'),
+  row('HEIC from an iPhone', 'paseo#700', ftyp('heic', 'mif1', 'MiHE', 'miaf', 'heic'), 'image/heic', {
     name: 'IMG_0001.png',
   }),
   row('HEIC, 10 bit', 'nokiatech/heif', ftyp('heix', 'mif1', 'heix'), 'image/heic'),
@@ -69,7 +69,7 @@ export const FILES: readonly FileRow[] = [
   row('TIFF, little endian', 'file-type', 'II*\0\x08\0\0\0', 'image/tiff'),
   row('TIFF, big endian', 'file-type', 'MM\0*\0\0\0\x08', 'image/tiff', { type: 'image/png' }),
   row(
-    'DNG, which is a TIFF',
+    'DNG, a kind of TIFF',
     'Adobe DNG',
     'II*\0\x08\0\0\0',
     'image/tiff',
@@ -77,16 +77,16 @@ export const FILES: readonly FileRow[] = [
     'image/x-adobe-dng',
   ),
   row('BMP', 'file-type', 'BM\x38\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0', 'image/bmp'),
-  row('text that begins with BM', 'WHATWG', 'BMW makes cars, and not pictures', undefined),
+  row('text that starts with BM', 'WHATWG', 'BMW makes cars, and not pictures', undefined),
   row('JPEG XL', 'file-type', '\0\0\0\x0cJXL \r\n\x87\n', 'image/jxl'),
   row('JPEG 2000', 'file-type', '\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 ', 'image/jp2'),
   row('Photoshop', 'file-type', '8BPS\0\x01\0\0', 'image/vnd.adobe.photoshop', { name: 'a.jpg' }),
   row('SVG', 'WHATWG', '<svg xmlns="http://www.w3.org/2000/svg"/>', 'image/svg+xml'),
-  row('SVG behind a prolog', 'file-type', '<?xml version="1.0"?>\n<!-- a -->\n<svg ', 'image/svg+xml', {
+  row('SVG after a prolog', 'file-type', '<?xml version="1.0"?>\n<!-- a -->\n<svg ', 'image/svg+xml', {
     name: 'a.svg',
   }),
 
-  // ISO media. Brands that hold video or sound alike leave the choice to the label.
+  // ISO media. If a brand can contain video or audio, the label decides.
   ...[
     'isom',
     'iso2',
@@ -102,35 +102,42 @@ export const FILES: readonly FileRow[] = [
     'MSNV',
     'XAVC',
     'cmfc',
-  ].map((brand) => row(`MP4 of brand ${brand}`, 'ftyps', ftyp(brand, 'isom'), 'video/mp4')),
+  ].map((brand) => row(`MP4 with the brand ${brand}`, 'ftyps', ftyp(brand, 'isom'), 'video/mp4')),
   row('MP4 without a label', 'neurolink#1679', ftyp('mp42', 'mp42', 'isom'), 'video/mp4', {
     type: 'binary/octet-stream',
   }),
-  row('MP4 of an unknown brand, with a known one', 'ftyps', ftyp('FACE', 'mp42'), 'video/mp4'),
-  row('ISO media of unknown brands', 'ISO 14496-12', ftyp('zzzz', 'yyyy'), undefined),
-  row('ISO media of unknown brands in a .mp4', 'ISO 14496-12', ftyp('zzzz'), undefined, { name: 'a.mp4' }, 'video/mp4'),
-  row('sound in an MP4', 'ffmpeg', ftyp('isom', 'iso2'), 'video/mp4', { name: 'song.m4a' }, 'audio/mp4'),
-  row('sound in an MP4, by its type', 'ffmpeg', ftyp('mp42'), 'video/mp4', { type: 'audio/x-m4a' }, 'audio/mp4'),
-  row('sound by its brand', 'file-type', ftyp('M4A ', 'M4A ', 'mp42'), 'audio/mp4', { type: 'video/mp4' }),
-  row('audio book', 'file-type', ftyp('M4B ', 'M4A '), 'audio/mp4'),
+  row('MP4 with an unknown and a known brand', 'ftyps', ftyp('FACE', 'mp42'), 'video/mp4'),
+  row('ISO media with unknown brands', 'ISO 14496-12', ftyp('zzzz', 'yyyy'), undefined),
+  row(
+    'ISO media with unknown brands in a .mp4',
+    'ISO 14496-12',
+    ftyp('zzzz'),
+    undefined,
+    { name: 'a.mp4' },
+    'video/mp4',
+  ),
+  row('audio in an MP4, by its name', 'ffmpeg', ftyp('isom', 'iso2'), 'video/mp4', { name: 'song.m4a' }, 'audio/mp4'),
+  row('audio in an MP4, by its type', 'ffmpeg', ftyp('mp42'), 'video/mp4', { type: 'audio/x-m4a' }, 'audio/mp4'),
+  row('audio, by its brand', 'file-type', ftyp('M4A ', 'M4A ', 'mp42'), 'audio/mp4', { type: 'video/mp4' }),
+  row('audiobook', 'file-type', ftyp('M4B ', 'M4A '), 'audio/mp4'),
   row('F4A', 'file-type', ftyp('F4A '), 'audio/mp4'),
   row('F4B', 'file-type', ftyp('F4B '), 'audio/mp4'),
   row('3GP', 'file-type', ftyp('3gp5', 'isom'), 'video/3gpp'),
-  row('sound in a 3GP', 'Android recorder', ftyp('3gp4'), 'video/3gpp', { type: 'audio/3gpp' }, 'audio/3gpp'),
+  row('audio in a 3GP', 'Android recorder', ftyp('3gp4'), 'video/3gpp', { type: 'audio/3gpp' }, 'audio/3gpp'),
   row('3G2', 'file-type', ftyp('3g2a'), 'video/3gpp2'),
   row('QuickTime', 'file-type', ftyp('qt  ', 'qt  '), 'video/quicktime', { name: 'a.mp4' }),
   row('QuickTime without ftyp: moov first', 'file-type', '\0\0\x10\0moov\0\0\0lmvhd', 'video/quicktime'),
   row('QuickTime without ftyp: media data first', 'file-type', '\x01\x20\0\0mdat', 'video/quicktime'),
   row('QuickTime without ftyp: wide', 'QTFF', '\0\0\0\x08wide\0\0\0\0mdat', 'video/quicktime'),
-  row('a segment of MP4', 'CMAF', `${size(24)}stypmsdh\0\0\0\0msdhmsix`, 'video/mp4'),
+  row('an MP4 segment', 'CMAF', `${size(24)}stypmsdh\0\0\0\0msdhmsix`, 'video/mp4'),
   row('text with a box name', 'own', 'The free lunch', undefined),
 
   // Matroska and WebM.
   row('WebM', 'file-type', ebml('webm', track('V_VP9') + track('A_OPUS') + CLUSTER), 'video/webm'),
-  row('WebM of a microphone', 'MediaRecorder', ebml('webm', track('A_OPUS') + CLUSTER), 'audio/webm', {
+  row('WebM from a microphone', 'MediaRecorder', ebml('webm', track('A_OPUS') + CLUSTER), 'audio/webm', {
     type: 'video/webm',
   }),
-  row('WebM whose tracks do not end here', 'own', ebml('webm', track('A_VORBIS')), 'video/webm'),
+  row('WebM with truncated tracks', 'own', ebml('webm', track('A_VORBIS')), 'video/webm'),
   row(
     'the same as audio/webm',
     'own',
@@ -140,7 +147,7 @@ export const FILES: readonly FileRow[] = [
     'audio/webm',
   ),
   row('Matroska', 'file-type', ebml('matroska', track('V_MPEG4/ISO/AVC') + CLUSTER), 'video/x-matroska'),
-  row('Matroska of sound', 'file-type', ebml('matroska', track('A_FLAC') + CLUSTER), 'audio/x-matroska', {
+  row('Matroska audio', 'file-type', ebml('matroska', track('A_FLAC') + CLUSTER), 'audio/x-matroska', {
     name: 'a.mka',
   }),
 
@@ -150,16 +157,16 @@ export const FILES: readonly FileRow[] = [
   row('Speex', 'file-type', ogg('Speex   1.2'), 'audio/ogg'),
   row('FLAC in Ogg', 'file-type', ogg('\x7fFLAC\x01'), 'audio/ogg', { name: 'a.ogv' }),
   row('Theora', 'file-type', ogg('\x80theora\x03'), 'video/ogg'),
-  row('Theora behind Vorbis', 'Xiph', ogg('\x01vorbis') + ogg('\x80theora'), 'video/ogg'),
+  row('Theora after Vorbis', 'Xiph', ogg('\x01vorbis') + ogg('\x80theora'), 'video/ogg'),
   row('OGM', 'file-type', ogg('\x01video\0\0\0'), 'video/ogg', { name: 'a.ogg' }),
 
-  // Sound.
+  // Audio.
   row('FLAC', 'file-type', 'fLaC\0\0\0\x22', 'audio/flac'),
   row('MP3 with a tag', 'file-type', id3(10, '\xff\xfb\x90\x44'), 'audio/mpeg'),
-  row('MP3 whose picture hides its sound', 'ID3', id3(4_000, '').slice(0, 2_000), 'audio/mpeg'),
-  row('FLAC behind a tag', 'file-type', id3(30, 'fLaC\0\0\0\x22'), 'audio/flac'),
-  row('AAC behind a tag', 'file-type', id3(30, '\xff\xf1\x50\x80'), 'audio/aac'),
-  row('FLAC behind a picture', 'ID3', id3(4_000, '').slice(0, 2_000), 'audio/mpeg', { name: 'a.flac' }, 'audio/flac'),
+  row('MP3 whose picture precedes its audio', 'ID3', id3(4_000, '').slice(0, 2_000), 'audio/mpeg'),
+  row('FLAC after a tag', 'file-type', id3(30, 'fLaC\0\0\0\x22'), 'audio/flac'),
+  row('AAC after a tag', 'file-type', id3(30, '\xff\xf1\x50\x80'), 'audio/aac'),
+  row('FLAC after a picture', 'ID3', id3(4_000, '').slice(0, 2_000), 'audio/mpeg', { name: 'a.flac' }, 'audio/flac'),
   row('MP3', 'file-type', '\xff\xfb\x90\x44', 'audio/mpeg'),
   row('MP3, version 2.5', 'file-type', '\xff\xe3\x18\xc4', 'audio/mpeg'),
   row('MP2', 'file-type', '\xff\xfd\x84\x04', 'audio/mpeg'),
@@ -179,39 +186,44 @@ export const FILES: readonly FileRow[] = [
   row('MPEG program stream', 'file-type', '\0\0\x01\xba\x44\0', 'video/mpeg'),
   row('MPEG-1 video', 'file-type', '\0\0\x01\xb3\x16\0', 'video/mpeg'),
   row('transport stream', 'file-type', `G\x40\0\x10${'\xff'.repeat(184)}`.repeat(3), 'video/mp2t', { name: 'a.ts' }),
-  row('transport stream of a camera', 'file-type', `\0\0\0\0G\x40\0\x10${'\xff'.repeat(184)}`.repeat(3), 'video/mp2t'),
-  row('text that begins with G', 'own', 'G'.padEnd(400, '.'), undefined, { name: 'a.ts' }, 'video/mp2t'),
+  row(
+    'transport stream from a camera',
+    'file-type',
+    `\0\0\0\0G\x40\0\x10${'\xff'.repeat(184)}`.repeat(3),
+    'video/mp2t',
+  ),
+  row('text that starts with G', 'own', 'G'.padEnd(400, '.'), undefined, { name: 'a.ts' }, 'video/mp2t'),
   row('FLV', 'file-type', 'FLV\x01\x05\0\0\0\x09', 'video/x-flv'),
   row('WMV', 'file-type', asf(ASF_AUDIO, ASF_VIDEO), 'video/x-ms-wmv', { type: 'video/x-ms-asf' }),
 
   // Pages and documents.
   row('page', 'WHATWG', '<!DOCTYPE html><html><body>Sign in', 'text/html', { type: 'text/plain', name: 'film.mp4' }),
-  row('page behind a byte order mark', 'WHATWG', '\xef\xbb\xbf\r\n <HTML lang="en">', 'text/html'),
-  row('page behind a comment', 'WHATWG', '<!-- saved from url --><html>', 'text/html'),
+  row('page after a byte order mark', 'WHATWG', '\xef\xbb\xbf\r\n <HTML lang="en">', 'text/html'),
+  row('page after a comment', 'WHATWG', '<!-- saved from url --><html>', 'text/html'),
   row('page as XHTML', 'W3C', '<?xml version="1.0"?><!DOCTYPE html PUBLIC "x"><html xmlns="y">', 'text/html'),
   row('page in UTF-16', 'unifi-protect#515', wide('<!doctype html><title>'), 'text/html', { type: 'video/mp4' }),
-  row('fragment of a page', 'WHATWG', '<script>location="/login"</script>', 'text/html'),
-  row('refusal of S3', 'S3', '<Error><Code>AccessDenied</Code></Error>', 'application/xml', { type: 'video/mp4' }),
+  row('HTML fragment', 'WHATWG', '<script>location="/login"</script>', 'text/html'),
+  row('S3 error', 'S3', '<Error><Code>AccessDenied</Code></Error>', 'application/xml', { type: 'video/mp4' }),
   row('XML', 'WHATWG', '<?xml version="1.0"?><Error/>', 'application/xml'),
   row('JSON', 'RFC 8259', '{"success":false}', 'application/json', { type: 'video/mp4' }),
-  row('JSON in lines', 'RFC 8259', '{\n  "error": "x"\n}', 'application/json'),
-  row('JSON list', 'RFC 8259', '[{"a":1}]', 'application/json'),
+  row('multi-line JSON', 'RFC 8259', '{\n  "error": "x"\n}', 'application/json'),
+  row('JSON array', 'RFC 8259', '[{"a":1}]', 'application/json'),
   row('PDF', 'file-type', '%PDF-1.7\n', 'application/pdf', { name: 'a.png' }),
   row('ZIP', 'file-type', 'PK\x03\x04\x14\0', 'application/zip'),
   row('gzip', 'file-type', '\x1f\x8b\x08\0', 'application/gzip'),
 
-  // Bytes that say nothing: the label decides, or the caller is asked.
+  // Unrecognized bytes: the label decides, or the call rejects.
   row('no bytes', 'own', '', undefined, { type: 'video/mp4' }, 'video/mp4'),
   row('text', 'file-type', 'hello world, this is a text', undefined),
   row('text in UTF-16', 'file-type', wide('hello world, this is a text'), undefined),
   row('text in UTF-16, big endian', 'file-type', '\xfe\xff\0h\0i', undefined),
   row('registry file', 'file-type', wide('Windows Registry Editor'), undefined),
-  row('MPEG layer I, which nobody uses', 'file-type', '\xff\xff\x10\xc4', undefined),
+  row('MPEG layer I, which is obsolete', 'file-type', '\xff\xff\x10\xc4', undefined),
   row('MPEG frame without a bit rate', 'ISO 11172-3', '\xff\xfb\xf0\x44', undefined),
   row('MPEG frame without a sample rate', 'ISO 11172-3', '\xff\xfb\x9c\x44', undefined),
-  row('MPEG frame of no version', 'ISO 11172-3', '\xff\xeb\x90\x44', undefined),
-  row('RIFF of a cursor', 'RFC 2361', 'RIFF\0\0\0\0ACON', undefined, { name: 'a.webp' }, 'image/webp'),
-  row('IFF of a picture', 'EA IFF 85', 'FORM\0\0\0\0ILBM', undefined),
+  row('MPEG frame with an invalid version', 'ISO 11172-3', '\xff\xeb\x90\x44', undefined),
+  row('RIFF cursor', 'RFC 2361', 'RIFF\0\0\0\0ACON', undefined, { name: 'a.webp' }, 'image/webp'),
+  row('IFF image', 'EA IFF 85', 'FORM\0\0\0\0ILBM', undefined),
   row('raw frame in a .m4a', 'own', '\x01\x02\x03', undefined, { name: 'a.m4a' }, 'audio/mp4'),
   ...[
     ['flv', 'video/x-flv'],
@@ -220,6 +232,6 @@ export const FILES: readonly FileRow[] = [
     ['ac3', 'audio/ac3'],
     ['ts', 'video/mp2t'],
   ].map(([extension, type]) =>
-    row(`.${extension} by its name`, 'FS8', '\x01\x02\x03', undefined, { name: `a.${extension}` }, type),
+    row(`.${extension}, by its name`, 'FS8', '\x01\x02\x03', undefined, { name: `a.${extension}` }, type),
   ),
 ];

@@ -1,4 +1,4 @@
-// Responses to a download as services, storages, and proxies send them. Each row names its source.
+// Download responses as services, storages, and proxies send them. Each row lists its source.
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -31,7 +31,7 @@ const file = (body: Uint8Array<ArrayBuffer>, headers: Record<string, string>): A
   headers: { 'content-length': `${body.length}`, etag: '"a"', ...headers },
 });
 
-/** A client whose service sends these responses to requests for the file, the last one again and again. */
+/** Creates a client whose service sends these responses for the file. The last one repeats. */
 function clientOf(responses: readonly Answer[], job: object = {}) {
   const requests: string[] = [];
   const left = [...responses];
@@ -111,13 +111,13 @@ describe.each<[string, string, Answer, { readonly name: string; readonly content
   ],
   [
     'RFC 6381',
-    'codecs stay',
+    'codecs are retained',
     file(MP4, { 'content-type': 'video/mp4; codecs="avc1"' }),
     { name: 'job_1.mp4', contentType: 'video/mp4; codecs="avc1"' },
   ],
   [
     'own',
-    'bytes that say nothing',
+    'unrecognized bytes',
     file(RAW, { 'content-type': 'video/webm' }),
     { name: 'job_1.webm', contentType: 'video/webm' },
   ],
@@ -140,7 +140,7 @@ describe.each<[string, string, Answer, { readonly name: string; readonly content
     { name: 'job_1.mp4', contentType: 'video/mp4' },
   ],
 ])('%s: %s', (_source, _what, answer, right) => {
-  it('is saved with the name and type that its bytes have', async () => {
+  it("is saved with its bytes' name and type", async () => {
     expect(await saved(clientOf([answer]).client)).toEqual({ ...right, sizeBytes: answer.body.length });
   });
 
@@ -151,14 +151,14 @@ describe.each<[string, string, Answer, { readonly name: string; readonly content
     });
   });
 
-  // A part of encoded bytes is none of the file.
+  // A range of encoded bytes isn't a range of the file.
   const ways = answer.headers?.['content-encoding'] === 'gzip' ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
   it.each(ways)('is served with its type for %s', async (asked) => {
     const handler = createOutputHandler({ client: clientOf([answer]).client, authorize: () => true });
     const init = asked.startsWith('bytes') ? { headers: { range: asked } } : { method: asked };
     const response = await handler(new Request('https://app.test/job_1', init));
     const type = response.headers.get('content-type');
-    // A label that browsers can open stays if the first bytes are not in the response.
+    // Without the first bytes, a label that browsers support is retained.
     expect([right.contentType, ...(init.method === 'GET' ? [] : [answer.headers?.['content-type']])]).toContain(type);
     expect(response.headers.get('content-disposition')).toMatch(/^inline/);
   });
@@ -166,13 +166,13 @@ describe.each<[string, string, Answer, { readonly name: string; readonly content
 
 describe.each<[string, Answer]>([
   ['unifi-protect#515: a sign-in page as text/plain', file(PAGE, { 'content-type': 'text/plain' })],
-  ['a sign-in page as the film', file(PAGE, { 'content-type': 'video/mp4' })],
+  ['a sign-in page as a video', file(PAGE, { 'content-type': 'video/mp4' })],
   ['a sign-in page without a type or a length', { body: PAGE }],
-  ['an error under 200', file(latin1('{"success":false}'), { 'content-type': 'application/octet-stream' })],
-  ['XML of a storage', file(latin1('<?xml version="1.0"?><Error/>'), { 'content-type': 'binary/octet-stream' })],
-  ['bytes that say nothing as a page', file(RAW, { 'content-type': 'text/html' })],
+  ['an error with status 200', file(latin1('{"success":false}'), { 'content-type': 'application/octet-stream' })],
+  ["a storage's XML", file(latin1('<?xml version="1.0"?><Error/>'), { 'content-type': 'binary/octet-stream' })],
+  ['unrecognized bytes as a page', file(RAW, { 'content-type': 'text/html' })],
 ])('%s', (_, response) => {
-  it("isn't a file: nothing is saved or copied, and the file can be saved later", async () => {
+  it('is neither saved nor copied, and the file can be saved later', async () => {
     const { client } = clientOf([response]);
     expect(await saved(client)).toEqual(NOT_MEDIA);
     expect(await copied(client)).toEqual(NOT_MEDIA);
@@ -181,13 +181,13 @@ describe.each<[string, Answer]>([
     expect(await saved(right.client)).toMatchObject({ name: 'job_1.mp4' });
   });
 
-  it('is a 502 for a page', async () => {
+  it('gets a 502 from an output handler', async () => {
     const handler = createOutputHandler({ client: clientOf([response]).client, authorize: () => true });
     expect((await handler(new Request('https://app.test/job_1'))).status).toBe(502);
   });
 });
 
-it('unifi-protect#515: after a page, the create stays unfinished until its file is saved', async () => {
+it('unifi-protect#515: after an HTML page, the create stays unfinished until its file is saved', async () => {
   const sandbox = createSandbox({ jobDurationMs: 0 });
   let isPage = true;
   const fetch = (url: RequestInfo | URL, init?: RequestInit) =>
@@ -208,7 +208,7 @@ it('unifi-protect#515: after a page, the create stays unfinished until its file 
   expect(await keys()).toEqual([]);
 });
 
-describe('a file that the service is still publishing', () => {
+describe('a file that is not published yet', () => {
   const early = [
     ['ArcReel#241: 400', rejected(400, 'video_not_ready')],
     ['409', rejected(409, 'output_not_ready')],
@@ -222,32 +222,32 @@ describe('a file that the service is still publishing', () => {
     expect(requests).toEqual(['GET', 'GET', 'GET']);
   });
 
-  it.each(early)('%s for 30 seconds: a retry may help, but another job would cost again', async (_, rejection) => {
+  it.each(early)('%s for 30 seconds: the error suggests a retry, not another paid job', async (_, rejection) => {
     const { client, requests } = clientOf([rejection]);
     expect(await saved(client)).toMatchObject({ recovery: 'retry_later' });
     expect(requests.length).toBeGreaterThan(6);
     expect(requests.length).toBeLessThan(12);
   });
 
-  it.each(early)('%s later: one request, and the same advice', async (_, rejection) => {
+  it.each(early)('%s later: one request, with the same advice', async (_, rejection) => {
     const { client, requests } = clientOf([rejection], { completedAt: '2020-01-01T00:00:00.000Z' });
     expect(await saved(client)).toMatchObject({ recovery: 'retry_later' });
     expect(requests).toEqual(['GET']);
   });
 
-  it('is recognized by the job that was passed', async () => {
+  it('is recognized if the job was passed', async () => {
     const { client } = clientOf([rejected(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
     const job = { id: 'job_1', completedAt: new Date().toISOString() };
     expect((await client.jobs.output(job)).status).toBe(200);
   });
 
-  it('is recognized by the job that saveOutput was passed', async () => {
+  it('is recognized if the job was passed to saveOutput', async () => {
     const { client } = clientOf([rejected(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
     const job = { id: 'job_1', completedAt: new Date().toISOString() };
     expect(await saved(client, job)).toMatchObject({ name: 'job_1.mp4' });
   });
 
-  it('makes a handler wait, too', async () => {
+  it('makes an output handler wait, too', async () => {
     const { client } = clientOf([rejected(404, 'output_not_found'), file(MP4, {})]);
     const response = await createOutputHandler({ client, authorize: () => true })(
       new Request('https://app.test/job_1'),
@@ -264,7 +264,7 @@ describe('a file that the service is still publishing', () => {
   });
 });
 
-it('kener#841: a decoded response that is passed on has no encoding headers', async () => {
+it('kener#841: a forwarded decoded response has no encoding headers', async () => {
   const encoded = { 'content-encoding': 'gzip', 'content-length': '99', 'accept-ranges': 'bytes' };
   const { client } = clientOf([file(MP4, { ...encoded, 'content-type': 'video/mp4' })]);
   const { body, headers } = await client.jobs.output('job_1');
@@ -272,14 +272,14 @@ it('kener#841: a decoded response that is passed on has no encoding headers', as
   expect((await new Response(body, { headers }).arrayBuffer()).byteLength).toBe(MP4.length);
 });
 
-it('donsetch#290: a response that is passed on has no invalid encoding', async () => {
+it('donsetch#290: a forwarded response has no invalid encoding', async () => {
   const { client } = clientOf([file(MP4, { 'content-type': 'video/mp4', 'content-encoding': 'UTF-8' })]);
   const { headers } = await client.jobs.output('job_1');
   expect(headers.get('content-encoding')).toBeNull();
   expect(headers.get('content-length')).toBe(`${MP4.length}`);
 });
 
-describe('a source of a handler', () => {
+describe("an output handler's source", () => {
   const shown = async (response: Response | undefined, asked: Record<string, string> = {}) => {
     const { client } = clientOf([file(MP4, { 'content-type': 'video/mp4' })]);
     const source = () => ({ get: async () => response?.clone() });
@@ -287,12 +287,12 @@ describe('a source of a handler', () => {
     return handler(new Request('https://app.test/job_1', { headers: asked }));
   };
 
-  it('that sends a part without its range is not passed on (RFC 9110, 15.3.7)', async () => {
+  it("isn't used if it sends a part without its range (RFC 9110, 15.3.7)", async () => {
     const response = await shown(new Response('abc', { status: 206 }), { range: 'bytes=0-2' });
     expect([response.status, response.headers.get('content-range')]).toEqual([206, `bytes 0-2/${MP4.length}`]);
   });
 
-  it('that rejects a range without a size sends no Content-Range (RFC 9110, 14.4)', async () => {
+  it('causes no Content-Range if it rejects a range without a size (RFC 9110, 14.4)', async () => {
     const response = await shown(new Response(null, { status: 416 }), { range: 'bytes=99999-' });
     expect([response.status, response.headers.get('content-range')]).toEqual([416, null]);
   });
