@@ -1,5 +1,5 @@
-// Time of an `import` and of a first response in a fresh process, compared with the peers. Measured inside the
-// process, so Node's own start is not in it.
+// Time of an `import` and of a first response in a fresh process, compared with the peers. Measured inside the process,
+// without Node's own start.
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -70,7 +70,7 @@ function peerPrograms(port: number): Readonly<Record<string, string>> {
 }
 
 /** Measures import and first response of a bare fetch, this package, and the peers, in interleaved rounds. */
-async function firstAnswers(): Promise<Figures> {
+async function firstResponses(): Promise<Figures> {
   const server = fork(fileURLToPath(new URL('./requests/server.ts', import.meta.url)));
   try {
     const [port] = (await once(server, 'message')) as [number];
@@ -116,7 +116,7 @@ const TOLD = { own: OWN, peers: PEERS };
 /** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const imports = await importTimes();
-  const answers = await firstAnswers();
+  const answers = await firstResponses();
   return [
     '## Cold start',
     `Milliseconds in a fresh Node process, ${ROUNDS} interleaved rounds.`,

@@ -1,4 +1,4 @@
-// Uploads and downloads of 200 MB, each transfer in a fresh process so that its peak memory is its own.
+// Uploads and downloads of 200 MB, each in a fresh process to measure its own peak memory.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -29,7 +29,7 @@ const UPLOADS = [
   'openai',
   '@anthropic-ai/sdk',
 ];
-/** The lower bound of a download: the bytes are already in memory. */
+/** A download's lower bound: the bytes are already in memory. */
 const DISK = 'disk alone, flushed';
 const DOWNLOADS = [BARE_DOWNLOAD, OWN_DOWNLOAD, 'fetch, piped, flushed', DISK];
 const UPLOAD_TARGET = { factor: 2.3, peakMB: 140 };
@@ -51,7 +51,7 @@ async function transfers(ways: readonly string[], rounds: number, path: (way: st
     const measure = async (way: string) => {
       const file = path(way);
       const finished = execute(process.execPath, [TRANSFER, way, server.url, file], LIMITED);
-      // A child that printed its result but doesn't exit is killed. One without a result fails the run.
+      // A child that doesn't exit is killed. Without a result, it fails the run.
       const { stdout } = await finished.catch((error: { stdout?: string }) => ({ stdout: error.stdout || '' }));
       const { ms, cpuMs, peakBytes } = JSON.parse(stdout) as { ms: number; cpuMs: number; peakBytes: number };
       cpu.get(way)?.push(cpuMs);
@@ -65,7 +65,7 @@ async function transfers(ways: readonly string[], rounds: number, path: (way: st
   }
 }
 
-/** The transfers of both directions. */
+/** Measures both directions. */
 export async function measureFiles(rounds: number): Promise<{ up: Transfers; down: Transfers }> {
   const directory = mkdtempSync(join(tmpdir(), 'gen-bench-'));
   try {

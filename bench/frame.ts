@@ -15,7 +15,7 @@ export const collectGarbage: NodeJS.GCFunction = runInNewContext('gc');
 /** An implementation of the same work. */
 export interface Candidate {
   readonly name: string;
-  /** Does the work once and returns the result, for example in milliseconds or bytes. */
+  /** Runs the work once and returns the result, for example in milliseconds or bytes. */
   readonly measure: () => Promise<number> | number;
 }
 
@@ -29,7 +29,7 @@ export interface Spread {
   readonly high: number;
 }
 
-/** Measures every candidate once per round, starting with a different one, so that drift of the machine affects all. */
+/** Measures every candidate once per round, each time starting with another one, so that drift affects all equally. */
 export async function interleaved(
   candidates: readonly Candidate[],
   { rounds, warmups = 1 }: { readonly rounds: number; readonly warmups?: number },
@@ -107,7 +107,7 @@ export function versionOf(name: string): string {
       const manifest = readFileSync(new URL(`node_modules/${name}/package.json`, base), 'utf8');
       return (JSON.parse(manifest) as { version: string }).version;
     } catch {
-      // Installed in the other place.
+      // Try the other place.
     }
   }
   throw new Error(`${name} is not installed; run npm ci --prefix bench/peers`);

@@ -7,26 +7,25 @@ import { KINDS, type Kind, LATENCY_MS } from './waiting/simulation.js';
 const REST_MS: Readonly<Record<string, number>> = { video: 10_000, image: 2_500 };
 
 /**
- * A lower bound for the mean lateness of every poller that is not clairvoyant, in milliseconds.
+ * Returns a lower bound for the mean lateness of any non-clairvoyant poller, in milliseconds.
  *
- * The poller knows how the lengths of each kind are spread (the SDK does not, it has to learn them) but not when a job will
- * end; it may read `POLLS_PER_MS` on average at each moment, and a job not more often than its natural interval. Without
- * the common budget each job could be read by itself in the best way, which dynamic programming finds. The budget enters
- * as a price per read that changes over time. Whatever the prices are, the least cost with them, less what the budget could
- * have been sold for, is never above the best that can be had under the budget (weak duality), so the highest value found
- * while the prices are improved is a true bound, and not just an estimate.
+ * The poller knows the distribution of each kind's durations (which the SDK has to learn), but not when a job ends. It may
+ * send `POLLS_PER_MS` on average, and poll a job at most once per natural interval. Without the shared budget, dynamic
+ * programming finds the best schedule of each job separately. The budget becomes a price per poll that changes over time.
+ * For any prices, the minimum cost minus the value of the budget is at most the optimum under the budget (weak duality). So
+ * the highest value found while improving the prices is a true lower bound, not an estimate.
  */
 export function optimum(count: number): number {
   const kinds = KINDS.filter((_, at) => count > 1 || at === 1);
   const share = (kind: Kind) => (count > 1 ? kind.share * count : 1);
   const longest = Math.max(...kinds.map((kind) => kind.toMs));
   const horizon = Math.max(longest + 20_000, (1.6 * count) / POLLS_PER_MS + 60_000);
-  // Up to 20 jobs the budget is not short and its price stays 0; the finer steps count there.
+  // Up to 20 jobs, the budget is sufficient and its price stays 0, so finer steps matter more.
   const [finest, steps] = count <= 20 ? [2500, 20] : [700, 3000];
   const stepMs = Math.max(250, horizon / finest);
   const points = Math.ceil(horizon / stepMs);
   const budget = POLLS_PER_MS * stepMs;
-  // With far more jobs than budget a read is worth the time until the last one is read; a good guess to begin with.
+  // With far more jobs than budget, start with the time until the last job is polled as the price.
   const guess = count / POLLS_PER_MS > longest ? 1 : 0;
   const price = Float64Array.from(
     { length: points + 1 },
@@ -61,13 +60,13 @@ interface Market {
   readonly weight: number;
 }
 
-/** Least expected lateness plus price of reads for one job; adds the reads of that plan to the demand. */
+/** Returns a job's minimum expected lateness plus the price of its polls. Adds its polls to the demand. */
 function cheapest(kind: Kind, { price, stepMs, points, demand, weight }: Market): number {
   const rest = Math.max(1, Math.floor((REST_MS[kind.mediaType] ?? 0) / stepMs));
   const open = new Float64Array(points + 1);
   const area = new Float64Array(points + 1);
   const span = kind.toMs - kind.fromMs;
-  // open: still running then. area: the integral of the share that has ended, from which lateness follows.
+  // open: the fraction still running. area: the integral of the finished fraction, which determines the lateness.
   for (let at = 0; at <= points; at++) {
     const past = Math.min(Math.max(at * stepMs - kind.fromMs, 0), span);
     open[at] = 1 - past / span;
@@ -80,7 +79,7 @@ function cheapest(kind: Kind, { price, stepMs, points, demand, weight }: Market)
     if (alive <= 0) continue;
     let least = Number.POSITIVE_INFINITY;
     for (let to = from === 0 ? 1 : from + rest; to <= points; to++) {
-      // Lateness of those that end between the two reads, and one read for each still alive at the first.
+      // The lateness of jobs that end between two polls, plus one poll for each job still running at the first.
       const late = (area[to] ?? 0) - (area[from] ?? 0) - (to - from) * stepMs * (1 - alive);
       const cost = late + alive * (price[to] ?? 0) + (value[to] ?? 0);
       if (cost < least) {

@@ -42,7 +42,7 @@ async function measure(
   calls = atOnce === 1 ? SEQUENTIAL : PARALLEL,
 ): Promise<{ wall: number; cpu: number }> {
   let left = calls;
-  // Otherwise, each candidate would pay for the garbage of the one before it.
+  // Otherwise, each candidate would pay for its predecessor's garbage.
   collectGarbage({ type: 'minor' });
   const [start, usage] = [performance.now(), process.cpuUsage()];
   await Promise.all(
@@ -66,7 +66,7 @@ async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Meas
     },
   }));
   const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: 1 });
-  // Drops the warm-up.
+  // Drop the warm-up.
   const settled = new Map([...cpu].map(([name, figures]) => [name, figures.slice(-ROUNDS)]));
   return { mode, wall, cpu: settled };
 }

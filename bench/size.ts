@@ -8,7 +8,7 @@ import { table, versionOf } from './frame.js';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const AT_PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
 
-/** A program that does only what its name says. */
+/** A minimal program. */
 export interface Program {
   readonly name: string;
   readonly code: string;
@@ -41,7 +41,7 @@ export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): 
     external: ['node:*'],
     write: false,
     logLevel: 'silent',
-    // Without the repository's `paths`, which resolve to the source instead of the published files.
+    // Ignore the repository's `paths`, which resolve to the source instead of the published files.
     tsconfigRaw: {},
   });
   return outputFiles.reduce((total, { contents }) => total + gzipSync(contents, { level: 9 }).length, 0);

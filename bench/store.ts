@@ -1,5 +1,5 @@
-// The file store: the time of a create, and the disk space of finished jobs, compared with the text-based store
-// that it replaced.
+// The file store: the time of a create and the disk space of finished jobs, compared with the text-based store that it
+// replaced.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -5,7 +5,7 @@ import { type Figures, type Load, measure } from './waiting/measure.js';
 import { OPENAI, peer, REPLICATE, RUNWAY } from './waiting/peers.js';
 import { roundRobin } from './waiting/round-robin.js';
 
-/** A load, and the number of seeds to average. */
+/** A load and its number of seeds. */
 interface Row {
   readonly name: string;
   readonly count: number;
@@ -30,7 +30,7 @@ const LONGER: readonly Row[] = [
   { name: '20 a minute, 200 jobs, four times as long', count: 200, runs: 4, load: { perMinute: 20, longer: 4 } },
 ];
 
-/** 500 videos of one to four minutes, whose webhooks arrive immediately. */
+/** Videos of one to four minutes, whose webhooks arrive immediately. */
 const BY_WEBHOOK: Load = {
   kinds: [{ modelId: 'svc-video-pro', mediaType: 'video', share: 1, fromMs: 60_000, toMs: 240_000 }],
   deliveryMs: 0,
@@ -41,7 +41,7 @@ const WEBHOOKS: readonly (Row & { readonly load: Load })[] = [
   { name: 'all delivered, not verified', count: 500, runs: 12, load: { ...BY_WEBHOOK, webhooks: 1, verified: false } },
 ];
 
-/** The section of bench/README.md. Only the table of waits without a limit is timed. The others are a simulation on a manual clock with reproducible results. */
+/** Returns the section of bench/README.md. Only unlimited waits are timed. The rest is a reproducible simulation. */
 export async function run(): Promise<string> {
   const late = ['late: mean', 'p95', 'worst'];
   const bursts = BURSTS.filter(({ count }) => count <= 500);
@@ -119,7 +119,7 @@ async function peerRow({
   return [policy.name, count, count - failed, failed, polls, rejected, failed === count ? '–' : seconds(meanLateMs)];
 }
 
-/** Averages over the seeds. Rejections are summed, and the worst is the maximum. */
+/** Averages over the seeds. Sums rejections, and takes the maximum of the worst lateness. */
 async function average(runs: number, once: (seed: number) => Promise<Figures>) {
   const mean = { rejected: 0, polls: 0, meanLateMs: 0, p95LateMs: 0, worstLateMs: 0 };
   for (let run = 1; run <= runs; run++) {

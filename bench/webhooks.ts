@@ -8,16 +8,16 @@ const SIZES = [
   { title: '1 KB', bytes: 1_000, times: 10_000 },
   { title: '100 KB', bytes: 100_000, times: 300 },
 ] as const;
-/** Of Stripe's throughput. */
+/** Minimum fraction of Stripe's throughput. */
 const TARGET = 0.8;
 const BASE = 'stripe constructEvent';
 const OWN = 'gen-client verifyWebhook';
-/** The lower bound of a verification. */
+/** A verification's lower bound. */
 const BOUND = 'HMAC-SHA256 and JSON.parse alone';
 const WEB_CRYPTO = `${OWN}, WebCrypto only`;
 
 const KEY = Buffer.from('a secret of two dozen by');
-/** Node is several times slower with a key as bytes. */
+/** Node is several times slower with a key in bytes. */
 const KEY_OBJECT = createSecretKey(KEY);
 const SECRET = `whsec_${KEY.toString('base64')}`;
 
@@ -36,7 +36,7 @@ interface Unwrapping {
   unwrap(body: string, ...rest: unknown[]): unknown;
 }
 
-/** Verifies by the Standard Webhooks scheme, which svix, openai and anthropic follow. */
+/** Verifies the Standard Webhooks scheme, as used by svix, openai, and anthropic. */
 interface Standard {
   verify(body: string, headers: Record<string, string>): unknown;
 }
@@ -52,7 +52,7 @@ async function own(body: string, given: string | Buffer = body): Promise<Verify>
   return () => verifyWebhook({ body: given, headers }, { secret: SECRET });
 }
 
-/** Measures without the runtime's own crypto, as on a runtime that has only WebCrypto. */
+/** Measures without the runtime's own crypto, as on a runtime with only WebCrypto. */
 async function byWebCrypto(measured: Candidate['measure']): Promise<number> {
   const { getBuiltinModule } = process;
   Reflect.set(process, 'getBuiltinModule', undefined);
@@ -128,7 +128,7 @@ async function section({ title, bytes, times }: (typeof SIZES)[number]): Promise
     ([name, prepare]): Candidate => ({ name, measure: async () => measure(await prepare(body), times) }),
   );
   const figures = await interleaved(all, { rounds: ROUNDS, warmups: 3 });
-  // Separate from the others, because removing the runtime's crypto invalidates code that was compiled with it.
+  // Measured separately, because removing the runtime's crypto invalidates code compiled with it.
   const withoutCrypto = all
     .filter(({ name }) => name === OWN || name === BASE)
     .map(({ name, measure }) =>

@@ -1,4 +1,4 @@
-// `npm run campaign -- NAME [arguments]`: the long runs that are too slow for each push. Without a name, lists them.
+// `npm run campaign -- NAME [arguments]`: long runs that are too slow for CI. Without a name, lists them.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { CAMPAIGNS } from './campaigns.ts';

@@ -1,4 +1,4 @@
-// The long runs of `npm run campaign`. A test file runs a small version with every push and the full one here.
+// The long runs of `npm run campaign`. CI runs a small version of the test files.
 
 interface Campaign {
   readonly about: string;
@@ -24,24 +24,25 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   kills: { about: 'simulated crashes at every pause of a create', file: 'test/worlds/kills.test.ts' },
   file: { about: 'processes that share a file store and are killed', file: 'test/store/shared-file.test.ts' },
   money: {
-    about: 'processes on one Redis that are killed, stopped for 45 s, and cut off for 20 s with 600 calls in flight',
+    about:
+      'processes on one Redis that are killed, paused for 45 s, and disconnected for 20 s with 600 calls in flight',
     file: 'test/redis/money.test.ts',
   },
   storage: {
-    about: 'copies through faults of the service and the store ([copies] [seed])',
+    about: 'copies through service and store faults ([copies] [seed])',
     file: 'test/storage/campaign.ts',
   },
   cloudflare: { about: 'many isolates on one account', file: 'test/cloudflare/one-account.test.ts' },
   queue: { about: 'BullMQ workers that are killed', file: 'test/bullmq/crashes.test.ts' },
   batch: { about: 'batches that are killed (SEED=2 for other crashes)', file: 'test/cli/batch-crashes.test.ts' },
   budgets: {
-    about: 'budgets in drawn worlds of outages, crashes, and clocks (WORLDS=5000)',
+    about: 'budgets in random worlds with outages, crashes, and clock changes (WORLDS=5000)',
     file: 'test/budget/invariant.test.ts',
   },
   aborts: { about: 'aborts at every point at which a call waits', file: 'test/budget/aborts.test.ts' },
   forgeries: { about: 'mutated webhooks', file: 'test/webhooks/forgeries.test.ts' },
   durable: {
-    about: 'durable runs on an engine that forgets, repeats, and loses',
+    about: 'durable runs on an engine that crashes, repeats steps, and loses results',
     file: 'test/durable/generate.test.ts',
   },
 };

@@ -1,5 +1,5 @@
-// Bundles the core into two files, because many small files load slowly: `core`, which the adapters use and which loads
-// without ky, and `client`. Entry points, the sandbox, and the command line import from them.
+// Bundles the core into two files, because many small files load slowly: `core`, which the adapters use without ky, and
+// `client`. Entry points, the sandbox, and the CLI import from them.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { Options } from 'tsup';
@@ -7,9 +7,9 @@ import { ENTRY_POINTS, sourceOf } from './entry-points.js';
 
 const SOURCE = resolve('src');
 const CACHE = 'node_modules/.cache/gen-client';
-/** Entry points of the build that the package does not export. */
+/** The build's internal entry points. */
 export const CORE = { core: `${CACHE}/core.ts`, client: `${CACHE}/client.ts` } as const;
-/** The core file that each folder imports. The page and its hook import none, because every visitor of a site loads them. */
+/** The core file that each folder imports. The page and its hook import none, because every visitor loads them. */
 const IMPORTED_CORE: readonly (readonly [folder: RegExp, file: keyof typeof CORE | undefined])[] = [
   [/^adapters\/(page|react)\//, undefined],
   [/^adapters\//, 'core'],
@@ -22,13 +22,13 @@ const rowOf = (path: string) => IMPORTED_CORE.find(([folder]) => folder.test(pla
 /** Returns true if a source is part of the two files. */
 export const isCore = (path: string) => path.startsWith(SOURCE + sep) && rowOf(path) === undefined;
 
-/** Writes the modules that export the parts of the core that the rest of the package imports. */
+/** Writes modules that export the parts of the core that the package imports. */
 export function writeCore(): void {
   mkdirSync(CACHE, { recursive: true });
   const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).map((file) => join(SOURCE, file));
   for (const name of ['core', 'client'] as const) {
     const above = files.filter((path) => path.endsWith('.ts') && rowOf(path)?.[1] === name);
-    // All of them share one file that verifies webhooks.
+    // All share one file for webhook verification.
     const imported = new Set([join(SOURCE, 'webhooks/index.ts'), ...above.flatMap(importedBy)]);
     writeFileSync(
       CORE[name],

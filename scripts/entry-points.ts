@@ -1,4 +1,4 @@
-// The entry points of the package, from `package.json`.
+// The package's entry points, from `package.json`.
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 const MIN_LICENSE_LENGTH = 500;
 
 /**
- * Gives `import` and `require` the same types. With two sets, a class with private fields in one would not be assignable to
- * the same class in the other.
+ * Makes `import` and `require` share one set of types. Otherwise, a class with private fields in one set wouldn't be
+ * assignable to the same class in the other.
  */
 function shareDeclarations(): void {
   for (const file of readdirSync('dist').filter((name) => name.endsWith('.d.cts'))) {

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 export interface Message {
   readonly place: string;
   readonly text: string;
-  /** The error or the function that the message is passed to. */
+  /** The error or function that receives the message. */
   readonly receiver: string;
   readonly code: string | undefined;
 }
@@ -28,6 +28,14 @@ const isWords = (text: string) => /\p{L}{2,}['",:;]? \S*\p{L}/u.test(text) && !/
 const isMessage = (text: string) =>
   isWords(text) || /^(is|are|must|has|can|cannot|takes|needs|did|does)\b.* /.test(text);
 
+/** Returns the name of a function or class, without the expression that it is called on unless that is a name itself. */
+function nameOf(callee: ts.Expression): string {
+  if (!ts.isPropertyAccessExpression(callee)) return ts.isIdentifier(callee) ? callee.text : callee.getText();
+  const { expression, name } = callee;
+  const isNamed = ts.isIdentifier(expression) || ts.isPropertyAccessExpression(expression);
+  return `${isNamed ? nameOf(expression) : ''}.${name.text}`;
+}
+
 /** Returns the call or constructor around a text, with its `code` or `reason`. */
 function receiverOf(node: ts.Node): Pick<Message, 'receiver' | 'code'> {
   for (let at = node.parent; at !== undefined && !ts.isStatement(at); at = at.parent) {
@@ -39,7 +47,7 @@ function receiverOf(node: ts.Node): Pick<Message, 'receiver' | 'code'> {
       first && ts.isStringLiteral(first) && /^[a-z]+(_[a-z]+)+$/.test(first.text) ? first.text : undefined;
     const written =
       code && ts.isPropertyAssignment(code) ? code.initializer.getText().replace(/^'|'$/g, '') : byPosition;
-    return { receiver: at.expression.getText().replace(/\s+/g, ' '), code: written };
+    return { receiver: nameOf(at.expression), code: written };
   }
   return { receiver: '', code: undefined };
 }
@@ -61,7 +69,7 @@ function messagesIn(file: string): Message[] {
   return found;
 }
 
-/** Returns the messages below a folder of `src`, in the order of the files. */
+/** Returns the messages of a `src` folder, in the order of the files. */
 export function messagesBelow(folder = ''): Message[] {
   return globSync(`src/${folder}**/*.{ts,tsx}`, { cwd: root })
     .sort()

@@ -1,5 +1,5 @@
-// `node --import ./scripts/typescript.mjs scripts/pictures.ts [FOLDER]`: takes `docs/sandbox.png` from a real run. With a folder,
-// takes the page at two widths and in both color schemes. Needs ffmpeg, which reduces the colors to a palette.
+// `node --import ./scripts/typescript.mjs scripts/pictures.ts [FOLDER]`: captures `docs/sandbox.png` from a real run. With a
+// folder, captures the page at two widths and in both color schemes. Needs ffmpeg, which reduces the colors to a palette.
 import { execFileSync } from 'node:child_process';
 import { renameSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -19,7 +19,7 @@ const views = [1280, 390].flatMap((width) =>
 );
 const forDocs = { path: join(import.meta.dirname, '../docs/sandbox.png'), width: 1280, colorScheme: 'light' };
 
-/** A receiver whose second response is a 500, so that the page shows a retried webhook. */
+/** The receiver's second response is a 500, so that the page shows a retried webhook. */
 let delivered = 0;
 const receiver = createServer((_, response) => response.writeHead(delivered++ === 1 ? 500 : 204).end());
 await new Promise<void>((ready) => receiver.listen(0, '127.0.0.1', ready));

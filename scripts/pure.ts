@@ -1,5 +1,4 @@
-// `sideEffects: false` applies to files. In a core of one file, bundlers drop an unused statement only if it is marked as free
-// of side effects.
+// `sideEffects: false` applies to files. Within one core file, bundlers drop unused statements only if they are marked as pure.
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Options } from 'tsup';
@@ -9,7 +8,7 @@ import { isCore } from './core.js';
 const OWN = resolve('src');
 const PURE = '/* @__PURE__ */ ';
 
-/** Marks top-level constants that are more than a literal, and classes with a computed member, as droppable. */
+/** Marks non-literal top-level constants, and classes with a computed member, as droppable. */
 export function markPure(text: string): string {
   const source = ts.createSourceFile('module.ts', text, ts.ScriptTarget.Latest, true);
   return source.statements
@@ -21,7 +20,6 @@ export function markPure(text: string): string {
     );
 }
 
-/** A part of a text, and its replacement. */
 interface Change {
   readonly start: number;
   readonly end: number;
@@ -65,8 +63,8 @@ export function withoutDocComments(text: string): string {
 const ZOD = /[\\/]node_modules[\\/]zod[\\/]v4[\\/]core[\\/][^\\/]+\.js$/;
 
 /**
- * Empties doc comments in all sources, and marks only those of the core: entry points are separate files, and workflow
- * compilers recognize their classes only as written.
+ * Empties doc comments in all sources, and marks only the core's statements: entry points are separate files, and workflow
+ * compilers recognize their classes only in the original form.
  */
 export const pure: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'pure',

@@ -1,5 +1,5 @@
-// Rehearses a release: `npm run rehearse [FILE]`. Publishes the tarball, as the release workflow does, to a registry that is
-// started here, installs from there in a fresh project, and makes the README's first video with it, as a module and as CommonJS.
+// Rehearses a release: `npm run rehearse [FILE]`. Publishes the tarball to a local registry like the release workflow, installs
+// it in a new project, and creates the README's first video, as an ES module and as CommonJS.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,22 +13,22 @@ const VERDACCIO = join(ROOT, 'test/registry/node_modules/verdaccio/bin/verdaccio
 const PATIENCE_MS = 120_000;
 const folder = mkdtempSync(join(tmpdir(), 'gen-client-rehearsal-'));
 const started: ChildProcess[] = [];
-/** npm runs on this Node, whatever the system has: it prefers versions whose `engines` fit its own. */
+/** Runs npm on this Node, because npm prefers versions whose `engines` match its own. */
 let env: NodeJS.ProcessEnv = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
 
 async function rehearse(tarball: string): Promise<void> {
   await startRegistry();
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   const publish = () => run(ROOT, [process.execPath, 'scripts/release.ts', 'publish', tarball]);
-  demand(publish(), 'a first release is refused', (output) => output.includes('is not on npm yet'), 1);
+  demand(publish(), 'a first release is rejected', (output) => output.includes('is not on npm yet'), 1);
   // The first, manual release, which npm requires before it accepts one from a workflow.
   const placeholder = makeFolder('placeholder');
   writeFileSync(join(placeholder, 'package.json'), '{ "name": "gen-client", "version": "0.0.0" }');
-  demand(run(placeholder, ['npm', 'publish', '--access', 'public']), 'the release by hand');
+  demand(run(placeholder, ['npm', 'publish', '--access', 'public']), 'the manual release');
   const isPublished = (output: string) =>
     output.includes(`gen-client@${version} is published as latest.`) && !/npm warn publish/i.test(output);
   demand(publish(), `${version} is published without a warning`, isPublished);
-  demand(publish(), 'a repetition finds these bytes', (output) => output.includes('it is this tarball'));
+  demand(publish(), 'a repeated release finds the same bytes', (output) => output.includes('it is this tarball'));
 
   const project = makeFolder('project');
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }');
@@ -38,11 +38,11 @@ async function rehearse(tarball: string): Promise<void> {
   );
   demand(run(project, ['sh', '-c', command]), command);
   const installed = run(project, [process.execPath, '-p', 'require("gen-client/package.json").version']);
-  demand(installed, 'the project has the version that was published', (output) => output.trim() === version);
+  demand(installed, 'the project has the published version', (output) => output.trim() === version);
   await makeVideos(project);
 }
 
-/** Starts verdaccio. It takes what the package depends on from the registry that npm uses here, and never `gen-client`. */
+/** Starts verdaccio. It proxies npm's configured registry for dependencies, but never for `gen-client`. */
 async function startRegistry(): Promise<void> {
   const home = makeFolder('registry');
   const config = {
@@ -58,7 +58,7 @@ async function startRegistry(): Promise<void> {
   writeFileSync(join(home, 'config.json'), JSON.stringify(config));
   const host = `127.0.0.1:${await freePort()}`;
   const written = start(home, [process.execPath, VERDACCIO, '--config', 'config.json', '--listen', host]);
-  await until('the registry answers', written, () => fetch(`http://${host}/-/ping`).then(({ ok }) => ok || undefined));
+  await until('the registry responds', written, () => fetch(`http://${host}/-/ping`).then(({ ok }) => ok || undefined));
   const user = { name: 'rehearsal', password: crypto.randomUUID() };
   const answer = await fetch(`http://${host}/-/user/org.couchdb.user:${user.name}`, {
     method: 'PUT',
@@ -94,7 +94,7 @@ async function makeVideos(project: string): Promise<void> {
 
 function blockOf(isWanted: (block: ReturnType<typeof blocksOf>[number]) => boolean): string {
   const found = blocksOf('README.md').find(isWanted);
-  if (found === undefined) throw new Error('README.md lacks a block that the rehearsal runs.');
+  if (found === undefined) throw new Error('README.md lacks a block that the rehearsal needs.');
   return found.code;
 }
 

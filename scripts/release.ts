@@ -1,16 +1,15 @@
-// The steps of a release: `node scripts/release.ts check v0.2.0`, `… notes`, `… publish FILE`. CONTRIBUTING.md has the order.
+// The steps of a release: `node scripts/release.ts check v0.2.0`, `… notes`, `… publish FILE`. See CONTRIBUTING.md.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** The inputs of a release. */
 export interface Release {
   readonly manifest: Readonly<Record<string, unknown>> & { readonly version: string };
   readonly changelog: string;
   /** The text of src/runtime/version.ts. */
   readonly versionSource: string;
   readonly tag: string;
-  /** `owner/name` of the repository that the workflow runs in. */
+  /** The `owner/name` of the workflow's repository. */
   readonly builtIn?: string | undefined;
   readonly isOnMain: boolean;
 }
@@ -21,7 +20,7 @@ const ADDRESSES = {
   bugs: '{ "url": "https://github.com/OWNER/gen-client/issues" }',
 };
 
-/** Returns the reasons why a tag can't be released, with what to do. */
+/** Returns the reasons why a tag can't be released, with the fixes. */
 export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, isOnMain }: Release): string[] {
   const { version, repository } = manifest;
   const missing = Object.entries(ADDRESSES)
@@ -58,8 +57,8 @@ export function notesOf(changelog: string, version: string): string {
 }
 
 /**
- * The npm tag of a version: `next` for a prerelease, and `latest` only for what is newer than the newest release. A fix of
- * an older line gets a tag of its line, so that `npm install` does not go back to it.
+ * Returns a version's npm tag: `next` for a prerelease, `latest` for the newest version, and otherwise the tag of its release
+ * line, so that `npm install` doesn't downgrade to it.
  */
 export function npmTagOf(version: string, latest = '0.0.0'): string {
   if (version.includes('-')) return 'next';
@@ -89,7 +88,7 @@ function publish(tarball: string): string {
   return `${name}@${version} is published as ${tag}.`;
 }
 
-/** The registry's record of a package or a version. */
+/** The registry's data about a package or a version. */
 interface Known {
   readonly versions?: string | readonly string[];
   readonly 'dist-tags'?: { readonly latest?: string };

@@ -1,5 +1,5 @@
-// Types that several declarations of the package share and that no user writes, so no entry point exports them. They stand in a
-// declaration that the build can name; it warns of a shared type that is neither here nor exported.
+// Types that several declarations share but no user needs, so no entry point exports them. This file gives them a declaration.
+// The build warns about shared types that are neither here nor exported.
 
 export type { DefaultVideoModel, OpenString } from '../src/catalog.js';
 export type { CreateCallOptions, CreateOptions } from '../src/client/create-options.js';

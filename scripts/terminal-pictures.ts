@@ -1,5 +1,5 @@
-// `node --import ./scripts/typescript.mjs scripts/terminal-pictures.ts`: runs the command line in a pseudo-terminal against the
-// sandbox, and writes what the screen shows to docs/terminal-job.svg and docs/terminal-batch.svg. Needs `script` of util-linux.
+// `node --import ./scripts/typescript.mjs scripts/terminal-pictures.ts`: runs the CLI in a pseudo-terminal on the sandbox, and
+// writes the screen to docs/terminal-job.svg and docs/terminal-batch.svg. Needs `script` from util-linux.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,19 +14,19 @@ const folder = mkdtempSync(join(realpathSync(tmpdir()), 'foxes-'));
 const BIN = join(folder, '.gen-client.mjs');
 const COLUMNS = 100;
 
-/** A screen that scrolls: of the sequences of a terminal, those that the live line writes. */
+/** A scrolling screen that supports the escape sequences of the live line. */
 class Screen {
   readonly lines: string[] = [''];
   #row = 0;
   #column = 0;
 
-  /** The lines, without the empty ones below the cursor. */
+  /** The lines, without trailing empty ones. */
   get text(): string[] {
     return this.lines.slice(0, this.lines.findLastIndex((line) => line !== '') + 1);
   }
 
   write(text: string): void {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the sequences.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences.
     for (const [piece] of text.matchAll(/\x1B\[[?\d;]*[A-Za-z]|[\r\n]|[^\x1B\r\n]+/g)) this.#apply(piece);
   }
 
@@ -44,8 +44,8 @@ class Screen {
     else if (command === 'G') this.#column = Math.max(0, count - 1);
     else if (command === 'K') this.lines[this.#row] = count === 2 ? '' : line.slice(0, this.#column);
     else if (command === 'J') this.lines.splice(this.#row, Number.POSITIVE_INFINITY, line.slice(0, this.#column));
-    // The cursor is hidden and shown, and text is colored: neither moves anything.
-    else if (!/[hlm]/.test(command)) throw new Error(`The screen does not know the sequence ${command}.`);
+    // Cursor visibility and colors don't move anything.
+    else if (!/[hlm]/.test(command)) throw new Error(`Unknown escape sequence: ${command}.`);
   }
 
   #moveTo(row: number): void {
@@ -62,7 +62,7 @@ class Screen {
 
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-/** A picture of lines, in the colors of the reader's theme. */
+/** Draws lines as SVG, in the colors of the reader's theme. */
 function picture(lines: readonly string[]): string {
   const [size, height, margin, top] = [13, 20, 18, 44];
   const width = Math.round(COLUMNS * size * 0.602 + 2 * margin);
@@ -96,13 +96,13 @@ ${[...dots, ...text].join('\n')}
 interface Shot {
   readonly file: string;
   readonly command: string;
-  /** Rows of the screen. */
+  /** Number of screen rows. */
   readonly rows: number;
-  /** The moment of the picture. */
+  /** Matches the screen at the moment of the picture. */
   readonly when: RegExp;
 }
 
-/** Runs a command in a pseudo-terminal, and returns the screen at the moment of the picture. The command runs to its end. */
+/** Runs a command in a pseudo-terminal to its end, and returns the screen at the moment of the picture. */
 async function screenOf({ command, rows, when }: Shot, env: NodeJS.ProcessEnv): Promise<string[]> {
   const sized = `stty cols ${COLUMNS} rows ${rows}; ${command.replace(/^gen-client/, `'${process.execPath}' '${BIN}'`)}`;
   const child = spawn('script', ['-qec', sized, '/dev/null'], {
@@ -119,7 +119,7 @@ async function screenOf({ command, rows, when }: Shot, env: NodeJS.ProcessEnv): 
   });
   const [code] = await once(child, 'close');
   if (code !== 0 || shown === undefined) {
-    throw new Error(`${command} ended with ${code} and never showed ${when}:\n${screen.lines.join('\n')}`);
+    throw new Error(`${command} exited with ${code} without showing ${when}:\n${screen.lines.join('\n')}`);
   }
   return shown;
 }
@@ -159,7 +159,7 @@ await build({
   entryPoints: [join(ROOT, 'src/cli/index.ts')],
   outfile: BIN,
   ...{ bundle: true, platform: 'node', format: 'esm', alias: { fflate: 'fflate/browser' } },
-  // For packages in CommonJS.
+  // For CommonJS packages.
   banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
 });
 const { child, env } = await startSandbox('--job-time', '6s', '--no-limits');

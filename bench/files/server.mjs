@@ -1,4 +1,4 @@
-// The server of the transfers, in its own process: accepts uploads, and serves one finished file. Prints its URL.
+// The transfers' server, in its own process: accepts uploads, and serves one finished file. Prints its URL.
 import { createServer } from 'node:http';
 
 const size = Number(process.argv[2]);

@@ -1,5 +1,5 @@
-// One transfer in a fresh process: `transfer.mjs <way> <base URL> <path>`. Prints its wall time, its CPU time, and the
-// peak memory of the process in bytes. Plain JavaScript, because stripping types would need more memory than the transfer.
+// One transfer in a fresh process: `transfer.mjs <way> <base URL> <path>`. Prints its wall time, CPU time, and peak memory in
+// bytes. Plain JavaScript, because stripping types would need more memory than the transfer.
 import { once } from 'node:events';
 import { createReadStream, createWriteStream, openAsBlob, readFileSync, statSync } from 'node:fs';
 import { request } from 'node:http';
@@ -18,7 +18,7 @@ async function ownClient() {
   return { client: new GenClient({ apiKey: 'bench', baseUrl }), ...(await import('gen-client/node')) };
 }
 
-/** Prepares, and returns the work to measure. */
+/** Prepares a transfer, and returns the work to measure. */
 const WAYS = {
   'fetch, openAsBlob': async () => async () => put(await openAsBlob(path), {}),
   async 'fetch, 1 MB stream'() {

@@ -1,7 +1,7 @@
 import ky from 'ky';
 import { peer } from '../frame.js';
 
-/** A client of the service: a poll and a create, each until its JSON is parsed. */
+/** A client of the service: a poll and a create, including JSON parsing. */
 export interface Caller {
   readonly name: string;
   readonly get: () => Promise<unknown>;

@@ -11,8 +11,8 @@ const job = {
   providerOutputUrl: null,
   createdAt: '2030-01-01T00:00:00.000Z',
 };
-// A single response with the fields that each of the peers expects.
-const answer = Buffer.from(
+// One response with the fields that all peers expect.
+const responseBody = Buffer.from(
   JSON.stringify({
     success: true,
     data: { job, quoted_token_cost: 4, balance_tokens: 96 },
@@ -22,11 +22,11 @@ const answer = Buffer.from(
     output: null,
   }),
 );
-const headers = { 'content-type': 'application/json', 'content-length': answer.length, 'x-request-id': 'r1' };
+const headers = { 'content-type': 'application/json', 'content-length': responseBody.length, 'x-request-id': 'r1' };
 
 const server = createServer((request, response) => {
   request.resume();
-  request.on('end', () => response.writeHead(200, headers).end(answer));
+  request.on('end', () => response.writeHead(200, headers).end(responseBody));
 });
 server.keepAliveTimeout = 60_000;
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));

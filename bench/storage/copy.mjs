@@ -1,5 +1,5 @@
-// One copy in a fresh process: `copy.mjs <way> <service URL> <store URL>`. Prints its milliseconds, by how many bytes the process
-// grew at its peak, and how many requests and puts the store received. Plain JavaScript, because stripping types needs memory.
+// One copy in a fresh process: `copy.mjs <way> <service URL> <store URL>`. Prints its milliseconds, peak memory growth in bytes,
+// and the store's number of requests and puts. Plain JavaScript, because stripping types needs memory.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
@@ -18,7 +18,7 @@ const sdkOptions = {
 };
 const source = () => fetch(`${baseUrl}/v1/jobs/job_1/output`, { headers: { authorization: 'Bearer bench' } });
 
-/** Prepares, and returns the work to measure. */
+/** Prepares a copy, and returns the work to measure. */
 const WAYS = {
   'fetch to fetch': async () => async () => {
     const { body, headers } = await source();

@@ -1,5 +1,5 @@
-// A store that accepts everything, in its own process: one put, or an upload in parts. Prints its URL. GET /count returns
-// the number of requests since the last time.
+// A store that accepts everything, in its own process: a put or a multipart upload. Prints its URL. GET /count returns the
+// number of requests since the last one.
 import { createServer } from 'node:http';
 
 let requests = 0;

@@ -1,5 +1,5 @@
-// Measures a file store through a client, with a service that responds immediately. Run with the bundle of the package, the path of
-// the store, and the number of finished jobs. Prints one JSON document.
+// Measures a file store through a client, with a service that responds immediately. Arguments: the package's bundle, the
+// store's path, and the number of finished jobs. Prints one JSON document.
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -17,15 +17,15 @@ export interface Figures {
 }
 
 export interface Load extends Pick<Arrivals, 'seed' | 'before' | 'perMinute' | 'longer' | 'kinds'> {
-  /** Fraction of completions that a webhook announces. @default 0 */
+  /** Fraction of jobs with a webhook. @default 0 */
   readonly webhooks?: number;
-  /** If true, the webhooks are verified, so an event can end a wait. Otherwise, they are hints. @default true */
+  /** If true, webhooks are verified, so they can end waits. Otherwise, they are hints. @default true */
   readonly verified?: boolean;
   /** Delay of a webhook in milliseconds. @default 200 to 1,000 */
   readonly deliveryMs?: number;
 }
 
-/** The same waits as a user's `Promise.all(jobs.map((job) => client.waitForJob(job)))`, on a manual clock. */
+/** Runs a user's `Promise.all(jobs.map((job) => client.waitForJob(job)))` on a manual clock. */
 export async function measure(
   count: number,
   { webhooks = 0, verified = true, deliveryMs, before = 0, ...arrivals }: Load = {},
@@ -67,7 +67,7 @@ export async function measure(
   return { ...figures(service, late), polls: service.reads - readsBefore };
 }
 
-/** Returns a completed job's event, as `verifyWebhook` does. */
+/** Returns a completed job's event, like `verifyWebhook`. */
 function verifiedEvent(id: string) {
   const job = { id, status: 'completed', providerOutputUrl: 'https://x/output' };
   const event: WebhookEvent = { id: `evt_${id}_completed`, type: 'job.completed', data: { job } };

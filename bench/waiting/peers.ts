@@ -1,7 +1,7 @@
 import { type Figures, figures } from './measure.js';
 import { type SimulatedJob, simulatedService, TooMany } from './simulation.js';
 
-/** Polling policy of another SDK, from its published source. */
+/** Another SDK's polling policy, from its published source. */
 export interface Policy {
   readonly name: string;
   /** Time between two polls, plus up to `jitterMs`. */
@@ -16,7 +16,7 @@ export interface Policy {
 }
 
 const ENDLESS = Number.POSITIVE_INFINITY;
-/** openai 7.55, `files.poll` and its like: every 5 s, two retries that respect Retry-After. */
+/** openai 7.55, `files.poll` and similar: every 5 s, two retries that respect Retry-After. */
 export const OPENAI: Policy = {
   name: 'openai',
   intervalMs: 5000,
@@ -34,7 +34,7 @@ export const RUNWAY: Policy = {
   obeys: true,
   patienceMs: 600_000,
 };
-/** replicate 1.4, `wait`: every 500 ms; `lib/util.js` repeats five times, and computes a delay that it never sleeps. */
+/** replicate 1.4, `wait`: every 500 ms; `lib/util.js` retries five times, without sleeping the delay that it computes. */
 export const REPLICATE: Policy = {
   name: 'replicate',
   intervalMs: 500,
@@ -44,7 +44,7 @@ export const REPLICATE: Policy = {
   patienceMs: ENDLESS,
 };
 
-/** The same load as `measure` with this policy, which polls each job separately. */
+/** Runs the load of `measure` with this policy, which polls each job separately. */
 export async function peer(count: number, policy: Policy, seed = 1): Promise<Figures> {
   const service = simulatedService(count, { seed });
   const { clock, random } = service;

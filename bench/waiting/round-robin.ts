@@ -5,7 +5,7 @@ import { type SimulatedJob, simulatedService } from './simulation.js';
 /** Polls per minute, the same as the SDK's. */
 const PER_MINUTE = 105;
 
-/** The same load as `measure` with plain round robin: the jobs in turn, none before its interval, at the same pace. */
+/** Runs the load of `measure` with round robin: jobs in turn, each at most once per interval, at the same rate. */
 export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'before'> = {}): Promise<Figures> {
   const service = simulatedService(count, load);
   const { clock, random } = service;

@@ -11,7 +11,7 @@ export interface Kind {
   readonly toMs: number;
 }
 
-/** The mixed load of the simulations. Durations aren't documented, so these are plausible ones. */
+/** The simulations' mixed load. Durations aren't documented, so these are plausible values. */
 export const KINDS: readonly Kind[] = [
   { modelId: 'svc-image-fast', mediaType: 'image', share: 0.2, fromMs: 3_000, toMs: 9_000 },
   { modelId: 'svc-video-fast', mediaType: 'video', share: 0.4, fromMs: 25_000, toMs: 70_000 },
@@ -26,7 +26,7 @@ export interface SimulatedJob {
   readonly endMs: number;
 }
 
-/** The service from a poller's view: jobs that end on time, a network delay, and 120 polls in any minute. */
+/** A service with jobs that end on time, a network delay, and 120 polls per minute. */
 export interface SimulatedService {
   readonly clock: VirtualClock;
   readonly random: () => number;
@@ -36,7 +36,7 @@ export interface SimulatedService {
   readonly reads: number;
   readonly rejected: number;
   record(job: SimulatedJob): Job;
-  /** Polls a job. Rejects with `refusal` above the limit. */
+  /** Polls a job. Rejects with {@link TooMany} above the limit. */
   read(id: string, signal?: AbortSignal): Promise<Job>;
 }
 
@@ -45,11 +45,11 @@ export const LATENCY_MS = { from: 50, to: 250 } as const;
 /** Arrivals and durations of jobs. */
 export interface Arrivals {
   readonly seed?: number;
-  /** Polls that the service accepts in any minute. @default 120 */
+  /** Polls per minute that the service accepts. @default 120 */
   readonly limit?: number;
-  /** Jobs of the same kinds that ended before. @default 0 */
+  /** Number of earlier jobs of the same kinds. @default 0 */
   readonly before?: number;
-  /** Jobs accepted a minute; `Infinity` for all at once, as after a restart. @default Infinity */
+  /** Jobs accepted per minute, or `Infinity` for all at once, as after a restart. @default Infinity */
   readonly perMinute?: number;
   /** Factor for the duration of every job. @default 1 */
   readonly longer?: number;
@@ -57,7 +57,7 @@ export interface Arrivals {
   readonly kinds?: readonly Kind[];
 }
 
-/** Without `perMinute`, all jobs are accepted at once: a batch of images, or a restarted program that waits again. */
+/** Without `perMinute`, all jobs are accepted at once, like a batch of images or a restarted program. */
 export function simulatedService(
   count: number,
   { seed = 1, limit = 120, before = 0, perMinute = Number.POSITIVE_INFINITY, longer = 1, kinds = KINDS }: Arrivals = {},
@@ -67,7 +67,7 @@ export function simulatedService(
   const startMs = clock.now();
   const batch = (size: number, name: string, from: number) =>
     Array.from({ length: size }, (_, at): SimulatedJob => {
-      // In steady traffic the kinds are mixed; in a batch their order makes no difference.
+      // Steady traffic mixes the kinds. In a batch, their order doesn't matter.
       const share = perMinute < Number.POSITIVE_INFINITY ? random() : size === 1 ? 0.5 : (at + 0.5) / size;
       const kind = pick(kinds, share);
       const lastsMs = longer * (kind.fromMs + random() * (kind.toMs - kind.fromMs));
