@@ -45,6 +45,12 @@ const withUpload =
     return client.call('POST', path, { ...body, [field]: field.endsWith('s') ? [id] : id });
   };
 
+/** Creates a request with an upload of another workspace. */
+const withTheirs =
+  (type: 'IMAGE' | 'VIDEO', send: (client: PlainClient, id: string) => Promise<Answer>): TestRequest =>
+  async (client) =>
+    send(client, await client.as(client.sandbox.createKey({ account: 'other' })).upload(type));
+
 const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
   invalid_api_key: endpoints
     .filter((row) => !row.public && row.method !== 'HEAD')
@@ -67,10 +73,11 @@ const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
   ],
   upload_not_found: [
     (client) => client.call('DELETE', '/v1/uploads/x'),
-    async (client) => {
-      const other = client.as(client.sandbox.createKey({ account: 'other' }));
-      return other.call('DELETE', `/v1/uploads/${await client.upload('IMAGE')}`);
-    },
+    withTheirs('IMAGE', (client, id) => client.call('DELETE', `/v1/uploads/${id}`)),
+    withTheirs('IMAGE', (client, upload_id) => client.call('POST', '/v1/uploads/complete', { upload_id })),
+    withTheirs('IMAGE', (client, upload_id) =>
+      client.call('POST', '/v1/characters', { mode: 'register', name: 'Ada', upload_id }),
+    ),
     ['/v1/uploads/complete', { upload_id: 'x' }],
     ['/v1/uploads/complete', {}],
     ['/v1/characters', { mode: 'register', name: 'Ada', upload_id: 'x' }],
@@ -84,15 +91,16 @@ const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
       const { upload_id } = (await client.call('POST', '/v1/uploads', { ...file, ...pictured })).body.data;
       return client.call('POST', '/v1/videos', { prompt, first_frame_upload_id: upload_id });
     },
-    async (client) => {
-      const theirs = await client.as(client.sandbox.createKey({ account: 'other' })).upload('IMAGE');
-      return client.call('POST', '/v1/videos', { prompt, first_frame_upload_id: theirs });
-    },
+    withTheirs('IMAGE', (client, id) => client.call('POST', '/v1/videos', { prompt, first_frame_upload_id: id })),
+    withTheirs('IMAGE', (client, id) => client.call('POST', '/v1/images', { prompt, reference_upload_ids: [id] })),
   ],
   video_edit_source_not_found: [
     ...edits({ ...edit, video: undefined, source_video_upload_id: 'x' }),
     withUpload('IMAGE', '/v1/video-edits', 'source_video_upload_id', { ...edit, video: undefined }),
     withUpload('AUDIO', '/v1/video-edits', 'source_video_upload_id', { ...edit, video: undefined }),
+    withTheirs('VIDEO', (client, id) =>
+      client.call('POST', '/v1/video-edits', { ...edit, video: undefined, source_video_upload_id: id }),
+    ),
   ],
   upload_in_use: [
     async (client) => {
@@ -123,7 +131,10 @@ const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
       return client.call('POST', '/v1/videos', { prompt });
     },
   ],
-  prompt_required: [...videos({ prompt: '  ' }, { prompt: undefined }), ...edits({ ...edit, prompt: '' })],
+  prompt_required: [
+    ...[images, videos, characters].flatMap((of) => of({ prompt: '  ' }, { prompt: undefined })),
+    ...edits({ ...edit, prompt: '' }),
+  ],
   prompt_too_long: [
     ...images({ prompt: 'x'.repeat(100_000) }),
     ...videos({ prompt: undefined, content: [{ type: 'text', text: 'x'.repeat(100_000) }] }),
@@ -181,7 +192,9 @@ const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
   // The documentation attributes this code to the speech operation, which it doesn't describe.
   voice_required: [(client) => struck(client, 'voice_required', 400)],
   internal_error: [(client) => struck(client, undefined, 500)],
-  dispatch_disabled: [() => setUp({ dispatch: 'disabled' }).call('POST', '/v1/videos', { prompt })],
+  dispatch_disabled: [...images({}), ...videos({}), ...edits(edit), ...characters({})].map(
+    (request) => () => send(request, setUp({ dispatch: 'disabled' })),
+  ),
 
   invalid_request: [
     (client) => client.call('POST', '/v1/videos', '[1]'),
@@ -240,7 +253,8 @@ test.each(Object.entries(REFUSED))('%s', async (code, requests) => {
     const response = await send(request, client);
     const said = { success: false, error: { code, message: expect.any(String) } };
     expect([response.status, response.body], JSON.stringify(request)).toMatchObject([status, said]);
-    if (typeof request !== 'function') expect(client.sandbox.ledger().entries).toHaveLength(1);
+    // Nothing is billed. Only this one creates a job first.
+    if (code !== 'upload_in_use') expect(client.sandbox.ledger().entries).toHaveLength(1);
   }
 });
 
@@ -395,8 +409,10 @@ test('and ignores an undocumented field', async () => {
   };
   expect(await sizeOf({ aspect_ratio: 'wide', seconds: 'x', generate_audio: 7 })).toEqual([1024, 1024]);
   expect(await sizeOf({ ratio: '16:9' })).toEqual([1360, 765]);
-  const odd = { prompt, name: 'Ada', ratio: '1:9', model: 'x' };
+  const odd = { prompt, name: 'Ada', ratio: '1:9', model: 'x', character_ids: ['nobody'] };
   expect(await client.create('/v1/characters', odd)).toMatchObject({ modelId: 'svc-image-pro' });
+  // Only images and videos have characters, and an edit has `ratio`.
+  await client.create('/v1/video-edits', { ...edit, character_ids: ['nobody'], aspect_ratio: '1:9' });
 });
 
 test('videos and edits by intent without a model, and edits with each model that supports them', async () => {

@@ -161,7 +161,7 @@ function createJob(world: World, context: Context, { read, ...access }: Create):
   const create = (fields: RequestFields): StoredJob => {
     const spec = read(fields);
     checkUploads(world, account, spec.references);
-    checkCharacters(world, caller, fields.texts('character_ids'));
+    if (spec.call === 'images' || spec.call === 'videos') checkCharacters(world, caller, fields.texts('character_ids'));
     return startJob(world, caller, spec);
   };
   const { item: job, headers } = createOnce(world, context, 'job', { account, known: world.state.jobs, create });

@@ -169,14 +169,16 @@ function videoSpec(
   { alias, row, prompt }: ModelAndPrompt,
   ratio: typeof DEFAULTS.videoRatio | 'adaptive' = DEFAULTS.videoRatio,
 ) {
-  const ratios = ratio === 'adaptive' ? [...ratiosOf(row), ratio] : ratiosOf(row);
+  const isEdit = ratio === 'adaptive';
+  const ratios = isEdit ? [...ratiosOf(row), ratio] : ratiosOf(row);
+  const ratioFields = isEdit ? ['ratio'] : ['aspect_ratio', 'ratio'];
   return {
     modelId: alias,
     prompt,
     media: {
       kind: 'video',
       durationS: readChoice(fields, 'duration', row.durations ?? [], DEFAULTS.videoDurationS),
-      aspectRatio: readChoice(fields, 'aspect_ratio', ratios, ratio, ['aspect_ratio', 'ratio']),
+      aspectRatio: readChoice(fields, 'aspect_ratio', ratios, ratio, ratioFields),
       resolution: readChoice(fields, 'resolution', row.resolutions, DEFAULTS.videoResolution),
     },
     audio: fields.flag('generate_audio') === true,
