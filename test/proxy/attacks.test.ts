@@ -101,10 +101,17 @@ describe("a page's request", () => {
         }),
       },
     });
-    const response = await app.post('videos', { key: KEY, input: { hook: 'https://evil.test/hook' } });
-    expect(response.status).toBe(400);
-    await app.post('videos', { key: KEY, input: { own: "another job's key" } });
-    expect(app.sandbox.requests.at(-1)?.headers['idempotency-key']).not.toContain('another');
+    for (const input of [{ hook: 'https://evil.test/hook' }, { own: "another job's key" }]) {
+      const response = await app.post('videos', { key: KEY, input });
+      expect(response).toMatchObject({ status: 400, body: { code: 'field_not_accepted' } });
+    }
+    expect(app.sandbox.jobs).toHaveLength(0);
+  });
+
+  it('is a 500 if the app itself sets the key', async () => {
+    const app = openApp({ create: { videos: () => ({ prompt: 'a', idempotency_key: 'order-17' }) } });
+    expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(500);
+    expect(app.errors).toMatchObject([{ message: expect.stringContaining('idempotency_key is set by the proxy') }]);
   });
 
   it("can't set the model, the resolution, or any other param that the app doesn't copy", async () => {
@@ -162,7 +169,7 @@ describe("a page's request", () => {
     await vi.advanceTimersByTimeAsync(2);
     vi.useRealTimers();
     expect((await response).status).toBe(408);
-    const error = { code: 'body_timeout', message: 'The body did not arrive in time.', retry: false };
+    const error = { code: 'body_timeout', message: 'The body did not arrive within 10 seconds.', retry: false };
     expect(await (await response).json()).toEqual(error);
   });
 });

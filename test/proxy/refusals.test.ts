@@ -134,9 +134,9 @@ describe('an upload', () => {
     });
 
   it.each<[BodyInit | null, Record<string, string>, string]>([
-    [new Uint8Array(11), { 'content-length': '11' }, '413 The file does not have the announced size.'],
-    [new Uint8Array(9), { 'content-length': '9' }, '400 The file does not have the announced size.'],
-    [new Uint8Array(11), {}, '413 The file does not have the announced size.'],
+    [new Uint8Array(11), { 'content-length': '11' }, '413 The file size differs from the declared size.'],
+    [new Uint8Array(9), { 'content-length': '9' }, '400 The file size differs from the declared size.'],
+    [new Uint8Array(11), {}, '413 The file size differs from the declared size.'],
     [null, {}, '400 The file is empty.'],
   ])("is rejected if its bytes don't match its announced size, %# with %j: %s", async (body, headers, expected) => {
     const app = openApp();

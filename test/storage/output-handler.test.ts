@@ -150,7 +150,7 @@ describe("a request's job", () => {
     vi.stubEnv('NODE_ENV', 'development');
     expect(await text()).toBe('Not found. The requested ID is "file". Pass jobId to createOutputHandler to change it.');
     expect(await (await serve({}, '/files/%E0%A4%A')).text()).toBe(
-      'Not found. The request names no job. Pass jobId to createOutputHandler to change it.',
+      'Not found. The request contains no job ID. Pass jobId to createOutputHandler to change it.',
     );
     vi.stubEnv('NODE_ENV', 'production');
     expect(await text()).toBe('Not found.');

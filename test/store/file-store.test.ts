@@ -341,7 +341,7 @@ describe('a damaged file', () => {
   });
 
   it.each([
-    ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'of a later gen-client'],
+    ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'later version of gen-client'],
     ['another program', 'create table notes (text)', 'is not a store'],
   ])('that is a database of %s causes an error, and stays unchanged', async (_, sql, message) => {
     const database = new DatabaseSync(path);

@@ -17,22 +17,22 @@ import { acquireLease, isLeaseHeld, type Lease, removeLeftFiles } from './lease.
 import { isSqliteError } from './sqlite.js';
 import { damagedFile, foreignFile, openStoreDatabase, type StoreAccess, type StoreDatabase } from './store-database.js';
 
-/** A `Store` in a file. */
+/** A store in a file. */
 export interface FileStore extends NotifyingStore {
-  /** Closes the file. The next call opens it again. A process that exits closes it automatically. */
+  /** Closes the file. The next call reopens it. When the process exits, it closes automatically. */
   close(): Promise<void>;
 }
 
 const FILES = Symbol.for('gen-client.files');
-/** A busy disk flushes more slowly than other stores respond. */
+/** Longer than that of other stores, because a busy disk flushes slowly. */
 const TIMEOUT_MS = 10_000;
 const BUSY_PAUSE = { firstMs: 1, mostMs: 25 } as const;
 /** Values with a shorter TTL, such as rate limits, expire before a machine can restart, so they aren't flushed. */
-const LOST_WITH_POWER_MS = 120_000;
+const MAX_UNFLUSHED_TTL_MS = 120_000;
 
 /**
- * Creates a store in an SQLite file, which every process of one machine may use at the same time. What a program has
- * created and spent survives the program and a power cut. The file is readable by its owner only.
+ * Creates a store in an SQLite file, which all processes of one machine can share. Creates and budgets survive a crash and a
+ * power failure. Only the file's owner can read it.
  *
  * @example
  * const client = new GenClient({ store: fileStore('gen.store') });
@@ -81,7 +81,7 @@ class StoreFile {
 
   async #write(group: string, version: string, changes: StoreChanges): Promise<boolean> {
     const isWritten = await this.#transact('write', (groups) => groups.write(group, version, changes));
-    if (isWritten && hasToLast(changes)) {
+    if (isWritten && mustBeDurable(changes)) {
       await this.#open()
         .flush()
         .catch((cause) => {
@@ -133,12 +133,12 @@ class StoreFile {
 
 const ACCESS_CODES = ['EACCES', 'EROFS', 'EPERM', 'ERR_ACCESS_DENIED'];
 
-/** Deletions must be durable, too: otherwise, an aborted call would be sent after a restart. */
-function hasToLast(changes: StoreChanges): boolean {
-  return Object.values(changes).some((change) => change === null || change.ttlMs > LOST_WITH_POWER_MS);
+/** Deletions must be durable, too. Otherwise, an aborted call would be sent after a restart. */
+function mustBeDurable(changes: StoreChanges): boolean {
+  return Object.values(changes).some((change) => change === null || change.ttlMs > MAX_UNFLUSHED_TTL_MS);
 }
 
-/** The stores of this process by path, because two stores of the same file would be two owners. */
+/** Returns this process's stores by path. Two stores of the same file would count as two owners. */
 function openStores(): Map<string, FileStore> {
   const home: typeof globalThis & { [FILES]?: Map<string, FileStore> } = globalThis;
   if (home[FILES]) return home[FILES];

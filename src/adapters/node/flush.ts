@@ -13,7 +13,7 @@ export async function flush(file: FileHandle): Promise<void> {
   try {
     await file.sync();
   } catch (reason) {
-    // Errors of the disk have a code.
+    // Disk errors have a code.
     if (fileSystemCode(reason) !== '') throw reason;
     await flushDescriptor(file.fd);
   }
@@ -28,7 +28,7 @@ export async function flushPath(path: string): Promise<void> {
   }
 }
 
-/** Flushes a directory, so that a new name survives a power cut. Windows can't. */
+/** Flushes a directory, so that a new file name survives a power failure. Windows can't do this. */
 export async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r').catch(() => undefined);
   if (directory) await flush(directory).catch(() => undefined);

@@ -8,9 +8,8 @@ import { invalidValueMessage } from '../../schemas/format-value.js';
 import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 
 /**
- * Reads a file in pieces, because a Node.js stream needs three times the CPU. Throws at the end if the file was rewritten
- * meanwhile, because the pieces are then a mixture of two versions. If the file was replaced by another one, the open one is
- * still complete.
+ * Reads a file in pieces. A Node.js stream would need three times the CPU. Throws at the end if the file was modified in the
+ * meantime. If it was replaced by another file, the open one is still complete.
  */
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
   const file = await open(path);
@@ -18,7 +17,7 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
     const before = await file.stat({ bigint: true });
     const bytes = pieceBytes(Number(before.size));
     for (;;) {
-      // Yarn PnP reads nothing without a length.
+      // Yarn PnP needs an explicit length.
       const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(bytes), 0, bytes, null);
       if (bytesRead === 0) break;
       yield buffer.subarray(0, bytesRead);
@@ -33,8 +32,8 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
 }
 
 /**
- * Returns a file on disk as an upload source. It is read in pieces, and again from its start if the PUT is retried. A
- * missing file fails the upload before any call, and a file that changes while it is sent fails it, too.
+ * Returns a file on disk as an upload source, which is read in pieces and reread if the PUT is retried. The upload fails
+ * before any request if the file is missing, and afterward if the file changes while it is sent.
  *
  * @example
  * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
@@ -44,7 +43,7 @@ export function fromPath(given: string | URL): RereadableSource & { readonly nam
     throw new GenError(invalidValueMessage('fromPath: path', 'a path or a file URL', given));
   const path = typeof given === 'string' ? given : fileURLToPath(given);
   const source = {
-    // Absolute, so that another process can open it.
+    // Absolute, so that another process can open the file.
     get [FILE_PATH]() {
       return resolve(path);
     },
@@ -54,7 +53,7 @@ export function fromPath(given: string | URL): RereadableSource & { readonly nam
       if (!stats.isFile()) throw new TypeError(`"${path}" is not a regular file.`);
       return stats.size;
     },
-    // A file that has changed since is uploaded again.
+    // Lets a changed file be uploaded again.
     get lastModified() {
       return statSync(path).mtimeMs;
     },

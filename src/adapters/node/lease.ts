@@ -1,5 +1,5 @@
-// Leases of processes on one machine: a file beside the store, which its process locks for as long as it runs. The operating
-// system releases the lock however the process exits, and containers that share a volume see it, too.
+// Process leases on one machine. A lease is a file next to the store, which its process locks while it runs. The operating
+// system releases the lock even after a crash, and containers that share a volume see it, too.
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
@@ -10,14 +10,14 @@ export interface Lease {
   end(): void;
 }
 
-/** Without a journal on the disk, a lease is one file. */
+/** A journal in memory, so that a lease is a single file. */
 const LOCK_SQL = 'pragma journal_mode = memory; begin exclusive';
 
 function leaseFile(path: string, name: string): string {
   return `${path}-lease-${name}`;
 }
 
-/** Creates an empty file that only its owner may open. */
+/** Creates an empty file that only its owner can open. */
 export function createPrivateFile(path: string): void {
   closeSync(openSync(path, 'wx', 0o600));
 }
@@ -40,13 +40,13 @@ export function acquireLease(path: string): Lease {
       if (isSqliteError(cause, 'busy')) continue;
       throw cause;
     }
-    // Before the lock, another process may have removed the file as that of a crashed process.
+    // Another process may have removed the file before it was locked.
     if (existsSync(file)) return { name, end };
     database.close();
   }
 }
 
-/** Returns true while a process has the lease. */
+/** Returns true while a process holds the lease. */
 export function isLeaseHeld(path: string, name: string): boolean {
   const file = leaseFile(path, name);
   if (!existsSync(file)) return false;
@@ -59,27 +59,27 @@ export function isLeaseHeld(path: string, name: string): boolean {
       database.close();
     }
   } catch {
-    // Busy or unreadable counts as held. A file that was just removed was free.
+    // A busy or unreadable file counts as held. A file that was just removed doesn't.
     return existsSync(file);
   }
 }
 
-/** After this time, the process of an incomplete new store counts as crashed. */
-const LEFT_MS = 3_600_000;
+/** After this, the process that was creating a store counts as crashed. */
+const STALE_MS = 3_600_000;
 
-/** Returns the name under which a store is created, until it is complete. */
+/** Returns the temporary name under which a store is created. */
 export function temporaryFile(path: string): string {
   return `${path}-new-${systemRandom.uuid()}`;
 }
 
-/** Removes leases and incomplete stores of crashed processes. */
+/** Removes the leases and incomplete stores of crashed processes. */
 export function removeLeftFiles(path: string): void {
   const directory = dirname(path);
   for (const entry of readdirSync(directory)) {
     if (!entry.startsWith(`${basename(path)}-`)) continue;
     const [file, kind] = [join(directory, entry), entry.slice(basename(path).length)];
     if (kind.startsWith('-lease-')) removeIfEnded(file);
-    if (kind.startsWith('-new-') && systemClock.now() - modifiedMs(file) > LEFT_MS) rmSync(file, { force: true });
+    if (kind.startsWith('-new-') && systemClock.now() - modifiedMs(file) > STALE_MS) rmSync(file, { force: true });
   }
 }
 
@@ -87,7 +87,7 @@ function modifiedMs(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? systemClock.now();
 }
 
-/** Removes a file while it is locked, so that another process notices and uses another name. */
+/** Removes a file while holding its lock, so that a process that is acquiring the lease notices. */
 function removeIfEnded(file: string): void {
   try {
     const database = openSqlite(file);
@@ -97,7 +97,7 @@ function removeIfEnded(file: string): void {
     } finally {
       database.close();
     }
-    // Windows does not remove a file that a process has open, so no lock is needed there.
+    // Windows never removes an open file, so it needs no lock.
     rmSync(file, { force: true });
   } catch {
     // Its process is still running.

@@ -4,18 +4,18 @@ import { GenError } from '../../errors/gen-error.js';
 import { withParsedBody } from '../../runtime/parsed-body.js';
 import { invalidValueMessage } from '../../schemas/format-value.js';
 
-/** A handler of web requests, such as those of `createWebhookHandler` and `createOutputHandler`. */
+/** A handler of web requests, such as the result of `createWebhookHandler` or `createOutputHandler`. */
 export type WebHandler = (request: Request) => Response | Promise<Response>;
 
-/** A request of node:http or Express, of Nest with its `rawBody`, or a Fastify request. */
+/** A request of node:http, Express, Nest, or Fastify. */
 export type NodeRequest = (IncomingMessage | { readonly raw: IncomingMessage }) & {
-  /** Body from a body parser. Bytes and text are passed on. */
+  /** Body from a body parser. */
   readonly body?: unknown;
   /** Raw bytes of the body. Nest sets them with `{ rawBody: true }`. */
   readonly rawBody?: unknown;
 };
 
-/** A response of node:http, Express or Nest, or a Fastify reply. */
+/** A response of node:http, Express, or Nest, or a Fastify reply. */
 export type NodeResponse = ServerResponse | { readonly raw: ServerResponse; hijack(): unknown };
 
 /** Request handler of node:http, Express, Nest, and Fastify. */
@@ -38,16 +38,18 @@ export function toNodeHandler(handler: WebHandler): NodeHandler {
     const outgoing = 'raw' in response ? response.raw : response;
     // Fastify ignores a hijacked reply.
     if ('hijack' in response) response.hijack();
-    const left = closeSignal(outgoing);
-    let answer: Response;
+    const disconnected = closeSignal(outgoing);
+    let result: Response;
     try {
-      const request = webRequest(incoming, given, left);
-      answer = request === undefined ? new Response(null, { status: 400 }) : checkedResponse(await handler(request));
+      const request = webRequest(incoming, given, disconnected);
+      result = request === undefined ? new Response(null, { status: 400 }) : checkedResponse(await handler(request));
     } catch (error) {
       if (next !== undefined) return next(error);
-      answer = new Response(null, { status: 500 });
+      result = new Response(null, { status: 500 });
     }
-    await sendResponse(answer, outgoing, { isHead: incoming.method === 'HEAD', left }).catch(() => outgoing.destroy());
+    await sendResponse(result, outgoing, { isHead: incoming.method === 'HEAD', disconnected }).catch(() =>
+      outgoing.destroy(),
+    );
   };
 }
 
@@ -60,7 +62,7 @@ function closeSignal(outgoing: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-/** Converts the request. Returns undefined for one that isn't a valid web request. */
+/** Converts the request, or returns undefined if it isn't a valid web request. */
 function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET' } = incoming;
   try {
@@ -89,20 +91,20 @@ function incomingHeaders({ rawHeaders }: IncomingMessage): Headers {
   const headers = new Headers();
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
-    // HTTP/2 has names such as ":path", which are not headers.
+    // HTTP/2 pseudo-headers, such as ":path", aren't headers.
     if (!name.startsWith(':')) headers.append(name, value);
   }
   return headers;
 }
 
-/** Returns the raw body: the bytes that a parser stored, otherwise the unread stream. */
+/** Returns the raw body: the bytes that a parser stored, or the unread stream. */
 function incomingBody(
   incoming: IncomingMessage,
   given: NodeRequest,
 ): string | Uint8Array<ArrayBuffer> | ReadableStream {
-  for (const kept of [given.rawBody, given.body]) {
-    if (typeof kept === 'string') return kept;
-    if (kept instanceof Uint8Array) return kept as Uint8Array<ArrayBuffer>;
+  for (const raw of [given.rawBody, given.body]) {
+    if (typeof raw === 'string') return raw;
+    if (raw instanceof Uint8Array) return raw as Uint8Array<ArrayBuffer>;
   }
   return incoming.readableDidRead ? parsedBody() : unreadBody(incoming);
 }
@@ -111,7 +113,7 @@ function isParsed({ readableDidRead }: IncomingMessage, { body }: NodeRequest): 
   return readableDidRead && typeof body === 'object' && body !== null && !(body instanceof Uint8Array);
 }
 
-/** Reads only on demand. */
+/** Reads the request on demand. */
 function unreadBody(incoming: IncomingMessage): ReadableStream {
   let chunks: AsyncIterator<Uint8Array> | undefined;
   return new ReadableStream(
@@ -124,7 +126,7 @@ function unreadBody(incoming: IncomingMessage): ReadableStream {
       },
       async cancel() {
         await chunks?.return?.();
-        // Drains the rest, so that the client reads the response and the connection can be reused.
+        // Drain the rest, so that the client reads the response and the connection can be reused.
         incoming.resume();
       },
     },
@@ -132,7 +134,7 @@ function unreadBody(incoming: IncomingMessage): ReadableStream {
   );
 }
 
-/** Fails only when it is read, because most handlers don't read a body that a parser has already consumed. */
+/** Throws only when it is read, because most handlers don't read a body that a parser has consumed. */
 function parsedBody(): ReadableStream {
   return new ReadableStream(
     {
@@ -146,40 +148,48 @@ function parsedBody(): ReadableStream {
   );
 }
 
-/** Returns the handler's result if it is a Response of any realm with an unread body. */
-function checkedResponse(answer: Response): Response {
-  const isResponse = typeof answer?.status === 'number' && typeof answer.headers?.getSetCookie === 'function';
-  if (isResponse && !answer.bodyUsed && !answer.body?.locked) return answer;
-  throw new GenError(invalidValueMessage('What the handler returns', 'a Response whose body was not read', answer));
+/** Returns the response. Throws if it isn't a Response (of any realm) with an unread body. */
+function checkedResponse(result: Response): Response {
+  const isResponse = typeof result?.status === 'number' && typeof result.headers?.getSetCookie === 'function';
+  if (isResponse && !result.bodyUsed && !result.body?.locked) return result;
+  throw new GenError(invalidValueMessage('What the handler returns', 'a Response whose body was not read', result));
 }
 
 interface Sending {
   readonly isHead: boolean;
   /** Aborts when the client disconnects. */
-  readonly left: AbortSignal;
+  readonly disconnected: AbortSignal;
 }
 
-async function sendResponse(answer: Response, outgoing: ServerResponse, { isHead, left }: Sending): Promise<void> {
-  if (outgoing.destroyed) return answer.body?.cancel();
-  outgoing.statusCode = answer.status;
-  if (answer.statusText) outgoing.statusMessage = answer.statusText;
-  for (const [name, value] of answer.headers) if (name !== 'set-cookie') outgoing.setHeader(name, value);
-  const cookies = answer.headers.getSetCookie();
+async function sendResponse(
+  result: Response,
+  outgoing: ServerResponse,
+  { isHead, disconnected }: Sending,
+): Promise<void> {
+  if (outgoing.destroyed) return result.body?.cancel();
+  outgoing.statusCode = result.status;
+  if (result.statusText) outgoing.statusMessage = result.statusText;
+  for (const [name, value] of result.headers) if (name !== 'set-cookie') outgoing.setHeader(name, value);
+  const cookies = result.headers.getSetCookie();
   if (cookies.length > 0) outgoing.appendHeader('set-cookie', cookies);
-  if (answer.body !== null && !isHead) return pipeBody(answer.body, outgoing, left);
+  if (result.body !== null && !isHead) return pipeBody(result.body, outgoing, disconnected);
   outgoing.end();
-  await answer.body?.cancel();
+  await result.body?.cancel();
 }
 
-async function pipeBody(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, left: AbortSignal): Promise<void> {
-  // A body that doesn't match its Content-Length throws instead of leaving the client waiting.
+async function pipeBody(
+  body: ReadableStream<Uint8Array>,
+  outgoing: ServerResponse,
+  disconnected: AbortSignal,
+): Promise<void> {
+  // Throw if the body doesn't match its Content-Length. Otherwise, the client would keep waiting.
   outgoing.strictContentLength = true;
   outgoing.flushHeaders();
   const reader = body.getReader();
-  left.addEventListener('abort', () => reader.cancel(left.reason).catch(() => {}));
+  disconnected.addEventListener('abort', () => reader.cancel(disconnected.reason).catch(() => {}));
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    // Waits for backpressure, or for the client to disconnect.
-    if (!outgoing.write(next.value)) await once(outgoing, 'drain', { signal: left }).catch(() => {});
+    // Wait until the buffer drains or the client disconnects.
+    if (!outgoing.write(next.value)) await once(outgoing, 'drain', { signal: disconnected }).catch(() => {});
   }
   if (!outgoing.destroyed) outgoing.end();
 }

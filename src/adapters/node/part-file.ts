@@ -1,4 +1,4 @@
-// Writes a file next to its target, and moves it there when it is complete.
+// Writes a file next to its target, and renames it once it is complete.
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import {
@@ -21,12 +21,12 @@ import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { formatValue } from '../../schemas/format-value.js';
 import { fileSystemCode, flush, flushDirectory } from './flush.js';
 
-/** The target of a file. In a directory, its name depends on its type. */
+/** Where to save a file. In a directory, its name depends on its type. */
 export type SavePath = { readonly directory: string } | { readonly file: string };
 
 /**
- * Reads a path: a directory, or one that ends in a separator, is a directory. Creates missing directories. Throws before the
- * download if no file can be there. `call` is how the function is called.
+ * Resolves a path, and creates missing directories. An existing directory, or a path that ends in a separator, is a directory.
+ * Throws before the download if the path isn't a regular file.
  */
 export async function savePath(call: string, path: unknown): Promise<SavePath> {
   const given = path instanceof URL ? fileURLToPath(path) : path;
@@ -35,7 +35,7 @@ export async function savePath(call: string, path: unknown): Promise<SavePath> {
   }
   const wanted = resolve(given);
   const endsInSeparator = given.endsWith('/') || given.endsWith(sep);
-  const isDirectory = endsInSeparator || (await ifThere(stat(wanted)))?.isDirectory() === true;
+  const isDirectory = endsInSeparator || (await ifExists(stat(wanted)))?.isDirectory() === true;
   const directory = isDirectory ? wanted : dirname(wanted);
   await makeDirectories(directory);
   if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
@@ -46,12 +46,12 @@ export async function savePath(call: string, path: unknown): Promise<SavePath> {
 
 /** Returns the stats of a path if it exists. Throws for a device, a pipe, or a socket. */
 async function statsOfRegular(path: string): Promise<Stats | undefined> {
-  const stats = await ifThere(stat(path));
+  const stats = await ifExists(stat(path));
   if (stats === undefined || stats.isFile()) return stats;
   throw new Error(`"${path}" is not a regular file.`);
 }
 
-export async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
+export async function ifExists<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch (reason) {
@@ -61,37 +61,37 @@ export async function ifThere<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Creates a directory and its parents. Not with `recursive: true`, which never ends if the file system denies that a parent
+ * Creates a directory and its parents. `recursive: true` would never return if the file system denies that a parent
  * exists, as /proc does.
  */
 async function makeDirectories(path: string): Promise<void> {
-  const isDirectory = async () => (await ifThere(stat(path)))?.isDirectory() === true;
+  const isDirectory = async () => (await ifExists(stat(path)))?.isDirectory() === true;
   if (await isDirectory()) return;
   const parent = dirname(path);
-  // A drive that does not exist is its own parent.
+  // A missing drive is its own parent.
   if (parent !== path) await makeDirectories(parent);
   await mkdir(path).catch(async (reason) => {
-    // Another process was faster.
+    // Another process may have created it.
     if (!(await isDirectory())) throw reason;
   });
 }
 
-/** The path behind symbolic links, also if the last one leads to a file that does not exist yet. */
+/** Resolves symbolic links, even if the target doesn't exist yet. */
 async function linkedPath(path: string): Promise<string> {
-  const real = await ifThere(realpath(path));
+  const real = await ifExists(realpath(path));
   if (real !== undefined) return real;
-  const isLink = (await ifThere(lstat(path)))?.isSymbolicLink() === true;
+  const isLink = (await ifExists(lstat(path)))?.isSymbolicLink() === true;
   return isLink ? linkedPath(resolve(dirname(path), await readlink(path))) : path;
 }
 
-/** Bytes that are written at once: a system call for each chunk of the network halves the throughput. */
+/** Bytes per write. One system call per network chunk would halve the throughput. */
 const WRITE_BYTES = 1024 * 1024;
-/** Linux's `IOV_MAX`. Not every runtime splits a longer `writev`. */
+/** Linux's `IOV_MAX`. Some runtimes don't split a longer `writev`. */
 const MAX_CHUNKS = 1024;
-/** A part without writes for this long belongs to a killed process. */
+/** A part that hasn't been written for this long belongs to a killed process. */
 const STALE_MS = 60 * 60 * 1_000;
 
-/** A file beside its target, until it is complete. */
+/** An incomplete file next to its target. */
 export class PartFile {
   readonly path: string;
   readonly #target: string;
@@ -107,7 +107,7 @@ export class PartFile {
     this.#file = file;
   }
 
-  /** Opens a part, and removes those that killed processes left for the same target. */
+  /** Opens a part, and removes stale parts of the same target. */
   static async open(path: string): Promise<PartFile> {
     const target = await linkedPath(path);
     await statsOfRegular(target);
@@ -122,7 +122,7 @@ export class PartFile {
     return this.#sizeBytes;
   }
 
-  /** Appends bytes. Returns a promise if they are written and the caller must wait for the disk. */
+  /** Appends bytes. If it returns a promise, await it before the next write. */
   write(bytes: Uint8Array): Promise<void> | undefined {
     this.#chunks.push(bytes);
     this.#chunkBytes += bytes.length;
@@ -132,7 +132,7 @@ export class PartFile {
   }
 
   /**
-   * Flushes the file to the disk and moves it to its target. Returns false if the target exists and must stay. A replaced
+   * Flushes the file and moves it to its target. Returns false if the target exists, unless `overwrite` is true. A replaced
    * file keeps its mode.
    */
   async commit(overwrite: boolean): Promise<boolean> {
@@ -155,7 +155,7 @@ export class PartFile {
     await unlink(this.path).catch(() => undefined);
   }
 
-  /** Waits for the write before, so that the network and the disk work at the same time and memory is bounded. */
+  /** Awaits only the previous write, so that network and disk work concurrently and memory stays bounded. */
   async #startWrite(): Promise<void> {
     await this.#writing;
     const chunks = this.#chunks;
@@ -163,11 +163,11 @@ export class PartFile {
     this.#chunks = [];
     this.#chunkBytes = 0;
     this.#writing = writeChunks(this.#file, chunks, bytes);
-    this.#writing.catch(() => undefined); // Thrown by the next write.
+    this.#writing.catch(() => undefined); // The next write throws it.
   }
 }
 
-/** Writes the chunks without joining them. A full disk writes only some of the bytes, and the rest throws the reason. */
+/** Writes the chunks without joining them. On a full disk, `writev` writes only a part, and writing the rest throws the reason. */
 async function writeChunks(file: FileHandle, chunks: readonly Uint8Array[], bytes: number): Promise<void> {
   if (bytes === 0) return;
   const { bytesWritten } = await file.writev(chunks);
@@ -182,12 +182,12 @@ async function removeStale(directory: string, name: string): Promise<void> {
   }
 }
 
-/** Returns false if the target exists, because a hard link fails then. Without links, an empty file reserves the name. */
+/** Moves a file, or returns false if the target exists. A hard link does both in one step. */
 async function placeNew(path: string, target: string): Promise<boolean> {
   try {
     await link(path, target).catch(async (reason) => {
       if (fileSystemCode(reason) === 'EEXIST') throw reason;
-      // FAT, some network shares, and some containers have no hard links.
+      // FAT, some network shares, and some containers have no hard links. Reserve the name with an empty file.
       await (await open(target, 'wx')).close();
       await rename(path, target);
     });
@@ -215,11 +215,11 @@ export async function isSameContent(one: string, other: string): Promise<boolean
   }
 }
 
-/** The bytes of a file at a position: as many as fit into the buffer, fewer at its end. */
+/** Reads from a position until the buffer is full or the file ends. */
 async function bytesAt(file: FileHandle, buffer: Buffer, position: number): Promise<Buffer> {
-  let have = 0;
-  for (let read = 1; read > 0 && have < buffer.length; have += read) {
-    read = (await file.read(buffer, have, buffer.length - have, position + have)).bytesRead;
+  let filled = 0;
+  for (let read = 1; read > 0 && filled < buffer.length; filled += read) {
+    read = (await file.read(buffer, filled, buffer.length - filled, position + filled)).bytesRead;
   }
-  return buffer.subarray(0, have);
+  return buffer.subarray(0, filled);
 }

@@ -10,13 +10,13 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { FIRST_BYTES, mediaTypeOf } from '../../schemas/file-type.js';
 import { safeFileName, USUAL_EXTENSIONS } from '../../schemas/media-type.js';
 import { fileSystemCode } from './flush.js';
-import { ifThere, isSameContent, PartFile, type SavePath, savePath } from './part-file.js';
+import { ifExists, isSameContent, PartFile, type SavePath, savePath } from './part-file.js';
 
 /** Progress of a download. */
 export interface SaveProgress {
-  /** Bytes received so far. Starts at 0 again if the download starts over. */
+  /** Bytes received so far. Restarts at 0 if the download starts over. */
   readonly receivedBytes: number;
-  /** Size of the file in bytes, if the service sends it. */
+  /** File size in bytes, if the service reports it. */
   readonly totalBytes: number | undefined;
 }
 
@@ -24,9 +24,9 @@ export interface SaveProgress {
 export interface SaveOutputOptions {
   /** Called after each chunk. Errors that it throws are ignored. */
   readonly onProgress?: ((progress: SaveProgress) => unknown) | undefined;
-  /** Aborts the download. It rejects with the signal's reason and leaves no file. */
+  /** Aborts the download, which rejects with the signal's reason and leaves no file. */
   readonly signal?: AbortSignal | undefined;
-  /** If true, replaces an existing file. Its mode stays, and a symbolic link is followed. @default false */
+  /** If true, replaces an existing file. Retains its mode, and follows symbolic links. @default false */
   readonly overwrite?: boolean | undefined;
 }
 
@@ -39,9 +39,9 @@ export interface SavedOutput {
   readonly path: string;
   /** Size in bytes. */
   readonly sizeBytes: number;
-  /** Media type detected from the first bytes, otherwise the service's Content-Type. */
+  /** Media type detected from the first bytes, or the service's Content-Type. */
   readonly contentType: string | undefined;
-  /** True if the job's file already existed, so that nothing was written. */
+  /** True if the job's file already existed and nothing was written. */
   readonly existed?: true;
 }
 
@@ -70,7 +70,7 @@ export async function saveOutput(
   );
 }
 
-/** A path that a file is copied to. Failures of the disk are DownloadErrors. */
+/** Saves a file to a path. Disk failures are DownloadErrors. */
 class DiskTarget implements CopyTarget<SavedOutput> {
   readonly needsSize = false;
   readonly #file: JobFile<SaveProgress>;
@@ -83,12 +83,12 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     this.#overwrite = overwrite;
   }
 
-  /** Transfers no bytes: a file with the job's name and size is the job's. */
+  /** Finds the job's file by its name and size, without transferring any bytes. */
   async find(): Promise<SavedOutput | undefined> {
     if (this.#overwrite) return undefined;
     const paths = 'file' in this.#place ? [this.#place.file] : this.#jobPaths(this.#place.directory);
     const found = await this.#onDisk(() =>
-      Promise.all(paths.map(async (path) => ({ path, stats: await ifThere(stat(path)) }))),
+      Promise.all(paths.map(async (path) => ({ path, stats: await ifExists(stat(path)) }))),
     );
     const files = found.filter(({ stats }) => stats?.isFile());
     if (files.length === 0) return undefined;
@@ -96,10 +96,10 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     for (const { path, stats } of files) {
       const sizeBytes = stats?.size ?? 0;
       const isSameSize = info.sizeBytes === undefined || info.sizeBytes === sizeBytes;
-      // The caller's name doesn't identify the job. If the size matches, the bytes are compared.
+      // A name that the caller chose doesn't identify the job. If the size matches, `put` compares the bytes.
       if ('file' in this.#place) {
         if (isSameSize) return undefined;
-        throw this.#taken(path);
+        throw this.#alreadyExists(path);
       }
       if (isSameSize) return { path, sizeBytes, contentType: await this.#typeOf(path, info), existed: true };
     }
@@ -110,8 +110,8 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     const { contentType, sizeBytes: totalBytes } = body.version;
     const path =
       'file' in this.#place ? this.#place.file : this.#jobPath(this.#place.directory, extensionFor(contentType));
-    const existing = this.#overwrite ? undefined : await this.#onDisk(() => ifThere(stat(path)));
-    if (existing && existing.size !== (totalBytes ?? existing.size)) throw this.#taken(path);
+    const existing = this.#overwrite ? undefined : await this.#onDisk(() => ifExists(stat(path)));
+    if (existing && existing.size !== (totalBytes ?? existing.size)) throw this.#alreadyExists(path);
     const part = await this.#onDisk(() => PartFile.open(path));
     try {
       for (let bytes = await body.next(); bytes; bytes = await body.next()) {
@@ -123,19 +123,19 @@ class DiskTarget implements CopyTarget<SavedOutput> {
       const isPlaced = await this.#onDisk(() => part.commit(this.#overwrite));
       if (isPlaced) return { path, sizeBytes, contentType };
       const isSame = await this.#onDisk(() => isSameContent(part.path, path));
-      if (!isSame) throw this.#taken(path);
+      if (!isSame) throw this.#alreadyExists(path);
       return { path, sizeBytes, contentType, existed: true };
     } finally {
       await part.remove();
     }
   }
 
-  /** A disk that failed would fail again. */
+  /** Never retries a disk failure. */
   async afterFailure(error: unknown): Promise<void> {
     throw error;
   }
 
-  /** An expired link has no size. A file with the job's name is always complete. */
+  /** Returns nothing for an expired link. A file with the job's name is complete anyway. */
   async #info(): Promise<Partial<OutputInfo>> {
     try {
       return await this.#file.info();
@@ -169,7 +169,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     return onDisk(this.#file.jobId, work);
   }
 
-  #taken(path: string): DownloadError {
+  #alreadyExists(path: string): DownloadError {
     const { jobId } = this.#file;
     const message = `"${path}" already exists and is not the file of job ${jobId}. Pass overwrite: true to replace it.`;
     return new DownloadError(message, { jobId, code: 'file_exists' });
@@ -181,8 +181,8 @@ async function onDisk<T>(jobId: string, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (cause) {
     if (GenError.isInstance(cause)) throw cause;
-    const isTooLong = fileSystemCode(cause) === 'ENAMETOOLONG' ? ' Pass a shorter name.' : '';
-    const message = `The file of job ${jobId} cannot be written: ${reasonOf(cause)}${isTooLong}`;
+    const hint = fileSystemCode(cause) === 'ENAMETOOLONG' ? ' Pass a shorter name.' : '';
+    const message = `The file of job ${jobId} cannot be written: ${reasonOf(cause)}${hint}`;
     throw new DownloadError(message, { jobId, code: 'cannot_write', cause });
   }
 }

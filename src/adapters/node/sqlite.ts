@@ -4,11 +4,11 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { builtIn } from '../../runtime/platform.js';
 import { setupError } from '../../store/store.js';
 
-/** Opens a database. A lock never blocks the thread: a busy database throws at once. */
+/** Opens a database. If it is locked, it throws immediately instead of blocking the thread. */
 export function openSqlite(path: string, options: { readonly readOnly?: boolean } = {}): DatabaseSync {
   const { DatabaseSync: Database } = loadSqlite();
   const database = new Database(path, options);
-  // Deno waits five seconds by default.
+  // Deno's default is five seconds.
   database.exec('pragma busy_timeout = 0');
   return database;
 }
@@ -29,7 +29,7 @@ function loadSqlite(): typeof import('node:sqlite') {
   throw setupError('fileStore: this runtime has no node:sqlite. Use Node 22.13 or later, Bun, or Deno.');
 }
 
-/** SQLite's result codes, with the texts that Deno throws without a code. */
+/** SQLite's result codes, and the messages that Deno throws without a code. */
 const CONDITIONS = {
   busy: [5, 'database is locked'],
   'read-only': [8, 'attempt to write a readonly database'],

@@ -1,4 +1,4 @@
-// The database of a file store: created in one step, checked before it is changed, and shared by processes.
+// A file store's database. It is created atomically, validated before the first write, and shared by processes.
 import {
   accessSync,
   chmodSync,
@@ -20,42 +20,42 @@ import { fileSystemCode, flushDirectory, flushPath } from './flush.js';
 import { createPrivateFile, temporaryFile } from './lease.js';
 import { openSqlite } from './sqlite.js';
 
-/** "genc", which identifies a store. */
+/** "genc". Identifies a store of this package. */
 const APPLICATION_ID = 0x67656e63;
 const FORMAT = 1;
 const MODE = 0o600;
-const OTHERS = 0o077;
+const GROUP_AND_OTHERS = 0o077;
 
 export type StoreAccess = 'read' | 'write';
 
 export interface StoreDatabase {
   /** Runs `work` in a transaction. Throws SQLite's error if another process is writing. */
   transact<T>(access: StoreAccess, work: (groups: GroupTable) => T): T;
-  /** Resolves when all writes so far survive a power cut. Concurrent writes share a flush. */
+  /** Resolves when all previous writes survive a power failure. Concurrent writes share a flush. */
   flush(): Promise<void>;
   close(): void;
 }
 
-/** Opens the log without SQLite, which locks only the database. */
+/** Flushes the write-ahead log. Opening it without SQLite is safe, because SQLite locks only the database file. */
 function flusherOf(path: string): () => Promise<void> {
   let names: Promise<void> | undefined;
   return async () => {
     await flushPath(`${path}-wal`).catch((reason) => {
-      // Without a log, the database was closed, which flushes it.
+      // Without a log, the database was closed, and closing flushes it.
       if (fileSystemCode(reason) !== 'ENOENT') throw reason;
     });
-    // The log keeps its name while this process has the database open.
+    // The log isn't renamed while the database is open, so one directory flush is enough.
     names ??= flushDirectory(dirname(path));
     await names;
   };
 }
 
-/** Opens the store at a path, and creates it if there is no file. The path is no link. */
+/** Opens a store, and creates a missing one. The path must not be a symbolic link. */
 export function openStoreDatabase(path: string): StoreDatabase {
   if (!existsSync(path)) createStoreFile(path);
   const { ino: inode } = checkFile(path);
   const database = openSqlite(locationOf(path));
-  // A commit is not flushed: SQLite would block the thread for it, and writes could not share a flush.
+  // Don't flush on commit. It would block the thread, and writes couldn't share a flush.
   database.exec('pragma synchronous = normal');
   const groups = openGroupTable({ exec: statementsOf(database) }, () => systemClock.now());
   const flushLog = flusherOf(path);
@@ -96,7 +96,7 @@ const BEGIN: Readonly<Record<StoreAccess, string>> = {
   write: 'begin immediate',
 };
 
-/** Some errors of SQLite have ended the transaction already. */
+/** Rolls back, unless SQLite's error has already ended the transaction. */
 function rollBack(database: DatabaseSync): void {
   try {
     database.exec('rollback');
@@ -105,7 +105,7 @@ function rollBack(database: DatabaseSync): void {
   }
 }
 
-/** Runs statements that are prepared once. */
+/** Returns a function that runs cached prepared statements. */
 function statementsOf(database: DatabaseSync) {
   const prepared = new Map<string, ReturnType<DatabaseSync['prepare']>>();
   return (query: string, ...values: SQLInputValue[]) => {
@@ -117,8 +117,8 @@ function statementsOf(database: DatabaseSync) {
 }
 
 /**
- * Throws unless a path is a store of this version. Opens it for reading only, so that other files stay unchanged.
- * The file is never opened without SQLite: closing it would release the locks that this process has on it.
+ * Throws unless the file is a store of this version. Opens it read-only, so that other files stay unchanged, and only through
+ * SQLite, because closing a plain descriptor would release this process's locks on the file.
  */
 function checkFile(path: string): Stats {
   const stats = statSync(path);
@@ -134,17 +134,19 @@ function checkFile(path: string): Stats {
     const { user_version: format } = database.prepare('pragma user_version').get() ?? {};
     if (application !== APPLICATION_ID) throw foreignFile(path);
     if (format !== FORMAT)
-      throw setupError(`fileStore: "${path}" has format ${format}, of a later gen-client. Update the package.`);
+      throw setupError(
+        `fileStore: "${path}" was written by a later version of gen-client (format ${format}). Update the package.`,
+      );
     const { quick_check: found } = database.prepare('pragma quick_check(1)').get() ?? {};
     if (found !== 'ok') throw damagedFile(path, String(found));
   } finally {
     database.close();
   }
-  if ((stats.mode & OTHERS) !== 0) allowOnlyOwner(path, stats.mode);
+  if ((stats.mode & GROUP_AND_OTHERS) !== 0) allowOnlyOwner(path, stats.mode);
   return stats;
 }
 
-/** On a read-only disk, SQLite must not create files beside the store. */
+/** On a read-only disk, opens the store as immutable, because SQLite can't create files next to it. */
 function locationOf(path: string): string {
   if (existsSync(`${path}-wal`)) return path;
   try {
@@ -159,12 +161,12 @@ function allowOnlyOwner(path: string, mode: number): void {
   try {
     chmodSync(path, mode & MODE);
   } catch {
-    // Only its owner can, and a read-only disk has no modes to change.
+    // Only the owner can, and not on a read-only disk.
   }
 }
 
 export function foreignFile(path: string): Error {
-  return setupError(`fileStore: "${path}" is not a store of gen-client. Pass another path.`);
+  return setupError(`fileStore: "${path}" is not a gen-client store. Pass another path.`);
 }
 
 export function damagedFile(path: string, reason: string): Error {

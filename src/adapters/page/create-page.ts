@@ -5,7 +5,7 @@ import { post, upload } from './requests.js';
 import { type OpenRun, openRuns, type Run, type Runs, type StoredRun } from './run.js';
 import { createWatch } from './watch.js';
 
-/** The fields of a verb, with a file wherever an upload goes. */
+/** A verb's input, in which each upload field also accepts a file. */
 export type PageInput<Input> = {
   [Field in keyof Input]: Field extends `${string}upload_id`
     ? Input[Field] | Blob
@@ -14,12 +14,11 @@ export type PageInput<Input> = {
       : Input[Field];
 };
 
-/** One verb of a page. */
+/** A verb that a page can call. */
 export interface PageVerb<Input> {
   /**
-   * Creates a job. Returns its run at once; files are uploaded first. The same input, with the same file objects,
-   * returns the same run until its job is created, and reuses its key until the create has a response, so that a double
-   * click creates one job.
+   * Uploads the input's files, and then creates a job. Returns its run immediately. A double click creates one job, because
+   * the same input (with the same file objects) returns the same run until its job is created.
    *
    * @example
    * const page = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -31,14 +30,14 @@ export interface PageVerb<Input> {
 
 type InputsOf<Proxy> = Proxy extends GenProxy<infer Inputs> ? Inputs : never;
 
-/** Calls of a page, typed by its proxy. */
+/** A page's client, typed by its proxy. */
 export type GenPage<Proxy> = { readonly [Verb in keyof InputsOf<Proxy>]: PageVerb<InputsOf<Proxy>[Verb]> } & {
   /**
-   * Returns this tab's last 100 runs from before a reload, and resumes the unfinished ones. No job is created twice. A run of
-   * another user fails with `other_user` or `not_found`, and is removed.
+   * Returns this tab's last 100 runs, which survive a reload, and resumes the unfinished ones. No job is created twice. A
+   * run of another user fails with `other_user` or `not_found`, and is removed.
    */
   resume(): Run[];
-  /** Follows a job that the server created, by the ticket of `proxy.ticket(job, user)`. */
+  /** Follows a job that the server created. Pass the ticket from `proxy.ticket(job, user)`. */
   watch(ticket: string): Run;
 };
 
@@ -49,8 +48,8 @@ export interface PageOptions {
 }
 
 /**
- * Creates a client for a page. It creates and follows jobs through the proxy on your own server. If a server renders
- * the page and `url` is relative, runs stay in their first phase.
+ * Creates a client that creates and follows jobs through the proxy on your server. During server rendering with a relative
+ * `url`, no request is sent and runs stay in their first phase.
  *
  * @example
  * const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
@@ -60,7 +59,7 @@ export interface PageOptions {
 export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   if (url === undefined) throw new TypeError('createGenPage: url is missing. Pass { url }.');
   const base = url.replace(/\/$/, '');
-  // A server has no location. Its pages live as long as the process, so it must not register runs.
+  // A server has no location. It must not register runs, because they would live as long as the process.
   const runs = openRuns(`gen-page:${base}`, /^http/.test(url) || 'location' in globalThis);
   const follow = createWatch(base, runs);
   const sessionTicket = createSession(base);
@@ -80,11 +79,11 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
     const work = async (run: OpenRun) => {
       let entry = runs.all()[key];
       if (!entry?.input) {
-        // First, so that this input is never sent in the session of another user.
+        // Get the ticket first, so that the input is never sent in another user's session.
         const { ticket: session } = await sessionTicket();
-        entry = { verb, session, input: await uploaded(base, input, files, run) };
+        entry = { verb, session, input: await uploadFiles(base, input, files, run) };
         run.signal.throwIfAborted();
-        // Stored before the create is sent, so that a reload finds its job by the same key.
+        // Store the run before sending the create, so that a reload finds its job by the same key.
         runs.persist(key, entry);
       }
       await continueRun(run, entry);
@@ -113,12 +112,12 @@ interface Ticketed {
   readonly ticket: string;
 }
 
-/** The proxy's response to a create. */
+/** Response to a create. */
 interface CreateReply extends JobView, Ticketed {}
 
 /**
- * Returns the ticket of the session, which the page requests once, before its first create. If another user signs in in another
- * tab, this tab can't create jobs for that user.
+ * Returns a function that gets the session's ticket, once, before the first create. The ticket keeps this tab from creating
+ * jobs for another user who signs in later.
  */
 function createSession(base: string) {
   let session: Promise<Ticketed> | undefined;
@@ -133,27 +132,27 @@ function createSession(base: string) {
 
 /** Sends the creates of a page. */
 function createSender(base: string, runs: Runs, follow: ReturnType<typeof createWatch>) {
-  /** At most two creates at a time: a browser has six connections for all tabs, and the proxy may hold a create for long. */
-  const lanes: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()];
+  /** Allows two creates at a time. Creates can be slow, and all tabs share the browser's six connections. */
+  const queues: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()];
 
-  /** Follows the job of a stored run by its ticket, or creates it first. */
+  /** Follows a stored run's job. Creates the job first if the run has no ticket. */
   return async (run: OpenRun, { ticket, verb, ...body }: StoredRun): Promise<void> => {
     if (ticket) return follow(run, ticket);
     const { signal, set, id: key } = run;
-    // From here on the same create reuses the key, also after stop().
+    // From here on, the same create reuses the key, even after stop().
     run.isUnanswered = true;
     set({ phase: 'creating', uploaded: 1 });
     const send = () => {
       signal.throwIfAborted();
       set({ isCancelable: false });
-      // After stop() and forget(), the response still identifies the key's job.
+      // The create isn't aborted by stop() or forget(), so that its response still identifies the job.
       return post<CreateReply>(`${base}/${verb}`, { key, ...body }, 'ticket', signal);
     };
-    const sent = (lanes.shift() as Promise<unknown>).then(send);
-    lanes.push(sent.catch(() => {}));
+    const sent = (queues.shift() as Promise<unknown>).then(send);
+    queues.push(sent.catch(() => {}));
     const { ticket: created, ...job } = await sent;
     run.isUnanswered = false;
-    // After forget(), there is no run with this key.
+    // forget() has removed the run of this key.
     runs.persist(key, runs.begun.has(key) ? { ticket: created } : undefined);
     follow(run, created, job);
   };
@@ -163,18 +162,18 @@ function createSender(base: string, runs: Runs, follow: ReturnType<typeof create
 
 const fileNames = new WeakMap<Blob, string>();
 
-/** A random key. `crypto.randomUUID` exists only in secure contexts, and so not on a LAN address over plain HTTP. */
+/** Returns a random key. `crypto.randomUUID` is missing on a LAN address over plain HTTP, which isn't a secure context. */
 function randomId(): string {
   return crypto.getRandomValues(new Uint32Array(5)).join('-');
 }
 
-/** Serializes the input, with a string in place of each file. */
-function jsonOf(value: unknown, named: (file: Blob) => string | undefined): string {
-  return JSON.stringify(value, (_, inner) => (inner instanceof Blob ? named(inner) : inner));
+/** Serializes the input, and replaces each file with a string. */
+function jsonOf(value: unknown, nameOf: (file: Blob) => string | undefined): string {
+  return JSON.stringify(value, (_, inner) => (inner instanceof Blob ? nameOf(inner) : inner));
 }
 
-/** Uploads the files, one at a time, and returns the input with their tickets in their place. */
-async function uploaded(
+/** Uploads the files one at a time, and returns the input with tickets instead of files. */
+async function uploadFiles(
   base: string,
   input: object,
   files: ReadonlySet<Blob>,

@@ -1,11 +1,11 @@
-// Requests of a page: JSON by fetch, files by XMLHttpRequest, because fetch reports no upload progress.
+// A page's requests. Files use XMLHttpRequest, because fetch reports no upload progress.
 import type { PageError } from './run.js';
 
 const PAGE_HEADERS = { 'x-gen-page': '1' };
-/** After these attempts, the run fails and stays in the tab's storage, for `resume()`. */
+/** After this many attempts, the run fails. It remains in the tab's storage for `resume()`. */
 const MAX_ATTEMPTS = 6;
 
-/** Waits. An abort ends it early. */
+/** Resolves after `ms`, or early if the signal aborts. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
@@ -13,7 +13,6 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Sends a file. Only XMLHttpRequest reports the progress of an upload. */
 function sendFile(
   [method, url]: readonly [method: string, url: string],
   headers: Readonly<Record<string, string>>,
@@ -26,7 +25,7 @@ function sendFile(
     const request = new XMLHttpRequest();
     request.open(method, url);
     request.responseType = 'json';
-    // Sends the session of a listed origin to the proxy. Storage gets no credentials.
+    // The proxy needs the session cookie, also from a listed origin. Storage must not receive it.
     request.withCredentials = method === 'POST';
     for (const name in headers) request.setRequestHeader(name, headers[name] as string);
     request.upload.onprogress = progress;
@@ -38,7 +37,7 @@ function sendFile(
 
 const isAccepted = ({ status }: XMLHttpRequest) => /^2/.test(`${status}`);
 
-/** Converts an error response of the proxy or of a server in front of it. A status below 400 means a failed connection. */
+/** Converts an error response from the proxy, or from a server in front of it. A status below 400 counts as a failed connection. */
 function errorOf(url: string, status = 0, reply?: Partial<PageError> | null): PageError {
   const isResponse = status > 399;
   return {
@@ -51,21 +50,20 @@ function errorOf(url: string, status = 0, reply?: Partial<PageError> | null): Pa
 }
 
 /**
- * POSTs JSON to the proxy, and returns the JSON of its response, which has the field `has`. Tries again while that helps, and
- * then throws a {@link PageError}. A success without that field, such as a truncated response or a login page, counts as a
- * failed connection. The signal ends the attempts and, except for a create, aborts the one in flight. With 0 attempts, it retries
- * until then.
+ * POSTs JSON to the proxy and returns the JSON response. Retries errors that can pass, and throws a {@link PageError} after the
+ * last of `attempts` (0: no limit). A success without `requiredField`, such as a truncated response or a login page, counts as
+ * a failed connection. The signal stops the retries and, except for a create, aborts the request in flight.
  */
 export async function post<Body>(
   url: string,
   body: object,
-  has: keyof Body,
+  requiredField: keyof Body,
   signal?: AbortSignal,
   attempts = MAX_ATTEMPTS,
 ): Promise<Body> {
   for (let failures = 0; ; ) {
     signal?.throwIfAborted();
-    // A reverse proxy may end held requests.
+    // A retry isn't held, because a reverse proxy may have closed the held request.
     const text = JSON.stringify(failures ? { ...body, hold: false } : body);
     const response = await fetch(url, {
       method: 'POST',
@@ -75,7 +73,7 @@ export async function post<Body>(
       signal: ('key' in body ? null : signal) ?? null,
     }).catch(() => null);
     const reply = await response?.json().catch(() => null);
-    if (reply?.[has]) return reply;
+    if (reply?.[requiredField]) return reply;
     const error = errorOf(url, response?.status, reply);
     if (!error.retry || ++failures === attempts) throw error;
     signal?.throwIfAborted();
@@ -83,7 +81,7 @@ export async function post<Body>(
   }
 }
 
-/** Uploads a file: straight to the storage, or through the proxy if the storage does not accept requests of pages. */
+/** Uploads a file directly to the storage or, if the storage rejects cross-origin requests, through the proxy. */
 export async function upload(
   base: string,
   file: Blob,
@@ -101,7 +99,7 @@ export async function upload(
   return (await post<{ readonly upload: string }>(`${base}/uploaded`, { put }, 'upload', signal)).upload;
 }
 
-/** The proxy's response to step 1: a ticket for the bytes, and their target if the storage accepts requests of pages. */
+/** Response to step 1: a ticket for sending the bytes and, unless it needs a credential, the storage's URL. */
 interface BegunUpload {
   readonly put: string;
   readonly direct?: { readonly url: string; readonly headers: Readonly<Record<string, string>> };

@@ -1,30 +1,30 @@
-// The jobs of a page. Each has `get` and `subscribe`, which every framework supports, and survives a reload.
+// A page's runs. Each follows one job, survives a reload, and has `get` and `subscribe`, which every framework supports.
 
 import type { JobCall } from '../../schemas/job.js';
 
 /** Why a run failed. */
 export interface RunError {
-  /** A value to switch on: `unauthorized`, `budget_exceeded`, `prompt_required`, `network`. */
+  /** Error code, such as `unauthorized`, `budget_exceeded`, `prompt_required`, or `network`. */
   readonly code: string;
-  /** Text for the user. */
+  /** Message to show to the user. */
   readonly message: string;
 }
 
-/** State of a run. The same object until something changes. */
+/** A run's state. The object stays the same until something changes. */
 export interface RunState {
-  /** Current step. A run without files starts with `creating`, one with a ticket with `waiting`. */
+  /** Current step. A run without files starts at `creating`, and a run from a ticket at `waiting`. */
   readonly phase: 'uploading' | 'creating' | 'waiting' | 'done' | 'failed';
   /** If true, the create hasn't been sent yet, so `forget()` cancels it without a charge. */
   readonly isCancelable: boolean;
-  /** Uploaded part of the files, from 0 to 1. 1 without files. */
+  /** Upload progress of the files, from 0 to 1. Without files, 1. */
   readonly uploaded: number;
-  /** Status of the job. */
+  /** The job's status. */
   readonly status?: string | undefined;
-  /** Estimated milliseconds until the job ends. */
+  /** Estimated milliseconds until the job finishes. */
   readonly etaMs?: number | undefined;
-  /** Estimated progress of the job, from 0 to 1. */
+  /** The job's estimated progress, from 0 to 1. */
   readonly progress?: number | undefined;
-  /** Tokens that the job costs: quoted, or charged once it is completed. */
+  /** Cost in tokens: quoted, or charged once the job is completed. */
   readonly tokens?: number | undefined;
   /** URL of the finished file, for `<video src>` and `<img src>`. */
   readonly url?: string | undefined;
@@ -32,27 +32,27 @@ export interface RunState {
   readonly error?: RunError | undefined;
 }
 
-/** A job of the page. */
+/** A job that the page follows. */
 export interface Run {
-  /** Key of the run, which stays the same after a reload. */
+  /** The run's key, which survives a reload. */
   readonly id: string;
-  /** Returns the current state. The same object until something changes. */
+  /** Returns the current state. The object stays the same until something changes. */
   get(): RunState;
-  /** Calls the listener after each change, until the returned function is called. */
+  /** Calls the listener after each change. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void;
-  /** Resolves with the final state. Rejects with an Error that has the `code` of the failure, also after `stop()`. */
+  /** Resolves with the final state. Rejects with an Error whose `code` is the failure's, or `stopped` after `stop()`. */
   readonly done: Promise<RunState>;
   /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
   stop(): void;
-  /** Stops, and removes the run from what `resume()` returns. A create in flight is removed after its response. */
+  /** Stops the run, and removes it from the runs that `resume()` returns, if need be after the create's response. */
   forget(): void;
 }
 
 /** A run with its internal state. */
 export interface OpenRun extends Run {
-  /** Aborted when the run is over or stopped. Its state never changes after that. */
+  /** Aborts when the run ends or is stopped. Afterward, its state never changes. */
   readonly signal: AbortSignal;
-  /** If true, a job may exist under its key, so the same create reuses the key. */
+  /** If true, a job may exist under this key, so the same create reuses the key. */
   isUnanswered?: boolean;
   set(change: Partial<RunState>): void;
 }
@@ -87,13 +87,13 @@ function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, fo
     set(change) {
       if (signal.aborted) return;
       state = { ...state, ...change };
-      // Before the listeners are called, so that none of them can change the outcome.
+      // Abort before calling the listeners, so that none of them can change the outcome.
       if (isOver(state)) ended.abort();
       for (const listener of [...listeners]) {
         try {
           listener();
         } catch (error) {
-          // As an uncaught error, so that the other listeners are still called.
+          // Report it as an uncaught error, so that the other listeners are still called.
           globalThis.reportError?.(error);
         }
       }
@@ -113,10 +113,10 @@ function isOver({ phase }: RunState): boolean {
   return /done|failed/.test(phase);
 }
 
-/** A run in the tab's storage: the ticket of its job or, until there is one, the create and its session. */
+/** A run in the tab's storage: its job's ticket or, until the job exists, the create and its session. */
 export interface StoredRun {
   readonly verb?: JobCall;
-  /** The input, with the tickets of its uploads. */
+  /** The input, with upload tickets. */
   readonly input?: object;
   readonly session?: string | undefined;
   readonly ticket?: string;
@@ -128,8 +128,8 @@ const MAX_STORED = 100;
 export type Runs = ReturnType<typeof openRuns>;
 
 /**
- * The runs of a tab: those of this page, and those in the tab's storage, which survive a reload. Without `isLive`
- * nothing is registered and no work begins.
+ * Manages a tab's runs: those of this page, and those in the tab's storage, which survive a reload. Unless `isLive`, no run is
+ * registered or started.
  */
 export function openRuns(name: string, isLive: boolean) {
   const begun = new Map<string, OpenRun>();
@@ -144,7 +144,7 @@ export function openRuns(name: string, isLive: boolean) {
     }
   }
 
-  /** Stores a new run, changes a stored one, or removes it. */
+  /** Stores, updates, or removes a run. */
   function persist(key: string, run?: StoredRun): void {
     const runs = all();
     if (run && (run.input || runs[key])) runs[key] = run;
@@ -161,8 +161,8 @@ export function openRuns(name: string, isLive: boolean) {
   function fail(run: OpenRun, { code, message, status, retry }: PageError): void {
     // Its job may still be running, so resume() and watch() start again.
     if (begun.get(run.id) === run) begun.delete(run.id);
-    // No job exists after a rejected create, except if it needs a session or comes too early. Not after stop(), whose
-    // reason has no status. A ticket that is not found is another user's, or its job no longer exists.
+    // Remove the run if its create was rejected, because no job exists then. A 401 or 429 can pass, and stop() has no status.
+    // A ticket that isn't found is another user's, or its job no longer exists.
     if ((run.isUnanswered && !retry && /^(?!401|429)\d/.test(`${status}`)) || /not_found$/.test(code)) {
       run.isUnanswered = false;
       persist(run.id);
@@ -170,7 +170,7 @@ export function openRuns(name: string, isLive: boolean) {
     run.set({ phase: 'failed', isCancelable: false, error: { code, message } });
   }
 
-  /** Returns the run of a key, and begins its work unless it is in progress or over. */
+  /** Returns a key's run, and starts its work unless it is in progress or over. */
   function begin(
     key: string,
     phase: RunState['phase'],
@@ -183,7 +183,7 @@ export function openRuns(name: string, isLive: boolean) {
       const latest = begun.get(key) ?? run;
       latest.stop();
       begun.delete(key);
-      // In flight, the create may still be paid for, and only its key finds the job.
+      // A create in flight may still be charged, and only its key finds the job.
       const { isUnanswered, get } = latest;
       if (!isUnanswered || get().isCancelable || isOver(get())) persist(key);
     });

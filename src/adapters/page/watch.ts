@@ -1,4 +1,4 @@
-// Follows all jobs of a page with a single held request, because a browser has six connections for all tabs.
+// Follows a page's jobs with a single held request, because all tabs share the browser's six connections.
 import type { JobReply, WatchReply } from '../proxy/job-view.js';
 import { pause, post } from './requests.js';
 import type { OpenRun, PageError, Runs } from './run.js';
@@ -6,13 +6,13 @@ import type { OpenRun, PageError, Runs } from './run.js';
 /** Maximum jobs per request. More jobs take turns. */
 const MAX_JOBS = 100;
 
-/** Returns a function that follows a ticket's job until it ends. `first` is its known state. */
+/** Returns a function that follows a ticket's job until it ends. `first` is the job's state, if known. */
 export function createWatch(base: string, runs: Runs) {
   const watched = new Map<OpenRun, string>();
   /** Ends the current request or pause. */
   let current: AbortController | undefined;
 
-  function show(run: OpenRun, ticket: string, reply: JobReply | PageError): void {
+  function update(run: OpenRun, ticket: string, reply: JobReply | PageError): void {
     if ('phase' in reply) {
       if (reply.phase !== 'waiting') runs.persist(run.id, { ticket, over: true });
       run.set({ ...reply, isCancelable: false, url: reply.url && `${base}/${reply.url}` });
@@ -27,7 +27,7 @@ export function createWatch(base: string, runs: Runs) {
       await null;
       const entries = [...watched].slice(0, MAX_JOBS);
       const jobs = entries.map(([run, ticket]) => ({ ticket, seen: run.get().status }));
-      // A hidden tab polls, so that many tabs do not use up the connections of the visible one.
+      // A hidden tab polls instead, so that it doesn't use up a connection.
       const hold = !globalThis.document?.hidden;
       const watch = post<WatchReply>(`${base}/watch`, { jobs, hold }, 'jobs', signal, 0);
       const { jobs: replies, againMs } = await watch.catch(
@@ -37,8 +37,8 @@ export function createWatch(base: string, runs: Runs) {
       for (const [at, [run, ticket]] of entries.entries()) {
         const reply = replies[at];
         watched.delete(run);
-        if (reply) show(run, ticket, reply);
-        // Moved to the end, so that all jobs take turns.
+        if (reply) update(run, ticket, reply);
+        // Move the run to the end, so that all jobs take turns.
         if (!run.signal.aborted) watched.set(run, ticket);
       }
       if (againMs) await pause(againMs, signal);
@@ -47,14 +47,14 @@ export function createWatch(base: string, runs: Runs) {
   }
 
   return (run: OpenRun, ticket: string, first?: JobReply): void => {
-    if (first) show(run, ticket, first);
+    if (first) update(run, ticket, first);
     if (run.signal.aborted) return;
     watched.set(run, ticket);
     run.signal.addEventListener('abort', () => {
       watched.delete(run);
       if (watched.size === 0) current?.abort();
     });
-    // The request in flight doesn't include this ticket.
+    // The request in flight doesn't include this ticket, so replace it.
     if (current) current.abort();
     else loop();
   };

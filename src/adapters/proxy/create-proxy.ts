@@ -33,8 +33,8 @@ export interface GenProxy<Inputs = unknown> {
   /** Handles the requests of `gen-client/page`. Never rejects. */
   (request: Request): Promise<Response>;
   /**
-   * Returns a ticket for a job that the server created: the page passes it to `gen.watch(ticket)`. It lives for a day.
-   * With a final job, watching it costs no poll.
+   * Returns a ticket for a job that the server created. The page passes it to `gen.watch(ticket)`. It expires after 24
+   * hours. The ticket of a finished job contains the outcome, so watching it costs no poll.
    *
    * @example
    * const { job } = await client.videos.create({ prompt: 'a fox at dawn' });
@@ -42,8 +42,8 @@ export interface GenProxy<Inputs = unknown> {
    */
   ticket(job: Job | string, user: ProxyUser): Promise<string>;
   /**
-   * Returns a URL of the job's file that opens without a session, for mail or another site. It is relative to the
-   * proxy's URL.
+   * Returns a signed URL of the job's file that needs no session, for example for an email. It is relative to the proxy's
+   * URL.
    *
    * @example
    * const link = new URL(await proxy.link(job, { expiresInMs: 3_600_000 }), 'https://app.example/api/gen/');
@@ -54,17 +54,17 @@ export interface GenProxy<Inputs = unknown> {
 }
 
 const UPLOAD_VERBS: readonly string[] = ['upload', 'uploaded', 'bytes'];
-const OWN_VERBS: readonly string[] = ['session', 'watch'];
+const BUILT_IN_VERBS: readonly string[] = ['session', 'watch'];
 const DEFAULT_HOLD_MS = 20_000;
-/** Milliseconds between two requests of a page, if requests aren't held. */
+/** Interval between a page's requests if they aren't held. */
 const PAGE_POLL_MS = 5_000;
-/** Milliseconds between two held requests, also if replicas of the proxy see different statuses in turn. */
+/** Minimum interval between held requests, because replicas of the proxy may report different statuses in turn. */
 const MIN_INTERVAL_MS = 1_000;
-/** The ticket of a file, and of a job that the server passes to a page. */
+/** Lifetime of file tickets, and of `proxy.ticket()`. */
 const TICKET_MS = DAY_MS;
-/** A tab stores the tickets of its session and of its own jobs. */
-const KEPT_MS = 30 * DAY_MS;
-/** Jobs in one watch. */
+/** Lifetime of the session and job tickets that a tab stores. */
+const STORED_TICKET_MS = 30 * DAY_MS;
+/** Maximum jobs per watch. */
 const MAX_WATCHED = 100;
 
 /**
@@ -100,7 +100,7 @@ export function createGenProxy<
       const id = requireJobId('proxy.ticket(job, user)', job);
       const view = typeof job === 'string' ? undefined : jobView({ job });
       const expiresMs = clock.now() + TICKET_MS;
-      // In the ticket, so that it works in every process and after a restart.
+      // The outcome is in the ticket, so that it works in every process and after a restart.
       return tickets.sign({
         kind: 'job',
         id,
@@ -109,9 +109,9 @@ export function createGenProxy<
         ...(view && view.phase !== 'waiting' && { end: view }),
       });
     },
-    async link(job: Job | string, given: { readonly expiresInMs: number }) {
-      checkOptions('proxy.link', LINK_OPTIONS, given);
-      const expiresMs = clock.now() + given.expiresInMs;
+    async link(job: Job | string, linkOptions: { readonly expiresInMs: number }) {
+      checkOptions('proxy.link', LINK_OPTIONS, linkOptions);
+      const expiresMs = clock.now() + linkOptions.expiresInMs;
       const id = requireJobId('proxy.link(job, options)', job);
       const ticket = await tickets.sign({ kind: 'link', id, user: null, expiresMs });
       return `file?t=${ticket}`;
@@ -193,10 +193,10 @@ class ProxyServer<User extends ProxyUser> {
     const { create, upload } = this.#options;
     if (UPLOAD_VERBS.includes(verb)) return upload !== undefined;
     const call = JOB_CALLS.find((one) => one === verb);
-    return OWN_VERBS.includes(verb) || (call !== undefined && create[call] !== undefined);
+    return BUILT_IN_VERBS.includes(verb) || (call !== undefined && create[call] !== undefined);
   }
 
-  /** Returns the user of the request, if `limit` allows it. */
+  /** Returns the request's user. Throws a 401 without one, and a 429 if `limit` returns false. */
   async #user(request: Request, verb: ProxyVerb): Promise<User> {
     const { authorize, limit } = this.#options;
     const user = await authorize(request);
@@ -204,7 +204,7 @@ class ProxyServer<User extends ProxyUser> {
     if (typeof user.id !== 'string' || user.id === '') {
       throw new GenError('authorize must return the user as { id }, with a non-empty string, or null.');
     }
-    // A watch is retried once the limit allows it. A create isn't.
+    // The page retries a watch, but not a create.
     if (limit && !(await limit({ user, verb }))) throw tooMany('requests', verb === 'watch');
     return user;
   }
@@ -229,36 +229,36 @@ class ProxyServer<User extends ProxyUser> {
   }
 
   #sign(kind: 'session' | 'job' | 'file', id: string, user: User): Promise<string> {
-    const expiresMs = this.#clock.now() + (kind === 'file' ? TICKET_MS : KEPT_MS);
+    const expiresMs = this.#clock.now() + (kind === 'file' ? TICKET_MS : STORED_TICKET_MS);
     return this.#tickets.sign({ kind, id, user: user.id, expiresMs });
   }
 
   async #watch(
-    { jobs: given, hold }: Readonly<Record<string, unknown>>,
+    { jobs: entries, hold }: Readonly<Record<string, unknown>>,
     { request, user }: PageRequest<User>,
   ): Promise<WatchReply> {
-    if (!Array.isArray(given) || given.length === 0 || given.length > MAX_WATCHED) {
+    if (!Array.isArray(entries) || entries.length === 0 || entries.length > MAX_WATCHED) {
       throw new ProxyError(400, 'invalid_watch', `Send 1 to ${MAX_WATCHED} tickets as "jobs": [{ ticket, seen }].`);
     }
-    const jobs = await Promise.all(given.map((one) => this.#watched(one, user)));
+    const jobs = await Promise.all(entries.map((entry) => this.#watched(entry, user)));
     const holdMs = hold === false ? 0 : (this.#options.holdMs ?? DEFAULT_HOLD_MS);
     // Real time, like the page's own clock.
     const startMs = systemClock.now();
     const known = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
     const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, known[at], user, request)));
-    const isOver = replies.some((reply) => reply && !('phase' in reply && reply.phase === 'waiting'));
+    const hasNews = replies.some((reply) => reply && !('phase' in reply && reply.phase === 'waiting'));
     const againMs = holdMs === 0 ? PAGE_POLL_MS : Math.max(0, startMs + MIN_INTERVAL_MS - systemClock.now());
-    return { jobs: replies, againMs: isOver ? 0 : againMs };
+    return { jobs: replies, againMs: hasNews ? 0 : againMs };
   }
 
-  async #watched(given: unknown, user: User): Promise<WatchedJob> {
-    const { ticket, seen }: Readonly<Record<string, unknown>> = isFields(given) ? given : {};
+  async #watched(entry: unknown, user: User): Promise<WatchedJob> {
+    const { ticket, seen }: Readonly<Record<string, unknown>> = isFields(entry) ? entry : {};
     const opened = await this.#tickets.open(ticket, { kind: 'job', user: user.id });
     const known = opened?.end ? { view: opened.end } : opened ? undefined : { error: badTicket() };
     return { id: opened?.id ?? '', seen: typeof seen === 'string' ? seen : undefined, known };
   }
 
-  /** The reply for one job; null if nothing is known yet. */
+  /** Returns the reply for one job, or null if its state is still unknown. */
   async #reply(id: string, known: Known, user: User, request?: Request): Promise<JobReply | null> {
     if (known === undefined) return null;
     if ('view' in known) {
@@ -274,10 +274,10 @@ class ProxyServer<User extends ProxyUser> {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       throw new ProxyError(405, 'method_not_allowed', 'Use GET or HEAD.', { headers: { allow: 'GET, HEAD' } });
     }
-    const given = new URL(request.url).searchParams.get('t');
+    const param = new URL(request.url).searchParams.get('t');
     const ticket =
-      (await this.#tickets.open(given, { kind: 'link', user: null })) ??
-      (await this.#tickets.open(given, { kind: 'file', user: (await this.#user(request, 'file')).id }));
+      (await this.#tickets.open(param, { kind: 'link', user: null })) ??
+      (await this.#tickets.open(param, { kind: 'file', user: (await this.#user(request, 'file')).id }));
     if (!ticket) throw badTicket();
     const { client, source } = this.#options;
     const handler = createOutputHandler({

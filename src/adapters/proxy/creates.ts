@@ -1,4 +1,4 @@
-// The creates of pages. A key creates one job, however often it is sent.
+// Creates from pages. Each key creates one job, no matter how often it is sent.
 import type { Clock } from '../../runtime/clock.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
 import type { JobCall, CreatedJob as ServiceJob } from '../../schemas/job.js';
@@ -20,7 +20,7 @@ interface PageCreate {
   readonly key: unknown;
 }
 
-/** A job at the time when its key created it. */
+/** A job as it was when its key created it. */
 interface CreatedJob {
   readonly id: string;
   readonly view: JobView;
@@ -55,13 +55,13 @@ export class Creates<User extends ProxyUser> {
     this.#parts = parts;
   }
 
-  /** Returns the job of a key. Calls of one key in flight share one create, and a known key costs the service nothing. */
-  async create({ verb, input, key: given }: PageCreate, user: User): Promise<CreatedJob> {
-    if (typeof given !== 'string' || !PAGE_KEY.test(given)) {
-      throw new ProxyError(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _ or -.');
+  /** Returns the key's job. Concurrent calls share one create, and a known key sends no request. */
+  async create({ verb, input, key: pageKey }: PageCreate, user: User): Promise<CreatedJob> {
+    if (typeof pageKey !== 'string' || !PAGE_KEY.test(pageKey)) {
+      throw new ProxyError(400, 'key_invalid', 'Send a key of 16 to 128 letters, digits, _, or -.');
     }
     const { clock, open } = this.#parts;
-    const key = idempotencyKeyFrom('page', user.id, given);
+    const key = idempotencyKeyFrom('page', user.id, pageKey);
     const digest = digestOf(verb, input);
     const known = this.#keys.get(key);
     if (known && known.digest !== digest) {
@@ -90,22 +90,21 @@ export class Creates<User extends ProxyUser> {
     const returned = await create[verb]?.(input as never, user);
     const { params, uploadIds } = await createParams(returned, input, { tickets, user: user.id });
     if (SAFETY_ID_CALLS.includes(verb)) params.safety_identifier ??= await tickets.userHash(user.id);
-    // The key identifies the input. The params can differ after a deploy or a rotation of the secret.
+    // Compares the input, because the params can differ after a deploy or a rotated secret.
     const options = { budget: await budget?.(user), [ASKED]: input };
     try {
-      const { idempotency_key: _, ...body } = params;
       const namespace = client[verb] as { create(params: object, options: object): PromiseLike<ServiceJob> };
-      const created = await namespace.create(body, { ...options, idempotencyKey: key });
+      const created = await namespace.create(params, { ...options, idempotencyKey: key });
       const { job, quoted_token_cost: tokens = job.quotedTokenCost } = created;
       const view = jobView({ job });
-      uploads.usedBy(job.id, uploadIds);
-      watches.note(job.id, view);
+      uploads.retainFor(job.id, uploadIds);
+      watches.recordEnd(job.id, view);
       return { id: job.id, view, tokens };
     } catch (error) {
       const { status, code, message, retry, isCallers } = failureOf(error);
       if (!retry) uploads.discard(uploadIds);
-      const shown = uploadIds.reduce((text, id) => text.replaceAll(id, 'The file'), message);
-      throw isCallers && shown !== message ? new ProxyError(status, code, shown) : error;
+      const redacted = uploadIds.reduce((text, id) => text.replaceAll(id, 'The file'), message);
+      throw isCallers && redacted !== message ? new ProxyError(status, code, redacted) : error;
     }
   }
 }

@@ -1,11 +1,11 @@
-// The state of a job that a page sees.
+// A job's state, as a page sees it.
 import { isCompleted, isFinal, type Job } from '../../schemas/job.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { failureOf, type Rejection } from './responses.js';
 
-/** The state of a job, the same for every user. */
+/** A job's state. The same for every user. */
 export interface JobView {
-  /** `done` with a file, `failed` with an error. */
+  /** `done`: the job has a file. `failed`: it has an error. */
   readonly phase: 'waiting' | 'done' | 'failed';
   /** The status of the job. */
   readonly status: string;
@@ -19,12 +19,12 @@ export interface JobView {
   readonly error?: { readonly code: string; readonly message: string } | undefined;
 }
 
-/** The reply for one job: its state, with the URL of its finished file below the proxy's, or why it can't be followed. */
+/** The reply for one job: its state and, once it is done, its file's URL relative to the proxy, or an error. */
 export type JobReply = (JobView & { readonly url?: string | undefined }) | Rejection;
 
 /** The reply to a watch. */
 export interface WatchReply {
-  /** In the order of the request; null if nothing is known yet. */
+  /** In the order of the request. Null if a job's state is still unknown. */
   readonly jobs: readonly (JobReply | null)[];
   /** Milliseconds until the page's next request. */
   readonly againMs: number;

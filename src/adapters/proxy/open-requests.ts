@@ -1,12 +1,12 @@
 import { tooMany } from './responses.js';
 
-/** An open request, which counts for its user until it is released. Releasing it twice has no effect. */
+/** An open request, which counts toward its user's limit until it is released. */
 export interface OpenRequest {
   release(): void;
 }
 
 interface OpenRequestsOptions {
-  /** Noun for the message, such as `uploads`. */
+  /** Noun for the error message, such as `uploads`. */
   readonly what: string;
   /** Maximum number per user. */
   readonly max: number;
@@ -25,7 +25,7 @@ export class OpenRequests {
     this.#options = options;
   }
 
-  /** Adds one, in place of those in `instead`. Throws a 429 if the user has too many open. */
+  /** Adds a request, and releases those in `instead`. Throws a 429 if the user has too many. */
   take(user: string, instead: readonly OpenRequest[] = []): OpenRequest {
     const { what, max, maxAgeMs } = this.#options;
     const own = this.#open.get(user) ?? new Map<OpenRequest, number>();
@@ -38,7 +38,7 @@ export class OpenRequests {
     return this.add(user);
   }
 
-  /** Adds one until `work` settles. */
+  /** Counts a request until `work` settles. */
   async during<T>(user: string, work: () => Promise<T>): Promise<T> {
     const request = this.take(user);
     try {
@@ -48,7 +48,7 @@ export class OpenRequests {
     }
   }
 
-  /** Adds one without a limit. */
+  /** Adds a request without checking the limit. */
   add(user: string): OpenRequest {
     const own = this.#open.get(user) ?? new Map<OpenRequest, number>();
     const request: OpenRequest = {

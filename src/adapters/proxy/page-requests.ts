@@ -1,5 +1,5 @@
-// Validates what a page sends: JSON from the app's own pages and listed origins, with tickets of its own uploads and never an ID, a
-// webhook, or a key.
+// Validates requests from pages: only the app's own pages and listed origins, only JSON, and no upload ID, webhook URL, or
+// idempotency key.
 import { isDevelopment } from '../../client/config.js';
 import { isUploadField } from '../../rules/fields.js';
 import { readUpTo } from '../../runtime/bytes.js';
@@ -9,10 +9,10 @@ import { isFields } from '../../schemas/envelope.js';
 import { badTicket, ProxyError } from './responses.js';
 import type { Tickets } from './tickets.js';
 
-/** The header that every request of `gen-client/page` carries: no form and no simple cross-site request can set it. */
+/** Sent with every request by `gen-client/page`. Forms and simple cross-site requests can't set it. */
 const PAGE_HEADER = 'x-gen-page';
 
-/** Throws for a request that a page of another site sends. */
+/** Throws a 403 for a request from another site. */
 export function requireOwnPage(request: Request, origins: readonly string[]): void {
   const { headers } = request;
   const origin = headers.get('origin');
@@ -23,16 +23,16 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
     throw new ProxyError(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
 }
 
-/** During development, the message has both hosts, because a reverse proxy may have changed the Host header. */
+/** In development, the message includes both hosts, because a reverse proxy may have changed the Host header. */
 function foreignOrigin(origin: string | null, request: Request): ProxyError {
-  const why =
+  const hint =
     origin === null || !isDevelopment()
       ? ''
       : ` Its origin is ${origin}, and the proxy's host is ${requestedHost(request)}. List the origin in origins, or let the reverse proxy pass on the Host header.`;
-  return new ProxyError(403, 'foreign_origin', `This page may not use this address.${why}`);
+  return new ProxyError(403, 'foreign_origin', `This page may not use this address.${hint}`);
 }
 
-/** Responds to a preflight of a listed origin. Other origins get no CORS headers. */
+/** Responds to a preflight request from a listed origin. Throws a 405 for other origins. */
 export function preflightResponse(request: Request, origins: readonly string[]): Response {
   const origin = request.headers.get('origin');
   if (!isAllowedOrigin(origin, origins))
@@ -49,7 +49,7 @@ export function preflightResponse(request: Request, origins: readonly string[]):
   });
 }
 
-/** Adds the headers that a listed origin needs to read the response. */
+/** Adds the CORS headers for a listed origin. */
 export function withCors(response: Response, request: Request, origins: readonly string[]): Response {
   const origin = request.headers.get('origin');
   if (origins.length > 0) response.headers.append('vary', 'Origin');
@@ -64,7 +64,7 @@ function isAllowedOrigin(origin: string | null, origins: readonly string[]): boo
   return origin !== null && origins.includes(origin);
 }
 
-/** Compares only hosts, because the scheme differs behind a TLS proxy. */
+/** Compares hosts only, because the scheme differs behind a TLS proxy. */
 function isOwnHost(origin: string, request: Request): boolean {
   try {
     return new URL(origin).host === requestedHost(request);
@@ -77,11 +77,11 @@ function requestedHost({ headers, url }: Request): string {
   return headers.get('host') ?? new URL(url).host;
 }
 
-/** Enough for the tickets of 100 jobs. */
+/** Fits the tickets of 100 jobs. */
 const MAX_BODY_BYTES = 128 * 1024;
-const BODY_MS = 10_000;
+const BODY_TIMEOUT_MS = 10_000;
 
-/** Returns the JSON object of a request. Throws as soon as the body is too large. */
+/** Parses the request body as a JSON object. Throws as soon as the body is too large. */
 export async function pageBody(request: Request): Promise<Record<string, unknown>> {
   const type = request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== 'application/json') throw new ProxyError(415, 'json_required', 'Send JSON.');
@@ -91,19 +91,21 @@ export async function pageBody(request: Request): Promise<Record<string, unknown
   try {
     value = JSON.parse(text, rejectPrototype);
   } catch {
-    throw new ProxyError(400, 'invalid_json', 'The body is not JSON, or has a field that is not accepted.');
+    throw new ProxyError(400, 'invalid_json', 'The body is not valid JSON, or it contains a reserved field name.');
   }
   if (!isFields(value)) throw new ProxyError(400, 'invalid_json', 'The body is not a JSON object.');
   return value;
 }
 
 async function bodyText(request: Request): Promise<string> {
-  // A parsed body is serialized again, so that it passes the same checks.
+  // Serialize a body that the server already parsed, so that it passes the same checks.
   const parsed = parsedBodyOf(request);
   if (parsed !== undefined) return JSON.stringify(parsed);
-  // Real time, because a sandbox's clock may run faster than the network.
-  const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES, (fire) => systemClock.after(BODY_MS, fire));
-  if (end === 'late') throw new ProxyError(408, 'body_timeout', 'The body did not arrive in time.');
+  // Real time, because a sandbox's clock can run faster than the network.
+  const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES, (fire) =>
+    systemClock.after(BODY_TIMEOUT_MS, fire),
+  );
+  if (end === 'late') throw new ProxyError(408, 'body_timeout', 'The body did not arrive within 10 seconds.');
   if (end === 'too_large') throw bodyTooLarge();
   return new TextDecoder().decode(bytes);
 }
@@ -114,52 +116,59 @@ function bodyTooLarge(): ProxyError {
 
 const PROTOTYPES: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
-/** `JSON.parse` creates these as own properties, and copying such an object can set its prototype. */
+/** `JSON.parse` creates these as own properties. Copying such an object can set its prototype. */
 function rejectPrototype(name: string, value: unknown): unknown {
   if (PROTOTYPES.includes(name)) throw new TypeError(name);
   return value;
 }
 
-/** Fields of a create that only the app may set. */
-const APPS_OWN: readonly string[] = ['webhook_url', 'callback_url', 'idempotency_key'];
+/** Fields that only the app can set. */
+const APP_ONLY_FIELDS: readonly string[] = ['webhook_url', 'callback_url', 'idempotency_key'];
 
-/** Validates the input of a create. Throws for a field that only the app may set. */
+/** Returns the input of a create. Throws for a field that only the app can set. */
 export function inputOf(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { input } = body;
   if (!isFields(input)) throw new ProxyError(400, 'invalid_input', 'Send an object as "input".');
-  const own = APPS_OWN.find((name) => Object.hasOwn(input, name));
-  if (own !== undefined) throw new ProxyError(400, 'field_not_accepted', `A page cannot set ${own}.`);
+  const forbidden = APP_ONLY_FIELDS.find((name) => Object.hasOwn(input, name));
+  if (forbidden !== undefined) throw fieldNotAccepted(forbidden);
   return input;
 }
 
+function fieldNotAccepted(name: string): ProxyError {
+  return new ProxyError(400, 'field_not_accepted', `A page cannot set ${name}.`);
+}
+
 /**
- * Returns the params from the app's function, with each upload ticket replaced by its upload ID. Throws if an upload ID or
- * a webhook URL came from the page.
+ * Returns the params from the app's function, and replaces each upload ticket with its upload ID. Throws if an upload ID, a
+ * webhook URL, or an idempotency key came from the page.
  */
 export async function createParams(
   returned: unknown,
   input: Readonly<Record<string, unknown>>,
   { tickets, user }: { readonly tickets: Tickets; readonly user: string },
 ): Promise<{ readonly params: Record<string, unknown>; readonly uploadIds: readonly string[] }> {
-  if (!isFields(returned)) throw new TypeError('create: its functions must return the params of the call.');
+  if (!isFields(returned))
+    throw new TypeError('create: each function must return an object. Return the params of the create.');
   const params = { ...returned };
   const uploadIds: string[] = [];
-  const texts = textsIn(input);
-  // Also matches a part of the input, because the function may have trimmed it.
-  const isOfPage = (value: string) => value !== '' && texts.some((text) => text.includes(value));
-  for (const name of ['webhook_url', 'callback_url']) {
-    const url = params[name];
-    if (typeof url === 'string' && isOfPage(url))
-      throw new ProxyError(400, 'field_not_accepted', `A page cannot set ${name}.`);
+  const strings = collectStrings(input);
+  // Substrings count, too, because the function may have trimmed the input.
+  const isFromPage = (value: string) => value !== '' && strings.some((string) => string.includes(value));
+  for (const name of APP_ONLY_FIELDS) {
+    const value = params[name];
+    if (typeof value === 'string' && isFromPage(value)) throw fieldNotAccepted(name);
   }
+  if (params.idempotency_key !== undefined)
+    throw new TypeError("create: idempotency_key is set by the proxy, from the page's key. Remove it from the params.");
   const uploadId = async (value: unknown): Promise<unknown> => {
     if (typeof value !== 'string') {
-      if (isPlain(value)) throw new ProxyError(400, 'upload_invalid', 'An upload field accepts tickets of uploads.');
+      if (isNonStringJson(value))
+        throw new ProxyError(400, 'upload_invalid', 'An upload field accepts only upload tickets.');
       return value;
     }
     const ticket = await tickets.open(value, { kind: 'upload', user });
     if (ticket) uploadIds.push(ticket.id);
-    if (!ticket && isOfPage(value)) throw badTicket();
+    if (!ticket && isFromPage(value)) throw badTicket();
     return ticket?.id ?? value;
   };
   for (const [name, value] of Object.entries(params)) {
@@ -169,14 +178,14 @@ export async function createParams(
   return { params, uploadIds };
 }
 
-/** JSON other than a string. Neither a page's ticket nor an app's file has this form. */
-function isPlain(value: unknown): boolean {
+/** Neither a ticket (a string) nor an app's file (a Blob or an instance of another class). */
+function isNonStringJson(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return value !== undefined;
   const prototype: unknown = Object.getPrototypeOf(value);
   return Array.isArray(value) || prototype === Object.prototype;
 }
 
-function textsIn(value: unknown): string[] {
+function collectStrings(value: unknown): string[] {
   if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(collectStrings) : [];
 }

@@ -9,13 +9,11 @@ import type { OutputSource } from '../storage/destination.js';
 
 /** A user of your app. */
 export interface ProxyUser {
-  /** Stable and unique. Tickets, budgets and idempotency keys are bound to it. */
+  /** Stable, unique ID. Tickets and idempotency keys are bound to it. */
   readonly id: string;
 }
 
-/**
- * Fields of completed uploads. A page passes a file; your function gets a ticket, which the proxy replaces with the ID.
- */
+/** Upload fields. A page passes a file, and your function receives a ticket, which the proxy replaces with the upload ID. */
 interface InputUploads {
   readonly first_frame_upload_id?: string;
   readonly last_frame_upload_id?: string;
@@ -26,7 +24,7 @@ interface InputUploads {
   readonly reference_audio_upload_ids?: readonly string[];
 }
 
-/** Default input of a verb: fields without a URL, a webhook, or a scope. */
+/** Default input of a verb: the fields that contain no URL, webhook, or scope. */
 export interface DefaultInput extends InputUploads {
   /** Text prompt. */
   readonly prompt: string;
@@ -54,7 +52,7 @@ export interface ProxyCreate<User, Images, Videos, Edits, Characters> {
   readonly characters?: ((input: Characters, user: User) => CharacterParams | Promise<CharacterParams>) | undefined;
 }
 
-/** A request of a page, for `limit`. */
+/** The request type that `limit` checks. */
 export type ProxyVerb = JobCall | 'session' | 'upload' | 'uploaded' | 'bytes' | 'watch' | 'file';
 
 /** A file that a page wants to upload, as the page describes it. */
@@ -76,32 +74,32 @@ export interface ProxyOptions<
   Characters,
   Verb extends JobCall = JobCall,
 > {
-  /** Client of the service. Pages never see its key. */
+  /** Client that sends the requests. Pages never see its API key. */
   readonly client: GenClient;
-  /** Signs tickets. At least 32 characters. A list during a rotation: the first signs, all open. */
+  /** Secret that signs tickets, of at least 32 characters. To rotate it, pass a list: the first signs, all verify. */
   readonly secret: string | readonly string[];
-  /** Returns the user of a request's session, or null. If it throws, the response is a 500. */
+  /** Returns the user of the request's session, or null for a 401. If it throws, the response is a 500. */
   readonly authorize: (request: Request) => User | null | undefined | Promise<User | null | undefined>;
-  /** Functions that return the params to send. Nothing else of a page's input is sent. */
+  /** Functions that return the params to send. No other part of a page's input is sent. */
   readonly create: ProxyCreate<User, Images, Videos, Edits, Characters> & { readonly [Listed in Verb]?: unknown };
-  /** Returns true if a user may upload a file. @default no uploads */
+  /** Returns true if the user may upload the file. @default no uploads */
   readonly upload?: ((file: UploadedFile, user: User) => boolean | Promise<boolean>) | undefined;
-  /** Returns the budget of a user's creates. Without a `scope`, all users share one sum. @default the client's own */
+  /** Returns the budget for a user's creates. Without a `scope`, all users share one budget. @default the client's budget */
   readonly budget?: ((user: User) => Budget | Promise<Budget>) | undefined;
   /**
-   * Returns true if a user may send this request now. False is a 429, which the page retries only for `watch`. @default
-   * always
+   * Returns true if the user may send this request now. If false, the response is a 429, which the page retries only for
+   * `watch`. @default always
    */
   readonly limit?:
     | ((request: { readonly user: User; readonly verb: ProxyVerb }) => boolean | Promise<boolean>)
     | undefined;
-  /** Returns where your copy of a job's file is: `r2(…)`, `s3(…)`. @default the service */
+  /** Returns the location of your copy of a job's file: `r2(…)` or `s3(…)`. @default the service */
   readonly source?: ((jobId: string) => OutputSource | undefined | Promise<OutputSource | undefined>) | undefined;
-  /** Milliseconds to hold a request for progress. With 0, the page polls every five seconds. @default 20_000 */
+  /** Milliseconds to hold a request until a job changes. With 0, the page polls every 5 seconds. @default 20_000 */
   readonly holdMs?: number | undefined;
-  /** Origins other than your own whose pages may use the proxy, for example `https://app.example`. @default none */
+  /** Other origins whose pages may use the proxy, for example `https://app.example`. @default none */
   readonly origins?: readonly string[] | undefined;
-  /** Called with errors that are not the page's. Errors that it throws are ignored. @default console.error */
+  /** Called with errors that the page didn't cause. Errors that it throws are ignored. @default console.error */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Responses of the proxy: JSON without secrets, never cached, and errors as `{ code, message, retry }`.
+// The proxy's responses: uncached JSON without secrets. Errors are `{ code, message, retry }`.
 import { InsufficientBalanceError, toHttp } from '../../errors/index.js';
 import { failureKindOf, isTransient } from '../../rules/failure-kind.js';
 
@@ -6,7 +6,7 @@ import { failureKindOf, isTransient } from '../../rules/failure-kind.js';
 export interface Rejection {
   readonly code: string;
   readonly message: string;
-  /** If true, the same request may succeed: its response was lost, or the failure passes. Otherwise no job was created. */
+  /** If true, the same request may succeed later. If false, no job was created. */
   readonly retry: boolean;
 }
 
@@ -15,7 +15,7 @@ interface ProxyErrorOptions {
   readonly retry?: boolean;
 }
 
-/** Thrown for an invalid request of a page. The status is below 500. */
+/** Thrown for a page's invalid request. The status is below 500. */
 export class ProxyError extends Error {
   readonly status: number;
   readonly code: string;
@@ -31,7 +31,7 @@ export class ProxyError extends Error {
   }
 }
 
-/** A 429. With `retry`, the page sends the request again. */
+/** Creates a 429. If `retry` is true, the page sends the request again. */
 export function tooMany(what: string, retry: boolean): ProxyError {
   return new ProxyError(429, 'rate_limited', `Too many ${what}. Try again later.`, {
     headers: { 'retry-after': '5' },
@@ -39,7 +39,7 @@ export function tooMany(what: string, retry: boolean): ProxyError {
   });
 }
 
-/** The same error for a forged ticket, an expired one, another user's, and one of another kind. */
+/** Forged, expired, and other users' tickets, and tickets of the wrong kind, all get the same error. */
 export const badTicket = () => new ProxyError(404, 'not_found', 'This does not exist, or it has expired.');
 
 const HEADERS = {
@@ -54,7 +54,7 @@ export function jsonResponse(value: unknown, status = 200, headers: Readonly<Rec
 }
 
 /**
- * Returns the response to an error. `isCallers` is true if the page caused it. Problems of the app's account are a 502
+ * Converts an error to a response. `isCallers` is true if the page caused it. Problems with the app's account become a 502
  * without their code.
  */
 export function failureOf(error: unknown) {

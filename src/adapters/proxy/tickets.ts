@@ -1,22 +1,22 @@
-// Tickets, which a page has in place of IDs, keys, and URLs: signed, and bound to a use, a user, and a time.
+// Tickets, which replace IDs, keys, and URLs in pages. Each is signed, and valid for one kind of use and one user until it expires.
 import { joinBytes } from '../../runtime/bytes.js';
 import { secretBytes } from '../../runtime/clock.js';
 import type { JobView } from './job-view.js';
 
 /**
- * The use of a ticket. `session`: none; it identifies the session in which a page was loaded. `job`: progress of a job.
- * `file`: its file, for its user. `link`: its file, for anyone. `put`: the bytes of one upload. `upload`: a finished upload, in
- * place of its ID.
+ * What a ticket grants. `session`: nothing, but it identifies the session in which a page was loaded. `job`: a job's
+ * progress. `file`: a job's file, for its user. `link`: a job's file, for anyone. `put`: sending an upload's bytes.
+ * `upload`: using a completed upload.
  */
 type TicketKind = 'session' | 'job' | 'file' | 'link' | 'put' | 'upload';
 
 interface Ticket {
   readonly kind: TicketKind;
   readonly id: string;
-  /** User of the ticket. Null if anyone may use it. */
+  /** The only user who may use the ticket. Null if anyone may. */
   readonly user: string | null;
   readonly expiresMs: number;
-  /** Outcome of the job, if it was known. */
+  /** The job's outcome, if it was known. */
   readonly end?: JobView;
   /** Encrypted content, such as the URL and headers of an upload. */
   readonly sealed?: unknown;
@@ -24,17 +24,17 @@ interface Ticket {
 
 export type Tickets = ReturnType<typeof createTickets>;
 
-/** Enough for the URL and headers of an upload. */
+/** Fits an upload's URL and headers. */
 const MAX_CHARACTERS = 16_384;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Signs tickets with the first secret, and opens those of every secret, so that a secret can be rotated. */
+/** Signs tickets with the first secret and accepts those of every secret, so that you can rotate secrets. */
 export function createTickets(secrets: readonly string[], now: () => number) {
   const derived = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
   const first = secrets[0] ?? '';
 
-  // Stores the keys, not their promise: on Workers, a promise belongs to its own request.
+  // Caches the keys, not their promise, because on Workers a promise belongs to the request that created it.
   async function keysOf(secret: string) {
     const known = derived.get(secret) ?? (await deriveKeys(secret));
     derived.set(secret, known);
@@ -50,7 +50,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
   return {
     async sign({ kind, id, user, expiresMs, end, sealed }: Ticket): Promise<string> {
       const keys = await keysOf(first);
-      // The user as a keyed hash.
+      // The user is stored as a keyed hash.
       const content: Ticket = {
         kind,
         id,
@@ -63,7 +63,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
       const signature = await crypto.subtle.sign('HMAC', keys.sign, signedBytes(body));
       return `${body}.${toBase64url(new Uint8Array(signature))}`;
     },
-    /** Returns a ticket's content. Undefined if it is forged, expired, of another kind, or of another user. */
+    /** Returns a ticket's content, or undefined if the ticket is forged, expired, of another kind, or another user's. */
     async open(ticket: unknown, { kind, user }: Pick<Ticket, 'kind' | 'user'>): Promise<Ticket | undefined> {
       if (typeof ticket !== 'string' || ticket.length > MAX_CHARACTERS) return undefined;
       const [body = '', signature = '', ...more] = ticket.split('.');
@@ -71,7 +71,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
       if (more.length > 0 || !bytes) return undefined;
       for (const secret of secrets) {
         const keys = await keysOf(secret);
-        // Compares in constant time.
+        // `verify` compares in constant time.
         if (!(await crypto.subtle.verify('HMAC', keys.sign, bytes, signedBytes(body)))) continue;
         const content: Ticket = JSON.parse(decoder.decode(fromBase64url(body)));
         const owner = user === null ? null : await hash(secret, user);
@@ -81,12 +81,12 @@ export function createTickets(secrets: readonly string[], now: () => number) {
       }
       return undefined;
     },
-    /** A keyed hash of a user's ID, for the service. */
+    /** Returns a keyed hash of a user's ID, for `safety_identifier`. */
     userHash: (user: string) => hash(first, user),
   };
 }
 
-/** The keys of a secret: one to sign, one to seal. */
+/** Derives two keys from a secret: one to sign, one to encrypt. */
 async function deriveKeys(secret: string) {
   const hmac = { name: 'HMAC', hash: 'SHA-256' };
   const sign = await crypto.subtle.importKey('raw', encoder.encode(secret), hmac, false, ['sign', 'verify']);
@@ -95,7 +95,7 @@ async function deriveKeys(secret: string) {
   return { sign, seal };
 }
 
-/** Prefix that keeps a signature of the same key for another purpose from being a valid ticket. */
+/** Adds a prefix, so that a signature made for another purpose is never a valid ticket. */
 function signedBytes(body: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(`ticket.${body}`);
 }
@@ -121,7 +121,7 @@ function toBase64url(bytes: Uint8Array): string {
 }
 
 function fromBase64url(value: string): Uint8Array<ArrayBuffer> | undefined {
-  // Strict, so that each ticket has exactly one form.
+  // Strict, so that each ticket has exactly one valid spelling.
   if (!/^[\w-]+$/.test(value)) return undefined;
   try {
     const binary = atob(value.replaceAll('-', '+').replaceAll('_', '/'));

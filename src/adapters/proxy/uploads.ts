@@ -1,4 +1,4 @@
-// The three steps of a page's upload. The page sends the bytes to the storage, or through the proxy if it can't.
+// A page's upload in three steps. The page sends the bytes directly to the storage or, if it can't, through the proxy.
 import type { GenClient } from '../../client/client.js';
 import { UploadError } from '../../errors/index.js';
 import { DAY_MS } from '../../rules/limits.js';
@@ -11,24 +11,24 @@ import type { UploadedFile } from './proxy-options.js';
 import { badTicket, ProxyError } from './responses.js';
 import type { Tickets } from './tickets.js';
 
-/** Lifetime of a ticket for bytes, plus the time for its size at 100 kB a second. */
+/** Lifetime of a `put` ticket: 10 minutes, plus the time to send the file at 100 kB/s. */
 const PUT_MS = 600_000;
 const PUT_MS_PER_BYTE = 1 / 100;
 const UPLOAD_MS = DAY_MS;
 /**
- * Uploads in progress of one user. An abandoned one counts for a minute, the window of the account's rate limit, so that one user
- * can't use it up.
+ * A user's unfinished uploads. An abandoned one counts for one minute, the account's rate-limit window, so that a single user
+ * can't exhaust that limit.
  */
 const UNFINISHED = { what: 'uploads', max: 16, maxAgeMs: 60_000 };
-const MAX_REMEMBERED = 10_000;
+const MAX_TRACKED = 10_000;
 
-/** A file as a page describes it, with its kind of upload. */
+/** A file as the page describes it, and its upload type. */
 interface DescribedFile {
   readonly file: UploadedFile;
   readonly uploadType: UploadType;
 }
 
-/** Where and how the bytes go, as a `put` ticket contains it. */
+/** The destination of the bytes, encrypted in a `put` ticket. */
 interface PutTarget {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -41,8 +41,8 @@ export class PageUploads {
   readonly #now: () => number;
   readonly #open: OpenRequests;
   readonly #unfinished = new Map<string, OpenRequest>();
-  /** The uploads that running jobs use. */
-  readonly #used = new Map<string, readonly string[]>();
+  /** Upload IDs by the job that uses them. */
+  readonly #uploadsOfJob = new Map<string, readonly string[]>();
 
   constructor(client: GenClient, tickets: Tickets, now: () => number) {
     this.#client = client;
@@ -52,29 +52,29 @@ export class PageUploads {
   }
 
   /** Validates the description of a file. */
-  describe({ name: given, type: announced, size: file_size }: Readonly<Record<string, unknown>>): DescribedFile {
+  describe({ name, type, size: file_size }: Readonly<Record<string, unknown>>): DescribedFile {
     const isText = (value: unknown): value is string =>
       typeof value === 'string' && value !== '' && value.length <= 255;
-    const file_name = isText(given) ? given.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
+    const file_name = isText(name) ? name.replace(/^.*[\\/]/, '') || 'upload' : 'upload';
     if (file_size === 0) throw invalidUpload('The file is empty. Choose another one.');
     if (typeof file_size !== 'number' || !Number.isSafeInteger(file_size) || file_size < 0) {
       throw invalidUpload('Send size in bytes.');
     }
     // Browsers don't know the type of some files, such as HEIC on Windows.
-    const mime_type = isText(announced) ? announced : mediaTypeOfName(file_name);
+    const mime_type = isText(type) ? type : mediaTypeOfName(file_name);
     const uploadType = mime_type && uploadTypeOf(mime_type);
     if (!mime_type || !uploadType)
       throw invalidUpload('The file is not an image, a video, or audio. Choose another one.');
     return { file: { file_name, mime_type, file_size }, uploadType };
   }
 
-  /** Step 1: creates the upload, unless the page leaves first. `direct` is the target for the page, if that needs no credential. */
+  /** Step 1: creates the upload. The reply includes `direct`, the storage URL, unless it needs a credential. */
   async begin({ file, uploadType }: DescribedFile, user: string, signal: AbortSignal): Promise<object> {
     const open = this.#open.take(user);
     const params = { ...file, upload_type: uploadType };
     const created = await whilePresent(signal, this.#client.uploads.create(params, { signal }));
     const { upload_id: id, headers } = created;
-    setAndEvict(this.#unfinished, id, open, MAX_REMEMBERED);
+    setAndEvict(this.#unfinished, id, open, MAX_TRACKED);
     const { baseUrl } = this.#client.toJSON();
     const base = typeof baseUrl === 'string' ? baseUrl : undefined;
     const { href: url } = putUrl(created, base);
@@ -84,7 +84,7 @@ export class PageUploads {
     return { put, ...(needsCredential(target, base) ? {} : { direct: { url, headers } }) };
   }
 
-  /** Step 2, if the storage does not accept requests of pages: streams the body of the request to the storage. */
+  /** Step 2, if the storage rejects cross-origin requests: streams the request's body to the storage. */
   async relay(request: Request, user: string): Promise<object> {
     const { body, headers: given, signal } = request;
     const { id, sealed } = await this.#opened(given.get('x-gen-ticket'), user);
@@ -93,10 +93,10 @@ export class PageUploads {
     if (length !== null && Number(length) !== sizeBytes) throw sizeMismatch(Number(length) > sizeBytes ? 413 : 400);
     if (!body) throw new ProxyError(400, 'size_mismatch', 'The file is empty.');
     const target = { upload_id: id, direct_upload_url, headers };
-    // The client sends no byte more than announced.
+    // The client never sends more than `sizeBytes`.
     const sent = this.#client.uploads.put(target, body, { sizeBytes, signal }).catch((error: unknown) => {
-      const isOther = UploadError.isInstance(error) && error.cause instanceof RangeError;
-      throw isOther ? sizeMismatch(413) : error;
+      const isTooLong = UploadError.isInstance(error) && error.cause instanceof RangeError;
+      throw isTooLong ? sizeMismatch(413) : error;
     });
     try {
       await whilePresent(signal, sent);
@@ -107,7 +107,7 @@ export class PageUploads {
     return {};
   }
 
-  /** Step 3: completes the upload. The page sends the ticket in place of an upload ID. */
+  /** Step 3: completes the upload. Returns the ticket that the page sends instead of an upload ID. */
   async end(put: unknown, user: string): Promise<object> {
     const { id } = await this.#opened(put, user);
     await this.#client.uploads.complete(id);
@@ -117,17 +117,17 @@ export class PageUploads {
     return { upload: await this.#tickets.sign({ kind: 'upload', id, user, expiresMs }) };
   }
 
-  /** A job uses these uploads until it ends. */
-  usedBy(jobId: string, ids: readonly string[]): void {
-    if (ids.length > 0) setAndEvict(this.#used, jobId, ids, MAX_REMEMBERED);
+  /** Retains these uploads until the job ends. */
+  retainFor(jobId: string, ids: readonly string[]): void {
+    if (ids.length > 0) setAndEvict(this.#uploadsOfJob, jobId, ids, MAX_TRACKED);
   }
 
   jobEnded(jobId: string): void {
-    this.discard(this.#used.get(jobId) ?? []);
-    this.#used.delete(jobId);
+    this.discard(this.#uploadsOfJob.get(jobId) ?? []);
+    this.#uploadsOfJob.delete(jobId);
   }
 
-  /** Deletes uploads that no create will use. One that can't be deleted stays with the service. */
+  /** Deletes uploads that are no longer needed. Failures are ignored. */
   discard(ids: readonly string[]): void {
     for (const id of ids) callObserver(() => this.#client.uploads.delete(id));
   }
@@ -144,10 +144,10 @@ function invalidUpload(message: string): ProxyError {
 }
 
 function sizeMismatch(status: number): ProxyError {
-  return new ProxyError(status, 'size_mismatch', 'The file does not have the announced size.');
+  return new ProxyError(status, 'size_mismatch', 'The file size differs from the declared size.');
 }
 
-/** Returns the result of a call. Ignores its error if the page has disconnected. */
+/** Awaits a call. If the page has disconnected, replaces its error with a 499. */
 async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
   try {
     return await call;
@@ -156,8 +156,8 @@ async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promi
   }
 }
 
-/** Returns true if sending the bytes needs a credential, which a page must not have. */
+/** Returns true if sending the bytes needs a credential, which a page must not see. */
 function needsCredential({ url, headers }: PutTarget, baseUrl: string | undefined): boolean {
-  const isServices = baseUrl !== undefined && new URL(url).origin === new URL(baseUrl).origin;
-  return isServices || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
+  const isServiceUrl = baseUrl !== undefined && new URL(url).origin === new URL(baseUrl).origin;
+  return isServiceUrl || Object.keys(headers).some((name) => /^(authorization|cookie|x-api-key)$/i.test(name));
 }

@@ -1,4 +1,4 @@
-// Follows the jobs of pages, within the account's polling schedule. A single request follows all jobs of a page.
+// Follows pages' jobs within the account's polling schedule. A page watches all of its jobs with a single request.
 import type { GenClient } from '../../client/client.js';
 import { type Clock, systemClock } from '../../runtime/clock.js';
 import { onAbort } from '../../runtime/deadline.js';
@@ -6,15 +6,15 @@ import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { type JobView, jobView } from './job-view.js';
 import type { OpenRequest, OpenRequests } from './open-requests.js';
 
-/** The last result of a poll. Undefined before the first one. */
+/** Result of the last poll. Undefined before the first one. */
 export type Known = { readonly view: JobView } | { readonly error: unknown } | undefined;
 
 /** A job that a page watches. */
 export interface WatchedJob {
   readonly id: string;
-  /** The status that the page has seen. */
+  /** The last status that the page received. */
   readonly seen: string | undefined;
-  /** How it ended, if its ticket says so. */
+  /** The outcome, if the ticket contains it. */
   readonly known: Known;
 }
 
@@ -29,24 +29,24 @@ interface Viewer {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A job is followed for this time after its last viewer has left: pages come back for the next part of a wait. */
+/** A wait continues for this long after its last viewer disconnects, because pages reconnect between held requests. */
 const LINGER_MS = 60_000;
-/** Maximum wait for the first poll of a job, even if the page itself polls. */
+/** Maximum wait for a job's first poll, even if requests aren't held. */
 const FIRST_POLL_MS = 10_000;
-/** Milliseconds to collect changes of other jobs after the first, so that a gallery needs fewer responses. */
-const COLLECT_NEWS_MS = 100;
-/** The same for changes of the progress only. */
+/** Delay after a job's change to collect changes of other jobs, so that a gallery needs fewer responses. */
+const COLLECT_CHANGES_MS = 100;
+/** The same delay, if only the progress changed. */
 const COLLECT_PROGRESS_MS = 1_000;
 /** Maximum number of cached outcomes, which never change. */
 const MAX_ENDS = 10_000;
 
-/** A wait that all viewers of a job share, also between their requests. */
+/** A wait that a job's viewers share. It continues between their requests. */
 class SharedWait {
   known: Known;
   readonly viewers = new Set<() => void>();
   readonly stop = new AbortController();
-  /** Counts for the last viewer until the wait ends. */
-  left: OpenRequest | undefined;
+  /** Counts toward the limit of the last viewer while nobody is connected. */
+  unwatched: OpenRequest | undefined;
   lingerTimer: (() => void) | undefined;
 
   update(known: Known): void {
@@ -75,7 +75,7 @@ export class Watches {
     return this.#ends.get(id);
   }
 
-  note(id: string, view: JobView): void {
+  recordEnd(id: string, view: JobView): void {
     if (view.phase === 'waiting' || this.#ends.has(id)) return;
     setAndEvict(this.#ends, id, view, MAX_ENDS);
     this.#onEnd(id);
@@ -85,10 +85,10 @@ export class Watches {
   async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<Known[]> {
     const ended = jobs.map(({ id, known }) => known ?? this.#knownEnd(id));
     if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#waits.get(id)?.known);
-    const lefts = jobs.flatMap(({ id }) => this.#waits.get(id)?.left ?? []);
-    const request = this.#open.take(viewer.user, lefts);
+    const unwatched = jobs.flatMap(({ id }) => this.#waits.get(id)?.unwatched ?? []);
+    const request = this.#open.take(viewer.user, unwatched);
     const waits = jobs.map(({ id, seen }) => ({ id, seen, wait: this.#follow(id) }));
-    await this.#news(waits, viewer);
+    await this.#nextChange(waits, viewer);
     for (const { id, wait } of waits) this.#leave(id, wait, viewer.user);
     request.release();
     return waits.map(({ wait }) => wait.known);
@@ -100,58 +100,58 @@ export class Watches {
   }
 
   #follow(id: string): SharedWait {
-    const followed = this.#waits.get(id);
-    followed?.lingerTimer?.();
-    if (followed) return followed;
+    const current = this.#waits.get(id);
+    current?.lingerTimer?.();
+    if (current) return current;
     const wait = new SharedWait();
     // On Workers, work can't outlive the request that started it, so each request has its own wait.
     if (!this.#clock.perRequest) this.#waits.set(id, wait);
-    const show = (view: JobView) => {
-      this.note(id, view);
+    const update = (view: JobView) => {
+      this.recordEnd(id, view);
       wait.update({ view });
     };
     const options = { signal: wait.stop.signal, timeoutMs: false, throwOnFailure: false } as const;
     this.#client
-      .waitForJob(id, { ...options, onUpdate: (job, ahead) => show(jobView({ ...ahead, job })) })
-      .then((job) => show(jobView({ job, progress: 1, etaMs: 0 })))
+      .waitForJob(id, { ...options, onUpdate: (job, ahead) => update(jobView({ ...ahead, job })) })
+      .then((job) => update(jobView({ job, progress: 1, etaMs: 0 })))
       .catch((error: unknown) => wait.update({ error }))
-      // Outcomes are cached. After an error, the next request polls again.
+      // Outcomes are cached, and after an error the next request polls again.
       .finally(() => this.#forget(id, wait));
     return wait;
   }
 
   #forget(id: string, wait: SharedWait): void {
     wait.lingerTimer?.();
-    wait.left?.release();
+    wait.unwatched?.release();
     if (this.#waits.get(id) === wait) this.#waits.delete(id);
     wait.stop.abort();
   }
 
-  /** Removes a viewer. After the last one, the wait continues for a while, and counts for that user. */
+  /** Called when a viewer disconnects. After the last one, the wait lingers and counts toward that user's limit. */
   #leave(id: string, wait: SharedWait, user: string): void {
     if (this.#clock.perRequest) this.#forget(id, wait);
     if (wait.viewers.size > 0 || wait.stop.signal.aborted) return;
-    wait.left = this.#open.add(user);
+    wait.unwatched = this.#open.add(user);
     wait.lingerTimer = this.#clock.after(LINGER_MS, () => this.#forget(id, wait));
   }
 
-  /** Resolves when a job changes, the time is up, or the page disconnects. */
-  async #news(waits: readonly WatchedWait[], { holdMs, signal }: Viewer): Promise<void> {
+  /** Resolves when a job changes, `holdMs` is over, or the page disconnects. */
+  async #nextChange(waits: readonly WatchedWait[], { holdMs, signal }: Viewer): Promise<void> {
     const isReady = () => (holdMs === 0 ? waits.every(({ wait }) => wait.known !== undefined) : waits.some(hasMoved));
     if (isReady()) return;
     const isUnknown = waits.some(({ wait }) => wait.known === undefined);
     const undo: (() => void)[] = [];
     await new Promise<void>((done) => {
-      // Real time, because it collects responses that are in flight.
+      // Real time, because it collects responses in flight.
       const collect = (ms: number) => undo.push(systemClock.after(ms, done));
-      const look = () => {
-        if (isReady()) holdMs === 0 ? done() : collect(COLLECT_NEWS_MS);
+      const check = () => {
+        if (isReady()) holdMs === 0 ? done() : collect(COLLECT_CHANGES_MS);
         // On Workers, each request starts with its own poll, which doesn't count as a change.
         else if (holdMs > 0 && !this.#clock.perRequest) collect(COLLECT_PROGRESS_MS);
       };
       for (const { wait } of waits) {
-        wait.viewers.add(look);
-        undo.push(() => void wait.viewers.delete(look));
+        wait.viewers.add(check);
+        undo.push(() => void wait.viewers.delete(check));
       }
       undo.push(this.#clock.after(isUnknown ? Math.max(holdMs, FIRST_POLL_MS) : holdMs, done), onAbort(signal, done));
     });

@@ -5,7 +5,7 @@ const nothing = () => () => {};
 const none = () => undefined;
 
 /**
- * Returns the state of a run, and renders the component again when it changes. Undefined without a run.
+ * Returns a run's state, and rerenders the component when it changes. Returns undefined without a run.
  *
  * @example
  * const { phase, progress, url } = useRun(run);

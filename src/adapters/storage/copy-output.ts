@@ -30,15 +30,15 @@ import {
 import { isAbsent, isRetryableStoreError, isTaken, isUnknown, mayHaveStored } from './store-responses.js';
 
 const CALL = 'copyOutput(client, job, destination)';
-/** Immediate repeats of a put: to see a redirect, to follow it, and to send it without a condition. */
+/** Maximum immediate repeats of a put: to detect a redirect, to follow it, and to send it without a condition. */
 const MAX_REPEATS = 4;
 const STORE_TIMEOUT_MS = 60_000;
-/** Extra time after the last byte, for stores that buffer the file first. */
+/** Grants extra time after the last byte, for stores that buffer the file. */
 const STORE_BYTES_PER_MS = 1_000;
 
 /** Progress of a copy. */
 export interface CopyProgress {
-  /** Bytes that the store has read in this attempt. Starts at 0 again if the put is repeated. */
+  /** Bytes that the store has read in this attempt. Restarts at 0 if the put is repeated. */
   readonly receivedBytes: number;
   /** Size of the file in bytes. */
   readonly totalBytes: number;
@@ -48,15 +48,15 @@ export interface CopyProgress {
 export interface CopyOutputOptions {
   /** Called after each chunk. Errors that it throws are ignored. */
   readonly onProgress?: ((progress: CopyProgress) => unknown) | undefined;
-  /** Aborts the copy. It rejects with the signal's reason and leaves no object. */
+  /** Aborts the copy, which rejects with the signal's reason and leaves no object. */
   readonly signal?: AbortSignal | undefined;
-  /** If true, replaces an object of another job or another size. @default false */
+  /** If true, replaces an object of another job or with another size. @default false */
   readonly overwrite?: boolean | undefined;
   /** Maximum retries of requests to the store. The download resumes independently. @default 5 */
   readonly retries?: number | undefined;
   /**
-   * Milliseconds in which the store must read the next bytes or respond. After the last byte, a second more for each
-   * megabyte. @default 60_000
+   * Maximum idle time of the store in milliseconds. After the last byte, the store gets one more second per megabyte.
+   * @default 60_000
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -69,20 +69,20 @@ const COPY_OPTIONS = optionsOf({
   timeoutMs: milliseconds,
 });
 
-/** A destination may have other members, too. */
+/** Validates only `put`, because a destination may have other members. */
 const DESTINATION = optionsOf({ destination: requiredMethods('put') });
 
 /** A stored file. */
 export interface StoredOutput {
   /** Size in bytes. */
   readonly sizeBytes: number;
-  /** Media type, by the first bytes if they are recognized. Undefined if browsers must not open it. */
+  /** Media type, detected from the first bytes if possible. Undefined if browsers must not open it. */
   readonly contentType: string | undefined;
-  /** SHA-256 as 64 hex digits. Undefined if the object existed, because no byte was read. */
+  /** SHA-256 as 64 hex digits. Undefined if the object already existed, because no bytes were read. */
   readonly sha256: string | undefined;
-  /** Entity tag of the object, if the store has one. */
+  /** The object's entity tag, if the store returns one. */
   readonly etag: string | undefined;
-  /** True if the job's object already existed, so that nothing was copied. */
+  /** True if the job's object already existed and nothing was copied. */
   readonly existed: boolean;
 }
 
@@ -108,12 +108,12 @@ export async function copyOutput(
   );
 }
 
-/** A body of a put, with its digest. It fails before its last byte if the file cannot be read, or has changed. */
+/** A put's body and its digest. Fails before the last byte if the file can't be read or has changed. */
 class PutBody {
   readonly sizeBytes: number;
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  isWhole = false;
-  /** Called with who acts next: the source when the store requests bytes, the store when they have arrived. */
+  isComplete = false;
+  /** Called with `source` when the store requests bytes, and with `store` when they arrive. */
   onTurn: (whose: 'source' | 'store') => void = () => {};
   readonly #digest = createSha256();
 
@@ -126,14 +126,14 @@ class PutBody {
       const bytes = await body.next();
       if (bytes !== undefined) {
         receivedBytes += bytes.length;
-        // Detects a file that is too long before its last byte is sent.
+        // Detect a file that is too long before sending its last byte.
         if (receivedBytes === sizeBytes) await body.next();
         await this.#digest.update(bytes);
         controller.enqueue(bytes);
         report({ receivedBytes, totalBytes: sizeBytes });
       }
-      this.isWhole = receivedBytes === sizeBytes;
-      if (this.isWhole) controller.close();
+      this.isComplete = receivedBytes === sizeBytes;
+      if (this.isComplete) controller.close();
       this.onTurn('store');
     };
     this.stream = new ReadableStream({ pull }, { highWaterMark: 0 });
@@ -144,7 +144,7 @@ class PutBody {
   }
 }
 
-/** An object of a store that a file is copied to. */
+/** Copies a file to an object in a store. */
 class StoreTarget implements CopyTarget<StoredOutput> {
   readonly needsSize = true;
   readonly #file: JobFile<CopyProgress>;
@@ -155,7 +155,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   #repeatsLeft = MAX_REPEATS;
   #failures = 0;
   #body: PutBody | undefined;
-  /** A body that the store received in full, in a put with an unknown outcome. */
+  /** The body of a put with an unknown outcome, if the store received it in full. */
   #unconfirmed: PutBody | undefined;
 
   constructor(file: JobFile<CopyProgress>, destination: OutputDestination, options: CopyOutputOptions) {
@@ -170,13 +170,13 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     const object = await this.#head();
     if (object === undefined) return undefined;
     const { sizeBytes, contentType, etag } = object;
-    const own = this.#unconfirmed;
-    if (own !== undefined && own.sizeBytes === sizeBytes && objectJob(object) === this.#file.jobId) {
-      return { sizeBytes, contentType, sha256: await own.sha256(), etag, existed: false };
+    const unconfirmed = this.#unconfirmed;
+    if (unconfirmed !== undefined && unconfirmed.sizeBytes === sizeBytes && objectJob(object) === this.#file.jobId) {
+      return { sizeBytes, contentType, sha256: await unconfirmed.sha256(), etag, existed: false };
     }
     if (await this.#isSameFile(object)) return { sizeBytes, contentType, sha256: undefined, etag, existed: true };
     if (this.#options.overwrite === true) return undefined;
-    throw this.#taken();
+    throw this.#alreadyExists();
   }
 
   async #head(): Promise<StoredObject | undefined> {
@@ -198,7 +198,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
       const info = await this.#file.info();
       return info.sizeBytes === undefined || info.sizeBytes === object.sizeBytes;
     } catch (cause) {
-      // An expired link has no size. An object of the job is always complete.
+      // An expired link has no size. The job's object is complete anyway.
       if (DownloadError.isInstance(cause) && cause.code === 'output_expired') return true;
       throw cause;
     }
@@ -209,16 +209,16 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     const body = new PutBody(source, this.#file.report);
     const { sizeBytes } = body;
     this.#body = body;
-    // Browsers open stored objects.
+    // Browsers may open the stored object, so its type must be safe.
     const contentType = safeContentType(source.version.contentType ?? '');
     let etag: string | undefined;
-    let doubt: StorageError | undefined;
+    let unproven: StorageError | undefined;
     try {
-      const answer = await this.#attempt(async ({ signal, restart, pause }) => {
-        // A store that buffers the file sends it after the last byte.
+      const response = await this.#attempt(async ({ signal, restart, pause }) => {
+        // A store that buffers the file stores it after the last byte.
         body.onTurn = (whose) => {
           if (whose === 'source') pause();
-          else restart(timeoutMs + (body.isWhole ? sizeBytes / STORE_BYTES_PER_MS : 0));
+          else restart(timeoutMs + (body.isComplete ? sizeBytes / STORE_BYTES_PER_MS : 0));
         };
         return this.#destination.put(body.stream, {
           contentType: contentType ?? 'application/octet-stream',
@@ -228,53 +228,53 @@ class StoreTarget implements CopyTarget<StoredOutput> {
           overwrite,
         });
       });
-      doubt = this.#doubtAbout(body, answer);
-      etag = answer?.etag;
+      unproven = this.#unprovenError(body, response);
+      etag = response?.etag;
     } catch (thrown) {
       if (!(thrown instanceof UnconfirmedPut)) throw thrown;
-      doubt = thrown;
+      unproven = thrown;
     }
-    if (doubt === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
-    // The put does not prove that the object is stored. One HEAD decides.
-    if (body.isWhole) this.#unconfirmed = body;
+    if (unproven === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
+    // The put doesn't prove that the object is stored. Check with one HEAD.
+    if (body.isComplete) this.#unconfirmed = body;
     const found = await this.find();
     if (found) return found;
-    throw doubt;
+    throw unproven;
   }
 
-  #doubtAbout({ isWhole }: PutBody, answer: unknown): StorageError | undefined {
-    if (!isWhole) return this.#error('body_not_read', 'resolved the put without reading all of the body');
-    if (!isFields(answer) || answer.ok !== false || typeof answer.status !== 'number') return undefined;
-    const { status } = answer;
-    return this.#error(`http_${status}`, `answered the PUT with HTTP status ${status}`, { status });
+  #unprovenError({ isComplete }: PutBody, response: unknown): StorageError | undefined {
+    if (!isComplete) return this.#error('body_not_read', 'resolved the put without reading the complete body');
+    if (!isFields(response) || response.ok !== false || typeof response.status !== 'number') return undefined;
+    const { status } = response;
+    return this.#error(`http_${status}`, `responded to the PUT with HTTP status ${status}`, { status });
   }
 
   async afterFailure(thrown: unknown): Promise<void> {
     const error = asStorageError(thrown, this.#store, 'to store the file');
     if (error.code === 'body_not_read') throw error;
-    if (this.#body?.isWhole && mayHaveStored(error)) this.#unconfirmed = this.#body;
+    if (this.#body?.isComplete && mayHaveStored(error)) this.#unconfirmed = this.#body;
     const isLost = isTaken(error) && this.#options.overwrite !== true;
-    if (isLost && this.#destination.head === undefined) throw this.#taken(error);
-    // Another copy was faster. Its object decides.
+    if (isLost && this.#destination.head === undefined) throw this.#alreadyExists(error);
+    // Another copy was faster, so check its object.
     await this.#waitToRetry(error, isLost);
   }
 
-  /** Throws if another request would fail in the same way. */
-  async #waitToRetry(error: StorageError, atOnce: boolean): Promise<void> {
+  /** Waits before a retry. Throws the error if a retry can't help. */
+  async #waitToRetry(error: StorageError, isImmediate: boolean): Promise<void> {
     this.#options.signal?.throwIfAborted();
-    if ((atOnce || error instanceof RepeatRequest) && this.#repeatsLeft > 0) {
+    if ((isImmediate || error instanceof RepeatRequest) && this.#repeatsLeft > 0) {
       this.#repeatsLeft -= 1;
       return;
     }
     if (!isRetryableStoreError(error) || this.#retriesLeft <= 0) throw error;
     this.#retriesLeft -= 1;
     this.#failures += 1;
-    // Copies that failed together must not retry together.
+    // Spread the retries of copies that failed together.
     const pauseMs = spread(backoff(FILE_BACKOFF, this.#failures), systemRandom.next());
     await sleep(this.#file.clock, pauseMs, this.#file.signal);
   }
 
-  /** A request to the store, which fails if the store is idle for too long. Its time is real, also in a sandbox. */
+  /** Sends a request, which fails if the store is idle for too long. Uses real time, even in a sandbox. */
   async #attempt<T>(send: (deadline: Deadline) => Promise<T>): Promise<T> {
     const { signal, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
     const late = () => this.#error('timeout', `made no progress for ${timeoutMs} ms (timeoutMs)`);
@@ -286,7 +286,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     }
   }
 
-  #taken(cause?: StorageError): StorageError {
+  #alreadyExists(cause?: StorageError): StorageError {
     const what = 'already contains another object at this key. Pass overwrite: true to replace it';
     return this.#error('object_exists', what, { status: 412, cause });
   }

@@ -21,7 +21,7 @@ export interface PutObjectOptions {
   readonly contentType: string;
   /** Exact size of the body in bytes. */
   readonly sizeBytes: number;
-  /** Metadata to store with the object. A repeated copy recognizes the object by `gen-job`. */
+  /** Metadata to store with the object. A repeated copy identifies the object by `gen-job`. */
   readonly metadata: Readonly<Record<string, string>>;
   /** Aborts when the copy is aborted or the attempt times out. */
   readonly signal: AbortSignal;
@@ -33,16 +33,16 @@ export interface PutObjectOptions {
 export interface GetOptions {
   /** Request method. `HEAD` returns only headers. */
   readonly method: 'GET' | 'HEAD';
-  /** The Range header: one range of bytes. */
+  /** Range header with a single byte range. */
   readonly range?: string | undefined;
-  /** The If-Range header. */
+  /** If-Range header. */
   readonly ifRange?: string | undefined;
   /** Aborts when the page disconnects. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Target of a copy: one object in a store. `s3()` and `r2()` create one. For any other store, write your own.
+ * Target of a copy: one object in a store. `s3()` and `r2()` return one. For any other store, implement `put`.
  *
  * @example
  * const destination: OutputDestination = {
@@ -54,11 +54,11 @@ export interface GetOptions {
 export interface OutputDestination {
   /** Name for error messages. @default 'custom' */
   readonly store?: string | undefined;
-  /** Returns the object's metadata, or undefined if there is none. Without `head`, every copy transfers the bytes. */
+  /** Returns the object's metadata, or undefined if it doesn't exist. Without `head`, every copy transfers the bytes. */
   readonly head?: ((options: { readonly signal: AbortSignal }) => Promise<StoredObject | undefined>) | undefined;
   /**
-   * Stores the entire body as one object, or nothing, and resolves once it is stored. If it throws, it is retried with a new
-   * body, unless the error's `status` (or `statusCode`) shows that the store rejected the request.
+   * Stores the complete body as one object, or nothing. If it throws, it is retried with a new body, unless the error's
+   * `status` (or `statusCode`) shows that the store rejected the request.
    */
   readonly put: (
     body: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -69,22 +69,22 @@ export interface OutputDestination {
 
 /** An object that `createOutputHandler({ source })` can serve. */
 export interface OutputSource {
-  /** Returns the response to a GET or HEAD, or undefined if there is no object. */
+  /** Returns the response to a GET or HEAD, or undefined if the object doesn't exist. */
   readonly get: (options: GetOptions) => Promise<Response | undefined>;
 }
 
-/** The metadata with the ID of an object's job. */
+/** Metadata name for the job's ID. */
 export const JOB_METADATA = 'gen-job';
 
-/** The job whose file an object is. Stores write the names of metadata in whichever case they like. */
+/** Returns the ID of an object's job. Ignores case, because stores change the case of metadata names. */
 export function objectJob({ metadata }: StoredObject): string | undefined {
   return Object.entries(metadata ?? {}).find(([name]) => name.toLowerCase() === JOB_METADATA)?.[1];
 }
 
-/** Thrown by a put that is to be repeated at once with a new body: the store has moved. It is not counted as a retry. */
+/** Thrown by a put that must be repeated immediately with a new body, for example after a redirect. Doesn't count as a retry. */
 export class RepeatRequest extends StorageError {}
 
-/** Thrown by a put whose response doesn't prove that the object is stored. A HEAD decides. */
+/** Thrown by a put whose response doesn't prove that the object is stored. Check with a HEAD. */
 export class UnconfirmedPut extends StorageError {}
 
 export function asStorageError(thrown: unknown, store: string, doing: string): StorageError {
@@ -100,7 +100,7 @@ export function asStorageError(thrown: unknown, store: string, doing: string): S
   });
 }
 
-/** The HTTP status of an error, in the words of the SDKs of several stores. */
+/** Returns an error's HTTP status. Each store's SDK names it differently. */
 function statusOf(error: Readonly<Record<string, unknown>>): number | undefined {
   const metadata = isFields(error.$metadata) ? error.$metadata.httpStatusCode : undefined;
   const response = isFields(error.response) ? error.response.status : undefined;

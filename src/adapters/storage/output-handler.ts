@@ -18,27 +18,26 @@ import { pageAnswer } from './page-answer.js';
 
 /** Options of `createOutputHandler`. */
 export interface OutputHandlerOptions {
-  /** The client that reads the files. The page never receives its key. */
+  /** Client that downloads the files. Pages never see its API key. */
   readonly client: OutputClient;
   /**
-   * Returns true if this request may see the file of this job. Look the job up in your own data, by the user of the
-   * request.
+   * Returns true if the request's user may see the job's file. Look the job up in your own data.
    */
   readonly authorize: (request: Request, jobId: string) => boolean | Promise<boolean>;
   /**
-   * Returns the job ID of a request. @default `?job=`, otherwise the part of the path that looks like a job ID (without
-   * an extension), otherwise the last part
+   * Returns the job ID of a request. @default `?job=`, or the path segment that looks like a job ID (without an extension),
+   * or the last segment
    */
   readonly jobId?: ((request: Request) => string) | undefined;
   /**
-   * Returns the copy of a job's file, so that views do not count against the service's limit of downloads: `r2(…)`,
-   * `s3(…)`, or an object with your own `get`. Without a copy, or if `get` does not respond within ten seconds, the
-   * file is read from the service. @default the service
+   * Returns your copy of a job's file: `r2(…)`, `s3(…)`, or an object with your own `get`. Views of a copy don't count
+   * against the service's rate limit. If there is none, or `get` doesn't respond within 10 seconds, the service serves the
+   * file. @default the service
    */
   readonly source?: ((jobId: string, request: Request) => MaybeSource | Promise<MaybeSource>) | undefined;
   /**
-   * Called for errors that the page did not cause: an `authorize` or a `source` that throws, and a service that cannot
-   * be read. Errors that it throws are ignored.
+   * Called with errors that the page didn't cause: `authorize` or `source` threw, or the service failed. Errors that it
+   * throws are ignored.
    */
   readonly onError?: ((error: unknown, request: Request) => unknown) | undefined;
 }
@@ -53,11 +52,11 @@ const HANDLER_OPTIONS = optionsOf({
   onError: callback,
 });
 
-/** A part of a path that looks like a job ID. Some players need an extension. */
+/** A path segment that looks like a job ID. The extension is for players that need one. */
 const JOB_ID = /^(job_[\w-]+)(?:\.\w{1,5})?$/;
-/** Timeout for the headers of a source. After it, the handler falls back to the service. */
-const SOURCE_MS = 10_000;
-/** Jobs whose types a handler remembers. */
+/** Timeout for a source's response headers. After it, the handler falls back to the service. */
+const SOURCE_TIMEOUT_MS = 10_000;
+/** Maximum cached media types. */
 const MAX_TYPES = 1_000;
 
 /** Serves the file of a request's job. */
@@ -98,10 +97,10 @@ class Handling {
   readonly #options: OutputHandlerOptions;
   readonly #request: Request;
   readonly #isHead: boolean;
-  /** The media types of jobs by their first bytes, if they were requested. */
+  /** Media types of jobs whose first bytes were requested. */
   readonly #types: Map<string, string | undefined>;
   #jobId: string | undefined;
-  /** True while a function of the app runs. Its errors say nothing about the job. */
+  /** True while one of the app's functions runs. Its errors aren't about the job. */
   #isInApp = true;
 
   constructor(options: OutputHandlerOptions, request: Request, types: Map<string, string | undefined>) {
@@ -117,11 +116,11 @@ class Handling {
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
     const url = new URL(request.url);
     const jobId = this.#requestedJob(url);
-    // A user object, or a Response that is returned by mistake, doesn't authorize.
+    // Only `true` authorizes, not a user object or a Response that was returned by mistake.
     if (jobId === undefined || (await authorize(request, jobId)) !== true) return this.#notFound(jobId);
     this.#isInApp = false;
     this.#jobId = jobId;
-    const found = await this.#read(jobId, this.#asked());
+    const found = await this.#read(jobId, this.#wanted());
     if (isUnsatisfiable(found.status)) {
       const range = found.headers.get('content-range');
       return plainResponse(416, range === null ? {} : { 'content-range': range });
@@ -130,7 +129,7 @@ class Handling {
     return fileResponse(request, found, { jobId, contentType, isSaved: url.searchParams.has('download') });
   }
 
-  /** The response to an error. Calls `onError` if the page did not cause it. */
+  /** Returns the response to an error. Calls `onError` if the page didn't cause it. */
   failed(error: unknown): Response {
     if (this.#request.signal?.aborted) return new Response(null, { status: 499 });
     if (this.#isInApp) {
@@ -146,32 +145,32 @@ class Handling {
 
   /** Responds identically for an unknown job and for one that this request may not see. */
   #notFound(jobId: string | undefined): Response {
-    const what = jobId === undefined ? 'The request names no job' : `The requested ID is "${jobId.slice(0, 80)}"`;
+    const what = jobId === undefined ? 'The request contains no job ID' : `The requested ID is "${jobId.slice(0, 80)}"`;
     return plainResponse(404, {}, isDevelopment() ? ` ${what}. Pass jobId to createOutputHandler to change it.` : '');
   }
 
-  /** The job ID in the request. Undefined if it is ambiguous or invalid. */
+  /** Returns the request's job ID, or undefined if it is missing, ambiguous, or invalid. */
   #requestedJob(url: URL): string | undefined {
     const { jobId } = this.#options;
     const id = jobId ? jobId(this.#request) : jobIdIn(url);
     return typeof id !== 'string' || id === '' || /^\.{1,2}$|\p{C}/u.test(id) ? undefined : id;
   }
 
-  /** Returns the file or the requested range: from the copy if there is one, otherwise from the service. */
-  async #read(jobId: string, asked: GetOptions): Promise<Response> {
-    return (await this.#copy(jobId, asked)) ?? (await this.#file(jobId, asked));
+  /** Reads the file, or a range of it, from the copy if there is one, and otherwise from the service. */
+  async #read(jobId: string, wanted: GetOptions): Promise<Response> {
+    return (await this.#copy(jobId, wanted)) ?? (await this.#file(jobId, wanted));
   }
 
   /**
-   * The Content-Type to send. If the label says nothing, and the response does not begin with the first bytes, they are
-   * requested once for each job: players begin with a HEAD or two bytes.
+   * Returns the Content-Type to send. If the file's own type isn't specific, detects it from the first bytes, which are
+   * requested once per job, because players begin with a HEAD or a request for two bytes.
    */
   async #typeOf(jobId: string, label: string): Promise<string> {
     if (safeContentType(label) !== undefined) return label;
     if (!this.#types.has(jobId)) {
       const { signal } = this.#request;
-      const asked = { method: 'GET', range: `bytes=0-${FIRST_BYTES - 1}`, signal } as const;
-      const found = await this.#read(jobId, asked).catch(() => undefined);
+      const wanted = { method: 'GET', range: `bytes=0-${FIRST_BYTES - 1}`, signal } as const;
+      const found = await this.#read(jobId, wanted).catch(() => undefined);
       if (found === undefined) return label;
       const { bytes: head } = await readUpTo(found.body, FIRST_BYTES);
       setAndEvict(this.#types, jobId, mediaTypeOf({ head }), MAX_TYPES);
@@ -179,50 +178,52 @@ class Handling {
     return this.#types.get(jobId) ?? label;
   }
 
-  /** If the store fails, `onError` is called and the service is read. */
-  async #copy(jobId: string, asked: GetOptions): Promise<Response | undefined> {
+  /** Reads the copy. If the store fails, calls `onError` and returns undefined. */
+  async #copy(jobId: string, wanted: GetOptions): Promise<Response | undefined> {
     const { source } = this.#options;
     if (source === undefined) return undefined;
     try {
       const response = await this.#inTime(async (signal) =>
-        (await source(jobId, this.#request))?.get({ ...asked, signal }),
+        (await source(jobId, this.#request))?.get({ ...wanted, signal }),
       );
-      if (response === undefined || isFile(response, asked)) return response;
+      if (response === undefined || isFile(response, wanted)) return response;
       response.body?.cancel().catch(() => undefined);
       if (!isMissing(response.status))
-        throw new GenError(`The copy of job ${jobId} could not be read: its store sent status ${response.status}.`);
+        throw new GenError(
+          `The copy of job ${jobId} could not be read: its store returned HTTP status ${response.status}.`,
+        );
     } catch (error) {
       if (!this.#request.signal?.aborted) this.#report(error);
     }
     return undefined;
   }
 
-  /** The timeout ends with the headers. The body takes as long as the page reads it. */
+  /** Applies the timeout to the headers only, because the page reads the body at its own pace. */
   async #inTime(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
     const late = () =>
-      new GenError(`The source did not respond within ${SOURCE_MS} ms. The file is read from the service.`);
-    const deadline = startDeadline({ clock: systemClock, ms: SOURCE_MS, signal: this.#request.signal, late });
+      new GenError(`The source did not respond within ${SOURCE_TIMEOUT_MS} ms. The file is read from the service.`);
+    const deadline = startDeadline({ clock: systemClock, ms: SOURCE_TIMEOUT_MS, signal: this.#request.signal, late });
     const drop = (response: Response | undefined) => void response?.body?.cancel().catch(() => undefined);
     let response: Response | undefined;
     try {
       response = await deadline.race(read(deadline.signal), drop);
       return response;
     } finally {
-      // From now on, only the page ends the body.
+      // The signal must still abort the body when the page disconnects.
       if (response === undefined) deadline.end();
       else deadline.pause();
     }
   }
 
-  async #file(jobId: string, asked: GetOptions): Promise<Response> {
+  async #file(jobId: string, wanted: GetOptions): Promise<Response> {
     const { jobs } = this.#options.client;
-    const { method, range, ifRange, signal } = asked;
+    const { method, range, ifRange, signal } = wanted;
     const file = new JobFile(this.#options.client, jobId, { signal });
     try {
       if (method === 'HEAD') return headOf(await jobs.outputInfo(jobId, { signal }));
       const conditions = { ...(range !== undefined && { range }), ...(ifRange !== undefined && { ifRange }) };
       const response = await jobs.output(jobId, { signal, resume: true, ...conditions });
-      if (isFile(response, asked)) return response;
+      if (isFile(response, wanted)) return response;
       response.body?.cancel().catch(() => undefined);
       throw new DownloadError(`The service sent a part of the file of job ${jobId} that was not requested.`, {
         jobId,
@@ -231,13 +232,13 @@ class Handling {
     } catch (cause) {
       if (APIError.isInstance(cause) && isUnsatisfiable(cause.status))
         return new Response(null, { status: cause.status, headers: cause.headers });
-      // Otherwise, the job explains why it has no file.
+      // The job's status explains why it has no file.
       if (explainsMissingFile(cause)) throw cause;
       return file.explained(() => Promise.reject(cause));
     }
   }
 
-  #asked(): GetOptions {
+  #wanted(): GetOptions {
     const { headers, signal } = this.#request;
     const range = this.#isHead ? undefined : singleRange(headers.get('range'));
     const ifRange = range === undefined ? undefined : (headers.get('if-range') ?? undefined);
@@ -255,10 +256,10 @@ function isFile({ ok, status, headers }: Response, { range }: GetOptions): boole
   return isPart(status) ? range !== undefined && headers.has('content-range') : ok || isUnsatisfiable(status);
 }
 
-/** The job ID: `?job=`, otherwise the part of the path that looks like one, otherwise the last part. */
+/** Returns `?job=`, or the path segment that looks like a job ID, or the last segment. */
 function jobIdIn(url: URL): string | undefined {
-  const asked = url.searchParams.getAll('job');
-  if (asked.length > 0) return asked.length > 1 ? undefined : asked[0];
+  const wanted = url.searchParams.getAll('job');
+  if (wanted.length > 0) return wanted.length > 1 ? undefined : wanted[0];
   const parts = url.pathname.split('/').filter((part) => part !== '');
   const found = parts.map((part) => JOB_ID.exec(decoded(part) ?? '')?.[1]).findLast((id) => id !== undefined);
   return found ?? decoded(parts.at(-1) ?? '');

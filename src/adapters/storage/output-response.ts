@@ -3,17 +3,20 @@ import { isPart } from '../../rules/files.js';
 import { isEncoded } from '../../runtime/bytes.js';
 import { mediaTypeEssence, safeContentType, safeFileName } from '../../schemas/media-type.js';
 
-/** Headers that are passed on to the page. */
-const SHOWN_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
-const OF_BYTES: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
+/** Headers that are forwarded to the page. */
+const FORWARDED_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
+const BYTE_HEADERS: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
 /**
- * On every response: no script runs, even if the browser sniffs another type. Without `allow-same-origin`, a video that is
- * opened by its link does not play: the player of the browser requests it from another origin.
+ * Keeps scripts from running even if the browser sniffs another type. Without `allow-same-origin`, the browser's own player
+ * couldn't play a video that is opened by its link.
  */
-const SAFE = { 'x-content-type-options': 'nosniff', 'content-security-policy': 'sandbox allow-same-origin' } as const;
-/** Maximum size of a file that is sent as bytes, because Bun.serve sends streams without a Content-Length. */
-const MAX_BYTES_IN_ONE_PIECE = 16 * 1024 * 1024;
-const TEXTS: Readonly<Record<number, string>> = {
+const SECURITY_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': 'sandbox allow-same-origin',
+} as const;
+/** Maximum size of a file that is buffered on Bun, because Bun.serve sends streams without a Content-Length. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+const STATUS_MESSAGES: Readonly<Record<number, string>> = {
   404: 'Not found.',
   405: 'Method not allowed.',
   409: 'Not finished yet.',
@@ -29,17 +32,17 @@ export async function fileResponse(
   const type = mediaTypeEssence(contentType);
   const shown = safeContentType(contentType);
   const isOnePart = isPart(found.status);
-  const headers = new Headers({ 'cache-control': 'private, no-cache', ...SAFE });
-  // The decoded bytes have a different length and different ranges.
+  const headers = new Headers({ 'cache-control': 'private, no-cache', ...SECURITY_HEADERS });
+  // Byte lengths and ranges refer to the encoded bytes.
   for (const header of isEncoded(found.headers)
-    ? SHOWN_HEADERS.filter((header) => !OF_BYTES.includes(header))
-    : SHOWN_HEADERS) {
+    ? FORWARDED_HEADERS.filter((header) => !BYTE_HEADERS.includes(header))
+    : FORWARDED_HEADERS) {
     const value = found.headers.get(header);
     if (value !== null) headers.set(header, value);
   }
   if (isUnchanged(request, headers)) {
     found.body?.cancel().catch(() => undefined);
-    for (const header of OF_BYTES) headers.delete(header);
+    for (const header of BYTE_HEADERS) headers.delete(header);
     return new Response(null, { status: 304, headers });
   }
   if (isOnePart) headers.set('accept-ranges', 'bytes');
@@ -52,29 +55,29 @@ export async function fileResponse(
 }
 
 async function fileBody({ body }: Response, sizeBytes: number): Promise<BodyInit | null> {
-  const isOnePiece = 'Bun' in globalThis && sizeBytes <= MAX_BYTES_IN_ONE_PIECE;
+  const isOnePiece = 'Bun' in globalThis && sizeBytes <= MAX_BUFFERED_BYTES;
   return isOnePiece ? new Response(body).arrayBuffer() : body;
 }
 
 export function plainResponse(status: number, headers: Readonly<Record<string, string>> = {}, more = ''): Response {
-  const text = (TEXTS[status] ?? 'The file cannot be read at the moment.') + more;
+  const text = (STATUS_MESSAGES[status] ?? 'The file is temporarily unavailable.') + more;
   return new Response(text, {
     status,
     headers: {
       'content-type': 'text/plain; charset=utf-8',
       'cache-control': 'no-store',
-      ...SAFE,
+      ...SECURITY_HEADERS,
       ...headers,
     },
   });
 }
 
-/** Returns true if the page already has the file, by If-None-Match, otherwise by If-Modified-Since (RFC 9110, 13.2.2). */
+/** Returns true if the page already has the file (RFC 9110, 13.2.2). If-None-Match takes precedence. */
 function isUnchanged({ headers: asked }: Request, headers: Headers): boolean {
   const tags = asked.get('if-none-match');
   if (tags !== null) {
     const own = headers.get('etag')?.replace(/^W\//, '');
-    // A tag may contain a comma.
+    // A tag can contain a comma.
     const listed = tags.match(/"[^"]*"/g) ?? [];
     return tags.trim() === '*' || listed.some((tag) => tag === own);
   }

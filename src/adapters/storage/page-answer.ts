@@ -1,30 +1,30 @@
-// What a page receives if its file cannot be served.
+// Responses to a page if its file can't be served.
 import { APIError, ConnectionError, DownloadError, RateLimitError, TimeoutError } from '../../errors/index.js';
 
-/** Statuses about the job and not about the account, so a page may see them. */
-const OF_THE_JOB: readonly number[] = [404, 409, 410];
-const WITHOUT_FILE: Readonly<Record<string, number>> = {
+/** Statuses that concern the job and not the account, so a page may see them. */
+const JOB_STATUSES: readonly number[] = [404, 409, 410];
+const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   output_expired: 410,
   job_not_finished: 409,
   job_without_output: 404,
 };
-/** Wait for a page if the service specifies none. */
+/** Default `Retry-After`. */
 const PAUSE_MS = 1_000;
 
-/** Response to a page after a failed poll. */
+/** Response to a page whose file couldn't be read. */
 export interface PageAnswer {
   readonly status: number;
-  /** If true, the failure is not the page's, so the app gets a report. */
+  /** If true, the page didn't cause the failure, so it is reported to the app. */
   readonly isReported: boolean;
   /** Milliseconds until the page should try again. */
   readonly retryAfterMs?: number;
 }
 
-/** Returns the response to a page after a failed poll. It reveals nothing about the account. */
+/** Converts an error to a response. It reveals nothing about the account. */
 export function pageAnswer(error: unknown): PageAnswer {
-  if (DownloadError.isInstance(error)) return pageStatus(WITHOUT_FILE[error.code] ?? 502);
+  if (DownloadError.isInstance(error)) return pageStatus(STATUS_BY_CODE[error.code] ?? 502);
   if (RateLimitError.isInstance(error)) return { ...pageStatus(503), retryAfterMs: error.retryAfterMs ?? PAUSE_MS };
-  if (APIError.isInstance(error)) return pageStatus(OF_THE_JOB.includes(error.status) ? error.status : 502);
+  if (APIError.isInstance(error)) return pageStatus(JOB_STATUSES.includes(error.status) ? error.status : 502);
   if (TimeoutError.isInstance(error)) return pageStatus(504);
   return pageStatus(ConnectionError.isInstance(error) ? 502 : 500);
 }

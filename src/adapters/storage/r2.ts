@@ -35,7 +35,7 @@ const R2_ARGUMENTS = optionsOf({
 });
 
 function checkR2Arguments(bucket: unknown, key: unknown): void {
-  // A binding that wrangler's configuration does not have is undefined.
+  // A binding that is missing from wrangler's configuration is undefined.
   if (bucket === undefined)
     throw new GenError('r2(bucket, key): bucket is undefined. Bind it in wrangler.jsonc: r2_buckets.');
   checkOptions('r2(bucket, key)', R2_ARGUMENTS, { bucket, key });
@@ -88,7 +88,7 @@ export function r2(bucket: R2BucketLike, key: string): OutputDestination & Outpu
         ...(part && { range: { offset: start, length: end - start + 1 } }),
         onlyIf: { etagMatches: object.httpEtag.replaceAll('"', '') },
       });
-      // Without a body, the object has changed, so its metadata is wrong.
+      // Without a body, the object has changed since the HEAD.
       const body = found && 'body' in found ? found.body : undefined;
       if (!(body instanceof ReadableStream)) return undefined;
       return new Response(body, { status: part ? 206 : 200, headers });
