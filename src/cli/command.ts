@@ -54,9 +54,9 @@ export function addSaveFlags(command: Command): Command {
   return command
     .option(
       '-o, --out <path>',
-      'save the file here; "dir/" is created, and the file named after the job; - streams to stdout',
+      'save the file here; "dir/" creates a directory and names the file after the job; - streams to stdout',
     )
-    .option('-f, --force', 'replace a file that is there');
+    .option('-f, --force', 'replace an existing file');
 }
 
 export function parseNumber(text: string): number {

@@ -1,4 +1,4 @@
-// How long the jobs of earlier commands took, so that a command with a single job can show the time left.
+// Durations of jobs in earlier commands, for estimating the remaining time of a single job.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CliHost } from './session.js';
@@ -8,13 +8,13 @@ type Durations = Readonly<Record<string, readonly number[]>>;
 
 const MAX_PER_KIND = 20;
 
-/** The file in the user's cache directory. Undefined if the environment names none. */
+/** Returns the file in the user's cache directory, or undefined if the environment specifies no directory. */
 function fileOf({ env }: CliHost): string | undefined {
   const cache = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache'));
   return cache ? join(cache, 'gen-client', 'durations.json') : undefined;
 }
 
-/** A file that is missing or damaged has no durations. */
+/** Reads the durations. A missing or damaged file has none. */
 function readDurations(file: string | undefined): Durations {
   try {
     const read: unknown = JSON.parse(readFileSync(file ?? '', 'utf8'));
@@ -35,7 +35,7 @@ export function expectedDurationMs(host: CliHost, kind: string): number | undefi
   return known[Math.floor(known.length / 2)];
 }
 
-/** Remembers a duration. A cache that cannot be written costs only the time left of later commands. */
+/** Stores a duration. Ignores errors, because only later estimates depend on it. */
 export function learnDuration(host: CliHost, kind: string, ms: number): void {
   const file = fileOf(host);
   if (file === undefined || !(ms >= 0)) return;
@@ -46,6 +46,6 @@ export function learnDuration(host: CliHost, kind: string, ms: number): void {
     writeFileSync(`${file}.${process.pid}`, JSON.stringify(durations));
     renameSync(`${file}.${process.pid}`, file);
   } catch {
-    // Read-only, or full.
+    // The disk is read-only or full.
   }
 }

@@ -21,11 +21,11 @@ import { quote } from './quote.js';
 
 export const EXIT = {
   done: 0,
-  /** The job failed, was canceled or blocked. */
+  /** The job failed, or was canceled or blocked. */
   failed: 1,
   /** The command line is invalid, or the model or service does not support it. */
   usage: 2,
-  /** The key is missing, wrong, or lacks a scope, or the account is suspended or has no balance. */
+  /** The key is missing, invalid, or lacks a scope, or the account is suspended or out of tokens. */
   account: 3,
   /** The service or the network failed, or the wait timed out. */
   service: 4,
@@ -39,12 +39,12 @@ export class UsageError extends GenError {
   }
 }
 
-/** Rethrows an error as a UsageError: a port in use, an invalid key. */
+/** Rethrows an error as a UsageError, for example for a port in use. */
 export function asUsage(cause: unknown): never {
   throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
-/** Rethrows the error of an invalid store as a UsageError, but not an outage. */
+/** Rethrows the error of an invalid store as a UsageError. Outages stay unchanged. */
 export function asStoreUsage(cause: unknown): never {
   if (GenError.isInstance(cause) && cause.recovery === 'fix_setup') asUsage(cause);
   throw cause;
@@ -68,11 +68,11 @@ const DOWNLOAD_CODES: Readonly<Record<string, number>> = {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   if (DownloadError.isInstance(error) && DOWNLOAD_CODES[error.code]) return DOWNLOAD_CODES[error.code] ?? EXIT.service;
-  // The response of the storage, whose 403 isn't about the API key.
+  // A 403 from the storage isn't about the API key.
   if (UploadError.isInstance(error) && error.step === 'put') return EXIT.service;
   const row = CODES.find(({ kinds }) => kinds.some((kind) => kind.isInstance(error)));
   if (row) return row.code;
-  // Uses the cause of a failed upload or download.
+  // Use the cause of a failed upload or download.
   return error instanceof Error && error.cause instanceof Error ? exitCodeOf(error.cause) : EXIT.service;
 }
 
@@ -86,31 +86,31 @@ const FLAGS: readonly (readonly [library: RegExp, commandLine: string])[] = [
   [/call waitForJob again/g, 'wait again'],
   [/set the account option, so/g, 'pass --account, so'],
   [/send it with the option extraBody/g, 'put it into extraBody, as a JSON object'],
-  [/pass fromPath\(path\) or a Blob/g, 'pass the path of a file'],
+  [/Pass fromPath\(path\) or a Blob/g, 'Pass the path of a file'],
   [/\btimeoutMs\b/g, '--timeout'],
   [/\bidempotencyKey\b/g, '--idempotency-key'],
 ];
 
-/** The message of an error, with flags in place of the library's options. */
+/** Returns an error's message, with flags instead of the library's options. */
 export function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return FLAGS.reduce((text, [library, commandLine]) => text.replace(library, commandLine), message);
 }
 
-/** The JSON of an error: its fields, with a code. */
+/** Returns an error's JSON, including its code. */
 export function errorDocument(error: unknown): Record<string, unknown> {
   const message = messageOf(error);
   if (error instanceof CommanderError) {
     // The parser prints help instead of a message.
     const isHelp = error.code === 'commander.help';
-    const says = isHelp ? 'A command is missing. See "gen-client --help".' : message;
-    return { name: 'UsageError', message: says, code: 'usage_error' };
+    const usage = isHelp ? 'A command is missing. See "gen-client --help".' : message;
+    return { name: 'UsageError', message: usage, code: 'usage_error' };
   }
   const fields = GenError.isInstance(error) ? error.toJSON() : { name: 'Error' };
   return { ...fields, message, code: codeOf(error) };
 }
 
-/** The error's code, otherwise that of its cause, otherwise the one of `toHttp`. */
+/** Returns the code of the error, of its cause, or from `toHttp`, in this order. */
 function codeOf(error: unknown): string {
   if (!GenError.isInstance(error)) return toHttp(error).code;
   if ('code' in error && typeof error.code === 'string') return error.code;
@@ -129,7 +129,7 @@ function proxyAdvice(env: Readonly<Record<string, string | undefined>>): string 
 }
 
 export interface NextStep {
-  /** For example: `The job continues. Wait for it`. */
+  /** For example, `The job continues. Wait for it`. */
   readonly what: string;
   readonly command?: string;
 }
@@ -138,12 +138,12 @@ export function sentenceOf({ what, command }: NextStep): string {
   return command === undefined ? what : `${what} with: ${command}`;
 }
 
-/** The advice for a create with an unknown outcome. */
+/** Returns the advice for a create with an unknown outcome. */
 export function sameKeyAgain(key: string): string {
   return `A job may have been created. To resume it without a second charge, run the command again with --idempotency-key ${quote(key)}.`;
 }
 
-/** Returns the advice after an error, if there is any. `known` is the step that continues with a job. */
+/** Returns the advice after an error, if any. `known` is the step that continues with a job. */
 export function nextStepOf(
   error: unknown,
   known: NextStep | undefined,

@@ -1,4 +1,4 @@
-// A line of stderr that is updated in place, on terminals.
+// A status line that is updated in place, if stderr is a terminal.
 import type { Writable } from 'node:stream';
 import { createLogUpdate } from 'log-update';
 import { systemClock } from '../runtime/clock.js';
@@ -21,7 +21,7 @@ export interface LiveLine {
   end(): void;
 }
 
-/** Returns undefined if nothing may move: without a terminal, in CI, or with NO_COLOR. */
+/** Returns undefined if nothing should be animated: without a terminal, in CI, or with NO_COLOR. */
 export function liveLineOf({ stderr, env }: LiveHost): LiveLine | undefined {
   if (!stderr.isTTY || env.CI || env.NO_COLOR || env.TERM === 'dumb') return undefined;
   const update = createLogUpdate(stderr, { showCursor: true });

@@ -78,7 +78,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson 
       .exitOverride(({ exitCode, code, message }) => {
         throw new CommanderError(exitCode, code, usageMessage(command, message));
       })
-      .showHelpAfterError(`(${commandName(command)} --help shows more)`)
+      .showHelpAfterError(`(${commandName(command)} --help shows all options)`)
       .configureHelp({ showGlobalOptions: true })
       .configureOutput({
         writeOut: (text) => void stdout.write(text),
@@ -89,7 +89,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson 
   return program;
 }
 
-/** The parser's message. For an unknown option or command, it identifies the nearest one. */
+/** Returns the parser's message. For an unknown option or command, it suggests the nearest one. */
 function usageMessage(command: Command, text: string): string {
   const [, kind, name] = /^error: unknown (option|command) '([^']*)'$/.exec(text) ?? [];
   if (kind === undefined || name === undefined) return text.replace(/^error: /, 'Error: ');
@@ -97,7 +97,7 @@ function usageMessage(command: Command, text: string): string {
   return `Error: Unknown ${kind} "${name}". ${didYouMean(name, known, { otherwise: '' })}`.trimEnd();
 }
 
-/** The long flags of a command and of those above it. */
+/** Returns the long flags of a command and its parents. */
 function flagsOf({ options, parent }: Command): string[] {
   return [...options.flatMap(({ long }) => long ?? []), '--help', ...(parent ? flagsOf(parent) : [])];
 }

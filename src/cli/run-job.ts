@@ -25,7 +25,7 @@ export type CallName = UnfinishedCreate['call'];
 type CreateOptions = Parameters<GenClient['images']['createAndWait']>[1];
 
 /** The namespaces that create jobs, without param types, because the client validates the params. */
-export type JobMakers = {
+export type JobCreators = {
   readonly [C in CallName]: {
     create(params: never, options: Parameters<GenClient[C]['create']>[1]): PromiseLike<CreatedJob>;
     createAndWait(params: never, options: CreateOptions): Promise<Job>;
@@ -44,10 +44,10 @@ export async function runJobCommand(
   }
   const { webhook, idempotencyKey = systemRandom.uuid() } = flags;
   const fields = webhook === undefined ? params.fields : { ...params.fields, webhook_url: webhook };
-  // Running the command again with the same key finds its own file.
+  // If the command is repeated with the same key, the existing file may be its own.
   checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
-  const maker = (session.client() as JobMakers)[call];
+  const maker = (session.client() as JobCreators)[call];
   await sendingFiles(session, params, async (onUploadProgress) => {
     const options = { idempotencyKey, signal: session.signal, onUploadProgress };
     if (!flags.wait) {
@@ -74,7 +74,7 @@ export async function runJobCommand(
 
 export type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
-/** Jobs of one kind take about as long. */
+/** Fields that determine how long a job usually takes. */
 interface KindOfJob {
   readonly kind?: string;
 }
@@ -83,7 +83,7 @@ export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
   return { signal, timeoutMs: timeout, pollIntervalMs: poll };
 }
 
-/** Waits for a job, shows its progress, and saves its file. After `began`, the message of an interruption has the job's ID. */
+/** Waits for a job, shows its progress, and saves its file. From then on, an interruption's message contains the job's ID. */
 export async function waitAndSave(
   session: Session,
   { kind, ...flags }: WaitFlags & KindOfJob,
@@ -146,7 +146,7 @@ function costOf({ status, finalTokenCost, quotedTokenCost, completedAt }: Job): 
   return typeof quotedTokenCost === 'number' && completedAt == null ? `${quotedTokenCost} tokens reserved` : '';
 }
 
-/** Reads a reference: a public URL, a file on this machine, or the ID of an upload. */
+/** Parses a reference: a public URL, a local file, or an upload ID. */
 export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
   const path = folder === '.' ? text : resolve(folder, text);
   if (/^https?:\/\//i.test(text)) return { kind: 'url', path };
@@ -157,13 +157,13 @@ export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload
   throw new UsageError(`"${text}" ${problem}. Pass a file path, a URL, or an upload ID.`);
 }
 
-/** The field of a reference: one for files and upload IDs, and one for URLs if the call has one. */
+/** The fields of a reference: one for files and upload IDs, and one for URLs if the call supports them. */
 export interface ReferenceFields {
   readonly uploads: string;
   readonly urls?: string;
 }
 
-/** A value from the command line, and its field. */
+/** A field, and its value from the command line. */
 type Given = readonly [field: string | ReferenceFields, value: unknown];
 
 export interface GivenParams {
@@ -195,7 +195,7 @@ export function paramsOf(given: readonly Given[]): GivenParams {
 
 type UploadProgress = Parameters<NonNullable<UploadOptions['onProgress']>>[0];
 
-/** Shows the progress of a call's uploads. Its errors have the file's name. */
+/** Shows the upload progress of a call. Adds the file names to its errors. */
 export async function sendingFiles<T>(
   session: Session,
   { files }: GivenParams,
@@ -206,7 +206,7 @@ export async function sendingFiles<T>(
   try {
     return await call(({ sentBytes, totalBytes }) => show(bytesShown(sentBytes, totalBytes)));
   } catch (error) {
-    // The library knows only the field.
+    // The library's message contains only the field.
     if (!PreflightError.isInstance(error)) throw error;
     const names = files.flatMap(({ field, path }) => (field === error.param ? [`"${path}"`] : []));
     if (names.length === 0) throw error;

@@ -9,7 +9,7 @@ import type { OutputStreams, Terminal } from './terminal.js';
 /** The process that a command runs in, or a substitute in tests. */
 export interface CliHost extends OutputStreams {
   readonly stdin: Readable;
-  /** Interrupts the command. @default Ctrl-C, or a request to terminate */
+  /** Interrupts the command. @default Ctrl-C or a termination signal */
   readonly signal?: AbortSignal;
   /** Creates the client. @default a GenClient with these options */
   readonly createClient?: (options: ClientOptions) => GenClient;
@@ -33,7 +33,7 @@ export interface Session {
   readonly host: CliHost;
   readonly terminal: Terminal;
   readonly signal: AbortSignal;
-  /** --base-url, otherwise GEN_BASE_URL. */
+  /** `--base-url`, or `GEN_BASE_URL`. */
   readonly baseUrl: string | undefined;
   /** JSON output if the command fails. */
   outcome: Record<string, unknown>;
@@ -41,7 +41,7 @@ export interface Session {
   next: NextStep | undefined;
   /** Exit code if the command doesn't throw. */
   exitCode: number;
-  /** The client for GEN_API_KEY and `baseUrl`. With options, it reports no waits and retries. */
+  /** Returns the client for `GEN_API_KEY` and `baseUrl`. With options, it doesn't report waits and retries. */
   readonly client: (options?: ClientOptions) => GenClient;
 }
 
@@ -87,7 +87,7 @@ function createClient({ host, terminal, baseUrl }: Session, options: ClientOptio
 /** Minimum wait to report. */
 const MIN_SHOWN_WAIT_MS = 2_000;
 
-/** Shows waits and retries, and remembers the key of the create in flight. */
+/** Reports waits and retries, and stores the key of the create in flight. */
 function hooksOf(session: Session): Hooks {
   const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
@@ -101,7 +101,7 @@ function hooksOf(session: Session): Hooks {
       if (waitMs < MIN_SHOWN_WAIT_MS) return;
       const why = {
         limit: `the limit of ${limit ?? 'calls'}`,
-        pause: 'the service asked for it',
+        pause: 'requested by the service',
         budget: 'the budget',
       };
       terminal.note(`Waiting ${seconds(waitMs)}: ${why[reason]}.`);

@@ -15,8 +15,8 @@ type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean |
 export const STDOUT = '-';
 
 /**
- * Checks before a job is charged that its file can be written, and creates a directory that ends in a slash. Throws a
- * UsageError that names `--out`. `mayExist` leaves an existing file to `saveOutput`, which compares it with the job's.
+ * Checks that a job's file can be written, before the job is charged. Creates a directory that ends in a slash. If `mayExist`,
+ * `saveOutput` later compares an existing file with the job's. Throws a UsageError about `--out`.
  */
 export function checkOutputPath(
   { terminal }: Session,
@@ -25,7 +25,8 @@ export function checkOutputPath(
 ): void {
   if (out === undefined) return;
   if (out === STDOUT) {
-    if (jobs > 1) throw new UsageError('--out - accepts one job. Pass a directory for several, such as "videos/".');
+    if (jobs > 1)
+      throw new UsageError('--out - supports only one job. For several, pass a directory, such as "videos/".');
     if (terminal.isJson) throw new UsageError('--out - and --json both write to stdout. Leave one out.');
     terminal.takeStdout();
     return;
@@ -53,7 +54,7 @@ export function createDirectory(path: string): void {
   }
 }
 
-/** Not with `recursive: true`, which never returns for a path in /proc. */
+/** Creates a directory and its parents. `recursive: true` would never return for a path in /proc. */
 function createDirectories(path: string): void {
   if (existsSync(path)) return;
   createDirectories(dirname(path));
@@ -79,7 +80,7 @@ export function checkDirectory(folder: string): void {
   }
 }
 
-/** Saves a job's file, or streams it to stdout. If the command fails from here on, it names the command that saves the file. */
+/** Saves a job's file, or streams it to stdout. If this fails, the error suggests the command that saves the file. */
 export async function saveTo(
   session: Session,
   job: Job,
@@ -111,13 +112,13 @@ async function stream({ terminal, signal }: Session, client: GenClient, job: Job
 }
 
 /**
- * The command that saves a job's file. If the target was invalid, it saves to the working directory. A file with the job's own
- * name counts as the job's.
+ * Returns the command that saves a job's file, in the working directory if the target was invalid. A file that is named after
+ * the job counts as the job's.
  */
 function download(jobId: string, { out, force }: SaveFlags, error?: unknown): NextStep | undefined {
-  const isTaken = DownloadError.isInstance(error) && error.code === 'file_exists';
-  if (isTaken && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
-  const isTargetAtFault = isTaken || (DownloadError.isInstance(error) && error.code === 'cannot_write');
+  const isConflict = DownloadError.isInstance(error) && error.code === 'file_exists';
+  if (isConflict && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
+  const isTargetAtFault = isConflict || (DownloadError.isInstance(error) && error.code === 'cannot_write');
   const command = downloadLine(jobId, isTargetAtFault ? {} : { out, force });
   return { what: 'The job is completed. Save its file', command };
 }

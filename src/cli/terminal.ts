@@ -7,9 +7,9 @@ import { type LiveHost, liveLineOf } from './live-line.js';
 /** Progress of a command. */
 export interface Progress {
   readonly text: string;
-  /** Without a live line, each change of the step writes a line. */
+  /** Without a live line, a line is written whenever the step changes. */
   readonly step: string | number;
-  /** Estimated milliseconds until its end. */
+  /** Estimated milliseconds until the end. */
   readonly etaMs?: number | undefined;
   /** From 0 to 1. */
   readonly share?: number | undefined;
@@ -17,7 +17,7 @@ export interface Progress {
 
 export type ShowProgress = (progress: Progress) => void;
 
-/** Returns the progress of a transfer. Its steps are quarters, so that a log stays short. */
+/** Returns a transfer's progress, in quarters, so that a log stays short. */
 export function bytesShown(done: number, total: number | undefined): Progress {
   if (!total) return { text: megabytes(done), step: 0 };
   const share = done / total;
@@ -37,7 +37,7 @@ function bar(share: number): string {
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}`;
 }
 
-/** The text of a live line. Its times continue between updates. */
+/** Returns a live line's text. Its times advance between updates. */
 function liveText(label: string, { text, etaMs, share }: Progress, startMs: number, seenMs: number): string {
   const nowMs = systemClock.now();
   const leftMs = etaMs === undefined ? 0 : etaMs - (nowMs - seenMs);
@@ -69,7 +69,7 @@ function plainJson(value: unknown): string {
   return json.replace(UNSAFE, (char) => char.split('').map(escaped).join(''));
 }
 
-/** The output of a command: results on stdout, everything else on stderr. */
+/** A command's output: results on stdout, everything else on stderr. */
 export interface Terminal {
   /** If true, writes one JSON document to stdout, and nothing to stderr. */
   readonly isJson: boolean;
@@ -77,15 +77,15 @@ export interface Terminal {
   readonly isLive: boolean;
   /** Writes the outcome, as JSON or as lines. */
   result(value: unknown, lines: readonly string[]): void;
-  /** Writes lines of the outcome early. Not with `--json`. */
+  /** Writes result lines early. Does nothing with `--json`. */
   print(lines: readonly string[]): void;
-  /** Reserves stdout for a file. Lines go to stderr from here on. */
+  /** Reserves stdout for a file. From then on, lines are written to stderr. */
   takeStdout(): void;
   /** Writes a file to stdout. Ends early if the reader exits. */
   stream(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void>;
-  /** Writes a line to stderr. Not with `--json`. */
+  /** Writes a line to stderr. Does nothing with `--json`. */
   note(text: string): void;
-  /** Shows progress. Not with `--json`. `isLive` shows it only on a live line. */
+  /** Shows progress, unless `--json` is set. With `isLive`, shows it only on a live line. */
   progress(label: string, options?: { readonly isLive?: boolean }): ShowProgress;
   /** Removes the live line. */
   end(): void;
@@ -149,7 +149,7 @@ async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: 
   }
 }
 
-/** A signal that aborts on Ctrl-C, SIGTERM, or SIGHUP. A second one ends the process. */
+/** Returns a signal that aborts on Ctrl-C, SIGTERM, or SIGHUP. The second time, the process exits. */
 export function interruptSignal(): AbortSignal {
   const controller = new AbortController();
   // A closed terminal or a dropped SSH session sends SIGHUP. Windows has Ctrl-Break.

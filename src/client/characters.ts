@@ -11,8 +11,8 @@ import { decodeCharacter, decodeFields, decodeList, type JobCreator, path } from
 /** Reusable characters, and one-off character-reference images. */
 export interface Characters {
   /**
-   * Registers a reusable character from an owned image upload (register mode). Its `character_id` goes into
-   * `character_ids`. A new character may be under review for a while.
+   * Registers a reusable character from an image (register mode). Pass its `character_id` in the `character_ids` of a create.
+   * Creates wait while a new character is under review.
    *
    * @example
    * const ann = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });

@@ -1,4 +1,4 @@
-// The options of a client, and their schema.
+// Client options and their schema.
 import * as option from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
 import { LIMITS, type Limits } from '../store/rate-limits.js';
@@ -31,7 +31,7 @@ export interface ClientOptions {
   /** Extra headers for every call to the service. Never sent to another origin. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Replaces the runtime's `fetch`, for example with the one of undici or node-fetch. Called as `fetch(url, init)`.
+   * Custom `fetch`, for example from undici or node-fetch. Called with a URL and options.
    * @default globalThis.fetch
    */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
@@ -47,30 +47,30 @@ export interface ClientOptions {
   readonly rateLimit?: 'wait' | 'throw' | 'off' | undefined;
   /**
    * Persistent storage for creates, budgets, rate limits, and handled events. `fileStore(path)` of `gen-client/node` uses one
-   * machine's disk, `redisStore(redis)` of `gen-client/redis` is for many machines, and `createStore` wraps a database of your
-   * own. With a store, `client.resume()` resumes what a crash interrupted. @default none
+   * machine's disk, `redisStore(redis)` of `gen-client/redis` works across machines, and `createStore` wraps your own database.
+   * With a store, `client.resume()` resumes creates after a crash. @default none
    */
   readonly store?: Store | undefined;
   /**
    * Account name. Clients with the same name share rate limits, even with different keys.
-   * @default each base URL and key is an account, also each key of a key function
+   * @default one account per base URL and key, including each key of a key function
    */
   readonly account?: string | undefined;
   /**
-   * Rate limits by name: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same ones to every process.
+   * Rate limits by name: `{ 'videos.create': { limit: 40, windowMs: 60_000 } }`. Pass the same limits in every process.
    * `limit: Infinity` removes a limit. @default the documented limits
    */
   readonly limits?: Limits | undefined;
   /** Logger. @default console if a level is set, otherwise none */
   readonly logger?: Logger | undefined;
-  /** Log level. @default the environment variable GEN_LOG, otherwise `info` with a logger, otherwise `off` */
+  /** Log level. @default the environment variable GEN_LOG, or `info` with a logger, or `off` */
   readonly logLevel?: LogLevel | undefined;
   /**
-   * A limit on what the client's creates may spend, from `createBudget`. A create that would exceed it rejects with a
+   * Limit on what the client's creates can spend, from `createBudget`. A create that would exceed it rejects with a
    * BudgetExceededError before anything is sent.
    */
   readonly budget?: Budget | undefined;
-  /** Functions that are called for every job, attempt, retry, and wait. */
+  /** Functions to call for each job, attempt, retry, and wait. */
   readonly hooks?: Hooks | undefined;
   /** If true, allows a client in a browser page, where everyone can see its API key. @default false */
   readonly dangerouslyAllowBrowser?: boolean | undefined;

@@ -67,7 +67,7 @@ export class GenClient {
   readonly #creator: JobCreator;
   readonly #clock: Clock;
 
-  /** Sends no request. Throws a GenError for an invalid option. */
+  /** Creates a client without sending a request. Throws a GenError for an invalid option. */
   constructor(options: ClientOptions = {}) {
     const config = readConfig(options);
     const transport = createTransport(config);
@@ -102,8 +102,7 @@ export class GenClient {
   }
 
   /**
-   * Creates a client with some options changed. If the account is the same, it shares rate limits and waits with this
-   * one.
+   * Returns a copy of this client with some options changed. If the account is the same, both share rate limits and waits.
    *
    * @example
    * const patient = client.withOptions({ timeoutMs: 120_000, maxRetries: 6 });
@@ -119,8 +118,8 @@ export class GenClient {
   }
 
   /**
-   * Calls an endpoint that has no method, and resolves with its `data`. Retries, timeouts, and errors work as for other
-   * calls, and a POST has an Idempotency-Key. The response isn't validated against `Data`.
+   * Calls an endpoint that has no method, and returns its `data`. Retries, timeouts, and errors work as for other calls, and
+   * a POST sends an Idempotency-Key. The response isn't validated against `Data`.
    *
    * @example
    * const { voices } = await client.request<{ voices: object[] }>({ method: 'GET', path: '/v1/voices' });

@@ -1,4 +1,4 @@
-// Reads the options of a client, and the environment variables that replace them.
+// Reads client options and the environment variables that they default to.
 
 import { GenError } from '../errors/index.js';
 import { DEFAULT_TIMEOUT_MS } from '../rules/limits.js';
@@ -15,30 +15,26 @@ export function isDevelopment(): boolean {
 }
 
 /**
- * Validates the options. Throws a {@link GenError} that names an invalid one. Reads environment variables only when a call
+ * Validates the options. Throws a {@link GenError} for an invalid one. Reads environment variables only when a call
  * needs them, so that a client can be created before they are set.
  */
 export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
-  refuseRuntime(options);
+  rejectRuntime(options);
   checkClientOptions(options);
   const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
   const givenUrl = baseUrl === undefined ? undefined : checkBaseUrl(baseUrl);
   const givenKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkApiKey(apiKey);
   const givenSecrets = webhookSecret === undefined ? undefined : checkSecrets(webhookSecret);
-  const knownBaseUrl = rememberFirst(() => givenUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
+  const knownBaseUrl = cacheFirst(() => givenUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
   return Object.freeze({
-    baseUrl: rememberFirst(() => knownBaseUrl() ?? missingBaseUrl()),
+    baseUrl: cacheFirst(() => knownBaseUrl() ?? missingBaseUrl()),
     knownBaseUrl,
     apiKey:
-      typeof apiKey === 'function'
-        ? apiKey
-        : rememberFirst(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
+      typeof apiKey === 'function' ? apiKey : cacheFirst(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
     rotates: typeof apiKey === 'function',
     account: options.account,
     asksAccount: typeof apiKey === 'function' && options.account === undefined,
-    webhookSecrets: rememberFirst(
-      () => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? [],
-    ),
+    webhookSecrets: cacheFirst(() => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? []),
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxRetries: options.maxRetries ?? 3,
     maxRetryAfterMs: options.maxRetryAfterMs ?? 120_000,
@@ -50,7 +46,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     limits: options.limits,
     budget: options.budget,
     hooks: options.hooks ?? {},
-    log: rememberFirst(() => {
+    log: cacheFirst(() => {
       const level = logLevel ?? fromEnvironment('GEN_LOG', checkLevel) ?? (logger ? 'info' : 'off');
       return { level, logger: logger ?? (level === 'off' ? undefined : globalThis.console) };
     }),
@@ -60,7 +56,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
 }
 
 /** Caches the first value that isn't undefined, because a variable may be set later. */
-function rememberFirst<T>(read: () => T): () => T {
+function cacheFirst<T>(read: () => T): () => T {
   let value: T | undefined;
   return () => {
     const found = value ?? read();
@@ -71,7 +67,7 @@ function rememberFirst<T>(read: () => T): () => T {
 
 const OLDEST_NODE = [22, 13] as const;
 
-function refuseRuntime(options: ClientOptions | undefined): void {
+function rejectRuntime(options: ClientOptions | undefined): void {
   const version = nodeVersion();
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
   const [oldest, oldestMinor] = OLDEST_NODE;
@@ -101,9 +97,10 @@ function checkBaseUrl(value: string | URL, name = 'baseUrl'): string {
   const text = String(value).trim();
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol)) throw bad('must be an absolute http(s) URL');
-  if (url.username + url.password + url.search + url.hash) throw bad('must have no credentials, query, or hash');
+  if (url.username + url.password + url.search + url.hash)
+    throw bad('must not contain credentials, a query, or a hash');
   const path = url.pathname.replace(/(?<!\/)\/+$/, '');
-  if (/\/v1$/.test(path)) throw bad('must not end in /v1, because every path starts with it: remove /v1');
+  if (/\/v1$/.test(path)) throw bad('must not end in /v1, which every path already includes');
   return url.origin + path;
 }
 

@@ -1,4 +1,4 @@
-// The options of the calls that create jobs.
+// Options of the calls that create jobs.
 import * as option from '../rules/options.js';
 import type { Recover } from '../rules/run-state.js';
 import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
@@ -8,9 +8,9 @@ import { WAIT_CHECKS, type WaitOptions } from '../waiting/wait-options.js';
 /**
  * Options of `create`.
  *
- * Files in the body are uploaded after the params are validated, each object once per process. If no job was created, the
- * uploads are deleted. If one may have been created, the error's `uploadIds` lists them. A call that is repeated under its
- * `idempotencyKey` after a crash uploads them again and returns its first job; pass upload IDs to avoid that.
+ * Files in the body are uploaded after validation, each file object once per process. If no job was created, the uploads are
+ * deleted. If one may have been created, the error's `uploadIds` lists them. Repeating the call with its `idempotencyKey` after a
+ * crash uploads the files again, unless you pass upload IDs, and returns the first job.
  */
 export interface CreateCallOptions extends BodyFileOptions {
   /**
@@ -25,8 +25,8 @@ export interface CreateAndWaitOptions extends WaitOptions {
   /** Key of the first create. The same call with the same key resumes a crashed run. @default a new UUID */
   readonly idempotencyKey?: string | undefined;
   /**
-   * Called and awaited each time the service accepts a job, so you can save its ID. If it throws, or on an abort or timeout
-   * while it runs, the call rejects, and the job continues.
+   * Called and awaited each time the service accepts a job, so you can save its ID. If it throws or doesn't settle before the
+   * deadline, the call rejects and the job continues.
    */
   readonly onCreated?: ((created: CreatedJob) => unknown) | undefined;
   /**
@@ -36,8 +36,8 @@ export interface CreateAndWaitOptions extends WaitOptions {
    */
   readonly resubmitPending?: boolean | undefined;
   /**
-   * Retries of a failed job by error code: a number of further jobs, or one with each of several models. Each job has a key
-   * derived from the first one; `tries` on the result lists them. `timeoutMs` covers all of them.
+   * Retries for failed jobs by error code: a number of retries, or a list of models to retry with. Each job's key is derived
+   * from the first one, and `tries` on the result lists them. `timeoutMs` covers all of them.
    * @default {}: a failed job ends the call
    * @example { generation_timeout: 2, generation_unavailable: { models: ['svc-video-mini'] } }
    */
@@ -49,8 +49,8 @@ export interface CreateOptions
   extends Omit<CreateCallOptions, 'timeoutMs' | 'signal' | 'idempotencyKey'>,
     CreateAndWaitOptions {
   /**
-   * `after-job` deletes the uploads of this call when its job has ended. After a timeout or an abort they remain, because the
-   * job continues. Uploads that are passed by ID always remain.
+   * `after-job` deletes this call's uploads after its job ends. After a timeout or an abort they remain, because the job
+   * continues. Uploads that you pass by ID always remain.
    * @default undefined: they remain, and are reused
    */
   readonly cleanup?: 'after-job' | undefined;
@@ -77,7 +77,7 @@ export type FinalJob<Throws extends boolean> = Throws extends false ? Job : Comp
 
 /** Result of `createAndWait`. In a test, a plain promise can replace it. */
 export type FinalJobPromise<Throws extends boolean> = Promise<FinalJob<Throws>> & {
-  /** The key of the first create, known from the start. The same call with this key resumes an aborted one. */
+  /** Key of the first create, available immediately. Repeating the call with this key resumes an aborted one. */
   readonly idempotencyKey?: string | undefined;
 };
 

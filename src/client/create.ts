@@ -1,4 +1,4 @@
-// The namespaces whose calls create jobs.
+// Namespaces whose calls create jobs.
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../catalog.js';
 import { callSite, seenFrom } from '../errors/gen-error.js';
 import { mayHaveCreated } from '../rules/failure-kind.js';
@@ -37,7 +37,7 @@ export function createNamespace(creator: JobCreator, call: JobCall): Creating {
     const seen = job.catch((error) => {
       throw seenFrom(error, site);
     });
-    // Programs start many jobs at once and await them in order. One that fails first must not end the process.
+    // Programs start many jobs and await them in order. An early failure must not be an unhandled rejection.
     seen.catch(() => {});
     return Object.assign(seen as Promise<FinalJob<Throws>>, { idempotencyKey });
   };

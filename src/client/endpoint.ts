@@ -12,7 +12,7 @@ import type { UploadSteps } from '../uploading/upload.js';
 import type { JobWaits } from '../waiting/job-waits.js';
 
 /**
- * Tags a path whose values are IDs. Each is encoded as one segment. The path is built when the call starts, so that an invalid
+ * Tags a path whose values are IDs. Each is encoded as one segment. The path is built when the call starts, so an invalid
  * ID makes the call reject instead of throw.
  */
 export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
@@ -36,12 +36,12 @@ function describeSegment(value: unknown): string {
   return value === null ? 'null' : typeof value;
 }
 
-/** Returns the job in a response: `data.job`, otherwise `data`. */
+/** Returns a response's job: `data.job`, or `data`. */
 export function decodeJob(body: unknown, context: DecodeContext): Job {
   return decodeAs(['id', 'status'], { value: recordIn(body, 'job'), at: 'data.job' }, context);
 }
 
-/** Returns a character: `data.character`, otherwise `data`. Its `id` replaces a missing `character_id`. */
+/** Returns a response's character: `data.character`, or `data`. Its `id` replaces a missing `character_id`. */
 export function decodeCharacter(body: unknown, context: DecodeContext): Character {
   const found = recordIn(body, 'character');
   const value = isFields(found) && found.id !== undefined ? { character_id: found.id, ...found } : found;
@@ -69,8 +69,8 @@ export interface Found {
 }
 
 /**
- * Returns the record if it has these texts. Other fields aren't validated, because a paid job must not be lost if the service
- * sends a number as a string. Throws a ResponseError that names the first missing field.
+ * Returns the record if it has these string fields. Other fields aren't validated, because a paid job must not be lost if the service
+ * sends a number as a string. Throws a ResponseError for the first missing field.
  */
 export function decodeAs<T>(essentials: readonly string[], { value, at }: Found, context: DecodeContext): T {
   const missing = isFields(value) ? essentials.find((name) => !isText(value[name])) : '';
@@ -88,7 +88,7 @@ export interface RawRequest {
   readonly path: string;
   /**
    * Query parameters, added to those of the path: strings, numbers, booleans, and arrays of these. An array repeats its name;
-   * undefined is left out.
+   * undefined is omitted.
    */
   readonly query?: Query | undefined;
   /** Sent as JSON. */
@@ -125,7 +125,7 @@ function isQuery(value: unknown): boolean {
 /** Returns the call for the transport. Its response is unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   const { method, path: given, query, body } = request;
-  // Checked with the path, so that the call rejects.
+  // Validate when the path is built, so that the call rejects instead of throwing.
   const path = () => {
     checkOptions('request', RAW_REQUEST, request);
     if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body. Pass query, or another method.');
@@ -138,7 +138,7 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   return { name: 'request', method, path, query, body, limit, decode: (answer) => unwrap(answer) as T };
 }
 
-/** The client's ports for a create. */
+/** Dependencies of a create. */
 export interface JobCreator {
   readonly transport: Transport;
   readonly jobWaits: JobWaits;

@@ -1,4 +1,4 @@
-// Executes the steps of a run in this process: sends its creates, and waits for their jobs.
+// Executes a run's steps in this process: sends its creates, and waits for their jobs.
 import { WaitTimeoutError } from '../errors/index.js';
 import { callFailure } from '../rules/failure-kind.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
@@ -17,8 +17,8 @@ import type { JobCreator } from './endpoint.js';
 export type RunRequest = JsonRequest<CreatedJob> & { readonly run: CreateRun };
 
 /**
- * Executes a run until it ends. `timeoutMs` counts from the service's first response. Every key is derived from the first, so
- * a program that crashed and repeats its call finds the jobs that it created. The creates are traced until the run ends.
+ * Executes a run until it ends. `timeoutMs` starts with the service's first response. All keys are derived from the first, so a
+ * program that repeats its call after a crash finds its jobs. The creates are traced until the run ends.
  */
 export async function executeRun(
   creator: JobCreator,
@@ -42,7 +42,7 @@ class RunExecution {
   readonly #request: RunRequest;
   readonly #options: CreateOptions;
   readonly #clock: SteadyClock;
-  /** When the last event happened. */
+  /** Time of the last event. */
   #sinceMs: number;
   #created: CreatedJob | undefined;
   #lastError: unknown;
@@ -107,16 +107,16 @@ class RunExecution {
     return { type: 'job', job: await this.#creator.jobWaits.follow(target) };
   }
 
-  /** Awaits `onCreated`, but no longer than the call may last: a database that hangs must not block a paid job. */
+  /** Awaits `onCreated`, at most until the call's deadline, so that a hanging database can't block a paid job. */
   async #reportCreated({ step }: JobRunState): Promise<void> {
     const { onCreated, signal, timeoutMs = DEFAULT_WAIT_MS } = this.#options;
     const created = this.#created;
     if (!created || !onCreated) return;
     const { job } = created;
-    const message = `onCreated did not settle within ${timeoutMs} ms (timeoutMs). Job ${job.id} continues: wait for it by its ID.`;
+    const message = `onCreated did not settle within ${timeoutMs} ms (timeoutMs). Job ${job.id} continues. Wait for it by its ID.`;
     const late = () => new WaitTimeoutError(message, { job, jobId: job.id, timeoutMs: Number(timeoutMs) });
     const leftMs = step.type === 'wait' ? step.leftMs : timeoutMs || null;
-    // The program's own work takes real time, even with a sandbox's clock.
+    // The callback's work takes real time, even with a sandbox's clock.
     const deadline = startDeadline({ clock: systemClock, ms: leftMs ?? Number.POSITIVE_INFINITY, signal, late });
     try {
       await deadline.race(Promise.resolve(onCreated(created)));

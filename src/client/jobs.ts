@@ -25,7 +25,7 @@ import { decodeJob, path } from './endpoint.js';
 
 /** Options of `jobs.output`. */
 export interface OutputOptions extends RequestOptions {
-  /** Returns only these bytes of the file. @default all of it */
+  /** Returns only these bytes of the file. @default the entire file */
   readonly range?: OutputRange | undefined;
   /** Entity tag of the part. If the file has changed, the response contains the entire file. */
   readonly ifRange?: string | undefined;
@@ -133,7 +133,7 @@ function readOf(id: string): JsonRequest<Job> {
   };
 }
 
-/** A shared cache may return another customer's job. */
+/** Returns the error for a response about another job, which a shared cache may send. */
 function otherJob({ method, url, attempts }: DecodeContext): ResponseError {
   const message = `${method} ${url}: the response is about another job`;
   return new ResponseError(message, { method, url, attempts, path: 'data.job.id' });

@@ -1,4 +1,4 @@
 import type { WaitOptions } from '../waiting/wait-options.js';
 
-/** How `resume` waits. `timeoutMs` is for the store, and then for each job. */
+/** Options of `resume`. `timeoutMs` applies to the store, and then to each job. */
 export interface ResumeOptions extends Omit<WaitOptions, 'throwOnFailure'> {}

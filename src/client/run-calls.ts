@@ -1,4 +1,4 @@
-// The calls of runs that wait outside of this process: the queue's worker, durable runs.
+// Calls of detached runs, which wait outside of this process: those of queue workers and durable workflows.
 import { GenError } from '../errors/index.js';
 import { callFailure } from '../rules/failure-kind.js';
 import type { RequestOptions } from '../rules/options.js';
@@ -15,11 +15,11 @@ export function checkClient(owner: string, client: unknown): void {
   if (!isClient) throw new GenError(invalidValueMessage(`${owner}: client`, 'a GenClient', client));
 }
 
-/** The namespaces whose `create` creates a job. */
+/** Namespaces whose `create` creates a job. */
 export type CallKind = JobCall;
 
-/** The rules of a run that continues after a restart of its process. */
-export function lastingRules({
+/** Rules of a run that continues after its process restarts. */
+export function detachedRules({
   timeoutMs,
   recover,
   stores = false,
@@ -50,8 +50,8 @@ export interface RunCreate {
 type Creator = { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> };
 
 /**
- * Sends the create of a run that waits outside of this process. The key of the run replaces the one in the body. If the rate
- * limit is full, it rejects with the time to come back, and the run retains its position in the queue until then.
+ * Sends a detached run's create. The run's key replaces the one in the body. If no slot is free, rejects with the time of one.
+ * Until then, the run retains its position in the queue.
  */
 export async function sendRunCreate(
   client: { readonly [Call in CallKind]: Creator },
@@ -65,7 +65,7 @@ export async function sendRunCreate(
   return client[call].create(create as never, { ...options, ...own } as RequestOptions);
 }
 
-/** Polls the job of a run that waits outside of this process. If the rate limit is full, it rejects with the time to come back. */
+/** Polls a detached run's job. If no slot is free, rejects with the time of one. */
 export async function pollRunJob(
   client: { readonly jobs: { get(id: string, options?: RequestOptions): PromiseLike<Job> } },
   jobId: string,
@@ -75,14 +75,14 @@ export async function pollRunJob(
   return client.jobs.get(jobId, { ...options, [DETACHED]: detached } as RequestOptions);
 }
 
-/** The result of a call to the service: the event for its run, and what only this process knows. */
+/** Result of a call: the event for its run, and data that isn't stored. */
 export interface StepResult {
   readonly event: RunEvent;
   readonly job?: Job;
   readonly error?: unknown;
 }
 
-/** Makes a call that returns a job. Throws what is not an error of this package: an abort, a defect. */
+/** Calls a function that returns a job. Throws errors of other origins, such as aborts and defects. */
 export async function stepResultOf(call: () => PromiseLike<Job>): Promise<StepResult> {
   try {
     const job = await call();

@@ -1,4 +1,4 @@
-// A create and the wait for its job, as one run.
+// Runs a create and the wait for its job.
 import { withKey } from '../errors/gen-error.js';
 import { JobError, WaitTimeoutError } from '../errors/index.js';
 import { mayHaveCreated } from '../rules/failure-kind.js';
@@ -17,7 +17,7 @@ import { CREATE_AND_WAIT_OPTIONS, CREATE_CALL_OPTIONS, type CreateOptions } from
 import { filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
 import { executeRun } from './execute-run.js';
 
-/** Creates a job and waits for it. The key is known before the job, so also when the call is aborted. */
+/** Creates a job and waits for it. The key is available immediately, even if the call is aborted. */
 export function startJobRun(
   creator: JobCreator,
   request: JsonRequest<CreatedJob>,
@@ -26,7 +26,7 @@ export function startJobRun(
   try {
     if (options === null) checkOptions(request.name, CREATE_CALL_OPTIONS, options);
     requireParams(request.body);
-    // Throws for an invalid key. Without the key, a repeated call would create and charge another job.
+    // Throw for an invalid key. Without it, a repeated call would create and charge another job.
     const key = idempotencyKeyOf(options.idempotencyKey, request.body, creator.transport.random);
     return { idempotencyKey: key, job: runJob(creator, request, key, options) };
   } catch (error) {
@@ -34,7 +34,7 @@ export function startJobRun(
   }
 }
 
-/** The keys of the run replace a key in the body. */
+/** Executes the run. Its keys replace a key in the body. */
 async function runJob(
   creator: JobCreator,
   request: JsonRequest<CreatedJob>,
@@ -66,7 +66,7 @@ async function runJob(
   } catch (error) {
     const isOutcome = JobError.isInstance(error);
     await (isOutcome ? settleFiles() : leaveFiles(files, error, mayUseFiles));
-    // The entry ends on the next tick. If the program crashes first, it gets the outcome again.
+    // Record delivery on the next tick. If the program crashes first, it gets the outcome again.
     if (isOutcome) void nextTurn().then(() => endRun(run, true));
     else await endRun(run, !WaitTimeoutError.isInstance(error) && !mayHaveCreated(error), options);
     throw withKey(error, key);

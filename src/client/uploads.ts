@@ -24,8 +24,8 @@ export class Uploads {
   }
 
   /**
-   * Uploads a file in all three steps and resolves with its `upload_id`. Streams the file. Throws a PreflightError for
-   * a file that is too large before any byte is sent, and an UploadError that names the failed step.
+   * Uploads a file in all three steps and returns its `upload_id`. Streams the file. Throws a PreflightError before sending
+   * anything if the file is too large, and an UploadError with the failed `step`.
    *
    * @example
    * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
@@ -38,7 +38,7 @@ export class Uploads {
   }
 
   /**
-   * Step 1: announces a file. Resolves with the URL and the headers for its bytes.
+   * Step 1: creates an upload. Returns the URL and the headers for its bytes.
    *
    * @example
    * const fox = fromPath('fox.png');
@@ -62,8 +62,8 @@ export class Uploads {
   }
 
   /**
-   * Step 2: PUTs the bytes to `direct_upload_url` with the returned headers. The API key is sent to the base URL's
-   * origin only. Resolves with the storage's response, whose body has been read.
+   * Step 2: sends the bytes to `direct_upload_url` with the returned headers. Sends the API key only to the base URL's origin.
+   * Returns the storage's response, whose body has been read.
    *
    * @example
    * const fox = fromPath('fox.png');
@@ -104,7 +104,7 @@ export class Uploads {
 
   /**
    * Deletes an upload. Throws a ConflictError (`upload_in_use`) while a queued or processing job uses it, and a
-   * NotFoundError for an unknown ID. Resolves with the service's undocumented response.
+   * NotFoundError for an unknown ID. Returns the service's undocumented response.
    *
    * @example
    * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
@@ -119,8 +119,8 @@ export class Uploads {
         limit: 'uploads.delete',
         statusWhenDone: 404,
         decode: (body) => {
-          // Uploads the file again if it's passed by value.
-          uploadMemory(this.#transport).then((memory) => memory.deleted(uploadId), ignore);
+          // Let the file be uploaded again if it's passed again.
+          uploadMemory(this.#transport).then((memory) => memory.deleted(uploadId), ignoreError);
           return decodeFields(body);
         },
       },
@@ -142,14 +142,14 @@ export function uploadSteps(uploads: Uploads, transport: Transport): UploadSteps
   };
 }
 
-const ignore = () => {};
+const ignoreError = () => {};
 
 async function uploadMemory(transport: Transport, signal?: AbortSignal): Promise<UploadMemory> {
   const account = await transport.account(signal);
   return account.shared('uploads', () => new UploadMemory(transport.clock.perRequest !== true));
 }
 
-/** Possible names of step 1's headers. The documentation names none. */
+/** Possible names of step 1's headers, which aren't documented. */
 const HEADER_FIELDS = ['headers', 'upload_headers', 'direct_upload_headers', 'required_headers'];
 
 /** Returns step 1's response: `data.upload`, `data`, or the body. */

@@ -15,11 +15,11 @@ export interface CheckStoreOptions {
 const OPTIONS = option.optionsOf({ advance: option.callback });
 
 /**
- * Tests your own store for the behavior that rate limits, budgets, and creates rely on. Writes only to groups with
- * unique names. Throws a GenError that describes the first violation.
+ * Tests a custom store for the behavior that rate limits, budgets, and creates rely on. Writes only to groups with unique
+ * names. Throws a GenError that describes the first violation.
  *
  * @example
- * await checkStore(() => memoryStore()); // in a test, with yours
+ * await checkStore(() => memoryStore()); // in a test, with your store
  */
 export async function checkStore(make: () => Store | Promise<Store>, options: CheckStoreOptions = {}): Promise<void> {
   option.checkOptions('checkStore', OPTIONS, options);
@@ -60,7 +60,7 @@ interface CheckContext {
 
 type Rule = readonly [rule: string, check: (context: CheckContext) => Promise<void>];
 
-/** After this time, every store has deleted its expired values. */
+/** By this time, every store has deleted its expired values. */
 const DELETED_AFTER_MS = 30 * 86_400_000;
 /** A TTL longer than the check takes. */
 const HOUR_MS = 3_600_000;
@@ -259,7 +259,7 @@ const RULES: readonly Rule[] = [
       }
       stop();
       stopOther();
-      assert(unexpected === 0, 'a message of another topic, or a changed message');
+      assert(unexpected === 0, 'a message from another topic, or a changed message');
       const before = received;
       await store.publish(topic, 'm');
       await realPause(POLL_MS);

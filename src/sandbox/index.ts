@@ -14,11 +14,11 @@ export type { DeliveryRecord, LedgerEntry, LedgerView, RequestRecord, SandboxJob
 
 type GenClientOptions = NonNullable<ConstructorParameters<typeof GenClient>[0]>;
 
-/** An in-memory copy of the documented service, with clients for it. */
+/** An in-memory copy of the documented service, and clients for it. */
 export interface Sandbox extends SandboxService {
   /**
-   * Creates a client for this sandbox, with its key, URL, webhook secret, `fetch`, and clock. On the real clock, a wait
-   * of one second takes a millisecond unless `speed` is set. Throws a GenError for an invalid option.
+   * Creates a client with this sandbox's key, URL, webhook secret, `fetch`, and clock. On the real clock, a one-second wait
+   * takes one millisecond unless you set `speed`. Throws a GenError for an invalid option.
    *
    * @example
    * const client = createSandbox().client();
@@ -32,16 +32,15 @@ export interface Sandbox extends SandboxService {
    */
   client(options?: GenClientOptions): GenClient;
   /**
-   * Returns an independent copy of the entire state, including the time. Keys and secrets work on both. The copy has
-   * its own `baseUrl`, so the clients don't share rate limits, and requests and deliveries in flight stay with the
-   * original.
+   * Returns an independent copy of the entire state, including the time. Keys and secrets work on both. The copy has its defaults
+   * `baseUrl`, so clients don't share rate limits. Requests and deliveries in flight remain with the original.
    */
   fork(): Sandbox;
 }
 
 /**
- * Creates the documented service in memory: stateful, strict, repeatable with a `seed`, and with failures on demand. It
- * needs no port and no Node API. Throws a GenError for an invalid or unknown option.
+ * Creates an in-memory copy of the documented service for tests. It is stateful and strict, `seed` makes it reproducible, and
+ * it needs no port and no Node API. Throws a GenError for an invalid or unknown option.
  *
  * @example
  * const sandbox = createSandbox();
@@ -58,8 +57,8 @@ function withClients(opened: OpenSandbox): Sandbox {
     client(options: GenClientOptions = {}): GenClient {
       const { apiKey, baseUrl, webhookSecret } = service;
       // A sandbox's key isn't secret, so browsers are allowed.
-      const own = { apiKey, baseUrl, webhookSecret, fetch: clientFetch, dangerouslyAllowBrowser: true };
-      return new GenClient({ ...own, ...options, ...{ [CLOCK]: opened.clock } });
+      const defaults = { apiKey, baseUrl, webhookSecret, fetch: clientFetch, dangerouslyAllowBrowser: true };
+      return new GenClient({ ...defaults, ...options, ...{ [CLOCK]: opened.clock } });
     },
     fork: () => withClients(opened.fork()),
   });

@@ -168,7 +168,7 @@ function accountControls(world: World) {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
     const found = world.state.accounts.get(account);
     if (found) return found;
-    throw new GenError(`There is no account ${formatValue(account)}. createKey({ account }) creates one.`);
+    throw new GenError(`There is no account ${formatValue(account)}. Create it with createKey({ account }).`);
   };
   return {
     createKey: (options = {}) => addKey(world, options),

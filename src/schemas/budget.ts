@@ -33,9 +33,7 @@ export interface Budget {
   usage(): Promise<{
     /** Tokens of creates accepted in this period. */
     readonly spentTokens: number;
-    /**
-     * Tokens reserved for creates in flight or without a response. A create of unknown price reserves all that is left.
-     */
+    /** Tokens reserved for creates in flight or without a response. A create with an unknown price reserves all tokens left. */
     readonly reservedTokens: number;
     /** Tokens left, or 0 if the limit is exceeded. */
     readonly leftTokens: number;
@@ -45,8 +43,8 @@ export interface Budget {
     readonly resetsAt: string | null;
   }>;
   /**
-   * Releases the tokens reserved for a create whose response was lost. Call it if you know that no job exists under the
-   * key, which `usage().unresolved` lists. Rejects with a ConnectionError if the store is unavailable.
+   * Releases the tokens reserved for a create whose response was lost. Call it only if no job exists for the key, which
+   * `usage().unresolved` lists. Rejects with a ConnectionError if the store is unavailable.
    *
    * @example
    * const budget = createBudget({ maxTokens: 2_000 });

@@ -1,4 +1,4 @@
-// Detects media types. The signatures are our own because the library file-type is 20 kB gzipped, and asynchronous.
+// Detects media types. Not with the library file-type, which is 20 kB gzipped and asynchronous.
 import { canonicalMediaType, mediaTypeEssence, mediaTypeOfName } from './media-type.js';
 
 /** Number of bytes that {@link mediaTypeOfBytes} needs. */
@@ -7,7 +7,7 @@ export const FIRST_BYTES = 4_100;
 /** A signature: Latin-1 text at an offset. */
 type Mark = readonly [offset: number, text: string];
 
-/** The first matching row applies. All marks of a row must match. */
+/** The first row whose marks all match applies. */
 const SIGNATURES: readonly (readonly [mediaType: string, ...marks: Mark[]])[] = [
   ['image/png', [0, '\x89PNG\r\n\x1a\n']],
   ['image/jpeg', [0, '\xff\xd8\xff']],
@@ -40,7 +40,7 @@ const SIGNATURES: readonly (readonly [mediaType: string, ...marks: Mark[]])[] = 
   ['application/gzip', [0, '\x1f\x8b\x08']],
 ];
 
-/** Brands of ISO media files. Without a known brand, the label applies. */
+/** Brands of ISO media files. For an unknown brand, the label applies. */
 const BRANDS: readonly (readonly [brand: RegExp, mediaType: string])[] = [
   [/^avi[fs]/, 'image/avif'],
   [/^he(i[cmsx]|v[cmsx])/, 'image/heic'],
@@ -127,7 +127,7 @@ function matroska(text: string): string | undefined {
 
 const VIDEO_PACKETS = ['\x80theora', '\x01video\0', 'BBCD\0'];
 
-/** Each stream starts with a page that is marked as its first. */
+/** Detects video by the pages that are marked as a stream's first. */
 function ogg(text: string): string | undefined {
   if (!text.startsWith('OggS')) return undefined;
   const streams = text.split('OggS\0\x02').slice(1);
@@ -143,7 +143,7 @@ function asf(text: string): string | undefined {
   return text.includes(ASF_AUDIO) && !text.includes(ASF_VIDEO) ? 'audio/x-ms-wma' : 'video/x-ms-wmv';
 }
 
-/** Audio after an ID3 tag. If the tag is longer than `head`, the label applies, otherwise MP3. */
+/** Detects audio after an ID3 tag. If the tag is longer than `head`, returns the label, or MP3 without one. */
 function tagged(head: Uint8Array, label: string | undefined): string | undefined {
   if (!latin1(head.subarray(0, 3)).startsWith('ID3')) return undefined;
   const [flags = 0, ...size] = head.subarray(5, 10);
@@ -153,7 +153,7 @@ function tagged(head: Uint8Array, label: string | undefined): string | undefined
   return mediaTypeOfBytes(audio) ?? (audio.length === 0 && isAudio ? label : 'audio/mpeg');
 }
 
-/** MP3 and AAC without a tag start with a frame: eleven set bits, the version, and the layer. Layer I is not used. */
+/** Detects untagged MP3 and AAC, which start with a frame: eleven set bits, the version, and the layer. Layer I isn't used. */
 function mpegFrame([first = 0, second = 0, third = 0]: Uint8Array): string | undefined {
   if (first !== 0xff || (second & 0xe0) !== 0xe0) return undefined;
   const [version, layer] = [(second >> 3) & 3, (second >> 1) & 3];
@@ -162,7 +162,7 @@ function mpegFrame([first = 0, second = 0, third = 0]: Uint8Array): string | und
   return isFrame ? 'audio/mpeg' : undefined;
 }
 
-/** Dolby Digital, and Dolby Digital Plus from version 11. */
+/** Detects Dolby Digital and, from version 11, Dolby Digital Plus. */
 function dolbyFrame([first, second, , , rates = 0, version = 0]: Uint8Array): string | undefined {
   if (first !== 0x0b || second !== 0x77) return undefined;
   const id = version >> 3;
@@ -173,7 +173,7 @@ function dolbyFrame([first, second, , , rates = 0, version = 0]: Uint8Array): st
 /** The tags by which browsers recognize a page (WHATWG MIME Sniffing, 7.1). */
 const HTML = /^<(!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)[\s>]/i;
 
-/** A page, XML, or JSON, in UTF-8 or UTF-16. */
+/** Detects a page, XML, or JSON, in UTF-8 or UTF-16. */
 function document(raw: string): string | undefined {
   const isWide = /^(\xff\xfe|\xfe\xff)/.test(raw);
   const text = (isWide ? raw.slice(2).replaceAll('\0', '') : raw.replace(/^\xef\xbb\xbf/, '')).trimStart();

@@ -7,7 +7,7 @@ export function formatValue(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** Formats a value that may be a secret, for example a key passed in place of an options object. */
+/** Formats a value that may be a secret, for example a key that is passed instead of an options object. */
 export function formatKind(value: unknown): string {
   return typeof value === 'string' && value !== '' ? 'a string' : formatValue(value);
 }

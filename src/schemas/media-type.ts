@@ -1,7 +1,7 @@
 /** The service's upload type. Only `VIDEO` is documented. */
 export type UploadType = 'IMAGE' | 'VIDEO' | 'AUDIO' | (string & {});
 
-/** File extensions by media type. Written files get the first one. */
+/** File extensions by media type. Saved files get the first one. */
 const EXTENSIONS = {
   'image/png': ['png'],
   'image/jpeg': ['jpg', 'jpeg', 'jfif'],
@@ -47,7 +47,7 @@ const EXTENSIONS = {
   'application/zip': ['zip'],
 } as const satisfies Readonly<Record<string, readonly [string, ...string[]]>>;
 
-/** Extensions of written files. */
+/** Extensions of saved files. */
 export const USUAL_EXTENSIONS: readonly string[] = Object.values(EXTENSIONS).map(([extension]) => `.${extension}`);
 
 /** Other names of media types. */

@@ -68,7 +68,7 @@ type VideoModelIn<Model> = Model extends ImageModel
 /** Type of a field for reference images. */
 type ImagesIn<Found, Type> = Unless<
   Found,
-  'images beside frames',
+  'images and frames',
   Type,
   'Reference images cannot be combined with a start or end frame, in a field or in content. Remove one of them.'
 >;
@@ -175,7 +175,7 @@ type FoundIn<Params> =
   | Both<
       Given<Params, ImageField>,
       Given<Params, Frame> | Extract<ItemIn<Params>, { role: 'first_frame' }>,
-      'images beside frames'
+      'images and frames'
     >
   | Both<Given<Params, EditField>, 'intent' extends keyof Params ? never : 'no intent', 'edit without intent'>;
 
@@ -186,7 +186,7 @@ interface PromptRequired {
 
 /** Requires a prompt if the params contain neither a prompt nor a text item. */
 type WithPrompt<Params> = [PromptIn<Params>] extends [never] ? PromptRequired : unknown;
-/** The prompt that `Params` may have, or the text item in its place. */
+/** The prompt in `Params`, or a text item that replaces it. */
 type PromptIn<Params> =
   | ('prompt' extends keyof Params ? Params['prompt'] & string : never)
   | (unknown extends ItemIn<Params> ? 'unknown' : Extract<ItemIn<Params>, TextContent>);
@@ -227,7 +227,7 @@ type SourceIn<Found, Type> = Unless<
 
 /** Fields of an edit, without its model. */
 interface EditFields<Model, Found> extends CreateFields {
-  /** Changes to make, and parts to keep. */
+  /** Changes to make, and parts to preserve. */
   prompt: string;
   /** Type of edit. */
   edit_mode?: EditMode | undefined;

@@ -235,8 +235,8 @@ export class PollScheduler {
   /** On Workers: polls if the job is due and no other wait is polling it. */
   #pollIfDue(subscriber: JobSubscriber, now: number): void {
     const { entry, queue } = subscriber;
-    const isTaken = entry.reader !== undefined && now - entry.readerSinceMs < ABANDONED_MS;
-    if (entry.dueMs > now || isTaken || !queue.tryTake(now, entry.eager > 0)) return;
+    const isConflict = entry.reader !== undefined && now - entry.readerSinceMs < ABANDONED_MS;
+    if (entry.dueMs > now || isConflict || !queue.tryTake(now, entry.eager > 0)) return;
     if (entry.reader) this.#endPoll(entry.reader);
     this.#grant(subscriber, now);
   }

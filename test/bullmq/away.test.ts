@@ -19,7 +19,7 @@ describe.skipIf(noRedis !== undefined)('while Redis is unavailable, a queue', ()
         await redis.stop();
         const asked = queue.videos.create({ prompt }, { jobId: 'order-1', timeoutMs: 300 });
         await expect(asked).rejects.toThrow(
-          'queue.videos.create: Redis did not respond within 300 ms (timeoutMs), so "order-1" may be queued or not. Queue it again under this ID.',
+          'queue.videos.create: Redis did not respond within 300 ms (timeoutMs), so "order-1" may or may not be queued. Queue it again with the same ID.',
         );
         await expect(asked).rejects.toMatchObject({
           name: 'ConnectionError',

@@ -186,7 +186,7 @@ it('an idempotency_key that another run used with a different prompt is rejected
   // Another process doesn't remember the key.
   const createClient: CliHost['createClient'] = (options) => sandbox.client(options);
   const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
-  const message = 'line 1: idempotency_key "order-1" was already used for other params. Use a new key.';
+  const message = 'line 1: idempotency_key "order-1" was already used with different params. Use a new key.';
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
   expect(sandbox.requests).toHaveLength(seen);
 });

@@ -144,7 +144,7 @@ describe('standard input', () => {
       const { code, stderr } = await runCli(['batch', path, ...QUICK], { ...place.options, input: row });
       expect({ code, stderr }).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining('Name the batch with --name'),
+        stderr: expect.stringContaining('Pass --name <name>'),
       });
       expect(sandbox.requests).toEqual([]);
     },

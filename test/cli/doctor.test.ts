@@ -67,7 +67,7 @@ describe('reports', () => {
   it('a 429 immediately, with the time to wait', async () => {
     const busy = async () => new Response('{}', { status: 429, headers: { 'retry-after': '900' } });
     const { message } = await check('service', {}, busy);
-    expect(message).toContain('The rate limit of the account is used up. Run');
+    expect(message).toContain("The account's rate limit is reached. Run");
     expect(message).toContain('in 900 s');
   });
 });

@@ -71,7 +71,10 @@ describe('--out -', () => {
 
   it('accepts only one job', async () => {
     const { code, stderr } = await cli('wait', 'job_1', 'job_2', '--out', '-');
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('--out - accepts one job') });
+    expect({ code, stderr }).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--out - supports only one job'),
+    });
   });
 });
 

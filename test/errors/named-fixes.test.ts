@@ -85,7 +85,7 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
   [
     'a misspelled model, which the service rejects',
     () => videos.create({ prompt, model: 'svc-video-fst' }),
-    'BadRequestError: model "svc-video-fst" is not a known video model. GET /v1/models lists them. Did you mean "svc-video-fast"?',
+    'BadRequestError: model "svc-video-fst" is not a known video model. List them with GET /v1/models. Did you mean "svc-video-fast"?',
   ],
   [
     'a misspelled output option',

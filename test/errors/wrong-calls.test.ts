@@ -127,7 +127,7 @@ describe('an invalid value is rejected with the fix, and not shown if it may be 
     ['limits', () => make({ limits: given }), /^limits must be an object, not a string\.$/],
     ['apiKey', () => make({ apiKey: [KEY] }), /^apiKey must be/],
     ['webhookSecret', () => make({ webhookSecret: [KEY, 5] }), /^webhookSecret must be/],
-    ['baseUrl', () => make({ baseUrl: `https://u:${KEY}@host.test` }), /^baseUrl must have no credentials/],
+    ['baseUrl', () => make({ baseUrl: `https://u:${KEY}@host.test` }), /^baseUrl must not contain credentials/],
     ['a value outside an enum', () => make({ logLevel: 'verbose' }), /"debug", not "verbose"\.$/],
     ['a Redis client', () => redisStore(`redis://:${KEY}@host` as never), /^client must be .*, not a string\.$/],
     ["s3's credentials", () => s3({ bucket: 'b', key: 'k', credentials: given }), /^credentials must be/],

@@ -119,7 +119,9 @@ describe('a rejected request', () => {
     async (returned) => {
       const app = openApp({ create: { videos: () => returned as never } });
       expect((await app.post(...VIDEO)).status).toBe(500);
-      expect(app.errors).toMatchObject([{ message: 'create: its functions must return the params of the call.' }]);
+      expect(app.errors).toMatchObject([
+        { message: 'create: each function must return an object. Return the params of the create.' },
+      ]);
     },
   );
 });

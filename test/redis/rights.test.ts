@@ -106,7 +106,7 @@ test('causes a setup error if the node-redis client was never connected', async 
   const created = new GenClient({ apiKey, baseUrl, fetch, store }).videos.create({ prompt: 'a fox at dawn' });
   await expect(created).rejects.toMatchObject({
     message: expect.stringContaining(
-      'The client of redisStore is not connected: await its connect() before the first call.',
+      'redisStore: the client is not connected. Await its connect() before the first call.',
     ),
     recovery: 'fix_setup',
   });

@@ -47,7 +47,7 @@ describe("an object store's response", () => {
   });
 
   it("indicates whether the object exists, may exist, or can't be checked", () => {
-    expect([409, 412, 200, undefined].map((status) => store.isTaken(failed(status)))).toEqual([
+    expect([409, 412, 200, undefined].map((status) => store.isConflict(failed(status)))).toEqual([
       true,
       true,
       false,

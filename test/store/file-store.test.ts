@@ -320,12 +320,12 @@ describe('a damaged file', () => {
   const PAGE = 4_096;
   it.each<[string, (bytes: Buffer) => Buffer, string]>([
     ['truncated to nothing', () => Buffer.alloc(0), 'is empty'],
-    ['filled with zeros', (bytes) => Buffer.alloc(bytes.length), 'is not a store'],
+    ['filled with zeros', (bytes) => Buffer.alloc(bytes.length), 'is not a gen-client store'],
     ['truncated in the middle', (bytes) => bytes.subarray(0, FIVE_KB), 'is damaged'],
     ['with a page of zeros', (bytes) => bytes.fill(0, PAGE, 2 * PAGE), 'is damaged'],
     ['with a page of noise', (bytes) => bytes.fill(0x5a, 2 * PAGE, 3 * PAGE), 'is damaged'],
-    ['replaced by JSON', () => Buffer.from('{"jobs":[]}\n'), 'is not a store'],
-    ['replaced by a short text', () => Buffer.from('notes'), 'is not a store'],
+    ['replaced by JSON', () => Buffer.from('{"jobs":[]}\n'), 'is not a gen-client store'],
+    ['replaced by a short text', () => Buffer.from('notes'), 'is not a gen-client store'],
   ])('%s causes an error that identifies the file, and stays unchanged', async (_, damage, message) => {
     const store = fileStore(path);
     for (let at = 0; at < 40; at++) await put(store, 'g', `k${at}`, 'v'.repeat(200));
@@ -342,7 +342,7 @@ describe('a damaged file', () => {
 
   it.each([
     ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'later version of gen-client'],
-    ['another program', 'create table notes (text)', 'is not a store'],
+    ['another program', 'create table notes (text)', 'is not a gen-client store'],
   ])('that is a database of %s causes an error, and stays unchanged', async (_, sql, message) => {
     const database = new DatabaseSync(path);
     database.exec(`${sql}; create table t (a); insert into t values (1)`);

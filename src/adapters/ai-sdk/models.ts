@@ -18,32 +18,30 @@ import { createOutputKeys, createOutputs, type KeyedCall, responseMetadata } fro
 import { prepareImage, prepareVideo, rejectWaitingOptions, type VideoCall } from './settings.js';
 import { operationStatus, startJobs, toVideo } from './video-operation.js';
 
-/** Workflows look up these symbols to pass instances of a class between steps. */
+/** Workflows use these symbols to serialize class instances between steps. */
 const WORKFLOW_SERIALIZE: unique symbol = Symbol.for('workflow-serialize');
 const WORKFLOW_DESERIALIZE: unique symbol = Symbol.for('workflow-deserialize');
 
-/** A client, or the options for one. By default, they come from the environment. */
+/** A client, or client options, which default to the environment. */
 export type GenProviderSettings = { readonly client: GenClient } | ClientOptions;
 
-/** The client options that can leave the process: no key, secret, header, or function. */
+/** Client options that are safe to serialize: no key, secret, header, or function. */
 type PlainOptions = Pick<
   ClientOptions,
   'baseUrl' | 'timeoutMs' | 'maxRetries' | 'maxRetryAfterMs' | 'preflight' | 'rateLimit'
 >;
 
-/**
- * A model in a workflow's storage. It never contains the API key: the other process reads that from its environment.
- */
+/** A model in a workflow's storage. It never contains the API key, which each process reads from its environment. */
 interface SerializedModel {
   readonly modelId: string;
   readonly config: PlainOptions;
 }
 
-/** The client of a provider's models. */
+/** Source of the client that a provider's models share. */
 interface ModelSource {
-  /** Created when first needed, so that a missing option fails that call and not the import. */
+  /** Created by the first call, so that a missing option fails that call and not the import. */
   readonly client: () => Promise<GenClient>;
-  /** What another process needs to create the same client with its own key. */
+  /** Options with which another process can create the same client with its own key. */
   readonly config: () => PlainOptions;
 }
 
@@ -74,14 +72,14 @@ function clientBaseUrl(client: GenClient): string | undefined {
 }
 
 /**
- * An image model for `generateImage`. One `doGenerate` creates all outputs of a call. Between workflow steps, the model
- * carries its ID and base URL, and never the API key.
+ * An image model for `generateImage`. One `doGenerate` creates all outputs of a call. Workflows serialize its ID and base URL,
+ * but never the API key.
  */
 class GenImageModel implements ImageModelV4 {
   readonly specificationVersion = 'v4';
   readonly provider = 'gen.image';
   readonly modelId: string;
-  /** One call creates all outputs, so that a failed one doesn't lose the others, which are paid. */
+  /** A single call creates all outputs. If the core split the call, a failed part would discard the paid outputs of the others. */
   readonly maxImagesPerCall = Number.MAX_SAFE_INTEGER;
   readonly supportsFileInputs = true;
   readonly supportsMaskInputs = false;
@@ -117,22 +115,20 @@ class GenImageModel implements ImageModelV4 {
 }
 
 /**
- * A video model for `experimental_generateVideo`, and for the start and status calls. Between workflow steps, the model
- * carries its ID and base URL, and never the API key.
+ * A video model for `experimental_generateVideo`, and for the start and status calls. Workflows serialize its ID and base URL,
+ * but never the API key.
  */
 class GenVideoModel implements Experimental_VideoModelV4 {
   readonly specificationVersion = 'v4';
   readonly provider = 'gen.video';
   readonly modelId: string;
-  /** One call creates all outputs, so that a failed one doesn't lose the others, which are paid. */
+  /** A single call creates all outputs. If the core split the call, a failed part would discard the paid outputs of the others. */
   readonly maxVideosPerCall = Number.MAX_SAFE_INTEGER;
   readonly #source: ModelSource;
   readonly #outputKeys = createOutputKeys();
-  /**
-   * The core calls `handleWebhookOption` for all parts of a call at the same time, and starts them one after the other.
-   */
+  /** The core calls `handleWebhookOption` concurrently for all parts of a call, and then starts the parts in order. */
   readonly #webhookCalls = new WeakMap<object, { parts: number }>();
-  /** The webhook URLs of parts that have not started. */
+  /** Webhook URLs of parts that haven't started. */
   readonly #partUrls: string[] = [];
 
   constructor(source: ModelSource, modelId: string) {
@@ -175,7 +171,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
     const call = this.#webhookCalls.get(webhook) ?? { parts: 0 };
     call.parts++;
     this.#webhookCalls.set(webhook, call);
-    // Another call may have the same function.
+    // Another call may pass the same function.
     queueMicrotask(() => this.#webhookCalls.delete(webhook));
     const { url, received } = await webhook();
     if (call.parts > 1) this.#partUrls.push(url);
@@ -196,7 +192,7 @@ type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption'
 type WebhookOption = Parameters<HandleWebhook>[0];
 type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
 
-/** AI SDK provider of the service, for `generateImage`, `experimental_generateVideo`, and a provider registry. */
+/** AI SDK provider for `generateImage`, `experimental_generateVideo`, and provider registries. */
 export interface GenProvider extends ProviderV4 {
   /** Returns an image model, for example `gen.image('svc-image-pro')`. */
   image(modelId: ImageModel | (string & {})): ImageModelV4;
@@ -209,8 +205,8 @@ export interface GenProvider extends ProviderV4 {
 }
 
 /**
- * Creates a provider. It creates the client in the first call, so that a missing option fails that call and not the
- * import. Throws a GenError for an unknown setting.
+ * Creates an AI SDK provider. The first call creates its client, so a missing option fails that call and not the import.
+ * Throws a GenError for an unknown or invalid setting.
  *
  * @example
  * const gen = createGen({ apiKey, baseUrl });
@@ -237,11 +233,11 @@ export function createGen(settings: GenProviderSettings = {}): GenProvider {
 
 const WITH_CLIENT = option.optionsOf({ client: option.methods('withOptions', 'waitForJob') });
 
-/** Throws a GenError for an unknown or invalid setting. A missing one fails the first call. */
+/** Throws a GenError for an unknown or invalid setting. A missing setting fails the first call. */
 function checkProviderSettings(settings: GenProviderSettings): void {
   if (isFields(settings) && 'client' in settings) option.checkOptions('createGen', WITH_CLIENT, settings);
   else checkClientOptions(settings);
 }
 
-/** A provider with its options from the environment (GEN_API_KEY, GEN_BASE_URL). */
+/** Provider with options from the environment (`GEN_API_KEY`, `GEN_BASE_URL`). */
 export const gen: GenProvider = createGen();

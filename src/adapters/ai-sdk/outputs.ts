@@ -6,17 +6,17 @@ import { systemClock, systemRandom } from '../../runtime/clock.js';
 import type { CompletedJob, CreatedJob, Job } from '../../schemas/job.js';
 import type { PreparedCall, VideoCall } from './settings.js';
 
-/** A finished file, with its job. */
+/** A finished file and its job. */
 export interface Output {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly mediaType: string;
   readonly metadata: OutputMetadata;
 }
 
-/** An output in `providerMetadata.gen`: its job, its cost, and why its file is missing. */
+/** An output's entry in `providerMetadata.gen`: its job, its cost, and any error. */
 type OutputMetadata = Record<string, string | number>;
 
-/** An output, or why there is none. `paid` describes the job if it is paid anyway. */
+/** An output, or the error that prevented it. `paid` describes the job if it was charged anyway. */
 export type OutputOutcome<T> =
   | { readonly done: T }
   | { readonly error: unknown; readonly paid?: OutputMetadata | undefined };
@@ -63,7 +63,7 @@ export async function createOutputs(
           : await client.videos.createAndWait(body as never, options);
       return await readOutput(client, job, { mediaType, signal, idempotencyKey: last?.idempotencyKey ?? key });
     } catch (error) {
-      // A failed job costs nothing. A running one is paid.
+      // A failed job isn't charged. A running one is.
       if (last === undefined || JobError.isInstance(error)) return { error };
       const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
       return { error, paid: jobMetadata(seen ?? last.job, last) };
@@ -103,14 +103,14 @@ function unreadableOutput(jobId: string, idempotencyKey: string | undefined, cau
   const reason = cause instanceof Error ? cause.message : String(cause);
   const isNamed = DownloadError.isInstance(cause) || APIError.isInstance(cause);
   return new DownloadError(
-    `The file of job ${jobId} could not be read: ${reason} The job is paid: read it with client.jobs.output(${JSON.stringify(jobId)}).`,
+    `The file of job ${jobId} could not be downloaded: ${reason} The job is paid. Download the file with client.jobs.output(${JSON.stringify(jobId)}).`,
     { jobId, idempotencyKey, code: isNamed ? cause.code : 'interrupted', cause },
   );
 }
 
 /**
- * Waits for every output. Returns those that succeeded, because they are paid, with a warning for each failure. If all failed,
- * or the caller aborted, throws one failure unchanged: one of a paid job, if there is one.
+ * Waits for all outputs. Returns those that succeeded, because they are paid, with a warning for each failure. If all failed
+ * or the caller aborted, throws one of the errors, preferably that of a paid job.
  */
 export async function settleOutputs<T>(
   outcomes: readonly Promise<OutputOutcome<T>>[],
@@ -123,15 +123,15 @@ export async function settleOutputs<T>(
   const done = results.flatMap((result) => ('done' in result ? [result.done] : []));
   const failures = results.flatMap((result) => ('error' in result ? [result] : []));
   const unread = failures.flatMap(({ paid }) => (paid ? [paid] : []));
-  if (done.length === 0) throw firstOf(failures, unread);
+  if (done.length === 0) throw errorOfCall(failures, unread);
   const warnings = failures.map(({ error }): SharedV4Warning => {
     return { type: 'other', message: `One of ${results.length} outputs failed: ${describeError(error)}` };
   });
   return { done, warnings, unread };
 }
 
-/** Returns the error of a call without any output. It lists the paid jobs, because nothing else does. */
-function firstOf(
+/** Returns the error of a call without outputs. Its message lists the paid jobs, because nothing else does. */
+function errorOfCall(
   failures: readonly { readonly error: unknown; readonly paid?: OutputMetadata | undefined }[],
   unread: readonly OutputMetadata[],
 ): unknown {
@@ -141,7 +141,7 @@ function firstOf(
   return error;
 }
 
-/** Formats an error with its job and key, in one line. */
+/** Formats an error, its job, and its key in one line. */
 function describeError(error: unknown): string {
   if (!GenError.isInstance(error)) return error instanceof Error ? error.message : String(error);
   const { jobId, idempotencyKey } = error.toJSON();
@@ -150,7 +150,7 @@ function describeError(error: unknown): string {
   return known === '' ? error.message : `${error.message} (${known})`;
 }
 
-/** Returns a job as metadata, in JSON without unknown values. */
+/** Returns a job's metadata as JSON, without undefined values. */
 export function jobMetadata(job: Job, made: { readonly idempotencyKey?: string | undefined } = {}): OutputMetadata {
   const facts = {
     jobId: job.id,
@@ -164,7 +164,7 @@ export function jobMetadata(job: Job, made: { readonly idempotencyKey?: string |
   return Object.fromEntries(known);
 }
 
-/** Returns the service's warnings in the AI SDK's form. */
+/** Converts the service's warnings to those of the AI SDK. */
 export function serviceWarnings(created: CreatedJob): SharedV4Warning[] {
   return created.warnings.map((message) => ({ type: 'other', message }));
 }
@@ -177,7 +177,7 @@ export function responseMetadata(modelId: string): { timestamp: Date; modelId: s
 type CallHeaders = Record<string, string | undefined> | undefined;
 
 /** The part of a call that determines its keys. */
-interface CallOfCore {
+interface KeyedCoreCall {
   readonly n: number;
   readonly headers?: CallHeaders;
 }
@@ -187,13 +187,13 @@ interface Start {
   calls: number;
 }
 
-/** A key that the core generated for `doStart`. Each part of a call has its own. */
+/** Matches a key that the core generated for `doStart`, one for each part of a call. */
 const CORE_KEY = /^aisdk_/;
 
 /**
- * Chooses a key for each output. The core splits a call for `maxVideosPerCall` into parts that share the caller's key, and
- * starts them at the same time. No part knows its number, so they would all get one job: they are rejected before anything is
- * sent. Without a key of the caller, the core repeats a failed `doGenerate` with the same objects, which then get the same keys.
+ * Chooses a key for each output. With `maxVideosPerCall`, the core splits a call into concurrent parts that share the caller's
+ * key and don't know their number. They would all get the same job, so they are rejected before anything is sent. Without a
+ * caller's key, the core retries a failed `doGenerate` with the same objects, so that each retry finds its generated keys.
  */
 export function createOutputKeys() {
   const starts = new Map<unknown, Start>();
@@ -203,7 +203,7 @@ export function createOutputKeys() {
       call,
       ownKey,
       isPart = false,
-    }: { readonly call: CallOfCore; readonly ownKey: string | undefined; readonly isPart?: boolean },
+    }: { readonly call: KeyedCoreCall; readonly ownKey: string | undefined; readonly isPart?: boolean },
     client: () => Promise<GenClient>,
     run: (client: GenClient, keys: readonly string[]) => Promise<T>,
   ): Promise<T> => {
@@ -213,11 +213,11 @@ export function createOutputKeys() {
     const start = together ?? { calls: 0 };
     starts.set(chosen ?? headers, start);
     start.calls++;
-    // A middleware may copy the call, but not its headers.
+    // A middleware may copy the call, but it retains the headers object.
     const repeated = generated.get(call) ?? (together ? undefined : generated.get(headers));
     const key = chosen ?? repeated ?? systemRandom.uuid();
     for (const object of [call, headers]) if (!generated.has(object)) generated.set(object, key);
-    // All parts have arrived when this resolves.
+    // By the time this resolves, all parts have started.
     const opened = await client().finally(() => starts.delete(chosen ?? headers));
     const isSplit = start.calls > 1 || (isPart && !CORE_KEY.test(key));
     if (chosen !== undefined && isSplit) throw splitError(key);
@@ -231,17 +231,17 @@ export function createOutputKeys() {
 function splitError(key: string): PreflightError {
   const fix = 'Leave out maxVideosPerCall and maxImagesPerCall: one call creates all n outputs.';
   return new PreflightError(
-    `idempotencyKey: several calls under "${key}" started at the same time, so none was sent. ${fix}`,
+    `idempotencyKey: several calls with "${key}" started at the same time, so none was sent. ${fix}`,
     { code: 'idempotency_key_reused', param: 'idempotencyKey' },
   );
 }
 
-/** Returns the `Idempotency-Key` header, whatever its case. */
+/** Returns the `Idempotency-Key` header. Ignores case. */
 function keyFromHeaders(headers: CallHeaders): string | undefined {
   return Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === 'idempotency-key')?.[1];
 }
 
-/** Returns the headers for each request, without the key: each output has its own. */
+/** Returns the request headers without the key, because each output has its own. */
 export function plainHeaders(headers: CallHeaders): Record<string, string> {
   const kept = Object.entries(headers ?? {}).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[0].toLowerCase() !== 'idempotency-key',

@@ -1,4 +1,4 @@
-// Translates the settings and files of an AI SDK call into the service's fields.
+// Converts the settings and files of an AI SDK call to the service's params.
 import type {
   Experimental_VideoModelV4CallOptions,
   ImageModelV4CallOptions,
@@ -14,27 +14,27 @@ import { nearest, noSuchOption } from '../../schemas/spelling.js';
 import { idempotencyKeyOf } from '../../transport/idempotency.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 
-/** Settings in `providerOptions.gen`: options of the call, as in `createAndWait`, and fields of the service. */
+/** Settings in `providerOptions.gen`: options of `createAndWait`, and params of the service. */
 export interface GenProviderOptions {
-  /** Creates at most one job. Further outputs get keys derived from it. @default a fresh UUID per call */
+  /** Idempotency key of the first output. The keys of other outputs are derived from it. @default a new UUID per call */
   readonly idempotencyKey?: string;
-  /** Milliseconds between two polls of the job. @default the client's schedule */
+  /** Poll interval in milliseconds. @default the client's schedule */
   readonly pollIntervalMs?: number;
   /** Maximum wait in milliseconds, or `false` for no timeout. @default 1_800_000 (30 min) */
   readonly timeoutMs?: number | false;
-  /** Maximum retries of a request. @default the client's (3) */
+  /** Maximum retries per request. @default the client's setting (3) */
   readonly maxRetries?: number;
-  /** If true, validates the params before the call. @default the client's (true) */
+  /** If true, validates the params before sending them. @default the client's setting (true) */
   readonly preflight?: boolean;
-  /** How to continue after a failed job, as in `createAndWait`. Not with `poll`, `webhook`, or `startVideo`. */
+  /** Retries for failed jobs, as in `createAndWait`. Not supported with `poll`, `webhook`, or `startVideo`. */
   readonly recover?: CreateOptions['recover'];
-  /** If true, sends a create again that waits for a review, as in `createAndWait`. @default true */
+  /** If true, sends a create that awaits moderation again, as in `createAndWait`. @default true */
   readonly resubmitPending?: boolean;
-  /** `after-job` deletes the uploads of the call after its job. Not with `poll`, `webhook`, or `startVideo`. */
+  /** `after-job` deletes the call's uploads after its job. Not supported with `poll`, `webhook`, or `startVideo`. */
   readonly cleanup?: 'after-job';
-  /** Your own name for the job, in events, the store, and spans. It is never sent to the service. */
+  /** Your own name for the job in events, the store, and spans. Never sent to the service. */
   readonly label?: string;
-  /** Fields of the service, sent unchanged: `resolution`, `character_ids`, `camera_fixed`, … */
+  /** Any param of the service, sent unchanged: `resolution`, `character_ids`, `camera_fixed`, … */
   readonly [field: string]: unknown;
 }
 
@@ -43,7 +43,7 @@ export type CallOptions = Pick<
   'pollIntervalMs' | 'timeoutMs' | 'maxRetries' | 'preflight' | 'recover' | 'resubmitPending' | 'cleanup' | 'label'
 >;
 
-/** Options of the call, and fields for the service. */
+/** Parsed call options and service params. */
 export interface ReadProviderOptions {
   readonly idempotencyKey: string | undefined;
   readonly options: CallOptions;
@@ -64,10 +64,10 @@ const PROVIDER_CHECKS = {
 };
 const PROVIDER_OPTIONS = option.optionsOf(PROVIDER_CHECKS);
 const OPTION_NAMES = Object.keys(PROVIDER_CHECKS);
-/** Options of the AI SDK or the client, which the service doesn't support. */
-const ELSEWHERE: readonly string[] = [...Object.keys(CREATE_AND_WAIT_CHECKS), 'abortSignal'];
+/** Options of the AI SDK or the client that must not be sent to the service. */
+const UNSUPPORTED_OPTIONS: readonly string[] = [...Object.keys(CREATE_AND_WAIT_CHECKS), 'abortSignal'];
 
-/** Reads `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */
+/** Parses `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */
 function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ReadProviderOptions {
   const given = providerOptions.gen ?? {};
   if (typeof given !== 'object' || Array.isArray(given)) throw new GenError(`${NAME} must be an object.`);
@@ -80,38 +80,38 @@ function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>)
   option.checkOptions(NAME, PROVIDER_OPTIONS, own);
   const { idempotencyKey: key = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
   recoverRules(options.recover);
-  // As for the client's keys, null is an error.
+  // Null is an error, as for the client's keys.
   const idempotencyKey = key === undefined ? undefined : idempotencyKeyOf(key, undefined);
   return { idempotencyKey, options, fields };
 }
 
-/** Throws for options that need the client's own wait, because the AI SDK's core or another process waits. */
+/** Throws for options that need the client's own wait, because here the AI SDK waits. */
 export function rejectWaitingOptions({ options }: ReadProviderOptions): void {
   for (const name of ['recover', 'cleanup'] as const) {
     if (options[name] === undefined) continue;
     throw new GenError(
-      `${NAME}.${name} needs generateVideo without poll and webhook: with them, or with startVideo, the AI SDK waits for the job itself.`,
+      `${NAME}.${name} works only in generateVideo without poll and webhook, because otherwise the AI SDK waits for the job itself. Remove it.`,
     );
   }
 }
 
-/** Throws for an option of another call, or a misspelled one, instead of sending it to the service. */
+/** Throws for a misspelled option or an option of another call, instead of sending it to the service. */
 function checkedField(name: string): string {
-  if (ELSEWHERE.includes(name) || nearest(name, OPTION_NAMES) !== undefined)
+  if (UNSUPPORTED_OPTIONS.includes(name) || nearest(name, OPTION_NAMES) !== undefined)
     throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
   return name;
 }
 
-/** Tolerance for matching a size to a ratio: encoders round sizes to multiples of 8 or 16. */
+/** Tolerance for matching a size to a ratio, because encoders round sizes to multiples of 8 or 16. */
 const RATIO_TOLERANCE = 0.02;
-/** All ratios, for a model without a row. */
+/** All ratios, for unknown models. */
 const ALL_RATIOS = [...new Set(Object.values(MODELS).flatMap(ratiosOf))];
-/** The service's resolution by the shorter side of a frame, in pixels. */
+/** Resolution by the frame's shorter side in pixels. */
 const RESOLUTION_OF: Readonly<Record<number, string>> = { 480: '480p', 720: '720p', 1080: '1080p', 2160: '4k' };
 
 export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhookUrl?: string };
 
-/** A call in the service's form. */
+/** A call converted to the service's params. */
 export interface PreparedCall {
   readonly body: Record<string, unknown>;
   readonly own: ReadProviderOptions;
@@ -136,7 +136,7 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
     }
   }
   if (mask) {
-    const fix = 'Leave prompt.mask out, and describe the edit in the prompt.';
+    const fix = 'Omit prompt.mask, and describe the edit in the prompt.';
     throw new PreflightError(`generateImage: the service does not support masked edits. ${fix}`, {
       code: INVALID_PARAMS,
       param: 'mask',
@@ -151,12 +151,14 @@ export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
   const { aspectRatio, resolution, duration, fps, seed, generateAudio, webhookUrl } = call;
   const warnings: SharedV4Warning[] = [];
   const fields: Record<string, unknown> = {};
-  if (fps !== undefined) warnings.push(unsupported('fps', 'The service does not support a frame rate.'));
+  if (fps !== undefined) warnings.push(unsupported('fps', 'The service does not support setting a frame rate.'));
   if (duration !== undefined) fields.duration = duration;
   if (seed !== undefined) fields.seed = seed;
   if (generateAudio !== undefined) fields.generate_audio = generateAudio;
   if (aspectRatio === 'adaptive') {
-    warnings.push(unsupported('aspectRatio', 'Leave it out: the service documents no adaptive ratio for new videos.'));
+    warnings.push(
+      unsupported('aspectRatio', 'The service does not document an adaptive ratio for new videos. Omit it.'),
+    );
   } else if (aspectRatio !== undefined) fields.aspect_ratio = aspectRatio;
   if (resolution !== undefined) {
     const [width = 0, height = 0] = resolution.split('x').map(Number);
@@ -173,7 +175,7 @@ export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
   return prepared(modelId, call, { ...fields, ...videoFiles(call) }, warnings);
 }
 
-/** The service's fields in the call's own options come last: they are sent unchanged. */
+/** Adds the service params from the call's options, which take precedence and are sent unchanged. */
 function prepared(
   modelId: string,
   call: { readonly prompt: string | undefined; readonly providerOptions: SharedV4ProviderOptions },
@@ -201,7 +203,7 @@ function quotient(text: string, separator: string): number {
   return left / right;
 }
 
-/** A file of the AI SDK: bytes, base64, or a URL. */
+/** A file in the AI SDK: bytes, base64, or a URL. */
 type ModelFile =
   | { readonly type: 'file'; readonly mediaType: string; readonly data: string | Uint8Array }
   | { readonly type: 'url'; readonly url: string; readonly mediaType?: string };
@@ -224,7 +226,7 @@ function frameField(name: string, file: ModelFile | undefined): Record<string, u
   return file.type === 'url' ? { [`${name}_url`]: file.url } : { [`${name}_upload_id`]: blobOf(file) };
 }
 
-/** Puts references into the field for their bytes or their URL. The client uploads the Blobs. */
+/** Returns references as Blobs, which the client uploads, or as URLs, each in its own field. */
 function referenceFields(
   files: readonly ModelFile[],
   fieldsOf: (file: ModelFile) => readonly [uploads: string, urls: string],

@@ -23,18 +23,18 @@ import {
 } from './outputs.js';
 import type { VideoCall } from './settings.js';
 
-/** The operation that `experimental_startVideo` returns and `experimental_getVideoStatus` accepts, in any process. */
+/** The operation that `experimental_startVideo` returns. Any process can pass it to `experimental_getVideoStatus`. */
 interface Operation {
   readonly jobIds: readonly string[];
   readonly idempotencyKeys: readonly (string | undefined)[];
-  /** The core polls an operation once after its webhook. Then "pending" is a failure. */
+  /** If true, the core polls only once, after the webhook, and treats "pending" as a failure. */
   readonly webhook: boolean;
   readonly pollIntervalMs?: number;
-  /** When the wait ends, in milliseconds since the epoch, and its timeout. */
+  /** Deadline of the wait, in milliseconds since the epoch, and its timeout. */
   readonly limit?: { readonly untilMs: number; readonly timeoutMs: number };
 }
 
-/** Starts one job for each key. Returns those that were created even if others were rejected. */
+/** Creates one job per key. Returns the created jobs even if others were rejected. */
 export async function startJobs(
   client: GenClient,
   modelId: string,
@@ -62,14 +62,14 @@ export async function startJobs(
       ...(typeof timeoutMs === 'number' && { limit: { untilMs: systemClock.now() + timeoutMs, timeoutMs } }),
     },
     warnings: [...video.warnings, ...done.flatMap(serviceWarnings), ...warnings],
-    // Not `videos`: the core appends the final `videos` to those of the start, so each job would appear twice.
+    // Not `videos`, because the core appends the final `videos` to it, so each job would appear twice.
     providerMetadata: { gen: { jobs: done.map((created) => jobMetadata(created.job, created)) } },
     response: responseMetadata(modelId),
   };
 }
 
 /**
- * Polls an operation. A failed poll is "pending", because the jobs are paid, unless no other poll can succeed. If no job
+ * Polls an operation. If a poll fails but a later one can succeed, returns "pending", because the jobs are paid. If no job
  * completed, throws the JobError of one.
  */
 export async function operationStatus(
@@ -106,7 +106,7 @@ export function toVideo(output: Output): { type: 'binary'; data: Uint8Array; med
   return { type: 'binary', data: output.bytes, mediaType: output.mediaType };
 }
 
-/** Returns the job, or undefined if the poll failed and another one can succeed. */
+/** Polls a job. Returns undefined if the poll failed but a later one can succeed. */
 async function readJob(
   client: GenClient,
   id: string,

@@ -40,13 +40,13 @@ import { storeFiles } from './queued-files.js';
 
 /** Options of {@link createGenQueue}. */
 export interface GenQueueOptions extends QueueLocation {
-  /** Called with errors of the connection, which reconnects automatically. @default errors are ignored */
+  /** Called with connection errors. The connection reconnects automatically. @default errors are ignored */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
 const QUEUE_OPTIONS = option.optionsOf({ ...LOCATION_FIELDS, onError: option.callback });
 
-/** Queues create calls, and wakes the calls that wait for a job. */
+/** Queues creates, and wakes calls that wait for a job. */
 export interface GenQueue {
   /** BullMQ queue, for a dashboard. */
   readonly queue: Queue<GenJobData, GenJobResult>;
@@ -71,20 +71,20 @@ export interface GenQueue {
       options?: EnqueueOptions,
     ): Promise<GenQueueJob>;
   };
-  /** Queues `characters.create`, the one-off reference image. */
+  /** Queues `characters.create`. */
   readonly characters: { create(params: CharacterParams, options?: EnqueueOptions): Promise<GenQueueJob> };
   /**
-   * Wakes the call that waits for the event's job, in whichever process it runs. The call polls its job at once, before
-   * workers take any other call. An event without a job wakes no call.
+   * Wakes the call that waits for the event's job, in any process. The call polls its job immediately, ahead of other calls.
+   * Ignores events without a job.
    */
   wake(event: WebhookEvent): Promise<void>;
-  /** Closes the connections, within five seconds even if Redis is unavailable. Queued calls stay in the queue. */
+  /** Closes the connections within 5 seconds, even if Redis is unavailable. Queued calls remain in the queue. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the queue on an ioredis client or its options, as BullMQ does. {@link createGenWorker} runs the calls, in any number
- * of processes. Throws a GenError for an unknown option, and for a connection or a name that can never work.
+ * Opens a queue with an ioredis client or its options, as BullMQ does. {@link createGenWorker} processes the calls, in any
+ * number of processes. Throws a GenError for an unknown option or an invalid connection or name.
  *
  * @example
  * const queue = createGenQueue({ url: 'redis://localhost' });
@@ -96,7 +96,7 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   const { onError } = options;
   const { calls, options: base } = queueNames(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
-  // Without a listener the engine prints errors.
+  // Without a listener, BullMQ prints errors.
   queue.on('error', (error: Error) => callObserver(() => onError?.(error)));
   const jobIndex = openJobIndex(connection, options);
   const creator = (call: CallKind) => ({
@@ -111,7 +111,7 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
     async wake(event) {
       const jobId = jobIdIn(event);
       if (jobId === undefined) return;
-      // Stored first, because a call that is awake looks for the wake before and after it goes to sleep.
+      // Store the wake first, because a call checks for one before and after it goes to sleep.
       await jobIndex.wake(jobId);
       const queueJobId = await jobIndex.callOf(jobId);
       if (queueJobId !== undefined) await wakeCall(queue, queueJobId);
@@ -120,41 +120,41 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   };
 }
 
-/** Most options of BullMQ's jobs, and those of the call. */
+/** Most of BullMQ's job options, and the options of the call. */
 interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backoff' | 'repeat' | 'deduplication'> {
   /**
-   * The ID of the queue job, which is also the idempotency key of the call. One ID never creates a second job, so another
-   * call, or other params, need another ID. BullMQ allows neither a colon nor a bare number.
-   * @default `params.idempotency_key`, otherwise a new UUID
+   * ID of the queue job, and idempotency key of the call. An ID never creates a second job, so use a new one for another call
+   * or different params. BullMQ rejects IDs that contain a colon or are a bare number.
+   * @default `params.idempotency_key`, or a new UUID
    */
   readonly jobId?: string | undefined;
-  /** BullMQ's deduplication, without `replace`, which would remove a paid call. */
+  /** BullMQ's deduplication. `replace` isn't supported, because it would remove a paid call. */
   readonly deduplication?: NonNullable<JobsOptions['deduplication']> & { readonly replace?: never };
-  /** If true, validates the call against the documented rules before it is queued. @default true */
+  /** If true, validates the params against the documented rules before queuing. @default true */
   readonly preflight?: boolean | undefined;
   /**
-   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of further tries, or one try
-   * with each of some models. The worker's `timeoutMs` covers all of them.
+   * Retries for failed jobs by error code, as in `createAndWait`: a number of retries, or a list of models to retry with. The
+   * worker's `timeoutMs` covers all of them.
    * @default the worker's `recover`
    */
   readonly recover?: Recover | undefined;
   /**
-   * The scope of the budget that pays for the create, for example a tenant. It replaces the budget of the worker's
-   * client. A call over budget waits for the next period of the budget, and fails if there is none.
+   * Scope of the budget that pays for the create, for example a tenant. Replaces the budget of the worker's client. A call
+   * over budget waits for the next budget period, and fails if there is none.
    * @default undefined: the budget of the worker's client
    */
   readonly budgetScope?: string | undefined;
   /**
-   * Milliseconds until queuing rejects with a ConnectionError because Redis does not respond. The call may be queued,
-   * so queue it again under the same ID.
+   * Timeout for queuing in milliseconds. Throws a ConnectionError if Redis doesn't respond. The call may be queued anyway, so
+   * queue it again with the same ID.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined;
-  /** Stops queuing at once with the signal's reason. A call that is already queued stays. */
+  /** Aborts queuing and rejects with the signal's reason. A call that is already queued remains. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The engine's own job options, which it validates itself. */
+/** BullMQ's own job options, which it validates itself. */
 const ENGINE_OPTIONS = [
   'continueParentOnFailure',
   'deduplication',
@@ -184,16 +184,16 @@ const ENQUEUE_OPTIONS = option.optionsOf({
   signal: option.abortSignal,
 });
 
-/** Options of the engine that would end a call, or create its job twice. */
+/** BullMQ options that would end a call, or create its job twice. */
 const UNSUPPORTED = {
-  attempts: 'Leave it out: failures that are not about the job use up no attempt. For failed jobs, pass recover.',
-  backoff: 'Leave it out: retryDelayMs of createGenWorker is the longest pause.',
+  attempts: "Leave it out. Failures other than the job's don't count as attempts. For failed jobs, pass recover.",
+  backoff: 'Leave it out. To set the longest pause, pass retryDelayMs to createGenWorker.',
   repeat:
-    'Repeat a job of your own with queue.queue.upsertJobScheduler in another queue, and queue the call from it, with a jobId for each time.',
+    'In another queue, repeat a job of your own with upsertJobScheduler. Queue the call from it, with a new jobId each time.',
 } as const;
 
-/** Only an error of the engine itself, for example of its Redis, uses up an attempt. */
-const ENDLESS = { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'fixed', delay: 5_000 } } as const;
+/** Attempts are unlimited, because only BullMQ's own errors, for example of Redis, count. */
+const UNLIMITED_ATTEMPTS = { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'fixed', delay: 5_000 } } as const;
 const TIMEOUT_MS = 10_000;
 
 const CHECKS = {
@@ -204,7 +204,7 @@ const CHECKS = {
 } as const;
 
 interface NewCall {
-  /** The call in error messages. */
+  /** Name of the call in error messages. */
   readonly name: string;
   readonly id: string;
   readonly call: CallKind;
@@ -212,7 +212,7 @@ interface NewCall {
   readonly options: EnqueueOptions;
 }
 
-/** Queues a call and returns its record. Settles within `timeoutMs` even if Redis is unavailable. */
+/** Queues a call and returns its record. Settles within `timeoutMs`, even if Redis is unavailable. */
 async function enqueueCall(
   queue: Queue<GenJobData, GenJobResult>,
   call: CallKind,
@@ -234,14 +234,14 @@ async function enqueueCall(
   // Null is an error, because a rerun without its key would pay for a second job.
   const key = jobId === undefined ? idempotency_key : jobId;
   const id = checkId(key === undefined ? systemRandom.uuid() : key, queue.keys);
-  // The worker's client checks again, and logs the warnings.
+  // The worker's client validates again, and logs the warnings.
   const check = (checked: object) => CHECKS[call](checked, () => {});
   const rules = recoverRules(recover);
   if (preflight) check(params);
   if (preflight) checkFallbacks(rules, (model) => check({ ...params, model }));
   const late = () =>
     new ConnectionError(
-      `${name}: Redis did not respond within ${timeoutMs} ms (timeoutMs), so "${id}" may be queued or not. Queue it again under this ID.`,
+      `${name}: Redis did not respond within ${timeoutMs} ms (timeoutMs), so "${id}" may or may not be queued. Queue it again with the same ID.`,
       { idempotencyKey: id },
     );
   const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
@@ -263,7 +263,7 @@ async function addCall(
   const known = await queue.getJob(id);
   if (known) {
     checkSame(known, asked);
-    // The engine would return a call that has ended, and do nothing.
+    // BullMQ would silently return a call that has ended.
     if (known.finishedOn !== undefined)
       throw callEnded(name, id, (await known.isFailed()) ? known.failedReason : undefined);
   }
@@ -275,10 +275,10 @@ async function addCall(
     ...(recover !== undefined && { recover: recoverRules(recover) }),
     ...(budgetScope !== undefined && { budgetScope }),
   };
-  // The caller of a call that timed out queues it again.
+  // After a timeout, the caller queues the call again.
   signal.throwIfAborted();
-  const added = await queue.add(call, data, { ...ENDLESS, priority: CREATE_PRIORITY, ...engine, jobId: id });
-  // If another process has just queued the ID, the engine returns the new job without adding it.
+  const added = await queue.add(call, data, { ...UNLIMITED_ATTEMPTS, priority: CREATE_PRIORITY, ...engine, jobId: id });
+  // If another process has just queued the ID, BullMQ returns the new job without adding it.
   const stored = added.id === id ? await queue.getJob(id) : undefined;
   if (stored) checkSame(stored, asked);
   return stored ?? added;
@@ -296,7 +296,7 @@ function checkSame({ data }: GenQueueJob, { name, id, call, params }: NewCall): 
   );
 }
 
-/** The engine builds names from IDs with colons, uses bare numbers itself, and stores its lists beside the jobs. */
+/** Rejects IDs that BullMQ reserves: it joins names with colons, numbers jobs, and stores its lists next to the jobs. */
 function checkId(id: unknown, ownNames: object): string {
   if (typeof id !== 'string' || id === '' || id.includes(':') || isBareNumber(id) || Object.hasOwn(ownNames, id)) {
     throw new GenError(

@@ -1,6 +1,6 @@
 import { type ConnectionOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
 import type { GenClient } from '../../client/client.js';
-import { checkClient, lastingRules } from '../../client/run-calls.js';
+import { checkClient, detachedRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
 import { DAY_MS } from '../../rules/limits.js';
@@ -25,53 +25,50 @@ import { createProcessor } from './process-call.js';
 /** Options of {@link createGenWorker}. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Called at least once with the completed job before the queue job ends, and awaited. Copy the file to your own storage
-   * here. If it throws, it is called again for a day, with pauses up to `retryDelayMs`; BullMQ's UnrecoverableError ends the
-   * call immediately.
+   * Called with the completed job, at least once, before the queue job ends. Awaited, so copy the file to your storage here.
+   * If it throws, it is retried for 24 hours. BullMQ's UnrecoverableError ends the call immediately.
    */
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with the error of a failed call before the queue job fails, and awaited, at least once. If it throws, it is
-   * called again for a day. A failure that only BullMQ decides, such as that of a child with `failParentOnFailure`, is
-   * reported right after it.
+   * Called with the error of a failed call, at least once, before the queue job fails. Awaited, and retried for 24 hours if
+   * it throws. Failures that BullMQ decides, such as with `failParentOnFailure`, are reported afterward.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with errors of the worker's connection, which reconnects automatically, and with records that this worker
-   * leaves for others. @default errors are ignored
+   * Called with connection errors, and with records that this worker leaves to others. The connection reconnects
+   * automatically. @default errors are ignored
    */
   readonly onError?: ((error: Error) => void) | undefined;
   /** Maximum concurrent calls in this process. Sleeping calls don't count. @default 10 */
   readonly concurrency?: number | undefined;
   /**
-   * Milliseconds between two polls of a job.
+   * Poll interval in milliseconds.
    * @default 10-15 s for video and edits, 3-4.5 s for images, more if many jobs run
    */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * Maximum pause in milliseconds after a failure of the service or the connection without a Retry-After. The first pause is
-   * one second, and each one after it is twice as long.
+   * Maximum pause in milliseconds after a failed request without a Retry-After. Pauses start at one second and double.
    * @default 30_000
    */
   readonly retryDelayMs?: number | undefined;
   /**
-   * Milliseconds from the service's first response until a call fails with a WaitTimeoutError. Its job continues, and
-   * `retry()` of the queue job waits for it again. Time in the queue doesn't count.
+   * Timeout of a call in milliseconds, from the service's first response. Then the call fails with a WaitTimeoutError. The
+   * job continues, and the queue job's `retry()` waits for it again.
    * @default 86_400_000 (24 h)
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * How to continue after a failed job, by its error code, for calls that don't specify it: a number of further tries,
-   * or one try with each of some models.
+   * Retries for failed jobs by error code, for calls that don't specify them: a number of retries, or a list of models to
+   * retry with.
    * @default {}: a failed job ends the call
    */
   readonly recover?: Recover | undefined;
   /**
-   * Returns the budget of a call's `budgetScope`.
-   * @default the budget of the client, under that scope
+   * Returns the budget for a call's `budgetScope`.
+   * @default the client's budget, with that scope
    */
   readonly budget?: ((scope: string) => Budget) | undefined;
-  /** Further options of BullMQ's Worker, for example `lockDuration` and `stalledInterval`. */
+  /** Other options of BullMQ's Worker, such as `lockDuration` and `stalledInterval`. */
   readonly worker?: Omit<WorkerOptions, 'connection' | 'prefix' | 'concurrency' | 'maxStalledCount'> | undefined;
 }
 
@@ -97,20 +94,20 @@ export interface GenWorker {
   /** BullMQ's own worker, for its events. */
   readonly worker: Worker<GenJobData, GenJobResult>;
   /**
-   * Resolves within five seconds. It aborts requests, and other workers send them again under their keys. An
-   * `onCompleted` that takes longer continues as long as the process lives.
+   * Closes the worker within 5 seconds. Aborts requests, which other workers send again with their keys. A longer
+   * `onCompleted` continues while the process runs.
    */
   close(): Promise<void>;
 }
 
-/** The job of a call is paid, so another worker always continues it. */
+/** A call's job is paid, so another worker always continues it. */
 const MAX_STALLS = Number.MAX_SAFE_INTEGER;
 const CONCURRENCY = 10;
 const DEFAULT_RETRY_MS = 30_000;
-/** The engine's own default. */
+/** BullMQ's default. */
 const LOCK_MS = 30_000;
 const SWEEP_EVERY_MS = 30_000;
-/** Pauses before `onFailed` is called again after it threw. */
+/** Pauses between retries of `onFailed`. */
 const REPORT_PAUSES = { firstMs: 1_000, mostMs: 60_000 };
 
 interface FailureReport {
@@ -120,8 +117,8 @@ interface FailureReport {
 }
 
 /**
- * Runs the calls of {@link createGenQueue}. If its process crashes, another worker continues with the same jobs. If several
- * processes use one account, pass the client a `store`.
+ * Creates a worker that processes the calls of {@link createGenQueue}. If it crashes, another worker continues its jobs. If
+ * several processes share an account, pass the client a `store`.
  *
  * @example
  * createGenWorker(connection, client, { onCompleted: (job) => saveOutput(client, job, `${job.id}.mp4`) });
@@ -144,7 +141,7 @@ export function createGenWorker(
     onCompleted: options.onCompleted,
     onFailed: options.onFailed,
     pollIntervalMs: options.pollIntervalMs,
-    rules: lastingRules({
+    rules: detachedRules({
       timeoutMs: options.timeoutMs ?? DAY_MS,
       recover: options.recover,
       retryMs: options.retryDelayMs ?? DEFAULT_RETRY_MS,
@@ -168,7 +165,7 @@ export function createGenWorker(
   queue.on('error', onError);
   regularly(SWEEP_EVERY_MS, () => jobIndex.sweep(queue), { closing: closing.signal, onError });
   worker.on('failed', (queueJob, reason) => {
-    // The engine retries an unfinished one, and failCall has reported one that has a failure.
+    // BullMQ retries an unfinished job, and failCall has already reported a stored failure.
     if (queueJob?.finishedOn === undefined || !isCall(queueJob.data) || queueJob.data.failure !== undefined) return;
     const { onFailed = () => {} } = options;
     reportEngineFailure(queueJob, reason, { onFailed, onError, closing: closing.signal }).catch(onError);
@@ -177,24 +174,23 @@ export function createGenWorker(
     worker,
     async close() {
       closing.abort(new Error('The worker is closing.'));
-      // Without disconnect: an `onCompleted` that takes longer still stores its result.
+      // Don't disconnect, so that a longer `onCompleted` can still store its result.
       const parts = [worker, queue, jobIndex].map((part) => ({ close: () => part.close() }));
       await closeInTime(connection, parts).catch(onError);
     },
   };
 }
 
-/** With a lower count, the engine would end a call whose worker crashed. */
+/** With a lower count, BullMQ would end a call whose worker crashed. */
 function checkStalledCount(worker: object = {}): void {
   if (!('maxStalledCount' in worker)) return;
   throw new GenError(
-    'createGenWorker: worker.maxStalledCount is not supported, because the job of a call is paid: if a worker crashes, another one always continues. Leave it out.',
+    "createGenWorker: worker.maxStalledCount is not supported, because a call's job is paid, so another worker always continues it after a crash. Leave it out.",
   );
 }
 
 /**
- * Reports a call that the engine itself has failed, for example the parent of a failed child. Its record has no failure of this
- * package.
+ * Reports a call that BullMQ itself failed, for example the parent of a failed child.
  */
 async function reportEngineFailure(
   queueJob: GenQueueJob,

@@ -41,7 +41,7 @@ interface WorkerContext {
   /** Returns the budget of a call's `budgetScope`. */
   readonly budgetOf: (scope: string) => Budget;
   readonly onError: (error: Error) => void;
-  /** The engine's `lockDuration`. */
+  /** BullMQ's `lockDuration`. */
   readonly lockMs: number;
   /** Aborts when the worker closes. */
   readonly closing: AbortSignal;
@@ -53,25 +53,25 @@ interface Work {
   readonly token: string | undefined;
 }
 
-/** The state of a call, with the last job and error, which aren't stored. */
+/** A call's state, and the last job and error, which aren't stored. */
 interface CallState extends Pick<StepResult, 'job' | 'error'> {
   readonly run: JobRunState;
 }
 
-/** The delay of a call whose worker closes. */
+/** Delay of a call whose worker closes. */
 const CLOSING_MS = 500;
-/** The delay of a call that this worker leaves for others. */
-const LEFT_MS = 10_000;
-/** Maximum delay of a call over budget, because somebody may raise the budget. */
+/** Delay of a call that this worker leaves to others. */
+const SKIPPED_MS = 10_000;
+/** Maximum delay of a call over budget, because the budget may be raised. */
 const MAX_BUDGET_WAIT_MS = 5 * 60_000;
-/** How long a worker retries a callback that throws, and failures of the connection. */
+/** How long a worker retries callbacks and connections that fail. */
 const RETRY_MS = DAY_MS;
 const FIRST_RETRY_MS = 1_000;
 
 /** Thrown if another worker has claimed the call. */
 class LostCall extends Error {}
 
-/** Returns the function that works on a call until it sleeps or ends. It performs each step that `nextDetachedStep` returns. */
+/** Returns the function that processes a call until it sleeps or ends, one step of `nextDetachedStep` at a time. */
 export function createProcessor(
   context: WorkerContext,
 ): (queueJob: GenQueueJob, token?: string) => Promise<GenJobResult> {
@@ -80,14 +80,14 @@ export function createProcessor(
     const work = { context, queueJob, token };
     try {
       if (!isCall(queueJob.data)) throw foreignRecord(work);
-      const left = await whyLeft(work);
+      const reason = await skipReason(work);
       if (left !== undefined) return await leaveToOthers(work, left, reported);
       if (hasFailed(queueJob)) throw finalError(errorFromJson(queueJob.data.failure as object as GenErrorJson));
       return await proceed(work);
     } catch (error) {
       if (error instanceof DelayedError || error instanceof UnrecoverableError || error instanceof LostCall)
         throw error;
-      // The next worker sends the create again under its key.
+      // The next worker sends the create again with its key.
       if (context.closing.aborted) return sleepInQueue(work, CLOSING_MS);
       context.onError(error instanceof Error ? error : new Error(reasonOf(error)));
       return retryLater(work, error);
@@ -101,8 +101,8 @@ function foreignRecord({ context, queueJob }: Work): UnrecoverableError {
   return new UnrecoverableError(message);
 }
 
-/** Returns the reason why this worker can't process the call, if any. */
-async function whyLeft({ context, queueJob: { id, data } }: Work): Promise<string | undefined> {
+/** Returns the reason why this worker must skip the call, if any. */
+async function skipReason({ context, queueJob: { id, data } }: Work): Promise<string | undefined> {
   if (!isKnownRecord(data)) {
     return `"${id}" was written by a newer version of gen-client, so this worker leaves it alone. Update the worker.`;
   }
@@ -110,18 +110,18 @@ async function whyLeft({ context, queueJob: { id, data } }: Work): Promise<strin
   return `"${id}" belongs to another account, so this worker leaves it alone. Give each account its own queue: pass a name or a prefix. If you changed the API key, keep a worker with the old key until its calls have ended, and pass account from now on.`;
 }
 
-/** Leaves the record and its wake unchanged for another worker. */
+/** Leaves the record and its wake to another worker. */
 async function leaveToOthers({ context, queueJob, token }: Work, why: string, reported: Set<string>): Promise<never> {
   const { account = '' } = queueJob.data;
   if (!reported.has(account)) context.onError(new GenError(why));
   reported.add(account);
-  await queueJob.moveToDelayed(context.clock.now() + LEFT_MS, token);
+  await queueJob.moveToDelayed(context.clock.now() + SKIPPED_MS, token);
   throw new DelayedError();
 }
 
 /**
- * Delays the call after a failure that isn't its job's, for example of a callback. That uses up no attempt of the
- * engine. After a day of such failures, the call fails with the last one.
+ * Delays the call after a failure other than its job's, for example of a callback. This doesn't count as one of BullMQ's
+ * attempts. After 24 hours of failures, the call fails with the last error.
  */
 async function retryLater(work: Work, reason: unknown): Promise<never> {
   const { context, queueJob } = work;
@@ -172,13 +172,13 @@ async function resumeCall(work: Work): Promise<JobRunState> {
   return nextDetachedStep(run, { type: 'waited', woken, passedMs: passedMs(work) });
 }
 
-/** Creates the service's job, and stores its ID before anything else. */
+/** Creates the job, and stores its ID before anything else. */
 async function createJob(work: Work, run: JobRunState, step: CreateStep): Promise<CallState> {
   const { context, queueJob } = work;
   context.closing.throwIfAborted();
   await extendLock(work);
   const { account = await context.client.accountId(), call, preflight, budgetScope } = queueJob.data;
-  // Stored before the create is sent: in another account, its key would create and pay for a second job.
+  // Store the account before sending, because in another account the same key would create a second paid job.
   if (queueJob.data.account === undefined) await queueJob.updateData({ ...queueJob.data, account });
   let uploaded: GenJobData['params'] | undefined;
   const { key, model } = step;
@@ -200,7 +200,7 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
     return (await sendRunCreate(client, { call, params, key, model }, options, detached)).job;
   });
   const { job } = result;
-  // Redis no longer needs the bytes: the service has them.
+  // The service has the bytes, so remove them from Redis.
   if (job && uploaded) queueJob.data = { ...queueJob.data, params: uploaded };
   const state = await advance(work, run, waitForBudget(context.clock, result));
   if (job) {
@@ -210,7 +210,7 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
   return state;
 }
 
-/** A create over budget waits for the next period of the budget, if there is one. */
+/** Delays a create over budget until the next budget period, if there is one. */
 function waitForBudget(clock: Clock, result: StepResult): StepResult {
   const { event, error } = result;
   if (event.type !== 'failed' || !BudgetExceededError.isInstance(error)) return result;
@@ -227,16 +227,16 @@ function waitForBudget(clock: Clock, result: StepResult): StepResult {
 async function pollJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promise<CallState> {
   const { context, queueJob } = work;
   context.closing.throwIfAborted();
-  // Added again, in case the process crashed between storing the ID and adding it.
+  // Add the job again, in case the process crashed after storing its ID.
   await context.jobIndex.add(jobId, queueJob.id ?? '');
   const poll = () => pollRunJob(context.client, jobId, { signal: context.closing, maxRetries: 0 });
   return advance(work, run, await stepResultOf(poll));
 }
 
-/** Applies the rules to a result, and stores the state. Callers store the end of a call. */
+/** Applies the rules to a result, and stores the state, unless the call has ended. */
 async function advance(work: Work, run: JobRunState, { event, ...result }: StepResult): Promise<CallState> {
   const { context, queueJob } = work;
-  // If this process was frozen, another one has the call, and this one must not overwrite its state.
+  // If this process was suspended, another worker may own the call. Don't overwrite its state.
   await extendLock(work);
   const isPolled = event.type === 'job' || run.step.type === 'read';
   const pollMs = context.pollIntervalMs ?? (isPolled ? await pollPaceMs(context, queueJob.data.call) : null);
@@ -249,7 +249,7 @@ async function advance(work: Work, run: JobRunState, { event, ...result }: StepR
   return { run: next, ...result };
 }
 
-/** Stores the state of a call, and its priority. Removes a job that the call no longer waits for from the index. */
+/** Stores a call's state and priority. Removes a job that the call no longer waits for from the index. */
 async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?: GenJobData['failure']): Promise<void> {
   const { jobId: before } = queueJob.data;
   const data = recordOf(queueJob.data, run, context.clock.now());
@@ -259,7 +259,7 @@ async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?:
   if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
 }
 
-/** Returns the poll interval in milliseconds. Calls that were just removed manually don't make it longer. */
+/** Returns the poll interval in milliseconds. Ignores calls that were just removed manually. */
 async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: CallKind): Promise<number> {
   const unfinished = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
   const jobs = Math.max(1, Math.min(...(await Promise.all([jobIndex.size(), unfinished]))));
@@ -274,7 +274,7 @@ async function endCall(work: Work, run: JobRunState, { job, refusal }: EndStep):
   } catch (error) {
     return failCall(work, run, error);
   }
-  // Stored first: if onCompleted throws, only onCompleted is called again.
+  // Store the end first, so that only onCompleted is retried if it throws.
   if (queueJob.data.run?.step.type !== 'end' || queueJob.data.failure !== undefined) await storeRun(work, run);
   try {
     await context.onCompleted?.(completed, queueJob);
@@ -286,7 +286,7 @@ async function endCall(work: Work, run: JobRunState, { job, refusal }: EndStep):
   return completed;
 }
 
-/** Ends the call with its error, stored with the queue job. The engine does not retry it. */
+/** Stores the error and ends the call, so that BullMQ doesn't retry it. */
 async function failCall(work: Work, run: JobRunState, error: unknown): Promise<never> {
   const { context, queueJob } = work;
   if (!GenError.isInstance(error)) throw error;
@@ -301,7 +301,7 @@ async function failCall(work: Work, run: JobRunState, error: unknown): Promise<n
   throw finalError(error);
 }
 
-/** Converts an error, so that the engine doesn't retry the job. */
+/** Converts an error, so that BullMQ doesn't retry the job. */
 function finalError(error: GenError): UnrecoverableError {
   return Object.assign(new UnrecoverableError(`${error.name}: ${error.message}`), { cause: error });
 }
@@ -324,7 +324,7 @@ function errorOf({ run, job, error }: CallState, step: Extract<LastStep, { reado
 async function sleepInQueue({ context, queueJob, token }: Work, ms: number): Promise<never> {
   await queueJob.moveToDelayed(context.clock.now() + ms, token);
   const { jobId } = queueJob.data;
-  // Not earlier, because a wake that is stored from now on finds the call asleep.
+  // Check now, because a wake that is stored after this finds the call asleep.
   if (jobId !== undefined && (await context.jobIndex.hasWake(jobId))) await wakeCall(context.queue, queueJob.id ?? '');
   throw new DelayedError();
 }
@@ -332,10 +332,10 @@ async function sleepInQueue({ context, queueJob, token }: Work, ms: number): Pro
 /** Throws if another worker has claimed the call. */
 async function extendLock({ context, queueJob, token }: Work): Promise<void> {
   if (token === undefined || (await queueJob.extendLock(token, context.lockMs))) return;
-  throw new LostCall(`Another worker has ${queueJob.id} now: the lock of this one expired (lockDuration).`);
+  throw new LostCall(`Another worker now processes ${queueJob.id}, because this worker's lock expired (lockDuration).`);
 }
 
-/** Milliseconds since the call was stored. */
+/** Returns the milliseconds since the call was stored. */
 function passedMs({ context, queueJob }: Work): number {
   const { storedAt } = queueJob.data;
   return storedAt === undefined ? 0 : context.clock.now() - storedAt;

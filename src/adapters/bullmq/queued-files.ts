@@ -1,4 +1,4 @@
-// Files by value: stored in the params of a record, and opened again by the worker.
+// Stores the files of a queued call in its record. The worker opens them again.
 import type { CallKind } from '../../client/run-calls.js';
 import { GenError, UploadError } from '../../errors/index.js';
 import { MB } from '../../rules/limits.js';
@@ -7,17 +7,17 @@ import { checkFiles, type PlacedFile, placedFiles, replaceFiles } from '../../up
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** A file in the params of a record: its path, or its bytes. */
+/** A file in a record's params: its path or its bytes. */
 type StoredFile =
   | { readonly path: string }
   | { readonly base64: string; readonly type: string; readonly name?: string };
 
-/** Redis keeps the bytes in memory, and sends them with each read of the record. */
+/** Redis stores the bytes in memory, and sends them with the record each time. */
 const MAX_MB = 1;
 
 /**
- * Returns the params of a call as JSON. Throws a GenError for a file that does not survive a restart or is too large for
- * Redis, and with `preflight` a PreflightError for an invalid file.
+ * Returns a call's params as JSON. Throws a GenError for a file that can't survive a restart or is too large for Redis. With
+ * `preflight`, throws a PreflightError for an invalid file.
  */
 export async function storeFiles(call: CallKind, params: Params, preflight: boolean): Promise<Params> {
   let bytes = 0;
@@ -31,16 +31,16 @@ export async function storeFiles(call: CallKind, params: Params, preflight: bool
     bytes += source.size;
     if (bytes <= MAX_MB * MB) continue;
     throw new GenError(
-      `${at}: a queued call accepts Blobs of at most ${MAX_MB} MB in total, because Redis keeps them in memory. Pass fromPath(path), or upload the file first and pass its upload_id.`,
+      `${at}: a queued call accepts Blobs of at most ${MAX_MB} MB in total, because Redis stores them in memory. Pass fromPath(path), or upload the file first and pass its upload_id.`,
     );
   }
   if (preflight) await checkFiles(params, call === 'characters' ? 'character' : undefined);
   return mapFiles(params, storeFile);
 }
 
-/** Returns the params of a record with open files. Throws an UploadError for a path that this machine cannot read. */
+/** Returns a record's params with opened files. Throws an UploadError for a path that this machine can't read. */
 export async function openFiles(params: Params): Promise<Params> {
-  // A file in two fields is uploaded once.
+  // A file that is used in two fields is uploaded once.
   const files = new Map<string, Promise<File>>();
   return mapFiles(params, ({ source, at }) => {
     const id = JSON.stringify(source);

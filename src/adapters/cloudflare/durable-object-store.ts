@@ -17,7 +17,7 @@ export interface GenAccountNamespace {
   get(id: never): unknown;
 }
 
-/** The object as another isolate sees it. */
+/** A stub of the object in another isolate. */
 interface GenAccountStub {
   read(...values: Parameters<GenAccount['read']>): Promise<ReturnType<GenAccount['read']>>;
   write(...values: Parameters<GenAccount['write']>): Promise<ReturnType<GenAccount['write']>>;
@@ -31,13 +31,13 @@ const ARGUMENTS = option.optionsOf({
   name: option.required('a non-empty string', isText),
 });
 
-/** Maximum attempts of a request to the object. */
+/** Maximum attempts per request. */
 const MAX_ATTEMPTS = 5;
 const PAUSE = { firstMs: 20, mostMs: 320 } as const;
 
 /**
- * Creates a {@link Store} in one {@link GenAccount} object, for any number of Workers and isolates. `name` identifies
- * the object. Throws a GenError for an invalid argument.
+ * Creates a {@link Store} in the {@link GenAccount} object with this name, for any number of Workers and isolates. Throws a
+ * GenError for an invalid argument.
  *
  * @example
  * const client = new GenClient({ store: durableObjectStore(env.ACCOUNT, 'main') });
@@ -46,7 +46,7 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
   option.checkOptions('durableObjectStore(namespace, name)', ARGUMENTS, { namespace, name });
   const request = <T>(act: (stub: GenAccountStub) => Promise<T>): Promise<T> => {
     const response = withRetries(() => act(namespace.get(namespace.idFromName(name) as never) as GenAccountStub));
-    // Lets the request finish even if the Worker has already responded.
+    // Let the request finish even if the Worker has already responded.
     callObserver(() => workers.waitUntil?.(response.catch(() => {})));
     return response;
   };
@@ -57,8 +57,8 @@ export function durableObjectStore(namespace: GenAccountNamespace, name: string)
 }
 
 /**
- * Retries, because the object may be moved, restarted, or updated at any time. If a write had succeeded, the retry
- * conflicts, and the transaction runs again on the new values.
+ * Retries, because the object can be moved, restarted, or updated at any time. If the first write succeeded after all, its
+ * retry conflicts, and the transaction reruns with the new values.
  */
 async function withRetries<T>(request: () => Promise<T>): Promise<T> {
   for (let attempts = 1; ; attempts++) {
@@ -73,7 +73,7 @@ async function withRetries<T>(request: () => Promise<T>): Promise<T> {
   }
 }
 
-/** An overloaded object must not receive retries. */
+/** Returns true if the object is overloaded. Don't retry then. */
 function isOverloaded(error: unknown): boolean {
   return typeof error === 'object' && error !== null && Reflect.get(error, 'overloaded') === true;
 }

@@ -5,13 +5,13 @@ import type { StoreChanges, StoredValues } from '../../store/store.js';
 
 /** The members of a Durable Object's state that {@link GenAccount} uses. */
 export interface DurableObjectStateLike {
-  /** Storage of the object. */
+  /** The object's storage. */
   readonly storage: {
-    /** Its SQLite. */
+    /** SQLite database. */
     readonly sql: SqlStorageLike;
-    /** Runs `write` in a transaction. */
+    /** Runs a function in a transaction. */
     transactionSync<T>(write: () => T): T;
-    /** Schedules `alarm`, in milliseconds since the epoch. */
+    /** Schedules `alarm`. Accepts milliseconds since the epoch. */
     setAlarm(timeMs: number): unknown;
   };
 }
@@ -57,7 +57,7 @@ export class GenAccount extends DurableObject {
     return isWritten;
   }
 
-  /** Called by the runtime. Deletes expired values, so that an idle account leaves no data behind. */
+  /** Called by the runtime. Deletes expired values. */
   alarm(): void {
     this.#alarmMs = undefined;
     this.#sweepLater();

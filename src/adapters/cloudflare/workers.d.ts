@@ -2,6 +2,6 @@
 declare module 'cloudflare:workers' {
   /** Base class of every Durable Object. */
   export const DurableObject: abstract new (ctx: never, env: never) => object;
-  /** Lets work continue after its request has a response. Older runtimes don't have it. */
+  /** Lets work continue after the response. Missing in older runtimes. */
   export const waitUntil: ((work: Promise<unknown>) => void) | undefined;
 }

@@ -16,8 +16,8 @@ import type { Activities, Json } from './engines.js';
 /** Options of {@link createActivities}. */
 export interface ActivityOptions {
   /**
-   * Returns where to copy the file of a completed job, for runs with `store: true`: `s3()`, `r2()`, or your own destination.
-   * Derive its name from the job alone, so that a repeated copy finds its object.
+   * Returns the destination of a completed job's file, for runs with `store: true`: `s3()`, `r2()`, or your own. Derive the
+   * key only from the job, so that a repeated copy finds its object.
    * @default undefined: a run with `store: true` fails
    */
   readonly destination?: ((job: Job) => OutputDestination) | undefined;
@@ -26,10 +26,8 @@ export interface ActivityOptions {
 const ACTIVITY_OPTIONS = optionsOf({ destination: callback });
 
 /**
- * Creates the activities of durable runs. Each returns its result as JSON, also an error, so that the run and not the engine
- * decides what follows: the engine never needs to retry an activity, and always can.
- *
- * If the rate limit is full, a create doesn't wait: it returns the time of its slot, and the run sleeps until then.
+ * Creates the activities of durable runs. Each returns its result or its error as JSON, so that the run decides how to
+ * continue. If no rate-limit slot is free, a create returns the time of its slot, and the run sleeps until then.
  *
  * @example
  * const activities = createActivities(new GenClient());
@@ -65,10 +63,10 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
   };
 }
 
-/** The run's event, with the stored file. */
+/** A run event with the stored file. */
 export type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
 
-/** Copies the file of a job. A repeated copy finds the object, and transfers nothing. */
+/** Copies a job's file. A repeated copy finds the object and transfers nothing. */
 async function stored(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {
   try {
     if (destination === undefined) {
@@ -84,7 +82,7 @@ async function stored(client: GenClient, job: Job, { destination }: ActivityOpti
   }
 }
 
-/** Adds the error of a job that ended without a file. */
+/** Adds the error of a job that ended without completing. */
 function withJobError(event: RunEvent): RunEvent {
   if (event.type !== 'job' || !isFinal(event.job) || event.job.status === 'completed') return event;
   return { ...event, error: errorJson(jobErrorOf(event.job)) };

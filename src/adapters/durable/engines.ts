@@ -1,26 +1,23 @@
-// What a durable run needs from a workflow engine, and an adapter for each engine. They are structural: no engine is
-// imported.
+// Adapters for workflow engines. Their types are structural, so no engine is imported.
 import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { anything, checkOptions, must, optionsOf, required, text } from '../../rules/options.js';
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
 
-/** Work of a durable run outside its workflow: a create, a poll, or a copy of the file. */
+/** Activity of a durable run: a create, a poll, or a copy of the file. */
 export type ActivityName = 'create' | 'read' | 'store';
 
-/** A client's activities: JSON in, JSON out. An engine can repeat each at any time without a second job or charge. */
+/** Activities that accept and return JSON. Engines can repeat them at any time without a second job or charge. */
 export type Activities = Readonly<Record<ActivityName, (input: Json) => Promise<Json>>>;
 
-/**
- * Functions of a workflow engine for a durable run. Step names are unique within a run, and the same in every replay.
- */
+/** Functions of a workflow engine. Step names are unique within a run, and the same in every replay. */
 export interface DurableEngine {
   /** Runs an activity at least once, and returns its first result in every replay. */
   call(step: string, activity: ActivityName, input: Json): Promise<Json>;
   /**
-   * Waits for `ms` milliseconds, or until a webhook announces the end of the job. Resolves with true if a webhook woke
-   * it, and with false otherwise. Without a job (`null`), nothing wakes it.
+   * Waits for `ms` milliseconds, or until a webhook reports the job's end. Returns true if a webhook ended the wait. Without
+   * a job (`null`), no webhook can.
    */
   wait(step: string, jobId: string | null, ms: number): Promise<boolean>;
   /** Ends the workflow with an error that the engine must not retry. */
@@ -29,13 +26,13 @@ export interface DurableEngine {
 
 const FUNCTION = required('the function or class of your engine', (value) => typeof value === 'function');
 
-/** Cloudflare rejects any other event type, but only once the run waits for it. */
+/** Cloudflare rejects any other event type, but only once the run waits. */
 const EVENT_TYPE = must(
   'at most 100 letters, digits, "_", and "-", and must not start with "-"',
   (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
 );
 
-/** The parts of an engine that its adapter needs. Validated before anything is created. */
+/** Required parts of each engine. Validated before anything is created. */
 const ENGINES = {
   cloudflareEngine: optionsOf({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
   inngestEngine: optionsOf({ NonRetriableError: FUNCTION, event: text }),
@@ -43,19 +40,19 @@ const ENGINES = {
   workflowEngine: optionsOf({ hook: anything, sleep: FUNCTION, FatalError: FUNCTION }),
 } as const;
 
-/** The part of a `WorkflowStep` that a run needs. */
+/** Methods of a `WorkflowStep` that a run uses. */
 export interface CloudflareStep {
   /** Runs a step once, and stores its result. */
   do(name: string, callback: () => Promise<Json>): Promise<Json>;
   /** Sleeps without occupying the process. */
   sleep(name: string, ms: number): Promise<void>;
-  /** Waits for an event. Throws if none comes in time. */
+  /** Waits for an event. Throws after the timeout. */
   waitForEvent(name: string, options: { readonly type: string; readonly timeout: number }): Promise<unknown>;
 }
 
 /** Options of {@link cloudflareEngine}. */
 export interface CloudflareOptions {
-  /** The class of `cloudflare:workflows`. */
+  /** Class from `cloudflare:workflows`. */
   readonly NonRetryableError: new (
     message: string,
     name?: string,
@@ -68,7 +65,7 @@ export interface CloudflareOptions {
 }
 
 /**
- * Adapter for Cloudflare Workflows. The webhook receiver sends the event to the instance that its URL identifies:
+ * Creates an adapter for Cloudflare Workflows. Your webhook receiver sends the event to the instance that its URL identifies:
  * `(await env.VIDEOS.get(run)).sendEvent({ type: 'gen-client-job', payload: event })`.
  *
  * @example
@@ -84,7 +81,7 @@ export function cloudflareEngine(
   return {
     call: (name, activity, input) => step.do(name, () => activities[activity](input)),
     async wait(name, jobId, ms) {
-      if (jobId === null) return sleepThrough(step.sleep(name, ms));
+      if (jobId === null) return sleepUninterrupted(step.sleep(name, ms));
       return step.waitForEvent(name, { type: eventType, timeout: ms }).then(
         () => true,
         (error: unknown) => {
@@ -99,18 +96,18 @@ export function cloudflareEngine(
   };
 }
 
-/** Cloudflare ends a wait with a WorkflowTimeoutError. RPC reliably passes on only its text. */
+/** Matches Cloudflare's WorkflowTimeoutError by its text, because RPC doesn't reliably preserve the class. */
 function isTimeout(error: unknown): boolean {
   return /TimeoutError|\btimed out\b/.test(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
 }
 
-/** Step tools of Inngest that a run uses. */
+/** Methods of Inngest's step tools that a run uses. */
 export interface InngestStep {
   /** Runs a step once, and stores its result. */
   run(id: string, callback: () => Promise<Json>): Promise<unknown>;
   /** Sleeps without occupying the process. */
   sleep(id: string, ms: number): Promise<void>;
-  /** Waits for an event. Resolves with null if none comes in time. */
+  /** Waits for an event. Returns null after the timeout. */
   waitForEvent(
     id: string,
     options: { readonly event: string; readonly timeout: number; readonly if: string },
@@ -129,7 +126,7 @@ export interface InngestOptions {
 }
 
 /**
- * Adapter for Inngest. The webhook receiver forwards the verified event:
+ * Creates an adapter for Inngest. Your webhook receiver forwards the verified event:
  * `await inngest.send({ name: 'gen-client/job', data: event })`.
  *
  * @example
@@ -141,7 +138,7 @@ export function inngestEngine(step: InngestStep, activities: Activities, options
   return {
     call: async (name, activity, input) => (await step.run(name, () => activities[activity](input))) as Json,
     async wait(name, jobId, ms) {
-      if (jobId === null) return sleepThrough(step.sleep(name, ms));
+      if (jobId === null) return sleepUninterrupted(step.sleep(name, ms));
       const isOfJob = `async.data.data.job.id == ${JSON.stringify(jobId)}`;
       return (await step.waitForEvent(name, { event, timeout: ms, if: isOfJob })) !== null;
     },
@@ -151,29 +148,29 @@ export function inngestEngine(step: InngestStep, activities: Activities, options
   };
 }
 
-/** The part of Restate's `WorkflowContext` that a run needs. */
+/** Methods of Restate's `WorkflowContext` that a run uses. */
 export interface RestateContext {
   /** Runs an action once, and stores its result. */
   run(name: string, action: () => Promise<Json>): PromiseLike<Json>;
   /** Sleeps without occupying the process. */
   sleep(ms: number, name?: string): PromiseLike<void>;
-  /** Returns the durable promise of a name. A handler of the workflow resolves it. */
+  /** Returns the durable promise with this name. A handler of the workflow resolves it. */
   promise(name: string): { get(): { orTimeout(ms: number): PromiseLike<unknown> } };
 }
 
 /** Options of {@link restateEngine}. */
 export interface RestateOptions {
-  /** The class of `@restatedev/restate-sdk`. */
+  /** Class from `@restatedev/restate-sdk`. */
   readonly TerminalError: new (
     message: string,
   ) => Error;
-  /** The class of `@restatedev/restate-sdk`. */
+  /** Class from `@restatedev/restate-sdk`. */
   readonly TimeoutError: new () => Error;
 }
 
 /**
- * Adapter for Restate workflows. A shared handler of the workflow receives the webhook, and resolves the durable
- * promise with the job's ID as its name: `ctx.promise(event.data.job.id).resolve(null)`.
+ * Creates an adapter for Restate workflows. A shared handler of the workflow receives the webhook, and resolves the durable
+ * promise named by the job's ID: `ctx.promise(event.data.job.id).resolve(null)`.
  *
  * @example
  * const engine = restateEngine(ctx, createActivities(new GenClient()), restate);
@@ -182,12 +179,12 @@ export function restateEngine(ctx: RestateContext, activities: Activities, optio
   // Callers can pass the entire module, so other names are not validated.
   const { TerminalError, TimeoutError } = options;
   checkOptions('restateEngine', ENGINES.restateEngine, { TerminalError, TimeoutError });
-  // A durable promise stays resolved, so it wakes once.
+  // A durable promise stays resolved, so let it wake only one wait.
   const woken = new Set<string>();
   return {
     call: async (name, activity, input) => ctx.run(name, () => activities[activity](input)),
     async wait(name, jobId, ms) {
-      if (jobId === null || woken.has(jobId)) return sleepThrough(ctx.sleep(ms, name));
+      if (jobId === null || woken.has(jobId)) return sleepUninterrupted(ctx.sleep(ms, name));
       try {
         await ctx.promise(jobId).get().orTimeout(ms);
         woken.add(jobId);
@@ -203,19 +200,19 @@ export function restateEngine(ctx: RestateContext, activities: Activities, optio
   };
 }
 
-/** The part of the class `DBOS` that a run needs. */
+/** Methods of the class `DBOS` that a run uses. */
 export interface DbosSteps {
   /** Runs a step once, and stores its result. */
   runStep(step: () => Promise<Json>, config: { readonly name: string }): Promise<Json>;
-  /** Sleeps, also across restarts. */
+  /** Sleeps durably, across restarts. */
   sleep(ms: number): Promise<void>;
-  /** Waits for a message. Resolves with null if none comes in time. */
+  /** Waits for a message. Returns null after the timeout. */
   recv(topic: string, timeoutSeconds: number): Promise<unknown>;
 }
 
 /**
- * Adapter for DBOS. The webhook receiver sends a message to the workflow that its URL identifies, under the job's ID:
- * `await DBOS.send(run, 'webhook', event.data.job.id)`.
+ * Creates an adapter for DBOS. Your webhook receiver sends a message to the workflow that its URL identifies, with the job's
+ * ID as its topic: `await DBOS.send(run, 'webhook', event.data.job.id)`.
  *
  * @example
  * const engine = dbosEngine(DBOS, createActivities(new GenClient()));
@@ -224,7 +221,7 @@ export function dbosEngine(dbos: DbosSteps, activities: Activities): DurableEngi
   return {
     call: (name, activity, input) => dbos.runStep(() => activities[activity](input), { name }),
     async wait(_name, jobId, ms) {
-      if (jobId === null) return sleepThrough(dbos.sleep(ms));
+      if (jobId === null) return sleepUninterrupted(dbos.sleep(ms));
       return (await dbos.recv(jobId, ms / 1000)) !== null;
     },
     fail(error) {
@@ -235,19 +232,19 @@ export function dbosEngine(dbos: DbosSteps, activities: Activities): DurableEngi
 
 /** Options of {@link workflowEngine}. */
 export interface WorkflowOptions {
-  /** A hook of the run, from `createHook`. The webhook receiver resumes it. Without a hook, the job is only polled. */
+  /** The run's hook, from `createHook`. Your webhook receiver resumes it. Without a hook, the job is only polled. */
   readonly hook?: PromiseLike<unknown> | undefined;
-  /** The function of the package `workflow`. */
+  /** Function from the package `workflow`. */
   readonly sleep: (ms: number) => Promise<void>;
-  /** The class of the package `workflow`. */
+  /** Class from the package `workflow`. */
   readonly FatalError: new (
     message: string,
   ) => Error;
 }
 
 /**
- * Adapter for Vercel Workflow. `activity` is your step that runs an activity: its body starts with `'use step'`. The
- * webhook receiver resumes the hook by its token: `await resumeHook(token, event)`.
+ * Creates an adapter for Vercel Workflow. `activity` is your step function, which starts with `'use step'`. Your webhook
+ * receiver resumes the hook by its token: `await resumeHook(token, event)`.
  *
  * @example
  * const engine = workflowEngine(activity, { hook, sleep, FatalError });
@@ -258,18 +255,18 @@ export function workflowEngine(
 ): DurableEngine {
   checkOptions('workflowEngine', ENGINES.workflowEngine, options);
   const { hook, sleep, FatalError } = options;
-  // One promise until the hook is resumed: a second one would miss what the first one waits for.
+  // Share one promise until the hook is resumed, because each event resolves only one promise.
   let resumed: Promise<boolean> | undefined;
   return {
     call: (_name, name, input) => activity(name, input),
     async wait(_name, jobId, ms) {
-      if (jobId === null || hook === undefined) return sleepThrough(sleep(ms));
-      // A hook rejects if another run has its token. Then the sleep ends the wait.
+      if (jobId === null || hook === undefined) return sleepUninterrupted(sleep(ms));
+      // A hook rejects if another run owns its token. Then only the sleep ends the wait.
       resumed ??= Promise.resolve(hook).then(
         () => true,
         () => new Promise<never>(() => {}),
       );
-      const isWoken = await Promise.race([resumed, sleepThrough(sleep(ms))]);
+      const isWoken = await Promise.race([resumed, sleepUninterrupted(sleep(ms))]);
       if (isWoken) resumed = undefined;
       return isWoken;
     },
@@ -279,8 +276,8 @@ export function workflowEngine(
   };
 }
 
-/** Waits with nothing that could wake it. */
-async function sleepThrough(sleeping: PromiseLike<void>): Promise<false> {
+/** Sleeps. Nothing can wake it. */
+async function sleepUninterrupted(sleeping: PromiseLike<void>): Promise<false> {
   await sleeping;
   return false;
 }

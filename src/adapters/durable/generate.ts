@@ -1,4 +1,4 @@
-import { type CallKind, lastingRules } from '../../client/run-calls.js';
+import { type CallKind, detachedRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { nextDetachedStep } from '../../rules/detached-run.js';
 import { errorJson } from '../../rules/failure-kind.js';
@@ -20,23 +20,22 @@ export interface GenerateOptions {
   /** Body of the create, as JSON. Pass files as upload IDs or URLs. */
   readonly params: object;
   /**
-   * Idempotency key of the first create. Pass your order's own ID, an argument of the run, not the engine's ID of the
-   * run: a fork or a restart then finds the paid job. Two runs with one key share a job.
+   * Idempotency key of the first create. Pass your order's ID and not the engine's run ID, so that a fork or a restart finds
+   * the paid job. Runs with the same key share a job.
    */
   readonly key: string;
   /**
-   * Total milliseconds of the run's waits until it fails with a WaitTimeoutError, or `false` for no timeout. The job
-   * continues.
+   * Timeout for the run's waits in milliseconds, or `false` for none. Then the run fails with a WaitTimeoutError, and the
+   * job continues.
    * @default 1_800_000 (30 min)
    */
   readonly timeoutMs?: number | false | undefined;
   /**
-   * How to continue after a failed job, by its error code, as in `createAndWait`: a number of retries, or one retry
-   * with each of some models.
+   * Retries for failed jobs by error code, as in `createAndWait`: a number of retries, or a list of models to retry with.
    * @default {}: a failed job ends the run
    */
   readonly recover?: Recover | undefined;
-  /** If true, copies the file to the `destination` of the activities before the run ends. @default false */
+  /** If true, copies the file to the activities' `destination` before the run ends. @default false */
   readonly store?: boolean | undefined;
 }
 
@@ -51,17 +50,16 @@ const GENERATE_OPTIONS = option.optionsOf({
 
 /** Result of a durable run. */
 export interface GeneratedJob extends CompletedJob {
-  /** Stored file, with `store: true`. */
+  /** The stored file, if `store` is true. */
   stored?: StoredOutput;
 }
 
-/** Step names start with a version. The names of a version never change, so that old runs can be replayed. */
+/** Prefix of step names. The names of a version never change, so that old runs can be replayed. */
 const STEP_VERSION = 'gen1';
 
 /**
- * Creates a job and waits for it inside a workflow: one job and one charge, however often the engine repeats or forgets
- * an activity. Without a webhook, it polls at intervals from 10 seconds to 5 minutes. Throws with `engine.fail`, which
- * no engine retries, for a failed job, a rejected create, a timeout, or an invalid option.
+ * Creates a job and waits for it inside a workflow. Creates and charges a single job, no matter how often the engine repeats
+ * an activity. Fails through `engine.fail` for a failed job, a rejected create, a timeout, or an invalid option.
  *
  * @example
  * const job = await generate(cloudflareEngine(step, activities, { NonRetryableError }), {
@@ -74,7 +72,7 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
   checkEngine(engine);
   const { call, params, key } = options ?? {};
   let run = orFail(engine, () => begin(options));
-  const remembered = (output: Json) => orFail(engine, () => rememberedEvent(output));
+  const storedEvent = (output: Json) => orFail(engine, () => storedEvent(output));
   const name = stepNames(key);
   let stored: StoredOutput | undefined;
   for (;;) {
@@ -83,14 +81,14 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
       case 'create': {
         const { recover } = run.rules;
         const input = { call, params, key: step.key, model: step.model, recover } as object as Json;
-        run = nextDetachedStep(run, remembered(await engine.call(name('create'), 'create', input)));
+        run = nextDetachedStep(run, storedEvent(await engine.call(name('create'), 'create', input)));
         break;
       }
       case 'read':
-        run = nextDetachedStep(run, remembered(await engine.call(name('read'), 'read', { jobId: step.jobId })));
+        run = nextDetachedStep(run, storedEvent(await engine.call(name('read'), 'read', { jobId: step.jobId })));
         break;
       case 'store': {
-        const event: StoreEvent = remembered(
+        const event: StoreEvent = storedEvent(
           await engine.call(name('store'), 'store', { job: extra(step.job) } as Json),
         );
         run = nextDetachedStep(run, event);
@@ -122,7 +120,7 @@ function checkEngine(engine: unknown): void {
   );
 }
 
-/** Returns the result of `work`. A GenError ends the run, because an engine would retry it forever. */
+/** Returns the result of `work`. Fails the run for a GenError, which the engine would retry forever. */
 function orFail<T>(engine: DurableEngine, work: () => T): T {
   try {
     return work();
@@ -139,7 +137,7 @@ function begin(options: GenerateOptions): JobRunState {
     if (options?.[name] === undefined) throw new GenError(`generate: ${name} is missing. Pass ${example}.`);
   }
   const { key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = options;
-  return startRun({ key, shortKey: shortenKey(key), rules: lastingRules({ timeoutMs, recover, stores: store }) });
+  return startRun({ key, shortKey: shortenKey(key), rules: detachedRules({ timeoutMs, recover, stores: store }) });
 }
 
 const NEEDED = [
@@ -148,15 +146,15 @@ const NEEDED = [
   ['key', `key: 'order-17'`],
 ] as const;
 
-/** Returns the result of an activity, from the engine's memory. */
-function rememberedEvent(output: Json): RunEvent {
+/** Parses the result of an activity, as the engine stored it. */
+function storedEvent(output: Json): RunEvent {
   if (isFields(output) && EVENTS.includes(String(output.type))) return output as RunEvent;
   throw new GenError('generate: call() did not return the result of the activity. Return it unchanged.');
 }
 
 const EVENTS: readonly string[] = ['job', 'failed', 'stored'];
 
-/** Names the steps of a run. They contain its key, so that a workflow can have several runs. */
+/** Returns a function that names a run's steps. Names contain the key, so that a workflow can have several runs. */
 function stepNames(key: string): (kind: string) => string {
   const counts: Record<string, number> = {};
   return (kind) => {

@@ -25,18 +25,17 @@ type Diagnostics = Readonly<Record<'subscribe' | 'unsubscribe', Subscribe>>;
 
 /** Options of {@link instrumentGenClient}. */
 interface InstrumentOptions {
-  /** Creates the tracer. @default the global provider */
+  /** Provider of the tracer. @default the global provider */
   readonly tracerProvider?: TracerProvider | undefined;
-  /** Creates the meter. @default the global provider */
+  /** Provider of the meter. @default the global provider */
   readonly meterProvider?: MeterProvider | undefined;
-  /** If true, job spans have the prompt as `gen_client.prompt`. @default false */
+  /** If true, job spans include the prompt as `gen_client.prompt`. @default false */
   readonly capturePrompt?: boolean | undefined;
 }
 
 /**
- * Traces and measures every GenClient of this process with OpenTelemetry. Returns a function that ends the open spans;
- * call it before you shut down the exporter. Throws a GenError for an invalid option, or on a runtime without
- * `node:diagnostics_channel`.
+ * Traces and measures every GenClient in this process with OpenTelemetry. Returns a function that stops and ends open spans.
+ * Call it before you shut down the exporter. Throws a GenError for an invalid option, or without `node:diagnostics_channel`.
  *
  * @example
  * const stop = instrumentGenClient();
@@ -75,7 +74,7 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
   };
 }
 
-/** Creates the instruments. Times are in seconds, as in the semantic conventions. */
+/** Creates the instruments. Durations are in seconds, as in the semantic conventions. */
 function createMeters(meter: Meter) {
   const duration = meter.createHistogram('gen_client.job.duration', {
     description: "Time from a job's creation to its end, by the service's clock.",

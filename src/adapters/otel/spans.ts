@@ -17,28 +17,28 @@ import { sha256Of } from '../../runtime/sha256.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { JobEvent, JobTrace, RequestTrace, WaitTrace } from '../../transport/events.js';
 
-/** Maximum jobs whose span context is stored for later spans. The oldest are evicted. */
-const REMEMBERED_SPANS = 1_000;
+/** Maximum number of stored span contexts. The oldest are evicted. */
+const MAX_CONTEXTS = 1_000;
 const OPERATION = 'generate_content';
-/** The semantic conventions don't define a name for this service. */
+/** The semantic conventions don't define a name for this provider. */
 const PROVIDER = 'gen_client';
-/** Calls with a span below the job's. */
+/** Calls whose spans are children of the job's span. */
 const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
   ['saveOutput', 'download'],
   ['jobs.output', 'download'],
   ['copyOutput', 'copy'],
 ]);
 
-/** The span of a job during the call that creates it, or waits for it. */
+/** A job's span, during the call that creates the job or waits for it. */
 interface Generate {
   readonly span: Span;
-  /** The ended create below it. Exported with its parent, so that it is never exported alone. */
+  /** Ends the child span of the create. Called with the parent, so that the child is never exported alone. */
   created?: () => void;
 }
 
 /**
- * Creates spans from the channels. A span is open only during a call of this process: `generate` ends with the response to the
- * create, or with `createAndWait`. A job that ends later, or in another process, has another span there.
+ * Creates spans from diagnostics channels. A span is open only during a call in this process. `generate` ends with the create's
+ * response, or with `createAndWait`. A job that ends later or in another process gets another span there.
  */
 export class SpanRecorder {
   readonly #tracer: Tracer;
@@ -50,7 +50,7 @@ export class SpanRecorder {
   /** Span contexts by job. */
   readonly #contexts = new Map<string, SpanContext>();
   /** Jobs whose file is being downloaded. */
-  readonly #fetched = new Set<string>();
+  readonly #downloading = new Set<string>();
   /** Spans of waits, by job. */
   readonly #waited = new Map<string, Set<Span>>();
 
@@ -71,7 +71,7 @@ export class SpanRecorder {
     this.#generates.set(job, { span });
   }
 
-  /** Called when a job has ended, or its create has failed. */
+  /** Called when a job has ended or its create has failed. */
   jobEnded(job: JobTrace): void {
     const { event, error } = job;
     const generate = this.#generates.get(job);
@@ -90,9 +90,9 @@ export class SpanRecorder {
     }
     const name = SPAN_OF_CALL.get(request.name);
     const jobId = jobIdInPath(path);
-    // The downloads of saveOutput and copyOutput are part of their spans.
-    if (name === undefined || jobId === undefined || this.#fetched.has(jobId)) return;
-    this.#fetched.add(jobId);
+    // The spans of saveOutput and copyOutput include their downloads.
+    if (name === undefined || jobId === undefined || this.#downloading.has(jobId)) return;
+    this.#downloading.add(jobId);
     this.#calls.set(request, this.#about(name, jobId));
   }
 
@@ -100,7 +100,7 @@ export class SpanRecorder {
     const { job, path, attempts, limitWaitMs, error } = request;
     const span = this.#calls.get(request);
     if (!span) return;
-    // Spans of several calls, such as saveOutput, have no attempts.
+    // A call that consists of several calls, such as saveOutput, has no attempts.
     if (attempts > 0) span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.limit.wait_ms': limitWaitMs });
     if (error !== undefined) failSpan(span, errorType(error));
     if (job) {
@@ -108,7 +108,7 @@ export class SpanRecorder {
       return;
     }
     const jobId = jobIdInPath(path);
-    if (jobId !== undefined) this.#fetched.delete(jobId);
+    if (jobId !== undefined) this.#downloading.delete(jobId);
     span.end();
   }
 
@@ -154,7 +154,7 @@ export class SpanRecorder {
     span.setAttribute('gen_client.job.id', job.jobId);
     generate.span.addLink(jobLink(job.jobId));
     generate.created = () => span.end(now);
-    setAndEvict(this.#contexts, job.jobId, generate.span.spanContext(), REMEMBERED_SPANS);
+    setAndEvict(this.#contexts, job.jobId, generate.span.spanContext(), MAX_CONTEXTS);
     const end = () => {
       this.#pending.delete(end);
       this.#endJob(job);
@@ -171,21 +171,21 @@ export class SpanRecorder {
     this.#generates.delete(job);
     if (job.event) {
       const operation = operationOf(job.event);
-      // For a create without a model, only the response says which one the service chose.
+      // If the create didn't specify a model, only the response contains it.
       generate.span.updateName(nameOf(operation)).setAttributes({ ...operation, ...jobAttributes(job.event) });
     }
     generate.created?.();
     generate.span.end();
   }
 
-  /** Starts a span about a job: below the job's span, but in the caller's trace. */
+  /** Starts a child span of the job's span, but in the caller's trace. */
   #about(name: string, jobId: string): Span {
     const attributes = { 'gen_client.job.id': jobId };
     return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#contexts.get(jobId)));
   }
 }
 
-/** Returns the job's span as the parent if the caller is in its trace or in none, otherwise the caller's. */
+/** Returns the job's span as the parent if the caller has the same trace or none. Otherwise, returns the caller's span. */
 function parentFor(job: SpanContext | undefined): Context {
   const caller = trace.getSpanContext(context.active());
   const isSame = caller === undefined || caller.traceId === job?.traceId;
@@ -206,7 +206,7 @@ function jobIdInPath(path = ''): string | undefined {
   return id === undefined ? undefined : decodeURIComponent(id);
 }
 
-/** The operation that creates a job, in the semantic conventions for generative AI. */
+/** Returns the operation that creates a job, by the semantic conventions for generative AI. */
 function operationOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
   return {
     'gen_ai.operation.name': OPERATION,
@@ -216,17 +216,17 @@ function operationOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attribu
   };
 }
 
-/** Returns the attributes for a metric, with few distinct values, whatever an app's users pass. */
+/** Returns a metric's attributes. Unknown models are omitted, so that cardinality stays low. */
 export function metricAttributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
   return operationOf({ call, model: model === undefined || modelCapabilities(model) ? model : 'other' });
 }
 
-/** Returns the span name of an operation, which also has few distinct values. */
+/** Returns an operation's span name, also with low cardinality. */
 function nameOf({ 'gen_ai.request.model': model }: Attributes): string {
   return typeof model === 'string' && modelCapabilities(model) ? `${OPERATION} ${model}` : OPERATION;
 }
 
-/** Returns the attributes of a job. Tokens are money here, not the `gen_ai.usage.*` of a language model. */
+/** Returns a job's attributes. Tokens are a currency here, not the `gen_ai.usage.*` of language models. */
 function jobAttributes(event: JobEvent): Attributes {
   const { jobId, status, label, model, call, quotedTokens, chargedTokens, balanceTokens } = event;
   return {
@@ -242,7 +242,7 @@ function jobAttributes(event: JobEvent): Attributes {
 }
 
 /** Returns the type of an error. A message could contain a prompt or a file name. */
-/** A job without an error code was canceled, or a webhook reported its end. */
+/** Returns a job's error type. Without an error code, the job was canceled or a webhook reported its end. */
 function jobErrorType({ errorCode, status }: JobEvent): string {
   return isErrorCode(errorCode) ? errorCode : status;
 }
@@ -257,7 +257,7 @@ function errorType(error: unknown): string {
   return error instanceof Error ? error.name : 'unknown';
 }
 
-/** Returns the same link in every process, derived from the job's ID, so that all spans of a job can be found. */
+/** Returns a link derived from the job's ID. It is the same in every process, so it finds all of a job's spans. */
 function jobLink(jobId: string): Link {
   const hash = sha256Of(`gen-client job ${jobId}`);
   return {

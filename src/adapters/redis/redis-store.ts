@@ -18,7 +18,7 @@ export interface RedisStoreOptions {
 
 /** A {@link Store} in Redis. */
 export interface RedisStore extends Store {
-  /** Closes the connection for notifications, if there is one. Your own client stays open. */
+  /** Closes the notification connection. Your own client stays open. */
   close(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ const OPTIONS = option.optionsOf({
 });
 
 /**
- * Keys: the group's version, then the keys to read or change. Arguments: `read`, or the version and for each key its
+ * Keys: the group's version, then the keys to read or change. Arguments: `read`, or the version and, for each key, its
  * lifetime in milliseconds (0 to delete it) and its value.
  */
 const SWAP = `
@@ -76,7 +76,7 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
       throw redisMisconfiguration(error, prefix) ?? error;
     });
   const keysOf = (group: string, keys: readonly string[]) => {
-    // One hash tag: a cluster keeps the keys of a group together.
+    // A shared hash tag, so that a cluster stores a group's keys on one node.
     const start = `${prefix}{${group.replace(/[%{}]/g, encodeURIComponent)}}`;
     return [start, ...keys.map((key) => `${start}:${key}`)];
   };
@@ -126,7 +126,7 @@ function notifications(
       const channel = `${prefix}${topic}`;
       const own = listeners.get(channel) ?? new Set();
       listeners.set(channel, own);
-      // Wrapped, so that a listener that subscribes twice is called twice.
+      // Wrap the listener, so that it is called twice if it subscribes twice.
       const wrapped = (message: string) => listener(message);
       own.add(wrapped);
       subscriber ??= openSubscriber(client, { wanted: listeners, received, failed });
@@ -142,7 +142,7 @@ function notifications(
   };
 }
 
-/** Errors that retrying can't fix: the code, the pattern of the message, and what to do. */
+/** Errors that a retry can't fix: the code, a pattern for the message, and the fix. */
 const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; fix(prefix: string): string }[] = [
   {
     code: 'NOPERM',
@@ -160,18 +160,16 @@ const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; 
   { code: 'CROSSSLOT', message: /\bCROSSSLOT\b/, fix: () => 'Pass a prefix without braces.' },
 ];
 
-/**
- * The message of node-redis if its client was never connected, or was closed. After a lost connection, it reconnects.
- */
+/** Error message of node-redis if its client was never connected or was closed. After a lost connection, it reconnects. */
 const NOT_CONNECTED = /^The client is closed$/;
 
-/** Returns the error for a wrong setup, or undefined for an outage. Upstash adds text before the code. */
+/** Returns the error for a misconfiguration, or undefined for an outage. Upstash adds text before the code. */
 function redisMisconfiguration(error: unknown, prefix: string): GenError | undefined {
   const message = error instanceof Error ? error.message : String(error);
   if (NOT_CONNECTED.test(message)) {
-    return setupError('The client of redisStore is not connected: await its connect() before the first call.', error);
+    return setupError('redisStore: the client is not connected. Await its connect() before the first call.', error);
   }
-  // After a failover, a client may be connected to a replica until it reconnects.
+  // After a failover, a client may still be connected to a replica.
   if (/\bREADONLY\b/.test(message)) {
     const fix = 'a replica is read-only, so connect the Redis client to the primary';
     return new ConnectionError(`Redis rejected gen-client (READONLY): ${fix}`, { cause: error });

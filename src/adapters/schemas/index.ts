@@ -1,6 +1,5 @@
-// The params as schemas, for MCP and AI tools, tRPC, Fastify, and forms. Values come from the catalog, and the rules
-// between fields from preflight. The JSON form has no combinator at its top level: the large model APIs reject tools
-// that have one.
+// Schemas of the params, for MCP and AI tools, tRPC, Fastify, and forms. Values come from the catalog, and rules between
+// fields come from preflight. The JSON schemas have no combinator at the top level, because model APIs reject such tools.
 import * as z from 'zod';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { GenError, PreflightError } from '../../errors/index.js';
@@ -20,7 +19,7 @@ const nonEmptyText = (what: string) => z.string().min(1).describe(what);
 const ids = (what: string) => z.array(z.string().min(1)).describe(what);
 const urls = (what: string) => z.array(z.url()).describe(`${what} Public HTTPS URLs.`);
 
-/** A value that depends on the model: the description lists the values, and preflight checks them. */
+/** Schema of a value that depends on the model. The description lists the values, and preflight validates them. */
 function ofModels<T extends string | number>(
   schema: z.ZodType<T>,
   what: string,
@@ -33,10 +32,10 @@ function ofModels<T extends string | number>(
 
 type Check = (params: unknown, warn: () => void) => void;
 
-/** The preflight check of each schema, for those that are picked from it. */
+/** Preflight check of each schema, for `pickParams`. */
 const CHECKS = new WeakMap<z.ZodObject, Check>();
 
-/** A strict object with a preflight check, which reports one issue at the invalid parameter. */
+/** Creates a strict object schema with a preflight check, which reports one issue at the invalid param. */
 function paramsSchema<Shape extends z.ZodRawShape>(shape: Shape, check: Check): z.ZodObject<Shape, z.core.$strict> {
   const fields = Object.keys(shape);
   const schema = z.strictObject(shape).superRefine((params, context) => {
@@ -50,14 +49,16 @@ function paramsSchema<Shape extends z.ZodRawShape>(shape: Shape, check: Check): 
     }
   });
   CHECKS.set(schema, check);
-  // zod's own methods reject a schema with a check, but don't explain what to do.
+  // zod's own methods throw for a schema with a check, but don't suggest a fix.
   const rejected = (method: string) => () => {
-    throw new GenError(`${method}: params can't drop their rules. Use pickParams(params, ['prompt', 'model']).`);
+    throw new GenError(
+      `${method}: this would drop the rules between params. Use pickParams(params, ['prompt', 'model']).`,
+    );
   };
   return Object.assign(schema, { pick: rejected('pick'), omit: rejected('omit'), partial: rejected('partial') });
 }
 
-/** A schema without `content` requires a prompt. */
+/** Without `content`, `prompt` is required. */
 type PickedShape<Shape, Key extends keyof Shape> = {
   [F in Key]: F extends 'prompt'
     ? 'content' extends Key
@@ -69,8 +70,8 @@ type PickedShape<Shape, Key extends keyof Shape> = {
 };
 
 /**
- * Returns a schema of some of the fields that keeps the rules of the models. `prompt` is required unless `content` is
- * picked, too. Throws a GenError for a schema of another package and for an unknown field.
+ * Returns a schema with only the given fields, which still validates the models' rules. `prompt` is required unless you also
+ * pick `content`. Throws a GenError for an unknown field, or for a schema of another package.
  *
  * @example
  * const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
@@ -95,7 +96,7 @@ export function pickParams<Shape extends z.ZodRawShape, Key extends keyof Shape 
 }
 
 const model = (rows: readonly ModelEntry[], what: string) =>
-  nonEmptyText(`${what} ${rows.map(([alias]) => alias).join(', ')}, or one that is newer.`);
+  nonEmptyText(`${what} ${rows.map(([alias]) => alias).join(', ')}, or a newer one.`);
 const everyCreate = {
   webhook_url: url('Receives a signed event when the job is final.').optional(),
   callback_url: url('Alias of webhook_url.').optional(),
@@ -106,8 +107,8 @@ const videos = rowsOf('video');
 const editors = rowsOf('video', ({ edits }) => edits === true);
 
 /**
- * Zod schema of the params of `images.create`. It checks values that depend on the model, with the messages of the
- * call. Files are upload IDs, because a schema describes JSON.
+ * Zod schema for the params of `images.create`. Validates values by model, with the same messages as the call. Files must be
+ * upload IDs, because the schema describes JSON.
  *
  * @example
  * const params = imageParams.parse({ prompt: 'a fox at dawn', ratio: '16:9' });
@@ -153,7 +154,7 @@ const videoFields = {
 };
 
 /**
- * Zod schema of the params of `videos.create`, like {@link imageParams}. For an edit by `intent`, use
+ * Zod schema for the params of `videos.create`, like {@link imageParams}. For an edit by `intent`, use
  * `videoEditParams`.
  */
 export const videoParams = paramsSchema(
@@ -191,7 +192,7 @@ export const videoParams = paramsSchema(
   checkVideo,
 );
 
-/** Zod schema of the params of `videoEdits.create`, like {@link imageParams}. */
+/** Zod schema for the params of `videoEdits.create`, like {@link imageParams}. */
 export const videoEditParams = paramsSchema(
   {
     model: model(editors, 'Model that edits videos.'),
@@ -209,7 +210,7 @@ export const videoEditParams = paramsSchema(
   checkVideoEdit,
 );
 
-/** Zod schema of the params of `characters.create`, like {@link imageParams}. */
+/** Zod schema for the params of `characters.create`, like {@link imageParams}. */
 export const characterParams = paramsSchema(
   {
     name: nonEmptyText('Name of the character.'),

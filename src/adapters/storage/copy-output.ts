@@ -27,7 +27,7 @@ import {
   type StoredObject,
   UnconfirmedPut,
 } from './destination.js';
-import { isAbsent, isRetryableStoreError, isTaken, isUnknown, mayHaveStored } from './store-responses.js';
+import { isAbsent, isConflict, isRetryableStoreError, isUnknown, mayHaveStored } from './store-responses.js';
 
 const CALL = 'copyOutput(client, job, destination)';
 /** Maximum immediate repeats of a put: to detect a redirect, to follow it, and to send it without a condition. */
@@ -253,7 +253,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     const error = asStorageError(thrown, this.#store, 'to store the file');
     if (error.code === 'body_not_read') throw error;
     if (this.#body?.isComplete && mayHaveStored(error)) this.#unconfirmed = this.#body;
-    const isLost = isTaken(error) && this.#options.overwrite !== true;
+    const isLost = isConflict(error) && this.#options.overwrite !== true;
     if (isLost && this.#destination.head === undefined) throw this.#alreadyExists(error);
     // Another copy was faster, so check its object.
     await this.#waitToRetry(error, isLost);

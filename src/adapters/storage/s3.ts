@@ -23,36 +23,36 @@ import {
   type StoredObject,
   UnconfirmedPut,
 } from './destination.js';
-import { isAbsent, isTemporaryRedirect, isUnknown, refusesCondition, type StoreResponse } from './store-responses.js';
+import { isAbsent, isTemporaryRedirect, isUnknown, rejectsCondition, type StoreResponse } from './store-responses.js';
 
 /** Credentials that sign requests to S3. */
 export interface S3Credentials {
-  /** The access key id. */
+  /** Access key ID. */
   readonly accessKeyId: string;
-  /** The secret access key, which is never sent. */
+  /** Secret access key. Never sent. */
   readonly secretAccessKey: string;
-  /** The session token of temporary credentials. */
+  /** Session token of temporary credentials. */
   readonly sessionToken?: string | undefined;
 }
 
 /** Options of `s3`. */
 export interface S3Options {
-  /** The bucket. */
+  /** Bucket name. */
   readonly bucket: string;
-  /** The key of the object. */
+  /** Object key. */
   readonly key: string;
   /**
-   * URL of a store other than AWS, such as `https://<account>.r2.cloudflarestorage.com`. The bucket becomes the first part of
-   * the path. @default the bucket's AWS endpoint
+   * URL of a store other than AWS, such as `https://<account>.r2.cloudflarestorage.com`, without the bucket.
+   * @default the bucket's AWS endpoint
    */
   readonly endpoint?: string | URL | undefined;
   /** The bucket's region. @default 'us-east-1' */
   readonly region?: string | undefined;
-  /** Credentials, or a function that returns them. It is called for each request, so you can rotate keys. */
+  /** Credentials, or a function that returns them. Called before each request, so you can rotate keys. */
   readonly credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>);
   /** Additional headers of the put, such as `cache-control` or `x-amz-storage-class`. @default none */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Called as `fetch(url, init)` in place of the runtime's own. @default globalThis.fetch */
+  /** Custom `fetch`, called with a URL and options. @default globalThis.fetch */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
 }
 
@@ -71,7 +71,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
   try {
     new Headers(options.headers);
   } catch {
-    throw new GenError('headers has a name or a value that HTTP does not allow.');
+    throw new GenError('headers contains a name or a value that is invalid in HTTP.');
   }
   const sender = new S3Sender(options);
   return {
@@ -117,8 +117,8 @@ class S3Sender {
   readonly #keys = new Map<string, ArrayBuffer>();
   #url: string;
   #isMoved = false;
-  /** If true, the next put must report its redirect, which needs a copy in memory. */
-  #showsRedirect = false;
+  /** If true, the next put must expose its redirect. On Node, this buffers the body in memory. */
+  #exposesRedirect = false;
   /** If true, the credentials allow HEAD. */
   #allowsHead = true;
   /** If true, the store has rejected the condition of a put. */
@@ -129,7 +129,7 @@ class S3Sender {
     this.#url = objectUrl(options);
   }
 
-  /** Sends a request without a body; a temporary redirect is followed once. */
+  /** Sends a request without a body. Follows one temporary redirect. */
   async request(
     method: 'GET' | 'HEAD',
     headers: Readonly<Record<string, string>>,
@@ -139,10 +139,10 @@ class S3Sender {
     // An encoded response has a different length. With a range, the runtime sends this header itself.
     const plain: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
     const response = await this.#send(headers, init, plain);
-    return this.#followed(response) ? this.#send(headers, init, plain) : response;
+    return this.#followRedirect(response) ? this.#send(headers, init, plain) : response;
   }
 
-  /** The response to a HEAD of the object. Undefined if there is none, or if the credentials don't allow HEAD. */
+  /** Returns the response to a HEAD, or undefined if the object doesn't exist or the credentials don't allow HEAD. */
   async head(signal: AbortSignal): Promise<Response | undefined> {
     const response = await this.request('HEAD', {}, signal);
     if (response.ok && response.headers.has('etag')) return response;
@@ -151,7 +151,7 @@ class S3Sender {
       throw this.#error('not_s3', what, { status: response.status });
     }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
-    // The response to a HEAD has no body. A GET of the first byte returns the error code.
+    // A response to HEAD has no body, so get the error code with a GET of the first byte.
     const probe = await this.request('GET', { range: 'bytes=0-0' }, signal);
     if (probe.ok) {
       probe.body?.cancel().catch(() => undefined);
@@ -163,8 +163,8 @@ class S3Sender {
   }
 
   /**
-   * Puts the object and resolves with its entity tag. Throws a RepeatRequest if the store redirects the put or needs it in
-   * another form, and an UnconfirmedPut if the response doesn't prove that the object is stored.
+   * Puts the object and returns its entity tag. Throws a RepeatRequest if the put must be sent differently, and an
+   * UnconfirmedPut if the response doesn't prove that the object is stored.
    */
   async put(
     body: ReadableStream<Uint8Array<ArrayBuffer>> | Blob,
@@ -176,20 +176,20 @@ class S3Sender {
     }: PutObjectOptions & { readonly headers: Readonly<Record<string, string>> },
   ): Promise<string> {
     const isConditional = !overwrite && !this.#lacksConditions;
-    // Node copies a streamed body that could be redirected in memory.
-    const isStrict = isNode() && !this.#showsRedirect;
+    // Node buffers a streamed body in memory if it follows redirects.
+    const isStrict = isNode() && !this.#exposesRedirect;
     const init = { method: 'PUT', body, duplex: 'half', signal, redirect: isStrict ? 'error' : 'manual' } as const;
     const length: Record<string, string> = body instanceof Blob ? {} : { 'content-length': `${sizeBytes}` };
-    this.#showsRedirect = false;
+    this.#exposesRedirect = false;
     const condition: Record<string, string> = isConditional ? { 'if-none-match': '*' } : {};
     const response = await this.#send({ ...headers, ...condition }, init, length).catch((error: unknown) => {
       if (!isRedirectFailure(error)) throw error;
-      this.#showsRedirect = true;
+      this.#exposesRedirect = true;
       throw this.#repeat('redirects the put');
     });
-    if (this.#followed(response)) throw this.#repeat('redirects the put', response.status);
+    if (this.#followRedirect(response)) throw this.#repeat('redirects the put', response.status);
     const error = await parseError(response);
-    if (isConditional && refusesCondition(error)) return this.#withoutCondition(error);
+    if (isConditional && rejectsCondition(error)) return this.#withoutCondition(error);
     if (!response.ok && !isAbsent(error)) return this.#fail(response, error);
     const etag = response.headers.get('etag');
     if (response.ok && etag && error.text.trim() === '') return etag;
@@ -202,13 +202,13 @@ class S3Sender {
     });
   }
 
-  /** Throws the error of the response. Resolves with undefined if there is no object. */
+  /** Throws the response's error. Returns undefined if the object doesn't exist. */
   async throwError(response: Response): Promise<undefined> {
     const error = await parseError(response);
     return isAbsent(error) ? undefined : this.#fail(response, error);
   }
 
-  /** Repeats the put without its condition, if a HEAD can replace it. */
+  /** Repeats the put without its condition if a HEAD can replace it. Throws otherwise. */
   #withoutCondition({ status }: S3Error): never {
     this.#lacksConditions = true;
     if (this.#allowsHead) throw this.#repeat('does not support If-None-Match', status);
@@ -245,10 +245,10 @@ class S3Sender {
     });
     const signed = await signer.sign();
     for (const [name, value] of Object.entries(unsigned)) signed.headers.set(name, value);
-    // With a condition, Node's fetch adds "Cache-Control: no-cache", which the store would store with the object.
-    const asIs = isNode() && !('__nextPatched' in fetch) ? ({ cache: 'force-cache' } as const) : {};
+    // For a conditional request, Node's fetch adds "Cache-Control: no-cache", which the store would save with the object.
+    const cacheInit = isNode() && !('__nextPatched' in fetch) ? ({ cache: 'force-cache' } as const) : {};
     try {
-      return await fetch(signed.url.href, { ...init, ...asIs, headers: signed.headers });
+      return await fetch(signed.url.href, { ...init, ...cacheInit, headers: signed.headers });
     } catch (cause) {
       init.signal?.throwIfAborted();
       if (isRedirectFailure(cause)) throw cause;
@@ -263,8 +263,8 @@ class S3Sender {
     throw new GenError('credentials must return an object with accessKeyId and secretAccessKey.');
   }
 
-  /** Remembers a temporary redirect. Returns false for any other response. */
-  #followed(response: Response): boolean {
+  /** Stores the target of a temporary redirect. Returns false for any other response. */
+  #followRedirect(response: Response): boolean {
     const { status, type, headers } = response;
     if (!isTemporaryRedirect(status) && type !== 'opaqueredirect') return false;
     response.body?.cancel().catch(() => undefined);
@@ -294,7 +294,7 @@ class S3Sender {
   }
 }
 
-/** On AWS, the bucket is part of the host if its name allows it. On other stores, it is part of the path. */
+/** Returns the object's URL. On AWS, the bucket is part of the host if its name allows it. On other stores, it is part of the path. */
 function objectUrl({ endpoint, region = DEFAULT_REGION, bucket, key }: S3Options): string {
   const path = key.split('/').map(encodeURIComponent).join('/');
   if (endpoint !== undefined) return `${String(endpoint).replace(/(?<!\/)\/+$/, '')}/${bucket}/${path}`;
@@ -331,12 +331,12 @@ const S3_OPTIONS = optionsOf({
   fetch: callback,
 });
 
-/** Throws for an endpoint that contains the bucket, as some consoles show it, because it would be part of the key, too. */
+/** Throws if the endpoint contains the bucket, as some consoles show it. The bucket would become part of the key. */
 function rejectBucketIn({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);
   const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);
-  // In a longer path, the name may be part of the store's own path, as in Supabase's "/storage/v1/s3".
+  // In a longer path, such as Supabase's "/storage/v1/s3", the name can be part of the store's own path.
   if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
   const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
   throw new GenError(`endpoint contains the bucket "${bucket}", which is added automatically. Remove ${part}.`);

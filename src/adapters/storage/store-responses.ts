@@ -13,7 +13,7 @@ const WITHOUT_RESPONSE: readonly string[] = ['timeout', 'unreachable', 'put_fail
 const BAD_SIGNATURE =
   /^(SignatureDoesNotMatch|InvalidAccessKeyId|RequestTimeTooSkewed|ExpiredToken|ExpiredTokenException|TokenRefreshRequired|InvalidToken|InvalidSecurity)$/;
 
-/** The status of a response, if there was one, and the code in its body. */
+/** A response's status, and the error code in its body. */
 export interface StoreResponse {
   readonly status: number | undefined;
   readonly code: string;
@@ -26,7 +26,7 @@ export function isRetryableStoreError(error: StorageError): boolean {
   return status === undefined || status >= 500 || RETRYABLE_STATUSES.includes(status) || code === 'RequestTimeout';
 }
 
-/** Returns true if the copy can succeed later. The job is paid, so a temporary failure must not end it. */
+/** Returns true if the copy can succeed later. A temporary failure must not end the run of a paid job. */
 export function mayCopyLater(error: GenError): boolean {
   if (DownloadError.isInstance(error)) return RETRYABLE_DOWNLOADS.includes(error.code);
   if (!StorageError.isInstance(error)) return failureKindOf(error) === 'lost';
@@ -34,7 +34,7 @@ export function mayCopyLater(error: GenError): boolean {
   return WITHOUT_RESPONSE.includes(error.code);
 }
 
-export function isTaken({ status }: StorageError): boolean {
+export function isConflict({ status }: StorageError): boolean {
   return status !== undefined && CONFLICTS.includes(status);
 }
 
@@ -62,6 +62,6 @@ export function isDenied({ status }: Pick<StoreResponse, 'status'>): boolean {
 }
 
 /** Returns true if the store doesn't support conditional puts. Backblaze B2 doesn't. */
-export function refusesCondition({ status, code }: StoreResponse): boolean {
+export function rejectsCondition({ status, code }: StoreResponse): boolean {
   return status === 501 || code === 'NotImplemented';
 }

@@ -1,4 +1,4 @@
-// The stored records of a batch's rows, and the rows' files.
+// Stored records of a batch's rows, and their files.
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, join, parse, resolve } from 'node:path';
 import { type SavedOutput, saveOutput } from '../../adapters/node/index.js';
@@ -15,7 +15,7 @@ import { UsageError } from '../errors.js';
 import { MAX_FAULTS, mapItems, type Row } from './rows.js';
 
 interface RowRecord {
-  /** The row's digest when it was sent, because your own key doesn't change with the row. */
+  /** The row's digest when it was sent. Detects a changed row under your own key. */
   readonly content?: string;
   /** The key of the row's create, if it differs from the row's key: a new one after a failed job. */
   readonly key?: string;
@@ -29,18 +29,18 @@ interface RowRecord {
 
 const GROUP = 'batch';
 /** Ten years, so that a batch can be run again much later. */
-const KEPT_MS = 3_650 * 24 * 60 * 60_000;
+const RECORD_TTL_MS = 3_650 * 24 * 60 * 60_000;
 
 type Keyed = Pick<Row, 'key' | 'content'>;
 
 export class RowRecords {
   readonly #store: Store;
   readonly #records: Map<string, RowRecord>;
-  /** Creates that earlier runs did not finish, by key. */
+  /** Unfinished creates of earlier runs, by key. */
   readonly #creates = new Map<string, UnfinishedCreate>();
-  /** IDs of uploads of earlier runs, by file. */
+  /** Upload IDs from earlier runs, by file. */
   readonly #uploads = new Map<unknown, string>();
-  /** Rows that this run creates with uploads of earlier runs. */
+  /** Rows that this run creates with earlier uploads. */
   readonly #withUploads = new Set<Row>();
 
   private constructor(store: Store, values: Readonly<Record<string, string>>) {
@@ -109,7 +109,7 @@ export class RowRecords {
   async update(row: Keyed, more: RowRecord): Promise<void> {
     const record = { ...this.of(row), content: row.content, ...more };
     this.#records.set(row.key, record);
-    const changes = { [row.key]: { value: JSON.stringify(record), ttlMs: KEPT_MS } };
+    const changes = { [row.key]: { value: JSON.stringify(record), ttlMs: RECORD_TTL_MS } };
     let isWritten = false;
     while (!isWritten) {
       const { version } = await this.#store.read(GROUP, []);
@@ -158,10 +158,10 @@ export async function saveFile(
 }
 
 /**
- * Throws one UsageError for all rows that were not sent and whose file name is taken, or whose own key belongs to another row.
- * `store` is the name of the batch's own store.
+ * Throws one UsageError for all unsent rows whose file already exists or whose key belongs to another row. `store` is the name
+ * of the batch's own store.
  */
-export function rejectTaken(
+export function rejectConflicts(
   rows: readonly Row[],
   { out, force, store }: BatchTarget & { readonly store: string },
   records: RowRecords,
@@ -170,7 +170,10 @@ export function rejectTaken(
   const isReused = (row: Row) => (records.of(row).content ?? row.content) !== row.content;
   const faults = rows
     .filter(isReused)
-    .map(({ line, key }) => `line ${line}: idempotency_key "${key}" was already used for other params. Use a new key.`);
+    .map(
+      ({ line, key }) =>
+        `line ${line}: idempotency_key "${key}" was already used with different params. Use a new key.`,
+    );
   for (const row of rows.filter(({ id }) => id !== undefined)) {
     if (records.isSent(row)) continue;
     for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === row.id?.toLowerCase())) {

@@ -1,4 +1,4 @@
-/** Returns the first repeated name of a JSON object. A parser drops all values but the last. */
+/** Returns the first repeated name in a JSON object, for which `JSON.parse` returns only the last value. */
 export function repeatedName(json: string): string | undefined {
   const open: Set<string>[] = [];
   let name = '';
@@ -12,7 +12,7 @@ export function repeatedName(json: string): string | undefined {
     }
     if (char === '"') {
       const start = at;
-      // A parser has accepted the text, so each string ends.
+      // The text is valid JSON, so each string ends.
       for (at += 1; at < json.length && json[at] !== '"'; at++) if (json[at] === '\\') at += 1;
       name = JSON.parse(json.slice(start, at + 1));
     }

@@ -8,7 +8,7 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { formatValue } from '../../schemas/format-value.js';
 import { didYouMean } from '../../schemas/spelling.js';
 import { UsageError } from '../errors.js';
-import { type CallName, type JobMakers, referenceIn } from '../run-job.js';
+import { type CallName, type JobCreators, referenceIn } from '../run-job.js';
 import { repeatedName } from './repeated-name.js';
 
 export const STDIN = '-';
@@ -88,7 +88,7 @@ export function rowCheck(createClient: (options: ClientOptions) => GenClient): R
     const client = createClient({ apiKey: 'none', rateLimit: 'off', fetch });
     const { signal } = sent;
     try {
-      await (client as JobMakers)[call].create(params as never, { extraBody, signal });
+      await (client as JobCreators)[call].create(params as never, { extraBody, signal });
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -149,7 +149,7 @@ function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonl
   return { line, id, label, call, params: withSources('params' in rest ? onlyParams(rest) : rest, at), extraBody };
 }
 
-/** Fields beside `params` would never be sent. */
+/** Returns the params. Throws for any other field, because it would never be sent. */
 function onlyParams({ params, ...others }: Fields): Fields {
   const stray = Object.keys(others)[0];
   if (stray !== undefined) throw new UsageError(`a row has no field "${stray}". ${didYouMean(stray, ROW_FIELDS)}`);
@@ -200,8 +200,8 @@ function repeated(drafts: readonly RowDraft[], what: string, read: (draft: RowDr
 }
 
 /**
- * Derives the key of each row from the name of the prompts file, the fields of the row, and the content of its files. So rows
- * can be moved, added, and removed without new jobs for the others. Equal rows are numbered.
+ * Derives each row's key from the name of the prompts file, the row's fields, and the content of its files. Moving, adding, or
+ * removing rows creates no new jobs for the others. Equal rows are numbered.
  */
 async function withKeys(drafts: readonly RowDraft[], name: string, sources: Sources): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
@@ -251,7 +251,7 @@ async function csvRows(path: string, text: string): Promise<ReadRow[]> {
       ...separatorOf(text),
       columns: checkedColumns,
       skip_empty_lines: true,
-      // Spreadsheets leave rows of separators only.
+      // Spreadsheets export empty rows as separators.
       skip_records_with_empty_values: true,
       info: true,
     });
@@ -322,7 +322,7 @@ function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMa
 const ERROR_VALUE =
   /^(#(NAME\?|REF!|VALUE!|DIV\/0!|N\/A|NULL!|NUM!|SPILL!|CALC!|FIELD!|BLOCKED!|CONNECT!|BUSY!|UNKNOWN!|ERROR!|GETTING_DATA)|Err:\d{3})$/;
 
-/** Throws for the error of a spreadsheet formula, which must not be charged as a prompt. */
+/** Throws for a spreadsheet's error value, which must not be charged as a prompt. */
 function checkedCell(cell: string): string {
   if (!ERROR_VALUE.test(cell.trim())) return cell;
   throw new UsageError(`"${cell.trim()}" is the error value of a spreadsheet. Correct its formula.`);

@@ -20,7 +20,7 @@ import { failureKindOf, isUnknownUpload } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { sleep } from '../../runtime/deadline.js';
 import { EXIT, errorDocument, exitCodeOf } from '../errors.js';
-import type { JobMakers } from '../run-job.js';
+import type { JobCreators } from '../run-job.js';
 import type { Session } from '../session.js';
 import { downloadLine } from '../target.js';
 import { type BatchTarget, type RowRecords, savedBefore, saveFile } from './records.js';
@@ -29,8 +29,8 @@ import type { Row } from './rows.js';
 export interface RowResult {
   readonly row: Pick<Row, 'line' | 'id' | 'label' | 'call' | 'key'>;
   /**
-   * `failed`: there is no job, or it ended without a file. `pending`: its job continues. `not_saved`: the job is completed, but
-   * its file is not saved.
+   * `failed`: the create failed, or the job ended without a file. `pending`: the job continues. `not_saved`: the job is completed
+   * but its file isn't saved.
    */
   readonly status: 'completed' | 'failed' | 'pending' | 'not_saved' | 'not_started';
   readonly job?: Job | undefined;
@@ -55,14 +55,14 @@ export interface BatchPlan {
 }
 
 /**
- * Runs the rows that have no file yet. A failed row stops the others only if they would fail for the same reason. Then it
- * resolves with the error, and creates without a response are aborted.
+ * Runs the rows that have no file yet. Stops if a row fails for a reason that applies to all others. Then it aborts creates
+ * without a response, and resolves with the error.
  */
 export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
   return new BatchRun(session, plan).all();
 }
 
-/** Returns true if every other row would fail for the same reason: a wrong key, no balance, an unavailable service. */
+/** Returns true if every other row would fail for the same reason, such as an invalid key or no balance. */
 function isSystemic(error: unknown): boolean {
   const cause = UploadError.isInstance(error) ? error.cause : error;
   return (
@@ -72,10 +72,10 @@ function isSystemic(error: unknown): boolean {
   );
 }
 
-/** Pauses before creates whose response was lost are sent again, after the retries of the client. */
+/** Pauses before resending creates whose response was lost, after the client's own retries. */
 const LOST_PAUSES_MS = [1_000, 4_000, 15_000];
 
-const LEFT_OUT = {
+const SKIP_MESSAGES = {
   batch_stopped: 'The batch was stopped. The next run resumes what was sent.',
   budget_exceeded: 'It would exceed --max-tokens.',
 };
@@ -83,8 +83,8 @@ const LEFT_OUT = {
 const NO_LIMIT = 1_000_000_000;
 
 /**
- * The budget of all runs of a batch. A run without --max-tokens counts for later runs with it. Its price of 0 lets rows of
- * unknown price run concurrently.
+ * Returns the budget of all runs of a batch. Runs without `--max-tokens` also count. With a price of 0, rows with an unknown
+ * price can run concurrently.
  */
 function budgetOf({ store, maxTokens }: Pick<BatchPlan, 'store' | 'maxTokens'>): Budget {
   const terms = { per: 'total', scope: 'batch', store } as const;
@@ -99,7 +99,7 @@ class BatchRun {
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
   /** Aborts the creates without a response. */
   readonly #unanswered = new Set<AbortController>();
-  /** Rows to run again, with the reason: --max-tokens had no room, the response was lost, or an upload is gone. */
+  /** Rows to run again, and the reason: `--max-tokens` was reached, the response was lost, or an upload no longer exists. */
   readonly #again = new Map<Row, unknown>();
   #stopped: unknown;
 
@@ -111,13 +111,13 @@ class BatchRun {
 
   async all(): Promise<unknown> {
     const { rows: all, records, concurrency } = this.#plan;
-    // What may have been charged comes first.
+    // Rows that may have been charged come first.
     let rows = all.toSorted((a, b) => Number(records.isSent(b)) - Number(records.isSent(a)));
     const pauses = LOST_PAUSES_MS.values();
     for (;;) {
       const before = rows.length;
       this.#again.clear();
-      // All workers share the iterator: each takes the next row.
+      // All workers share the iterator.
       const queue = rows.values();
       const worker = async () => {
         for (const row of queue) await this.#run(row);
@@ -126,7 +126,7 @@ class BatchRun {
       this.#session.signal.throwIfAborted();
       rows = [...this.#again.keys()];
       if (rows.length === 0) break;
-      // A job that failed may have released tokens. Without any progress, only a lost response is worth a pause.
+      // A failed job may have released tokens. Without progress, pause only for a lost response.
       if (rows.length < before) continue;
       const isLost = [...this.#again.values()].some((error) => !BudgetExceededError.isInstance(error));
       const pauseMs = isLost ? pauses.next().value : undefined;
@@ -134,7 +134,7 @@ class BatchRun {
       await sleep(systemClock, pauseMs, this.#session.signal);
     }
     for (const [row, error] of this.#again) {
-      if (BudgetExceededError.isInstance(error)) this.#leaveOut(row, 'budget_exceeded');
+      if (BudgetExceededError.isInstance(error)) this.#skip(row, 'budget_exceeded');
       else this.#fail(row, error);
     }
     return this.#stopped;
@@ -148,7 +148,7 @@ class BatchRun {
       const job = records.of(row).job ?? (await this.#jobOf(row));
       if (job === undefined) return;
       if (isCompleted(job)) await this.#save(row, job);
-      else this.#lose({ row, status: 'failed', job, error: records.of(row).error });
+      else this.#endWithError({ row, status: 'failed', job, error: records.of(row).error });
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
     }
@@ -157,7 +157,7 @@ class BatchRun {
   /** Returns the final job of a row, or undefined if the row is not started. */
   async #jobOf(row: Row): Promise<Job | undefined> {
     const { records } = this.#plan;
-    if (this.#stopped !== undefined) return this.#leaveOut(row, 'batch_stopped');
+    if (this.#stopped !== undefined) return this.#skip(row, 'batch_stopped');
     const create = new AbortController();
     this.#unanswered.add(create);
     try {
@@ -165,7 +165,7 @@ class BatchRun {
       await records.update(row, { job });
       return job;
     } catch (error) {
-      if (create.signal.aborted) return this.#leaveOut(row, 'batch_stopped');
+      if (create.signal.aborted) return this.#skip(row, 'batch_stopped');
       const isLost = !this.#accepted.has(row) && failureKindOf(error) === 'lost';
       const isUploadGone = isUnknownUpload(error) && (await records.forgetUploads(row));
       if (isLost || isUploadGone || BudgetExceededError.isInstance(error)) {
@@ -182,7 +182,7 @@ class BatchRun {
 
   #create(row: Row, create: AbortController): Promise<Job> {
     const { client, records, wait } = this.#plan;
-    return (client as JobMakers)[row.call].createAndWait(records.paramsOf(row) as never, {
+    return (client as JobCreators)[row.call].createAndWait(records.paramsOf(row) as never, {
       ...wait,
       signal: AbortSignal.any([this.#session.signal, create.signal]),
       idempotencyKey: records.keyOf(row),
@@ -209,10 +209,10 @@ class BatchRun {
       this.#end({ row, status: 'completed', job, file });
     } catch (error) {
       signal.throwIfAborted();
-      // A full disk has no room for other files either.
+      // A full disk affects all other files, too.
       if (DownloadError.isInstance(error) && error.code === 'cannot_write') this.#stop(error);
       const next = downloadLine(job.id, { out: target.out });
-      this.#lose({ row, status: 'not_saved', job, error: errorDocument(error), next });
+      this.#endWithError({ row, status: 'not_saved', job, error: errorDocument(error), next });
     }
   }
 
@@ -220,10 +220,10 @@ class BatchRun {
     if (isSystemic(error)) this.#stop(error);
     const accepted = this.#accepted.get(row)?.job;
     const result = { row, error: errorDocument(error) };
-    if (accepted === undefined || NotFoundError.isInstance(error)) this.#lose({ ...result, status: 'failed' });
+    if (accepted === undefined || NotFoundError.isInstance(error)) this.#endWithError({ ...result, status: 'failed' });
     else {
       const job = { ...accepted, ...(WaitTimeoutError.isInstance(error) && error.job) };
-      this.#lose({ ...result, status: 'pending', job }, EXIT.service);
+      this.#endWithError({ ...result, status: 'pending', job }, EXIT.service);
     }
   }
 
@@ -232,12 +232,12 @@ class BatchRun {
     for (const create of this.#unanswered) create.abort();
   }
 
-  #leaveOut(row: Row, code: keyof typeof LEFT_OUT): undefined {
-    this.#lose({ row, status: 'not_started', error: { name: 'GenError', message: LEFT_OUT[code], code } });
+  #skip(row: Row, code: keyof typeof SKIP_MESSAGES): undefined {
+    this.#endWithError({ row, status: 'not_started', error: { name: 'GenError', message: SKIP_MESSAGES[code], code } });
   }
 
-  #lose(result: RowResult & { row: Row }, exitCode: number = EXIT.failed): void {
-    // A failed row says more than a pending one.
+  #endWithError(result: RowResult & { row: Row }, exitCode: number = EXIT.failed): void {
+    // A failed row takes precedence over a pending one.
     if (this.#session.exitCode === EXIT.done || exitCode === EXIT.failed) this.#session.exitCode = exitCode;
     this.#end(result);
   }

@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { fileStore } from '../../adapters/node/index.js';
 import { usdOf } from '../../index.js';
 import { systemClock } from '../../runtime/clock.js';
-import { type BatchTarget, RowRecords, rejectTaken } from '../batch/records.js';
+import { type BatchTarget, RowRecords, rejectConflicts } from '../batch/records.js';
 import { type PromptsFile, readRows, rowCheck, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
 import { type OpenSession, parseTime, parseTimeout, runCommand, withExamples } from '../command.js';
@@ -23,7 +23,7 @@ interface BatchFlags extends WaitFlags {
 }
 
 /** More concurrent rows would only wait for the account's rate limits. */
-const ROWS_AT_ONCE = 100;
+const DEFAULT_CONCURRENCY = 100;
 
 export function batchCommand(open: OpenSession): Command {
   const command = new Command('batch')
@@ -40,8 +40,13 @@ export function batchCommand(open: OpenSession): Command {
       parseName,
     )
     .option('-o, --out <dir>', 'save the files in this directory, which is created if missing')
-    .option('--max-tokens <tokens>', 'create no job that would exceed this sum over all runs of the batch', parseCount)
-    .option('--concurrency <rows>', "concurrent rows; the account's limits always apply", parseCount, ROWS_AT_ONCE)
+    .option('--max-tokens <tokens>', 'token limit over all runs of the batch', parseCount)
+    .option(
+      '--concurrency <rows>',
+      "concurrent rows; the account's limits always apply",
+      parseCount,
+      DEFAULT_CONCURRENCY,
+    )
     .option('--retry-failed', 'create a new job for rows whose job failed')
     .option('-f, --force', 'replace files with different content')
     .option('--timeout <time>', 'stop waiting for a row after 90s, 30m, 1h, or "none" (default: 30m)', parseTimeout)
@@ -77,7 +82,7 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     const client = session.client({ store });
     const records = await RowRecords.read(rows, store, client).catch(asStoreUsage);
     if (flags.retryFailed) await records.retryFailed(rows);
-    rejectTaken(rows, { ...target, store: storeName }, records);
+    rejectConflicts(rows, { ...target, store: storeName }, records);
     session.next = { what: 'Run the same command again to resume. No row is charged twice.' };
     const results: RowResult[] = [];
     session.outcome = {
@@ -110,8 +115,8 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
 async function readPrompts({ host }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
   const stats = path === STDIN ? undefined : statSync(path, { throwIfNoEntry: false });
   if (name === undefined && (path === STDIN || stats?.isFile() === false)) {
-    const why = 'so that the same command finds its rows again';
-    throw new UsageError(`"${path}" is not a regular file. Name the batch with --name, ${why}.`);
+    const reason = 'so that the same command finds its rows again';
+    throw new UsageError(`"${path}" is not a regular file. Pass --name <name>, ${reason}.`);
   }
   return { path, name: name ?? basename(path), bytes: await readInput(path, host) };
 }
@@ -204,11 +209,11 @@ function reportLines(report: ReturnType<typeof reportOf>): string[] {
     ...(report.byLabel ?? []).map(({ label, ...cost }) => ({ name: label, ...cost })),
   ];
   const width = Math.max(0, ...costs.map(({ name }) => name.length));
-  const goesOn = pending > 0 ? `, ${pending} pending` : '';
+  const pendingText = pending > 0 ? `, ${pending} pending` : '';
   const quoted = pending > 0 ? `, ${quotedTokens} quoted for pending rows` : '';
   const unsaved = notSaved > 0 ? `, ${notSaved} not saved` : '';
   return [
-    `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${goesOn}${unsaved}, ${notStarted} not started.`,
+    `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${pendingText}${unsaved}, ${notStarted} not started.`,
     `${counted(tokens, 'token')} charged (${report.usd.toFixed(2)} USD)${quoted}.`,
     ...costs.map((one) => `  ${one.name.padEnd(width)}  ${counted(one.jobs, 'job')}  ${counted(one.tokens, 'token')}`),
   ];

@@ -1,4 +1,4 @@
-// The commands that create a job, each with a table of its arguments and flags, and the params that they set.
+// Commands that create a job. A table lists each command's arguments and flags, and the params that they set.
 import { Command } from 'commander';
 import { DEFAULT_VIDEO_MODEL, MODELS } from '../../index.js';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../command.js';
 import { type CallName, paramsOf, type ReferenceFields, runJobCommand } from '../run-job.js';
 
-/** An argument or a flag, and the field that it sets: with a parser of its text, or the value of a boolean flag. */
+/** An argument or a flag, the field that it sets, and a parser for its text or the value of a boolean flag. */
 type Param = readonly [
   name: string,
   says: string,
@@ -28,7 +28,7 @@ interface CreateTable {
 }
 
 /** Adds arguments and flags to a command that creates a job. */
-function making(command: Command, open: OpenSession, { call, words, flags }: CreateTable): Command {
+function addParams(command: Command, open: OpenSession, { call, words, flags }: CreateTable): Command {
   for (const [name, says] of words) command.argument(name, says);
   const options = flags.map(([name, says, field, read, fallback]) => {
     const option = command.createOption(name, says).default(fallback);
@@ -41,7 +41,7 @@ function making(command: Command, open: OpenSession, { call, words, flags }: Cre
     addJobFlags(command),
     open,
     async (session, texts, given) => {
-      // A missing base URL is reported first.
+      // Report a missing base URL first.
       session.client();
       const params = paramsOf([
         ...words.map(([, , field], at) => [field, texts[at]] as const),
@@ -86,7 +86,7 @@ export function videoCommand(open: OpenSession): Command {
   const sounds = { uploads: 'reference_audio_upload_ids', urls: 'reference_audio_urls' };
   const first = { uploads: 'first_frame_upload_id', urls: 'first_frame_url' };
   const last = { uploads: 'last_frame_upload_id', urls: 'last_frame_url' };
-  return making(command, open, {
+  return addParams(command, open, {
     call: 'videos',
     words: [['<prompt>', 'subject, action, camera move, light, style', 'prompt']],
     flags: [
@@ -104,7 +104,7 @@ export function videoCommand(open: OpenSession): Command {
       ['--seed <number>', 'fixes the seed for a similar result', 'seed', parseNumber],
       ['--camera-fixed', 'keep the camera still', 'camera_fixed'],
       WATERMARK,
-      ['--strict', 'fail rather than leave out a clip that cannot be used', 'video_reference_mode', 'strict'],
+      ['--strict', 'fail instead of omitting a clip that cannot be used', 'video_reference_mode', 'strict'],
     ],
   });
 }
@@ -117,7 +117,7 @@ export function imageCommand(open: OpenSession): Command {
     'image "a fox, woodcut" --model svc-image-pro --ratio 3:4 --resolution high --out fox.png',
     'image "the same fox, asleep" --image fox.png --out .',
   ]);
-  return making(command, open, {
+  return addParams(command, open, {
     call: 'images',
     words: [['<prompt>', 'what the image shows', 'prompt']],
     flags: [
@@ -139,11 +139,11 @@ export function editCommand(open: OpenSession): Command {
     'edit clip.mp4 "make it snow" --out snow.mp4',
     'edit clip.mp4 "as a watercolor" --mode restyle --model svc-video-pro --resolution 1080p --out .',
   ]);
-  return making(command, open, {
+  return addParams(command, open, {
     call: 'videoEdits',
     words: [
       ['<source>', 'the video: file, URL, or upload ID', { uploads: 'source_video_upload_id', urls: 'video' }],
-      ['<prompt>', 'what to change, and what to keep', 'prompt'],
+      ['<prompt>', 'what to change, and what to preserve', 'prompt'],
     ],
     flags: [
       ['-m, --model <alias>', EDIT_MODELS.join(', '), 'model', undefined, DEFAULT_VIDEO_MODEL],
@@ -160,7 +160,7 @@ export function editCommand(open: OpenSession): Command {
 export function characterImageCommand(open: OpenSession): Command {
   const command = new Command('create').description('Create a one-off character image.');
   withExamples(command, ['character create Mira "red hair, green coat, ink drawing" --out mira.png']);
-  return making(command, open, {
+  return addParams(command, open, {
     call: 'characters',
     words: [
       ['<name>', "the character's name", 'name'],

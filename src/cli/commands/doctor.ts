@@ -27,7 +27,7 @@ export function doctorCommand(open: OpenSession): Command {
   });
 }
 
-/** Without retries, because failures and 429s are results. */
+/** Disables retries, because failures and 429s are results. */
 const ONCE = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: 15_000, rateLimit: 'off' } as const;
 
 async function diagnose(session: Session, webhook: string | undefined): Promise<Check[]> {
@@ -75,59 +75,60 @@ const about =
     ...facts,
   });
 
-/** Receivers compare the time of an event with their own clock, and reject it after {@link OLD_S}. */
-const NOTED_SKEW_S = 30;
+/** Receivers compare an event's time with their clock, and reject it after {@link OLD_S}. */
+const MIN_REPORTED_SKEW_S = 30;
 
 /** Calls GET /v1/models, which needs no key, and compares this machine's clock with the Date header. */
 async function checkService(client: GenClient, signal: AbortSignal): Promise<Check[]> {
-  const says = about('service');
+  const result = about('service');
   const startMs = systemClock.now();
   try {
     const { data, response } = await client.models.list({ signal }).withResponse();
     const durationMs = systemClock.now() - startMs;
     const models = data.models.length;
-    if (models === 0) return [says('failed', 'It lists no models. Check the base URL.')];
+    if (models === 0) return [result('failed', 'It lists no models. Check the base URL.')];
     const message = `It responded in ${Math.round(durationMs)} ms and lists ${models} models.`;
-    return [says('ok', message, { models }), clockCheck(response.headers.get('date'), startMs + durationMs / 2)];
+    return [result('ok', message, { models }), clockCheck(response.headers.get('date'), startMs + durationMs / 2)];
   } catch (error) {
     signal.throwIfAborted();
-    return [says('failed', rateLimitIn(error) ?? `${messageOf(error)} Check the base URL.`)];
+    return [result('failed', rateLimitIn(error) ?? `${messageOf(error)} Check the base URL.`)];
   }
 }
 
 function clockCheck(header: string | null, now: number): Check {
-  const says = about('clock');
+  const result = about('clock');
   const date = Date.parse(header ?? '');
-  if (Number.isNaN(date)) return says('skipped', 'The service sends no Date header.');
+  if (Number.isNaN(date)) return result('skipped', 'The service sends no Date header.');
   // The header has a resolution of one second.
   const skewS = Math.round((now - date - 500) / 1000);
   const message = `This machine is ${Math.abs(skewS)} s ${skewS < 0 ? 'behind' : 'ahead of'} the service.`;
   const offS = Math.abs(skewS);
-  if (offS < NOTED_SKEW_S) return says('ok', message, { skewS });
+  if (offS < MIN_REPORTED_SKEW_S) return result('ok', message, { skewS });
   const fix = `${message} Set the clock: webhooks are rejected if their time is wrong.`;
-  return says(offS < OLD_S - 1 ? 'warning' : 'failed', fix, { skewS });
+  return result(offS < OLD_S - 1 ? 'warning' : 'failed', fix, { skewS });
 }
 
 /** A valid key gets "not found" for an unknown job. */
 async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check> {
-  const says = about('key');
+  const result = about('key');
   try {
     await client.jobs.get('gen-client-doctor-none', { signal });
-    return says('ok', 'The key is valid.');
+    return result('ok', 'The key is valid.');
   } catch (error) {
     signal.throwIfAborted();
     const code = APIError.isInstance(error) ? error.code : undefined;
-    if (NotFoundError.isInstance(error)) return says('ok', 'The key is valid.');
-    if (code === 'scope_missing') return says('warning', 'The key is valid, but lacks the scope jobs:read.', { code });
-    if (AuthenticationError.isInstance(error)) return says('failed', 'The key is invalid or revoked.', { code });
-    return says('failed', rateLimitIn(error) ?? messageOf(error), { code });
+    if (NotFoundError.isInstance(error)) return result('ok', 'The key is valid.');
+    if (code === 'scope_missing')
+      return result('warning', 'The key is valid, but lacks the scope jobs:read.', { code });
+    if (AuthenticationError.isInstance(error)) return result('failed', 'The key is invalid or revoked.', { code });
+    return result('failed', rateLimitIn(error) ?? messageOf(error), { code });
   }
 }
 
 function rateLimitIn(error: unknown): string | undefined {
   if (!RateLimitError.isInstance(error)) return undefined;
   const when = error.retryAfterMs ? `${Math.ceil(error.retryAfterMs / 1000)} s` : 'a minute';
-  return `The rate limit of the account is used up. Run this command again in ${when}.`;
+  return `The account's rate limit is reached. Run this command again in ${when}.`;
 }
 
 const PING_TIMEOUT_MS = 10_000;
@@ -137,9 +138,9 @@ const PING_TYPE = 'doctor.ping';
 
 /** Sends a signed, a forged, and an old event. The receiver should accept only the first. */
 async function checkWebhook(url: string, { host, signal }: Session): Promise<Check> {
-  const says = about('webhook');
+  const result = about('webhook');
   const secret = variable(host, 'GEN_WEBHOOK_SECRET');
-  if (secret === undefined) return says('failed', 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.');
+  if (secret === undefined) return result('failed', 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.');
   const startMs = systemClock.now();
   const timestamp = Math.floor(startMs / 1000);
   const id = `evt_doctor_${systemRandom.uuid()}`;
@@ -160,11 +161,11 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
     }
   };
   const signed = await send({ secret, timestamp });
-  if (!isResponse(signed)) return says('failed', `${url} does not respond: ${messageOf(signed)}`);
+  if (!isResponse(signed)) return result('failed', `${url} does not respond: ${messageOf(signed)}`);
   const { status: httpStatus } = signed;
   const facts = { url, httpStatus, durationMs: Math.round(systemClock.now() - startMs) };
   if (!signed.ok) {
-    return says(
+    return result(
       'failed',
       `It responded to a signed event with ${httpStatus}. Check that it has the same secret.`,
       facts,
@@ -176,9 +177,9 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
     isAccepted(await send({ secret, timestamp: timestamp - OLD_S })) ? [`an event that is ${OLD_S} s old`] : [],
   ].flat();
   if (accepted.length > 0) {
-    return says('failed', `The receiver also accepts ${accepted.join(' and ')}. Verify events.`, facts);
+    return result('failed', `The receiver also accepts ${accepted.join(' and ')}. Verify events.`, facts);
   }
   const message = `It accepted a signed event in ${facts.durationMs} ms, and rejected a forged and an old one.`;
-  if (url.startsWith('https:')) return says('ok', message, facts);
-  return says('warning', `${message} The service needs a public https URL.`, facts);
+  if (url.startsWith('https:')) return result('ok', message, facts);
+  return result('warning', `${message} The service needs a public https URL.`, facts);
 }

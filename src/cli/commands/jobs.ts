@@ -13,7 +13,7 @@ import { checkOutputPath, saveTo } from '../target.js';
 import { megabytes } from '../terminal.js';
 
 export function jobCommand(open: OpenSession): Command {
-  const command = new Command('job').description('Show a job.').argument('<job>', 'job id');
+  const command = new Command('job').description('Show a job.').argument('<job>', 'job ID');
   withExamples(command, ['job job_123', 'job job_123 --json | jq -r .job.status']);
   return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const job = await client().jobs.get(id, { signal });
@@ -24,7 +24,7 @@ export function jobCommand(open: OpenSession): Command {
 export function downloadCommand(open: OpenSession): Command {
   const command = new Command('download')
     .description("Save a finished job's file in the working directory, or at --out.")
-    .argument('<job>', 'job id');
+    .argument('<job>', 'job ID');
   withExamples(addSaveFlags(command), [
     'download job_123',
     'download job_123 --out fox.mp4 --force',
@@ -41,7 +41,7 @@ export function downloadCommand(open: OpenSession): Command {
 export function waitCommand(open: OpenSession): Command {
   const command = new Command('wait')
     .description('Wait until jobs have ended. Exits with 1 if one did not complete.')
-    .argument('<job...>', 'job ids');
+    .argument('<job...>', 'job IDs');
   withExamples(addWaitFlags(command), [
     'wait job_123 --out fox.mp4',
     'wait job_1 job_2 job_3 --out videos/ --timeout 1h',
@@ -120,7 +120,7 @@ export function jobsCommand(open: OpenSession): Command {
     .description(
       'List the unfinished creates in the store of a program that uses fileStore, or of a batch. Needs no key.',
     )
-    .argument('<file>', 'the file of the store');
+    .argument('<file>', 'store file');
   withExamples(command, ['jobs gen.store', 'jobs out/prompts.store --json | jq ".jobs[].phase"']);
   return runCommand(command, open, async (session, [path = '']) => {
     const jobs: UnfinishedCreate[] = [];
@@ -160,7 +160,7 @@ export function resumeCommand(open: OpenSession): Command {
     .description(
       'Resume after a crash: send creates with an unknown outcome again under their own keys, wait for the jobs, and save their files.',
     )
-    .argument('<file>', 'the file of the store')
+    .argument('<file>', 'store file')
     .option(...ACCOUNT);
   withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);
   return runCommand<StoreFlags>(command, open, async (session, [path = ''], flags) => {

@@ -1,4 +1,4 @@
-// The sandbox as its users see it: types only.
+// The sandbox's public types.
 import type { Listening, ListenOptions } from '../http/serve.js';
 import type { KeyOptions } from '../service/accounts.js';
 import type { ArmedFault, FaultRule, Outcome } from '../world/faults-and-outcomes.js';
@@ -14,11 +14,11 @@ export interface AccountChoice {
 export interface SandboxService {
   /** The first account's key, with every scope. */
   readonly apiKey: string;
-  /** The base URL that goes with {@link SandboxService.fetch}. Its host does not exist. */
+  /** Base URL for {@link SandboxService.fetch}. Its host does not exist. */
   readonly baseUrl: string;
   /** The first account's signing secret. */
   readonly webhookSecret: string;
-  /** Seed of IDs, durations, probabilities, and media bytes. Pass it to `createSandbox` to repeat a run. */
+  /** Seed of IDs, durations, probabilities, and media bytes. Pass it to `createSandbox` to reproduce a run. */
   readonly seed: number;
   /** `fetch` for a client. Faults reject like network errors. Doesn't need `this`. */
   readonly fetch: typeof fetch;
@@ -30,7 +30,7 @@ export interface SandboxService {
   /** Serves the sandbox on Node, Bun, or Deno. Throws a GenError for an invalid option or a port in use. */
   listen(options?: ListenOptions): Promise<Listening>;
 
-  /** Milliseconds since 1970, in the sandbox's time. */
+  /** Returns the sandbox's time in milliseconds since the epoch. */
   now(): number;
   /**
    * Advances the clock by `ms` milliseconds. Runs job events, webhooks, and timers of `sandbox.client()` in order, and awaits
@@ -89,8 +89,6 @@ export interface SandboxService {
   /** Returns an account's balance and ledger. Throws a GenError for an unknown account. */
   ledger(choice?: AccountChoice): LedgerView;
 
-  /**
-   * Resets everything but the time and the first key. With a `seed` in the options, the IDs repeat.
-   */
+  /** Resets everything except the time and the first key. If `seed` was set, the same IDs are generated again. */
   reset(): void;
 }

@@ -23,10 +23,10 @@ interface ControlCall {
 }
 
 /** Returns the JSON of a call, or undefined for `{ ok: true }`. */
-type Answer = (call: ControlCall) => unknown;
+type ControlHandler = (call: ControlCall) => unknown;
 
 /** The sandbox's methods and properties, by HTTP method and path below `/_sandbox/`. */
-const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
+const CONTROL_CALLS: Readonly<Record<string, ControlHandler>> = {
   'GET clock': ({ sandbox }) => clockOf(sandbox),
   'POST advance': async ({ sandbox, body }) => {
     await sandbox.advance(body.ms as number);
@@ -59,7 +59,7 @@ const CONTROL_CALLS: Readonly<Record<string, Answer>> = {
     const { account = MAIN_ACCOUNT } = world.state.keys.get(key) ?? {};
     return { key, webhookSecret: world.state.accounts.get(account)?.webhookSecret };
   },
-  'DELETE keys/{id}': ({ sandbox, id }) => foundOr404(sandbox.revokeKey(id), 'key with this value'),
+  'DELETE keys/{id}': ({ sandbox, id }) => foundOr404(sandbox.revokeKey(id), 'such key'),
 
   'GET jobs': ({ sandbox }) => ({ jobs: sandbox.jobs }),
   'GET jobs/{id}': (call) => ({ job: viewSandboxJob(jobOf(call)) }),
@@ -134,8 +134,8 @@ export function createControl(world: World, sandbox: SandboxService) {
     const call = `${method} ${path}`;
     try {
       const run = Object.hasOwn(CONTROL_CALLS, call) ? CONTROL_CALLS[call] : undefined;
-      const why = `There is no ${method} ${pathname}. GET /_sandbox/state returns the sandbox's state.`;
-      if (run === undefined) throw new ServiceError('not_found', why);
+      const message = `There is no ${method} ${pathname}. GET /_sandbox/state returns the sandbox's state.`;
+      if (run === undefined) throw new ServiceError('not_found', message);
       const body = await bodyOf(request);
       const answer = (await run({ world, sandbox, request, body, id: id ?? '' })) ?? { ok: true };
       return isResponse(answer) ? answer : Response.json(answer);
@@ -170,7 +170,7 @@ const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', '
 const READING = ['GET', 'HEAD'];
 
 /**
- * Returns why the control API rejects a request, or undefined. Rejects a public host name that points here (DNS rebinding), and
+ * Returns message the control API rejects a request, or undefined. Rejects a public host name that points here (DNS rebinding), and
  * a request with the Origin of another site (CSRF).
  */
 function hostProblem(request: Request, configuredHost: string): string | undefined {

@@ -101,7 +101,7 @@ export function errorResponse(
   return Response.json({ success: false, error: { code, message }, ...(data && { data }) }, { status, headers });
 }
 
-/** Builds the response for an error: any other than a {@link ServiceError} is an `internal_error`. */
+/** Builds an error's response. Any error other than a {@link ServiceError} is an `internal_error`. */
 export function toErrorResponse(error: unknown): { response: Response; code: string } {
   const isServiceError = error instanceof ServiceError;
   const code = isServiceError ? error.code : 'internal_error';
@@ -112,7 +112,7 @@ export function toErrorResponse(error: unknown): { response: Response; code: str
   };
 }
 
-/** Returns the file of a job. Renders it on the first call. */
+/** Returns a job's file. Renders it on the first call. */
 export function servedFile({ files }: World, job: StoredJob): ServedFile {
   const known = files.get(job);
   if (known) return known;

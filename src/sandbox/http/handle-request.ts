@@ -37,7 +37,7 @@ export function createHandler(world: World, app: Hono): Handle {
     };
     try {
       const fault = faultFor(world.state.faults, world.random, record);
-      // The delay starts on arrival, so the body is read in the meantime.
+      // The delay starts on arrival, so read the body in the meantime.
       const late = fault?.latencyMs === undefined ? undefined : sleep(fault.latencyMs);
       const [body] = await Promise.all([readPostBody(request), late]);
       if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);

@@ -46,7 +46,7 @@ export function createFetch(handle: Handle, activity: Activity, onSandboxClock: 
   return async (input, init) => {
     const given = isRequest(input) ? input : undefined;
     const signal = init?.signal ?? given?.signal;
-    // Not passed to the Request, which would add a listener and never remove it.
+    // Don't pass the signal to the Request, which would add a listener and never remove it.
     const request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
     signal?.throwIfAborted();
     const response = await abortable(handle(request, { signal, onSandboxClock }), signal).catch((error: unknown) => {

@@ -255,7 +255,7 @@ async function checkLink(world: World, { req }: Context, id: string): Promise<vo
     throw new ServiceError('storage_url_expired', 'This storage link has expired.');
   // Object storage rejects a request with two forms of authentication.
   if (world.settings.hasOwnStorage && req.header('authorization') !== undefined) {
-    const message = 'A signed link accepts no Authorization header. Send the API key only to the API.';
+    const message = 'A signed link must be used without an Authorization header. Send the API key only to the API.';
     throw new ServiceError('storage_denied', message);
   }
 }

@@ -34,8 +34,8 @@ export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = 
     try {
       return closeOnFailure(await fetch(request), socket, call.outgoing as ServerResponse);
     } catch (error) {
-      if (!(error instanceof ConnectionDropped)) return errorAnswer(error);
-      // Not every runtime's node:http implements the reset.
+      if (!(error instanceof ConnectionDropped)) return fetchErrorResponse(error);
+      // Some runtimes' node:http doesn't implement the reset.
       (socket.resetAndDestroy ?? socket.destroy).call(socket);
       return new Response(null, ALREADY_SENT);
     }
@@ -57,9 +57,9 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 }
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
-  const isTaken = cause.code === 'EADDRINUSE';
+  const isConflict = cause.code === 'EADDRINUSE';
   const taken = `Port ${port} on ${host} is in use. Pass another port, or 0 for any free port.`;
-  return new GenError(isTaken ? taken : `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
+  return new GenError(isConflict ? taken : `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
 }
 
 /** Wraps the response, so that a failing body closes the socket after the bytes before it were sent. */
@@ -85,7 +85,7 @@ function closeOnFailure(response: Response, socket: Socket, outgoing: ServerResp
   return new Response(body, response);
 }
 
-function errorAnswer(error: unknown): Response {
+function fetchErrorResponse(error: unknown): Response {
   const message = error instanceof Error ? error.message : String(error);
   return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
 }

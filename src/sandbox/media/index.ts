@@ -7,7 +7,7 @@ export interface MediaSpec {
   readonly height: number;
   readonly durationS?: number;
   readonly seed: number;
-  /** The job's model, which the file contains together with the prompt. */
+  /** The job's model. Written to the file together with the prompt. */
   readonly label: string;
   readonly prompt: string;
 }
@@ -40,7 +40,7 @@ function toRgb({ y, cb, cr }: Color): [number, number, number] {
 
 /** Short side of a video in pixels, by resolution. */
 const SHORT_SIDES: Readonly<Record<string, number>> = { '480p': 480, '720p': 720, '1080p': 1080, '4k': 2160 };
-/** Longest side that every player decodes. */
+/** Maximum side length that every player can decode. */
 const MAX_SIDE = 4096;
 /** Side of a square image in pixels, by resolution. Other ratios have the same area. */
 const IMAGE_SIDES: Readonly<Record<string, number>> = { standard: 1024, high: 2048 };

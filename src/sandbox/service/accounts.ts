@@ -80,7 +80,7 @@ export function authenticate(
     throw new ServiceError('account_not_active', 'The developer account is suspended. Contact support.');
   }
   if (scope !== undefined && !key.scopes.includes(scope)) {
-    throw new ServiceError('scope_missing', `The API key lacks the scope ${scope}.`, { data: { scope } });
+    throw new ServiceError('scope_missing', `The API key doesn't have the scope ${scope}.`, { data: { scope } });
   }
   return account;
 }

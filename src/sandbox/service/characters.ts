@@ -17,11 +17,11 @@ export function registerCharacter(world: World, account: string, fields: Request
   const upload = findUpload(world, account, uploadId);
   if (upload.readyAt === null) throw new ServiceError('upload_not_found', `The upload ${uploadId} is not complete.`);
   if (upload.uploadType !== 'IMAGE' || !isWideEnough(upload.head)) {
-    throw failedReview(`The image must be of a supported format and at least ${CHARACTER_WIDTH} px wide.`);
+    throw reviewError(`The image must be of a supported format and at least ${CHARACTER_WIDTH} px wide.`);
   }
   const passes = !upload.fileName.includes(REVIEW_WORDS.rejected);
   const { character: reviewMs = 0 } = world.settings.review;
-  if (!passes && reviewMs === 0) throw failedReview('The image was declined.');
+  if (!passes && reviewMs === 0) throw reviewError('The image was declined.');
   const now = world.timeline.now();
   const id = randomId(world.random, 'char');
   const slug = freeSlug(world, account, name);
@@ -34,7 +34,7 @@ export function registerCharacter(world: World, account: string, fields: Request
 export function findCharacter({ state }: World, account: string, idOrSlug: string): StoredCharacter {
   const found = charactersOf(state, account).find(({ id, slug }) => id === idOrSlug || slug === idOrSlug);
   if (found) return found;
-  const message = `This account has no character ${formatValue(idOrSlug)}. GET /v1/characters lists them.`;
+  const message = `This account has no character ${formatValue(idOrSlug)}. List them with GET /v1/characters.`;
   throw new ServiceError('character_not_found', message);
 }
 
@@ -48,7 +48,7 @@ export function checkCharacters(world: World, caller: Caller, ids: readonly stri
       const message = `${character.id} is still under review. Try again in ${retry_after} s.`;
       throw new ServiceError('character_pending', message, { data: { retry_after }, retryAfterS: retry_after });
     }
-    if (!character.passes) throw failedReview('The image was declined.');
+    if (!character.passes) throw reviewError('The image was declined.');
   }
 }
 
@@ -85,6 +85,6 @@ function freeSlug({ state }: World, account: string, name: string): string {
   return slug;
 }
 
-function failedReview(why: string): ServiceError {
-  return new ServiceError('character_registration_failed', `${why} Register again with another image.`);
+function reviewError(reason: string): ServiceError {
+  return new ServiceError('character_registration_failed', `${reason} Register again with another image.`);
 }

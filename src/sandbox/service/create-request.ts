@@ -30,7 +30,7 @@ export interface JobSpec {
   /** True if the job fails instead of omitting clips. @default false */
   readonly isStrict?: boolean;
   readonly webhookUrl: string | null;
-  /** End that the wording of the prompt causes. */
+  /** Outcome that the prompt's wording causes. */
   readonly end?: PlannedEnd | undefined;
 }
 
@@ -52,7 +52,7 @@ const DOCUMENTED_VALUES: Readonly<Record<string, readonly string[]>> = {
   edit_mode: ['transform', 'restyle', 'extend'],
 };
 
-/** Validates POST /v1/images. Like the other parsers, throws the code of the first violated rule. */
+/** Validates POST /v1/images. Throws the error of the first violated rule. */
 export function parseImageCreate(fields: RequestFields): JobSpec {
   checkPlainFields(fields, ['watermark', 'safety_identifier', 'response_format']);
   const model = readModel(fields, 'image', DEFAULTS.imageModel);
@@ -198,7 +198,7 @@ function readModel(
   if (row?.kind === kind && typeof alias === 'string') return { alias, row };
   throw new ServiceError(
     'model_not_found',
-    `model ${formatValue(alias)} is not a known ${kind} model. GET /v1/models lists them.`,
+    `model ${formatValue(alias)} is not a known ${kind} model. List them with GET /v1/models.`,
   );
 }
 

@@ -94,7 +94,7 @@ export function startJob(world: World, caller: Caller, spec: JobSpec): StoredJob
 }
 
 function scheduleJob({ timeline }: World, job: StoredJob, { afterMs, isStalled }: PlannedJob): void {
-  // Not the clock, which may already be later than the job's own time.
+  // Don't use the clock, which may already be ahead of the job's time.
   const now = job.createdAt;
   if (job.status !== 'processing' && !isStalled) {
     timeline.schedule({ kind: 'start', id: job.id, at: now + Math.ceil(afterMs * QUEUED_SHARE) });
@@ -158,7 +158,7 @@ function draw({ settings, random }: World, { call }: JobSpec): number {
 
 /** Prepares the references. Returns an end if one fails, or a warning if the job continues without its clips. */
 function prepare(world: World, caller: Caller, spec: JobSpec): { end?: PlannedEnd; warnings: readonly string[] } {
-  // Checks all of them, because the review of a URL starts with its first use.
+  // Check all references, because the review of a URL starts when it is first used.
   const problems = spec.references.map((reference) => problemOf(world, caller.account.id, reference));
   let warnings: readonly string[] = [];
   for (const [at, { role }] of spec.references.entries()) {
@@ -174,12 +174,12 @@ function prepare(world: World, caller: Caller, spec: JobSpec): { end?: PlannedEn
 }
 
 function endFor(caller: Caller, spec: JobSpec, { code, leftMs }: Problem): PlannedEnd {
-  // Every problem with the source or a reference of an edit has the same code.
+  // All problems with an edit's source or references have the same code.
   if (spec.call === 'videoEdits') return failure('reference_asset_failed');
   return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });
 }
 
-/** Sends a job's event once. Retries have the same event ID. */
+/** Sends a job's event once. Retries use the same event ID. */
 function sendEvent(world: World, job: StoredJob, at: number, reason: DeliveryRecord['reason']): void {
   if (job.webhookUrl === null) return;
   const work = world.activity.begin('work');

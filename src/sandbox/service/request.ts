@@ -134,7 +134,7 @@ const UPLOAD_TYPES = {
   source: 'VIDEO',
 } as const;
 
-/** The documented role of each media item in `content`, and the reference it becomes. */
+/** Documented role of each media item in `content`, and its role as a reference. */
 const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly as: ReferenceRole }>> = {
   image_url: { role: 'first_frame', as: 'frame' },
   video_url: { role: 'reference_video', as: 'clip' },
@@ -209,7 +209,7 @@ export function checkUploads(world: World, account: string, references: readonly
     if (isKnown && upload.uploadType === wanted) continue;
     const problem = isKnown
       ? `${uploadId} has upload_type ${upload.uploadType}, but ${wanted} is required`
-      : `this workspace has no completed upload ${formatValue(uploadId)}`;
+      : `this account has no completed upload ${formatValue(uploadId)}`;
     const code = role === 'source' ? 'video_edit_source_not_found' : 'reference_upload_not_found';
     throw new ServiceError(code, `${field}: ${problem}.`);
   }

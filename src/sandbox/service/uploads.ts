@@ -55,7 +55,7 @@ export function requiredHeaders(upload: StoredUpload): Record<string, string> {
 export function findUpload({ state }: World, account: string, id: string | undefined): StoredUpload {
   const upload = id === undefined ? undefined : state.uploads.get(id);
   if (upload === undefined || upload.account !== account) {
-    throw new ServiceError('upload_not_found', `This workspace has no upload with upload_id ${formatValue(id)}.`);
+    throw new ServiceError('upload_not_found', `This account has no upload ${formatValue(id)}.`);
   }
   return upload;
 }

@@ -1,5 +1,5 @@
-// The sandbox's assumptions for what the service's documentation leaves open. They say nothing about the real service, so
-// don't rely on them.
+// The sandbox's assumptions where the service's documentation is silent. The real service may behave differently, so don't rely
+// on them.
 //
 // - A create responds with 200. Fields that aren't documented for the call have no effect. The Content-Type isn't checked.
 // - An empty string is a value, and an invalid one. An empty Idempotency-Key header counts as missing.
@@ -31,7 +31,7 @@ import type { ImageModel, MODELS, ModelAlias, VideoModel } from '../../catalog.j
 
 /** Tokens by model and resolution. */
 type Tokens = Readonly<Record<string, Readonly<Record<string, number>>>>;
-/** A number for each resolution of each model, so that a new model without prices doesn't compile. */
+/** Requires a number for each resolution of each model, so that a new model without prices doesn't compile. */
 type EachModel<A extends ModelAlias> = { [Alias in A]: Record<(typeof MODELS)[Alias]['resolutions'][number], number> };
 
 /** Tokens per second of video, by resolution. No prices are documented. */
@@ -57,7 +57,7 @@ export const IMAGE_TOKENS: Tokens = {
 /** Maximum length of a prompt by kind of model (`maxPromptChars`). */
 export const MAX_PROMPT_CHARS = { image: 4000, video: 5000 } as const;
 
-/** Defaults of a create. If the model doesn't support one, its first supported value. Only the video model is documented. */
+/** Defaults of a create. If the model doesn't support one, its first supported value applies. Only the video model is documented. */
 export const DEFAULTS = {
   imageModel: 'svc-image-fast',
   characterModel: 'svc-image-pro',
@@ -140,9 +140,9 @@ export const VOICES: readonly { voice_id: string; name: string; language: string
 export const REVIEW_WORDS = {
   /** Rejects the reference as a photo of a real person (`reference_rejected`). */
   realPerson: 'real-person',
-  /** Fails its preparation (`reference_asset_failed`; for a clip, the fallback without clips). */
+  /** Fails the preparation (`reference_asset_failed`). A job with a broken clip falls back to no clips. */
   broken: 'broken',
-  /** Fails the review of a character's image (`character_registration_failed`). */
+  /** Fails a character's review (`character_registration_failed`). */
   rejected: 'rejected',
 } as const;
 

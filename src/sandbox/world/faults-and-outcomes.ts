@@ -6,7 +6,7 @@ import { isFields } from '../../schemas/envelope.js';
 import { type ChecksOf, duration, integerBetween, isBetween, MAX_MS, numberBetween, tokens } from './options.js';
 import type { RandomSource } from './random.js';
 
-/** Outcome of a job, and its behavior until then. */
+/** Outcome of a job, and the job's behavior until then. */
 export interface Outcome {
   /** Final status. @default `failed` if `errorCode` is set, otherwise `completed` */
   readonly status?: 'completed' | 'failed' | 'canceled' | 'blocked' | undefined;
@@ -104,7 +104,7 @@ export function endOf(outcome: Outcome): PlannedEnd {
   return { status, errorCode, errorMessage, errorData, finalTokenCost };
 }
 
-/** Requests that a fault applies to. A field that you leave out matches every request. */
+/** Requests that a fault applies to. An omitted field matches every request. */
 export interface FaultMatch {
   /** HTTP method, case-insensitive. */
   readonly method?: string | undefined;
@@ -195,9 +195,7 @@ const faultSchema = z.strictObject(
   'an object',
 );
 
-/**
- * Validates and copies a fault rule. Throws a GenError for an invalid or unknown field, or a rule without an effect.
- */
+/** Validates and copies a fault rule. Throws a GenError for an invalid or unknown field, or a rule without an effect. */
 export function checkFault(given: unknown): FaultRule {
   checkOptions('faults.add', faultSchema, given);
   const rule = { ...(given as FaultRule) };

@@ -33,11 +33,11 @@ export interface SandboxOptions {
   /** With `manual`, time passes only when you call `advance()`. @default 'real' */
   readonly clock?: 'real' | 'manual' | undefined;
   /**
-   * Sandbox milliseconds per real millisecond, on the real clock. Retry-After values shrink accordingly. If left out,
+   * Sandbox milliseconds per real millisecond, on the real clock. Retry-After values shrink accordingly. If omitted,
    * time passes a thousand times as fast while clients of `sandbox.client()` only wait. @default 1
    */
   readonly speed?: number | undefined;
-  /** Initial time of the sandbox, in milliseconds since 1970. @default now */
+  /** Initial time of the sandbox, in milliseconds since the epoch. @default now */
   readonly startTime?: number | undefined;
   /** Integer that determines IDs, durations, and media bytes, but not keys and secrets. @default random */
   readonly seed?: number | undefined;
@@ -103,7 +103,7 @@ const rate = z.strictObject({
 });
 const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.includes(value));
 
-/** A check of each option, so that an option without one doesn't compile. */
+/** Requires a check for each option, so that an option without one doesn't compile. */
 export type ChecksOf<Options> = { readonly [Name in keyof Options]-?: z.core.$ZodType };
 
 const sandboxSchema = z.strictObject({
@@ -151,7 +151,7 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
   checkOptions('createSandbox', sandboxSchema, options);
   const { clock, speed = 1, balanceTokens = 1000, dispatch = 'enabled', limits = 'documented', review } = options;
   const { jobDurationMs = DEFAULT_DURATION_MS, baseUrl = 'https://sandbox.invalid', startTime, seed, prices } = options;
-  // Looked up on each call, so that a test can replace the global fetch.
+  // Look up the global fetch on each call, so that a test can replace it.
   const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
   const named = limits === 'off' ? {} : limits;
   const allowed: { readonly [Name in RateLimitName]?: Rate | undefined } =

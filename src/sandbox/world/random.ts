@@ -25,7 +25,7 @@ export function randomId(random: RandomSource, prefix: string): string {
   return id;
 }
 
-/** Ignores the seed, because two sandboxes in one process must not share a client's rate limits. */
+/** Returns a secret that doesn't depend on the seed, because sandboxes in one process must not share rate limits. */
 export function secretText(prefix: string): string {
   return `${prefix}_${crypto.randomUUID().replaceAll('-', '')}`;
 }

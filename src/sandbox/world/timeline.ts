@@ -5,7 +5,7 @@ import type { DueEvent, State } from './state.js';
 
 /** Speedup of waits while the sandbox's own clients only wait. */
 const SKIP_SPEED = 1000;
-/** Real milliseconds between attempts to skip a wait. */
+/** Interval of attempts to skip a wait, in real milliseconds. */
 const SKIP_AGAIN_MS = 2;
 /** Maximum delay of a JavaScript timer. */
 const MAX_TIMER_MS = 2 ** 31 - 2;
@@ -169,7 +169,7 @@ export function realDeadline(ms: number): AbortSignal {
 // Captured when the module loads, so that a test's fake timers don't affect it.
 const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? systemClock.now;
 
-/** Turns of the event loop without activity after which everything counts as waiting. */
+/** Idle event-loop turns after which all clients count as waiting. */
 const QUIET_TURNS = 12;
 /** Real milliseconds without progress after which work counts as waiting, too. */
 const GRACE_MS = { work: 2000, body: 250 } as const;
